@@ -169,13 +169,12 @@ def latest_turns(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 
 def format_turns(turns: Sequence[Turn]) -> str:
     """Return a line for each of the latest turns, oldest first, or a line that there are none."""
-    return "\n".join(_turn(turn.speaker.title(), single_line(turn.text)) for turn in latest_turns(turns)) or (
-        "(nothing yet)"
-    )
-
-
-def _turn(speaker: str, text: str) -> str:
-    return f"{speaker}: {text if len(text) <= MAX_TURN_CHARS else f'{text[:MAX_TURN_CHARS].rstrip()} …'}"
+    lines: list[str] = []
+    for turn in latest_turns(turns):
+        text = single_line(turn.text)
+        shown = text if len(text) <= MAX_TURN_CHARS else f"{text[:MAX_TURN_CHARS].rstrip()} …"
+        lines.append(f"{turn.speaker.title()}: {shown}")
+    return "\n".join(lines) or "(nothing yet)"
 
 
 # Sub-queries with the facts found for each (RAS, sections 3.1 and 3.3)

@@ -1,20 +1,15 @@
 """Roles: a prompt with a typed input and a typed output, for one kind of model call."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_type_hints
+from typing import Any, Generic, TypeVar, dataclass_transform, get_type_hints
 
 from pydantic import BaseModel, ConfigDict
 
 from sleuth.agents.model import Sampling
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-else:
-    DataclassInstance = object
-
-I = TypeVar("I", bound=DataclassInstance)  # noqa: E741 - input and output, as everywhere in this package
+I = TypeVar("I", bound="Input")  # noqa: E741 - input and output, as everywhere in this package
 O = TypeVar("O", bound="BaseModel | str")  # noqa: E741
 
 
@@ -26,6 +21,15 @@ NAMES = (
     *("router", "rewriter", "host", "actor"),
 )
 """The names of roles: the keys of `settings.models`, together with "default"."""
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+@dataclass(frozen=True)
+class Input:
+    """Base of all inputs: a subclass is a frozen dataclass, and each field that is no string has its formatter."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
 
 
 class Output(BaseModel):
@@ -64,15 +68,13 @@ def fields_by_label(label: str, allowed: Mapping[str, tuple[str, ...]]) -> Calla
     return vary
 
 
-def render_fields(given: DataclassInstance) -> dict[str, str]:
+def render_fields(given: Input) -> dict[str, str]:
     """Return an input's fields as texts. A field that is not a string is annotated with its formatter."""
-    return {name: write(getattr(given, name)) for name, write in _formatters(type(given)).items()}
-
-
-@cache
-def _formatters(kind: type[DataclassInstance]) -> dict[str, Callable[[Any], str]]:
-    hints = get_type_hints(kind, include_extras=True)
-    return {field.name: next(iter(getattr(hints[field.name], "__metadata__", ())), str) for field in fields(kind)}
+    texts: dict[str, str] = {}
+    for name, hint in get_type_hints(type(given), include_extras=True).items():
+        write = getattr(hint, "__metadata__", (str,))[0]
+        texts[name] = write(getattr(given, name))
+    return texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Role(Generic[I, O]):
 
     Attributes:
         prompt: the file below `prompts/`; its folder is the role's name.
-        input: a dataclass.
+        input: an `Input`.
         output: an `Output` (guided by its schema) or `str` (plain text, or one of `choices`).
         sampling: the sampling parameters; the seed is set per call.
         choices: the only replies allowed.

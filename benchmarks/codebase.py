@@ -1,7 +1,7 @@
 """Measure the code: sizes, folder entries, single-use private functions, docstring openings and word frequencies.
 
-python benchmarks/codebase.py            # Markdown tables
-python benchmarks/codebase.py --json     # the same figures as JSON
+python -m benchmarks.codebase            # Markdown tables
+python -m benchmarks.codebase --json     # the same figures as JSON
 """
 
 import argparse

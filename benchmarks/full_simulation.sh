@@ -3,7 +3,7 @@
 #
 #     benchmarks/full_simulation.sh DATA OUT [OPTION...]
 #
-# As three_sets.sh beside it; OPTIONs go to `sleuth eval`, and a later one wins, as in `--methods par-rag --limit 10`.
+# As three_sets.sh; OPTIONs go to `sleuth eval`, and a later one wins, as in `--methods par-rag --limit 10`.
 set -euo pipefail
 
 here=$(dirname "$(realpath "$0")")

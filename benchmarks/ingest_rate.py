@@ -10,14 +10,12 @@ import argparse
 import asyncio
 import gzip
 import json
-import resource
-import subprocess
-import sys
 import tempfile
 import time
 from itertools import islice
 from pathlib import Path
 
+from benchmarks.harness import in_own_process, peak_mib
 from sleuth.graphs.ingestion import ingest
 from sleuth.tools.search.vectors import LocalEmbedder, make_embedder
 from sleuth.tools.settings import Settings
@@ -39,34 +37,27 @@ def alone(corpus: Path) -> dict[str, float]:
 
 
 def whole(corpus: Path) -> dict[str, float]:
-    """Return the ingest: reading, catalogue, keyword index, embedding, Chroma, checkpoints."""
+    """Ingest: reading, catalogue, keyword index, embedding, Chroma, checkpoints."""
     with tempfile.TemporaryDirectory() as home:
         embedder = make_embedder(Settings(home=Path(home)))
         embedder.embed_query("warm up")
         report = asyncio.run(ingest([corpus], settings=Settings(home=Path(home)), embedder=embedder))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"seconds": report.seconds, "passages": report.passages, "peak_mib": peak}
-
-
-def apart(what: str, corpus: Path) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.ingest_rate", str(corpus), "--only", what]
-    result: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-    return result
+    return {"seconds": report.seconds, "passages": report.passages, "peak_mib": peak_mib()}
 
 
 def compare(corpus: Path, rounds: int) -> None:
-    seconds = {"alone": 0.0, "whole": 0.0}
+    seconds = {alone: 0.0, whole: 0.0}
     passages = peak = 0.0
     for turn in range(rounds):
-        for what in ("alone", "whole") if turn % 2 == 0 else ("whole", "alone"):
-            result = apart(what, corpus)
-            seconds[what] += result["seconds"]
+        for work in (alone, whole) if turn % 2 == 0 else (whole, alone):
+            result = in_own_process(work, corpus)
+            seconds[work] += result["seconds"]
             passages += result.get("passages", 0)
             peak = max(peak, result.get("peak_mib", 0))
     print(f"{'':24}{'seconds':>10}{'passages/s':>12}")
-    print(f"{'sentence-transformers':24}{seconds['alone']:10.1f}{passages / seconds['alone']:12.1f}")
-    print(f"{'sleuth ingest':24}{seconds['whole']:10.1f}{passages / seconds['whole']:12.1f}")
-    print(f"share of the rate: {100 * seconds['alone'] / seconds['whole']:.1f} %, peak memory {peak:.0f} MiB")
+    print(f"{'sentence-transformers':24}{seconds[alone]:10.1f}{passages / seconds[alone]:12.1f}")
+    print(f"{'sleuth ingest':24}{seconds[whole]:10.1f}{passages / seconds[whole]:12.1f}")
+    print(f"share of the rate: {100 * seconds[alone] / seconds[whole]:.1f} %, peak memory {peak:.0f} MiB")
 
 
 def main() -> None:
@@ -74,11 +65,7 @@ def main() -> None:
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--limit", type=int, help="only the first passages")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--only", choices=("alone", "whole"), help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.only:
-        print(json.dumps(alone(args.corpus) if args.only == "alone" else whole(args.corpus)))
-        return
     with tempfile.TemporaryDirectory() as folder:
         part = Path(folder) / "corpus.jsonl"
         part.write_text("".join(lines(args.corpus, args.limit)), encoding="utf-8")

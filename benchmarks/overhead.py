@@ -19,13 +19,10 @@ Prints a table, writes JSON with --json, and exits with 1 where a method is abov
 
 import argparse
 import asyncio
-import json
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -34,13 +31,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import task
 from langgraph.graph import END, START, StateGraph
 
-from benchmarks.harness import EXAMPLES, NO_LIMIT, golds
+from benchmarks.harness import EXAMPLES, Clock, Spent, golds, write_json
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.graphs.core import Answer, Context, Step
 from sleuth.graphs.ingestion import ingest
 from sleuth.graphs.persistence import Store, open_store
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs import CheckpointerSubruns, RunService, Services
+from sleuth.graphs.runs import RECURSION_LIMIT, CheckpointerSubruns, RunService, Services
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Query
@@ -52,41 +49,6 @@ from sleuth.tools.types import Hit
 MOST_SHARE = 5.0
 MOST_MS = 3.0
 MOMENT = 0.005
-
-
-@dataclass(frozen=True)
-class Spent:
-    """Seconds by the clock, and of processor time."""
-
-    wall: float = 0.0
-    cpu: float = 0.0
-
-    def __add__(self, other: "Spent") -> "Spent":
-        return Spent(self.wall + other.wall, self.cpu + other.cpu)
-
-    def __sub__(self, other: "Spent") -> "Spent":
-        return Spent(self.wall - other.wall, self.cpu - other.cpu)
-
-    @classmethod
-    def so_far(cls) -> "Spent":
-        return cls(time.perf_counter(), time.process_time())
-
-
-class Clock:
-    """Adds up what is done inside its blocks, one after the other."""
-
-    def __init__(self) -> None:
-        self.spent = Spent()
-        self._lock = threading.RLock()
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        with self._lock:
-            began = Spent.so_far()
-            try:
-                yield
-            finally:
-                self.spent += Spent.so_far() - began
 
 
 @dataclass
@@ -127,9 +89,8 @@ class Remembering:
 
     async def search(self, query: Query) -> list[Hit]:
         if query not in self.known:
-            began = Spent.so_far()
-            self.known[query] = await self.library.search(query)
-            self.clock.spent += Spent.so_far() - began
+            with self.clock.running():
+                self.known[query] = await self.library.search(query)
         return self.known[query]
 
 
@@ -192,11 +153,11 @@ class Bench:
         context = replace(context, hops=CheckpointerSubruns(saver=InMemorySaver(), context=context))
         compiled = METHODS[name].graph().compile()
         began = Spent.so_far()
-        await compiled.ainvoke({"question": gold.question}, {"recursion_limit": NO_LIMIT}, context=context)
+        await compiled.ainvoke({"question": gold.question}, {"recursion_limit": RECURSION_LIMIT}, context=context)
         return Spent.so_far() - began - model.clock.spent, model.rounds
 
     async def floor(self, name: str, gold: Gold, updates: Sequence[dict[str, Any]], id: str) -> Spent:
-        """LangGraph alone, keeping these updates, with two tasks for each call as a `Desk` has them."""
+        """Return the time of LangGraph alone with these updates, with two tasks per call as in `ModelCaller`."""
         left = iter(updates)
         more = len(updates)
 
@@ -212,7 +173,7 @@ class Bench:
         graph.add_edge(START, "replay")
         graph.add_conditional_edges("replay", lambda _state: "replay" if more else END, ["replay", END])
         compiled = graph.compile(checkpointer=self.store.saver)
-        config: Any = {"configurable": {"thread_id": id}, "recursion_limit": NO_LIMIT}
+        config: Any = {"configurable": {"thread_id": id}, "recursion_limit": RECURSION_LIMIT}
         began = Spent.so_far()
         await compiled.ainvoke({"question": gold.question}, config, durability="sync")
         return Spent.so_far() - began
@@ -292,9 +253,6 @@ if __name__ == "__main__":
     given = parser.parse_args()
     result = asyncio.run(main(given.methods, given.home, given.questions, given.limit))
     if given.json:
-        given.json.parent.mkdir(parents=True, exist_ok=True)
-        given.json.write_text(
-            json.dumps({"questions": given.limit, "methods": result}, indent=1) + "\n", encoding="utf-8"
-        )
+        write_json(given.json, {"questions": given.limit, "methods": result})
     fits = (each["share at 1 s, %"] <= MOST_SHARE and each["store, ms/node"] <= MOST_MS for each in result.values())
     sys.exit(0 if all(fits) else 1)

@@ -3,11 +3,10 @@
 #
 #     benchmarks/roles_alone.sh DATA BASE OUT [PERCENT]
 #
-# As benchmarks/adapter.sh, which is run first and gives the mixed model. Then each of three roles is tuned alone, on those
-# of the same examples that are its own, so many times over that it sees about as many tokens as the mixed model; and each
-# model is served in turn and asked for the replies to the prompts of questions that none has learned from.
-# OUT/alone/ROLE.json has what roles.check says of the model of that role, OUT/alone/mixed.json of the mixed one. Killed,
-# the same command goes on.
+# benchmarks/adapter.sh is run first, with the same arguments, and tunes the mixed model. Then each of three roles is tuned
+# alone on its own share of the same examples, repeated to about the number of tokens of the mixed model. Each model is
+# served in turn and replies to the prompts of questions that no model has learned from. OUT/alone/ROLE.json is the output
+# of roles.check for the model of that role, OUT/alone/mixed.json for the mixed one. If interrupted, rerun the same command.
 set -euo pipefail
 
 data=$1 base=$2 out=$3 percent=${4:-100}
@@ -31,7 +30,7 @@ for name in ("2wiki/train-like", "hotpot/train", "musique/train", "squad/dev"):
 PYTHON
 held_out=$out/held-out/played/all.jsonl
 [ -f "$out/held-out/played/card.json" ] ||
-    python -m $roles.examples "$out"/held-out/*.jsonl --methods plain-rag,par-rag --seed 11 --out "$out/held-out/played" >/dev/null
+    python -m $roles.data.examples "$out"/held-out/*.jsonl --methods plain-rag,par-rag --seed 11 --out "$out/held-out/played" >/dev/null
 
 own() { grep -F "\"prompt\": \"$1\"" "$2"; }
 
@@ -47,7 +46,7 @@ for prompt in "${alone[@]}"; do
     own "$prompt" "$out/examples.jsonl" >"$out/alone/$role.jsonl"
     epochs=$(($(wc -c <"$out/examples.jsonl") / $(wc -c <"$out/alone/$role.jsonl")))
     [ -f "$out/alone/$role/report.json" ] ||
-        python -m $roles.tune "$out/alone/$role.jsonl" --base "$base" --rate 1e-3 --epochs "$epochs" --out "$out/alone/$role" >/dev/null
+        python -m $roles.tuning.tune "$out/alone/$role.jsonl" --base "$base" --rate 1e-3 --epochs "$epochs" --out "$out/alone/$role" >/dev/null
     own "$prompt" "$held_out" >"$out/alone/$role-held-out.jsonl"
     check "$role" "$out/alone/$role" "$out/alone/$role-held-out.jsonl"
 done

@@ -11,9 +11,6 @@ with an answer and every event has come once.
 import argparse
 import asyncio
 import json
-import multiprocessing
-import socket
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -24,6 +21,7 @@ from statistics import quantiles
 import httpx
 import psutil
 
+from benchmarks.servers import free_port, serving, wait_until_up
 from sleuth.agents.model import Message, Reply, Request, Usage
 from sleuth.studio.client import NamedModel
 from sleuth.studio.server.app import create_app
@@ -44,9 +42,9 @@ class Instant:
         return "instant"
 
     async def call(self, request: Request) -> Reply:
-        said = json.dumps({"answer": "keeper 49", "citations": [], "answerable": True})
+        text = json.dumps({"answer": "keeper 49", "citations": [], "answerable": True})
         usage = Usage(prompt_tokens=100, cached_tokens=0, completion_tokens=10)
-        return Reply(text=said, finish="stop", model="instant", usage=usage, seconds=0.0, logprobs=None, warnings=[])
+        return Reply(text=text, finish="stop", model="instant", usage=usage, seconds=0.0, logprobs=None, warnings=[])
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         return 100
@@ -57,7 +55,7 @@ async def instant(_settings: Settings) -> AsyncIterator[NamedModel]:
     yield Instant()
 
 
-def child(home: Path, port: int) -> None:
+def serve(home: Path, port: int) -> None:
     app = create_app(Settings(home=home, embedder="none"), open_model=instant)
     server_of(app, host="127.0.0.1", port=port).run()
 
@@ -84,26 +82,15 @@ async def read_in(client: httpx.AsyncClient) -> None:
     await client.get(f"/v1/ingests/{taken.raise_for_status().json()['ingest']}/events")
 
 
-async def up(client: httpx.AsyncClient) -> None:
-    while True:
-        try:
-            (await client.get("/healthz")).raise_for_status()
-            return
-        except httpx.TransportError:
-            await asyncio.sleep(0.1)
-
-
 def spread(seconds: list[float]) -> dict[str, float]:
     cuts = quantiles(seconds, n=20)
     return {"p50": round(cuts[9], 3), "p95": round(cuts[18], 3), "most": round(max(seconds), 3)}
 
 
 async def measure(port: int, server: psutil.Process, given: argparse.Namespace) -> dict[str, object]:
-    limits = httpx.Limits(max_connections=None)
-    async with httpx.AsyncClient(
-        base_url=f"http://127.0.0.1:{port}", timeout=300, limits=limits, trust_env=False
-    ) as client:
-        await up(client)
+    url, limits = f"http://127.0.0.1:{port}", httpx.Limits(max_connections=None)
+    wait_until_up(f"{url}/healthz")
+    async with httpx.AsyncClient(base_url=url, timeout=300, limits=limits, trust_env=False) as client:
         await read_in(client)
         await follow(client, given.method)
         began = time.perf_counter()
@@ -133,18 +120,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--method", default="plain-rag")
     given = parser.parse_args()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    with tempfile.TemporaryDirectory() as folder:
-        process = multiprocessing.get_context("spawn").Process(target=child, args=(Path(folder), port))
-        process.start()
-        try:
-            found = asyncio.run(measure(port, psutil.Process(process.pid), given))
-        finally:
-            process.terminate()
-            process.join()
-    sys.stdout.write(json.dumps(found, indent=2) + "\n")
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder, serving(serve, Path(folder), port) as pid:
+        found = asyncio.run(measure(port, psutil.Process(pid), given))
+    print(json.dumps(found, indent=2))
 
 
 if __name__ == "__main__":

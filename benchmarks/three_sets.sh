@@ -5,8 +5,8 @@
 #
 # DATA has the folders 2wiki, hotpot and musique, each with corpus.jsonl.gz and questions.jsonl.gz; below OUT each gets a
 # collection of its own and a report. OPTIONs go to `sleuth eval`, as in `--methods plain-rag,par-rag --limit 100`.
-# Killed at any moment, the same command goes on. As many sets at a time as there are processors, or as AT_ONCE says;
-# without vectors unless SLEUTH_EMBEDDER says which.
+# If interrupted, rerun the same command. AT_ONCE is the number of sets at a time (default: processors). There are no
+# vectors unless SLEUTH_EMBEDDER is set.
 set -euo pipefail
 
 data=$(realpath "$1") out=$(realpath -m "$2")

@@ -16,16 +16,14 @@ full" leaves out the time after the start of the last question.
 import argparse
 import asyncio
 import json
-import multiprocessing
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import cycle, islice
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +35,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 import sleuth
-from benchmarks.harness import EXAMPLES, golds
+from benchmarks.harness import EXAMPLES, golds, write_json
+from benchmarks.servers import USAGE, completion, free_port, model_routes, serve_app, serving, wait_until_up
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.graphs.ingestion import ingest
 from sleuth.graphs.persistence import open_store
@@ -59,7 +58,7 @@ class Noting:
     """A simulated model that records its replies."""
 
     model: SimulatedModel
-    said: Replies
+    texts: Replies
 
     @property
     def context_window(self) -> int:
@@ -67,7 +66,7 @@ class Noting:
 
     async def call(self, request: Request) -> Reply:
         reply = await self.model.call(request)
-        self.said[key(request.messages)] = reply["text"]
+        self.texts[key(request.messages)] = reply["text"]
         return reply
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
@@ -76,79 +75,38 @@ class Noting:
 
 async def simulated(settings: sleuth.Settings, method: str, folder: Path) -> tuple[list[str], Replies]:
     """Return the example questions, and a simulated model's reply to each call."""
-    said: Replies = {}
+    texts: Replies = {}
     own = settings.model_copy(update={"runs": folder})
     async with await Collection.open(settings) as library, open_store(own) as store:
         known = await golds(library, EXAMPLES / "questions.jsonl")
         for gold in known:
-            model = Noting(SimulatedModel(gold, Simulation()), said)
+            model = Noting(SimulatedModel(gold, Simulation()), texts)
             runs = RunService(store, Services(model=model, retriever=library, embedder=library.embedder))
             await last_answer(runs.run(await runs.start(gold.question, method)))
-    return [gold.question for gold in known], said
+    return [gold.question for gold in known], texts
 
 
-def serve(replies: Replies, pipe: Connection) -> None:
-    """Run the mock server: send its port through the pipe, and receive its rate; 0 is unlimited."""
-    asyncio.run(_Standin(replies).serve(pipe))
+def serve(replies: Replies, port: int) -> None:
+    """Run the mock server; its rate of requests per second is set by POST /rate, 0 is unlimited."""
+    rate = free_at = 0.0
 
-
-@dataclass
-class _Standin:
-    replies: Replies
-    rate: float = 0.0
-    free_at: float = 0.0
-
-    async def serve(self, pipe: Connection) -> None:
-        routes = [
-            Route("/v1/models", self.models),
-            Route("/tokenize", self.tokenize, methods=["POST"]),
-            Route("/rate", self.set_rate, methods=["POST"]),
-            Route("/v1/chat/completions", self.chat, methods=["POST"]),
-        ]
-        config = uvicorn.Config(Starlette(routes=routes), port=0, log_level="critical", ws="none", lifespan="off")
-        server = uvicorn.Server(config)
-        serving = asyncio.create_task(server.serve())
-        while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
-            await asyncio.sleep(0.01)
-        pipe.send(server.servers[0].sockets[0].getsockname()[1])
-        await serving
-
-    async def models(self, _request: HttpRequest) -> Response:
-        return JSONResponse({"data": [{"id": "standin", "max_model_len": 32768}]})
-
-    async def tokenize(self, _request: HttpRequest) -> Response:
-        return JSONResponse({"count": 1000})
-
-    async def set_rate(self, request: HttpRequest) -> Response:
-        self.rate = float((await request.json())["rate"])
+    async def set_rate(request: HttpRequest) -> Response:
+        nonlocal rate
+        rate = float((await request.json())["rate"])
         return Response()
 
-    async def chat(self, request: HttpRequest) -> Response:
-        asked = await request.json()
-        text = self.replies.get(key(asked["messages"])) or (
-            "amber" if "structured_outputs" in asked else '{"ready":true}'
-        )
-        if self.rate:
-            self.free_at = max(self.free_at, time.perf_counter()) + 1 / self.rate
-            await asyncio.sleep(self.free_at - time.perf_counter())
-        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1050}
-        return JSONResponse(
-            {"id": "1", "object": "chat.completion", "created": 0, "model": "standin"}
-            | {"choices": [choice], "usage": usage}
-        )
+    async def chat(request: HttpRequest) -> Response:
+        nonlocal free_at
+        body = await request.json()
+        unknown = "amber" if "structured_outputs" in body else '{"ready":true}'
+        if rate:
+            free_at = max(free_at, time.perf_counter()) + 1 / rate
+            await asyncio.sleep(free_at - time.perf_counter())
+        message = {"role": "assistant", "content": replies.get(key(body["messages"]), unknown)}
+        return JSONResponse(completion({"message": message}) | {"usage": USAGE})
 
-
-@contextmanager
-def standin(replies: Replies) -> Iterator[str]:
-    here, there = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=serve, args=(replies, there), daemon=True)
-    process.start()
-    try:
-        yield f"http://127.0.0.1:{here.recv()}"
-    finally:
-        process.terminate()
-        process.join()
+    own = [Route("/rate", set_rate, methods=["POST"]), Route("/v1/chat/completions", chat, methods=["POST"])]
+    serve_app(Starlette(routes=[*model_routes(), *own]), port)
 
 
 @dataclass
@@ -159,11 +117,11 @@ class Passed:
     full: float = 0.0
 
     def rate(self) -> float:
-        """Call in a second."""
+        """Return the calls per second."""
         return len(self.ended) / max(self.ended)
 
     def rate_while_full(self) -> float:
-        """Call in a second as long as questions were waiting to begin."""
+        """Return the calls per second as long as questions were waiting to begin."""
         return sum(end <= self.full for end in self.ended) / self.full
 
 
@@ -186,7 +144,7 @@ async def through_sleuth(settings: sleuth.Settings, method: str, questions: Sequ
 
 
 async def bare(url: str, bodies: Sequence[bytes], at_once: int) -> float:
-    """Call in a second."""
+    """Return the calls per second."""
     left, limits = iter(bodies), httpx.Limits(max_connections=None)
     headers = {"Content-Type": "application/json"}
     async with httpx.AsyncClient(timeout=600, headers=headers, limits=limits) as http:
@@ -198,11 +156,6 @@ async def bare(url: str, bodies: Sequence[bytes], at_once: int) -> float:
         began = time.perf_counter()
         await asyncio.gather(*(client() for _ in range(at_once)))
         return len(bodies) / (time.perf_counter() - began)
-
-
-async def set_rate(root: str, rate: float) -> None:
-    async with httpx.AsyncClient() as http:
-        (await http.post(f"{root}/rate", json={"rate": rate})).raise_for_status()
 
 
 async def compare(
@@ -261,11 +214,14 @@ async def main(given: argparse.Namespace) -> dict[str, dict[str, float]]:
         if given.real:
             bodies = await record(settings, given.method, questions, given.at_once)
             return {"real": await compare(settings, given.method, questions, given.at_once, bodies)}
-        with standin(replies) as root:
+        root = f"http://127.0.0.1:{(port := free_port())}"
+        with serving(serve, replies, port):
+            wait_until_up(f"{root}/v1/models")
             settings = settings.model_copy(update={"model_url": f"{root}/v1"})
             bodies = await record(settings, given.method, questions, given.at_once)
             for rate in given.rates:
-                await set_rate(root, rate)
+                async with httpx.AsyncClient(trust_env=False) as http:
+                    (await http.post(f"{root}/rate", json={"rate": rate})).raise_for_status()
                 measured[f"{rate:g} a second"] = found = await compare(
                     settings, given.method, questions, given.at_once, bodies
                 )
@@ -284,9 +240,8 @@ if __name__ == "__main__":
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     result = asyncio.run(main(given))
-    text = json.dumps(vars(given) | {"home": None, "json": None, "measured": result}, indent=1)
-    print(text)
+    found = vars(given) | {"home": None, "json": None, "measured": result}
+    print(json.dumps(found, indent=1))
     if given.json:
-        given.json.parent.mkdir(parents=True, exist_ok=True)
-        given.json.write_text(text + "\n", encoding="utf-8")
+        write_json(given.json, found)
     sys.exit(0 if all(each["ratio"] >= ENOUGH for each in result.values()) else 1)

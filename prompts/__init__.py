@@ -3,15 +3,14 @@
 A prompt's name is `<role>/<name>`; the group only sorts the roles into folders.
 
 A file contains an optional system part and a user part, divided by a line with three dashes. `$name` is replaced by a
-value; the names in a file and the values given must be the same, or `Prompt.check` fails: a typo never reaches a model.
+value; the names in a file and the values given must be the same, or `Prompt.render` fails: no typo reaches a model.
 """
 
 import asyncio
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from string import Template
 
 
@@ -26,18 +25,18 @@ class Prompt:
 
     def variables(self) -> frozenset[str]:
         """Return the names of the values that the file expects."""
-        return frozenset(Template(self.system).get_identifiers()) | frozenset(Template(self.user).get_identifiers())
+        return frozenset(Template(f"{self.system}\n{self.user}").get_identifiers())
 
-    def check(self, given: frozenset[str]) -> None:
-        """Raise ValueError unless exactly these names are expected."""
-        wanted = self.variables()
+    def render(self, **values: str) -> tuple[str, str]:
+        """Return the system part and the user part with every value in place.
+
+        Raises:
+            ValueError: the values are not exactly those that the file expects.
+        """
+        wanted, given = self.variables(), frozenset(values)
         if wanted != given:
             missing, unused = sorted(wanted - given), sorted(given - wanted)
             raise ValueError(f"prompt {self.name}: missing values {missing}, values that it does not use {unused}")
-
-    def render(self, **values: str) -> tuple[str, str]:
-        """Return the system part and the user part with every value in place."""
-        self.check(frozenset(values))
         return Template(self.system).substitute(values).strip(), Template(self.user).substitute(values).strip()
 
 
@@ -51,17 +50,12 @@ def load(name: str) -> Prompt:
         FileNotFoundError: no group has such a file.
     """
     if name not in _loaded:
-        _loaded[name] = _read(name)
+        if name not in _files():
+            raise FileNotFoundError(f"There is no prompt {name}.")
+        text = _files()[name].read_text(encoding="utf-8")
+        system, _, user = text.rpartition("\n---\n")
+        _loaded[name] = Prompt(name=name, system=system, user=user, version=sha256(text.encode()).hexdigest()[:12])
     return _loaded[name]
-
-
-def _read(name: str) -> Prompt:
-    if name not in _files():
-        raise FileNotFoundError(f"There is no prompt {name}.")
-    text = _files()[name].read_text(encoding="utf-8")
-    before, divider, after = text.partition("\n---\n")
-    system, user = (before, after) if divider else ("", before)
-    return Prompt(name=name, system=system, user=user, version=sha256(text.encode()).hexdigest()[:12])
 
 
 async def read(*names: str) -> None:
@@ -82,8 +76,5 @@ def names() -> list[str]:
 
 
 @cache
-def _files() -> dict[str, Traversable]:
-    root = files("sleuth.prompts")
-    roles = [role for folder in root.iterdir() if folder.is_dir() for role in (folder, *folder.iterdir())]
-    found = [(role, file) for role in roles if role.is_dir() for file in role.iterdir() if file.name.endswith(".md")]
-    return {f"{role.name}/{file.name[:-3]}": file for role, file in found}
+def _files() -> dict[str, Path]:
+    return {f"{file.parent.name}/{file.stem}": file for file in Path(__file__).parent.rglob("*.md")}

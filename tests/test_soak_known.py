@@ -1,4 +1,4 @@
-"""Comparisons of benchmarks/soak/__main__.py: each difference from what was acknowledged is reported, nothing else."""
+"""Comparisons of benchmarks/soak/known.py: each difference from the acknowledged state is reported, nothing else."""
 
 import asyncio
 from typing import Any

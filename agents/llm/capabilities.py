@@ -15,12 +15,14 @@ Every reply that lacks a schema, choice or logprobs has a warning. Delete the fi
 
 import asyncio
 import json
-from dataclasses import asdict, dataclass, fields
+import re
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from sleuth.agents.llm.server_info import Endpoint
+from sleuth.agents.model import Message
 from sleuth.tools.errors import StoreError
 
 CHOICES = ["amber", "violet"]
@@ -31,6 +33,8 @@ _SCHEMA = {
     "required": ["ready"],
     "additionalProperties": False,
 }
+
+_READY = re.compile(r'\s*\{\s*"ready"\s*:\s*(?:true|false)\s*\}\s*')
 
 _COPIES = {
     "type": "object",
@@ -71,9 +75,10 @@ async def detect_capabilities(endpoint: Endpoint, model: str, version: str, file
     """Return the stored capabilities of this endpoint, model and version; otherwise probe the server and store them."""
     key = f"{endpoint.url} {model} {version}"
     known = await asyncio.to_thread(_read, file)
-    if set(known.get(key, ())) == {each.name for each in fields(Capabilities)}:  # else an older release wrote it
+    try:
         return Capabilities(**known[key])
-    found = await probe(endpoint, model)
+    except (KeyError, TypeError):  # unknown, or written by another release
+        found = await probe(endpoint, model)
     await asyncio.to_thread(_write, file, known | {key: asdict(found)})
     return found
 
@@ -85,48 +90,24 @@ async def probe(endpoint: Endpoint, model: str) -> Capabilities:
         endpoint.probe(model, response_format=schema_format("copies", _COPIES)),
         endpoint.probe(model, structured_outputs={"choice": CHOICES}),
         endpoint.probe(model, **_LOGPROBS, max_tokens=4),
-        endpoint.count_tokens(model, [{"role": "user", "content": "Good morning."}]),
+        endpoint.count_tokens(model, [Message(role="user", content="Good morning.")]),
     )
-    logprobs = bool(_first_choice(plain).get("logprobs"))
+    logprobs, message = bool(plain.logprobs), plain.message
     streamed = await endpoint.probe_stream(model, **(_LOGPROBS if logprobs else {}), max_tokens=4)
-    message = _message(plain)
-    text = str(message.get("content") or "")
     return Capabilities(
-        schema=_is_ready(_text(guided)),
-        copies=_text(copied) in [f'{{"word" : "{word}"}}' for word in CHOICES],
-        choice=_text(chosen).strip() in CHOICES,
+        schema=_READY.fullmatch(guided.text) is not None,
+        copies=copied.text in [f'{{"word" : "{word}"}}' for word in CHOICES],
+        choice=chosen.text.strip() in CHOICES,
         logprobs=logprobs,
         tokenize=tokens is not None,
-        stream=streamed is not None and bool(_first_choice(streamed).get("logprobs")) == logprobs,
-        thinks=bool(message.get("reasoning") or message.get("reasoning_content")) or text.lstrip().startswith("<think"),
+        stream=streamed is not None and bool(streamed.logprobs) == logprobs,
+        thinks=bool(message.reasoning or message.reasoning_content) or plain.text.lstrip().startswith("<think"),
     )
 
 
 def schema_format(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     """Return the `response_format` that guides a reply by a JSON schema."""
     return {"type": "json_schema", "json_schema": {"name": name, "schema": schema, "strict": True}}
-
-
-def _is_ready(text: str) -> bool:
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
-        return False
-    return isinstance(value, dict) and isinstance(value.get("ready"), bool)
-
-
-def _first_choice(body: dict[str, Any] | None) -> dict[str, Any]:
-    choices = (body or {}).get("choices")
-    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-
-
-def _message(body: dict[str, Any] | None) -> dict[str, Any]:
-    message = _first_choice(body).get("message")
-    return message if isinstance(message, dict) else {}
-
-
-def _text(body: dict[str, Any] | None) -> str:
-    return str(_message(body).get("content") or "")
 
 
 def _read(file: Path) -> dict[str, Any]:

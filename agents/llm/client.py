@@ -98,8 +98,7 @@ class LLMClient:
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return the tokens with the chat template; a careful estimate if the server does not count them."""
         served = self._of(role)
-        plain = [{"role": message["role"], "content": message["content"]} for message in messages]
-        counted = await self._endpoint.count_tokens(served.listed.name, plain) if served.can.tokenize else None
+        counted = await self._endpoint.count_tokens(served.listed.name, messages) if served.can.tokenize else None
         # English has about four bytes per token, Chinese about two.
         sizes = (len(message["content"].encode("utf-8", "replace")) // 2 + 16 for message in messages)
         return counted if counted is not None else sum(sizes) + 16
@@ -111,17 +110,12 @@ class LLMClient:
         self, served: "_Served", body: dict[str, Any], call_id: str, listener: Listener | None
     ) -> dict[str, Any]:
         """Return one completion within the time-out, which includes all retries; raise ModelError."""
-        url, seconds = self._endpoint.url, self._endpoint.timeout
-        try:
-            async with asyncio.timeout(seconds):
+        async with errors.as_model_errors(self._endpoint.url, seconds=self._endpoint.timeout):
+            try:
                 return await self._endpoint.complete(body, headers={CALL_HEADER: call_id}, listener=listener)
-        except TimeoutError as error:
-            raise errors.too_slow(url, seconds) from error
-        except openai.NotFoundError as error:
-            known = [entry.name for entry in await self._endpoint.models()]
-            raise errors.unknown_model(served.listed.name, known) from error
-        except errors.FAILURES as error:
-            raise errors.from_client(error, url=url, seconds=seconds) from error
+            except openai.NotFoundError as error:
+                known = [entry.name for entry in await self._endpoint.models()]
+                raise errors.unknown_model(served.listed.name, known) from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

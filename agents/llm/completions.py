@@ -1,7 +1,7 @@
 """Completions of a server, whole or streamed, validated so that replies can be stored and used without checks."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
@@ -17,6 +17,8 @@ MAX_TOKENS = 2**31
 
 LOWEST = -9999.0
 """The log-probability that servers send for zero; smaller ones are raised to it."""
+
+T = TypeVar("T")
 
 
 def _joined(content: object) -> object:
@@ -60,21 +62,30 @@ class _Usage(BaseModel):
 
 class _Message(BaseModel):
     content: Annotated[_Text | None, BeforeValidator(_joined)] = None
+    reasoning: object = None
+    reasoning_content: object = None
 
 
-class _Choice(BaseModel):
+class Choice(BaseModel):
+    """The first choice of a completion; its log-probabilities are not validated."""
+
     message: _Message
     finish_reason: object = None
     logprobs: object = None
 
+    @property
+    def text(self) -> str:
+        """The text of its message."""
+        return self.message.content or ""
 
-def parse_choice(body: object) -> _Choice:
+
+def parse_choice(body: object) -> Choice:
     """Return the first choice of a completion; raises Malformed for a body without one."""
     choices = body.get("choices") if isinstance(body, dict) else None
     if not isinstance(choices, list) or not choices:
         raise Malformed("it has no choices")
     try:
-        return _Choice.model_validate(choices[0])
+        return Choice.model_validate(choices[0])
     except ValidationError as error:
         raise Malformed("its first choice has no message with a text") from error
 
@@ -98,7 +109,7 @@ def parse_reply(body: Mapping[str, Any], *, model: str, seconds: float, warnings
     logprobs, unusable_logprobs = _logprobs(choice.logprobs)
     name = body.get("model")
     return Reply(
-        text=choice.message.content or "",
+        text=choice.text,
         finish="length" if choice.finish_reason == "length" else "stop",
         model=sanitize(name) if isinstance(name, str) and name else model,
         usage=usage,
@@ -140,70 +151,59 @@ def _logprobs(found: object) -> tuple[list[TokenLogprob] | None, list[str]]:
     ], []
 
 
+class NoUsage(Malformed):
+    """A stream without token counts; a retry does not help."""
+
+
 async def assemble_completion(chunks: AsyncIterator[object], on_text: Callable[[str], None]) -> dict[str, Any]:
-    """Return the completion of a stream of chunks; `on_text` is called with each text.
+    """Return the completion of a stream of chunks, as the server would have sent it without streaming.
+
+    The latest finish reason and usage count. `on_text` is called with each text.
 
     Raises:
         Malformed: a chunk is invalid, the stream ends before the completion, or the usage is missing (NoUsage).
         BrokenStream: the server reports an error in the stream.
     """
-    completion = _Assembly()
+    model = finish = usage = None
+    texts: list[str] = []
+    tokens: list[Any] = []
+    begun = False
+    async for chunk in _checked(chunks):
+        model = model or chunk.get("model")
+        usage = _part(chunk, "usage", dict) or usage
+        for choice in _part(chunk, "choices", list)[:1]:
+            if not isinstance(choice, dict):
+                continue
+            begun = True
+            finish = choice.get("finish_reason") or finish
+            tokens += _part(_part(choice, "logprobs", dict), "content", list)
+            if text := _part(_part(choice, "delta", dict), "content", str):
+                texts.append(text)
+                on_text(text)
+    if usage is None and finish is None:
+        raise Malformed("its stream ends before the reply does")
+    if begun and usage is None:
+        raise NoUsage("its stream has no usage")
+    message = {"role": "assistant", "content": "".join(texts)}
+    logprobs = {"content": tokens} if tokens else None
+    choice = {"index": 0, "message": message, "finish_reason": finish or "stop", "logprobs": logprobs}
+    return {"model": model, "choices": [choice] if begun else [], "usage": usage}
+
+
+async def _checked(chunks: AsyncIterator[object]) -> AsyncIterator[dict[str, Any]]:
+    """Yield the chunks of a stream; raise the error that one of them reports."""
     try:
         async for chunk in chunks:
-            if text := completion.add(chunk):
-                on_text(text)
+            if not isinstance(chunk, dict):
+                raise Malformed("an event of its stream is no object")
+            if chunk.get("object") == "error":
+                raise BrokenStream.of(chunk)
+            yield chunk
     except (ValueError, RecursionError) as error:
         raise Malformed("an event of its stream is not JSON") from error
-    return completion.whole()
 
 
-class NoUsage(Malformed):
-    """A stream without token counts; a retry does not help."""
-
-
-class _Assembly:
-    """The parts of a completion so far; the latest finish reason and usage count."""
-
-    def __init__(self) -> None:
-        self._model: object = None
-        self._texts: list[str] = []
-        self._tokens: list[Any] = []
-        self._finish: object = None
-        self._usage: dict[str, Any] | None = None
-        self._begun = False
-
-    def add(self, chunk: object) -> str:
-        """Add a chunk and return its text."""
-        if not isinstance(chunk, dict):
-            raise Malformed("an event of its stream is no object")
-        if chunk.get("object") == "error":
-            raise BrokenStream.of(chunk)
-        self._model = self._model or chunk.get("model")
-        if isinstance(usage := chunk.get("usage"), dict):
-            self._usage = usage
-        choices = chunk.get("choices")
-        choice = choices[0] if isinstance(choices, list) and choices else None
-        return self._continue(choice) if isinstance(choice, dict) else ""
-
-    def _continue(self, choice: dict[str, Any]) -> str:
-        self._begun = True
-        self._finish = choice.get("finish_reason") or self._finish
-        logprobs, delta = choice.get("logprobs"), choice.get("delta")
-        tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
-        self._tokens += tokens if isinstance(tokens, list) else []
-        text = delta.get("content") if isinstance(delta, dict) else None
-        if not isinstance(text, str):
-            return ""
-        self._texts.append(text)
-        return text
-
-    def whole(self) -> dict[str, Any]:
-        """Return the body that the server would have sent without streaming."""
-        if self._usage is None and self._finish is None:
-            raise Malformed("its stream ends before the reply does")
-        if self._begun and self._usage is None:
-            raise NoUsage("its stream has no usage")
-        message = {"role": "assistant", "content": "".join(self._texts)}
-        logprobs = {"content": self._tokens} if self._tokens else None
-        choice = {"index": 0, "message": message, "finish_reason": self._finish or "stop", "logprobs": logprobs}
-        return {"model": self._model, "choices": [choice] if self._begun else [], "usage": self._usage}
+def _part(value: dict[str, Any], name: str, kind: type[T]) -> T:
+    """Return an entry of a JSON object; the empty value of its type if it is missing or of another type."""
+    found = value.get(name)
+    return found if isinstance(found, kind) else kind()

@@ -1,7 +1,9 @@
 """Errors of requests to the model server, each with a remedy in its message."""
 
+import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Self
 
 import httpx2
@@ -37,24 +39,7 @@ class BrokenStream(Exception):
 
 
 FAILURES = (openai.APIError, httpx2.RequestError, BrokenStream)
-"""The errors of a request; `from_client` converts them."""
-
-
-def is_passing(status: int) -> bool:
-    """Return whether a retry may succeed after this status."""
-    return status >= 500 or status in (408, 409, 429)
-
-
-def unreachable(url: str) -> ModelUnavailable:
-    """Return the error for a server that cannot be reached."""
-    return ModelUnavailable(
-        f"No model server answers at {url}: start one with `sleuth model serve`, or set SLEUTH_MODEL_URL."
-    )
-
-
-def too_slow(url: str, seconds: float) -> ModelTimeout:
-    """Return the error for a time-out."""
-    return ModelTimeout(f"The model server at {url} gave no reply within {seconds:g} s: see SLEUTH_TIMEOUT.")
+"""The errors of a request."""
 
 
 def unknown_model(name: str, known: list[str]) -> UnknownName:
@@ -63,8 +48,7 @@ def unknown_model(name: str, known: list[str]) -> UnknownName:
     return UnknownName("model", name, known, f"{served} See SLEUTH_MODEL and SLEUTH_MODELS.")
 
 
-def refused(url: str, status: int, detail: str) -> ModelError:
-    """Return the error for a status after all retries."""
+def _refused(url: str, status: int, detail: str) -> ModelError:
     if status in (401, 403):
         return ModelError(f"The model server at {url} refuses the key (status {status}): set SLEUTH_MODEL_KEY.")
     if status == 429:
@@ -81,29 +65,33 @@ def refused(url: str, status: int, detail: str) -> ModelError:
     return ModelError(f"The model server at {url} refuses the call with status {status}: {detail}")
 
 
-def from_client(error: Exception, *, url: str, seconds: float) -> ModelError:
-    """Return the error of a request after all retries."""
-    if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
-        return too_slow(url, seconds)
+@asynccontextmanager
+async def as_model_errors(url: str, *, seconds: float) -> AsyncIterator[None]:
+    """Limit the duration of a request with all its retries, and raise its failure as a ModelError."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except (TimeoutError, *FAILURES) as error:
+        raise _model_error(error, url, seconds) from error
+
+
+def _model_error(error: Exception, url: str, seconds: float) -> ModelError:
+    if isinstance(error, TimeoutError | openai.APITimeoutError | httpx2.TimeoutException):
+        return ModelTimeout(f"The model server at {url} gave no reply within {seconds:g} s: see SLEUTH_TIMEOUT.")
     if isinstance(error, BrokenStream):
-        return refused(url, error.status, error.detail)
+        return _refused(url, error.status, error.detail)
     if isinstance(error, openai.APIStatusError):
         detail = error.message.removeprefix(f"Error code: {error.status_code} - ")
         code = f" ({error.code})" if isinstance(error.code, str) else ""
-        return refused(url, error.status_code, _short(detail) + code)
-    if (unusable_reply := _cause(error, UnusableReply)) is not None:
-        return ModelUnavailable(
-            f"The model server at {url} sends no usable reply, also after retries: {unusable_reply}."
-        )
-    return unreachable(url)
-
-
-def _cause(error: BaseException, kind: type[Exception]) -> Exception | None:
-    """Return the first error of a kind in the chain of causes."""
+        return _refused(url, error.status_code, _short(detail) + code)
     cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, kind):
+    while cause is not None:
+        if isinstance(cause, UnusableReply):
+            return ModelUnavailable(f"The model server at {url} sends no usable reply, also after retries: {cause}.")
         cause = cause.__cause__
-    return cause
+    return ModelUnavailable(
+        f"No model server answers at {url}: start one with `sleuth model serve`, or set SLEUTH_MODEL_URL."
+    )
 
 
 def _short(text: str) -> str:

@@ -6,7 +6,8 @@ number of retries.
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar, cast
 
@@ -14,8 +15,8 @@ import httpx2
 from openai import APIConnectionError, APIError, APIStatusError, APITimeoutError, AsyncOpenAI, AsyncStream
 
 from sleuth.agents.llm import errors
-from sleuth.agents.llm.completions import MAX_TOKENS, STREAMED, NoUsage, assemble_completion, parse_choice
-from sleuth.agents.model import Listener
+from sleuth.agents.llm.completions import MAX_TOKENS, STREAMED, Choice, NoUsage, assemble_completion, parse_choice
+from sleuth.agents.model import Listener, Message
 from sleuth.tools.errors import UsageError
 from sleuth.tools.http import bounded_async_client
 from sleuth.tools.settings import Settings
@@ -77,12 +78,9 @@ class Endpoint:
 
     async def models(self) -> list[ServedModel]:
         """Return the models that the server lists; raise ModelError if it cannot be reached."""
-
-        async def ask() -> dict[str, Any] | None:
+        async with errors.as_model_errors(self.url, seconds=self.timeout):
             await self._reach()
-            return await self._ask(f"{self.url}/models", _object)
-
-        body = await self._within_timeout(ask)
+        body = await self._json(f"{self.url}/models")
         if body is None or not isinstance(body.get("data"), list):
             raise UsageError(f"There is no OpenAI-compatible server at {self.url}: does SLEUTH_MODEL_URL lack its /v1?")
         entries = [entry for entry in body["data"] if isinstance(entry, dict) and "id" in entry]
@@ -95,7 +93,7 @@ class Endpoint:
         body = await self._json(f"{self._root}/version")
         return str((body or {}).get("version", ""))
 
-    async def count_tokens(self, model: str, messages: list[dict[str, str]]) -> int | None:
+    async def count_tokens(self, model: str, messages: Sequence[Message]) -> int | None:
         """Return the tokens of a prompt with the chat template (vLLM's /tokenize); None if unsupported."""
         body = await self._json(f"{self._root}/tokenize", {"model": model, "messages": messages})
         count = (body or {}).get("count")
@@ -116,44 +114,37 @@ class Endpoint:
         """
 
         async def read(response: httpx2.Response) -> dict[str, Any]:
-            valid = False
             try:
                 completion: dict[str, Any] = await self._completion(response, listener)
-                valid = bool(parse_choice(completion))
-            finally:
-                if listener and not valid:
+                parse_choice(completion)
+            except BaseException:
+                if listener:
                     listener.reset()
+                raise
             return completion
 
         return await self._ask(f"{self.url}/chat/completions", read, body=body, headers=headers)
 
-    async def probe(self, model: str, **options: object) -> dict[str, Any] | None:
-        """Return a very short completion with these options; None if the server refuses them."""
+    async def probe(self, model: str, **options: object) -> Choice:
+        """Return a very short completion with these options; an empty one if the server refuses them."""
+        body = await self._unless_refused(self.complete({"model": model, **_PROBE, **options}))
+        return parse_choice(body or {"choices": [{"message": {}}]})
 
-        async def ask() -> dict[str, Any] | None:
-            return await self.complete({"model": model, **_PROBE, **options})
-
-        return await self._within_timeout(ask)
-
-    async def probe_stream(self, model: str, **options: object) -> dict[str, Any] | None:
+    async def probe_stream(self, model: str, **options: object) -> Choice | None:
         """Return a very short streamed completion; None if the server refuses to stream, or sends no usage."""
 
-        async def read(response: httpx2.Response) -> dict[str, Any] | None:
+        async def read(response: httpx2.Response) -> Choice | None:
             if _is_stream(response):
-                return cast(dict[str, Any], await self._completion(response, None))
+                with suppress(NoUsage):
+                    return parse_choice(await self._completion(response, None))
+                return None
             content = await response.aread()
             if not content.startswith(b"data:"):  # a relay may change the content type of a stream
                 parse_choice(await _decoded(content))
             return None
 
-        async def ask() -> dict[str, Any] | None:
-            body = {"model": model, **_PROBE, **STREAMED, **options}
-            return await self._ask(f"{self.url}/chat/completions", read, body=body)
-
-        try:
-            return await self._within_timeout(ask)
-        except NoUsage:
-            return None
+        body = {"model": model, **_PROBE, **STREAMED, **options}
+        return await self._unless_refused(self._ask(f"{self.url}/chat/completions", read, body=body))
 
     @property
     def _root(self) -> str:
@@ -175,25 +166,17 @@ class Endpoint:
 
     async def _json(self, url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
         """Return the JSON object at a URL; None if it does not exist or refuses the request."""
+        return await self._unless_refused(self._ask(url, _object, body=body))
 
-        async def ask() -> dict[str, Any] | None:
-            return await self._ask(url, _object, body=body)
-
-        return await self._within_timeout(ask)
-
-    async def _within_timeout(self, ask: Callable[[], Awaitable[T | None]]) -> T | None:
-        """Return the result of a request about the server within the time-out; None if the server refuses it."""
-        try:
-            async with asyncio.timeout(self.timeout):
-                return await ask()
-        except NoUsage:
-            raise
-        except TimeoutError as error:
-            raise errors.too_slow(self.url, self.timeout) from error
-        except errors.FAILURES as error:
-            if isinstance(error, APIStatusError) and error.status_code in _REFUSALS:
-                return None
-            raise errors.from_client(error, url=self.url, seconds=self.timeout) from error
+    async def _unless_refused(self, request: Awaitable[T]) -> T | None:
+        """Return the result of a request about the server, None if the server refuses it; raise ModelErrors."""
+        async with errors.as_model_errors(self.url, seconds=self.timeout):
+            try:
+                return await request
+            except APIStatusError as error:
+                if error.status_code not in _REFUSALS:
+                    raise
+        return None
 
     async def _reach(self) -> None:
         """Raise without retries if no server listens."""
@@ -213,10 +196,17 @@ class Endpoint:
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> T:
-        """Return the content of a response, with retries."""
+        """Return the content of a response, with retries; POST if there is a body to send."""
         left = RETRIES
         while True:
-            response = await self._send(url, body, headers=dict(headers or {}), max_retries=left)
+            unread: Any = {
+                "cast_to": httpx2.Response,
+                "options": {"headers": dict(headers or {}), "max_retries": left},
+                "stream": True,
+                "stream_cls": AsyncStream[Any],
+            }
+            sent = self._sdk.get(url, **unread) if body is None else self._sdk.post(url, body=body, **unread)
+            response = cast(httpx2.Response, await sent)
             left -= int(response.request.headers.get("x-stainless-retry-count", 0))
             try:
                 return await read(response)
@@ -228,17 +218,11 @@ class Endpoint:
             await asyncio.sleep(_PAUSE * 2 ** (RETRIES - left))
             left -= 1
 
-    async def _send(self, url: str, body: Mapping[str, Any] | None, **options: Any) -> httpx2.Response:  # noqa: ANN401
-        """Return a successful response with its body unread; POST if there is a body to send."""
-        unread: Any = {"cast_to": httpx2.Response, "options": options, "stream": True, "stream_cls": AsyncStream[Any]}
-        response = self._sdk.get(url, **unread) if body is None else self._sdk.post(url, body=body, **unread)
-        return cast(httpx2.Response, await response)
-
 
 def _is_passing(error: Exception) -> bool:
     """Return whether to retry after a failure while a reply was read."""
     if isinstance(error, errors.BrokenStream):
-        return errors.is_passing(error.status)
+        return error.status >= 500 or error.status in (408, 409, 429)
     return not isinstance(error, APITimeoutError | httpx2.TimeoutException | NoUsage)
 
 

@@ -40,7 +40,12 @@ class ScriptedModel:
         scripted = queue.popleft()
         if isinstance(scripted, BaseException):
             raise scripted
-        return _reply(scripted, request)
+        if isinstance(scripted, dict) and "usage" in scripted:
+            return cast(Reply, scripted)
+        if isinstance(scripted, BaseModel):
+            scripted = scripted.model_dump_json()
+        text = scripted if isinstance(scripted, str) else json.dumps(scripted, ensure_ascii=False)
+        return reply(text, prompt_tokens=len(request.text().split()))
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return one token per word."""
@@ -59,14 +64,3 @@ def reply(
     """Return a whole reply, for tests that need more than its text."""
     usage = Usage(prompt_tokens=prompt_tokens, cached_tokens=0, completion_tokens=len(text.split()))
     return Reply(text=text, finish=finish, model="scripted", usage=usage, seconds=0.0, logprobs=logprobs, warnings=[])
-
-
-def _reply(scripted: BaseModel | dict[str, Any] | list[Any] | str, request: Request) -> Reply:
-    if isinstance(scripted, dict) and "usage" in scripted:
-        return cast(Reply, scripted)
-    text = scripted if isinstance(scripted, str) else _as_json(scripted)
-    return reply(text, prompt_tokens=len(request.text().split()))
-
-
-def _as_json(value: BaseModel | dict[str, Any] | list[Any]) -> str:
-    return value.model_dump_json() if isinstance(value, BaseModel) else json.dumps(value, ensure_ascii=False)

@@ -32,13 +32,11 @@ class TokenStream:
         stream = _CallStream(node=node, role=request.role, call=request.call_id)
         if get_config()["metadata"]["langgraph_step"] == self.again:
             stream.withdraw()
-        finished = False
         try:
             yield replace(request, listener=stream) if self.listening() else request
-            finished = True
-        finally:
-            if not finished:
-                stream.reset()
+        except BaseException:
+            stream.reset()
+            raise
 
     def withdraw(self, *, node: str, role: str, call: str) -> None:
         """Withdraw the tokens of a call that has ended."""

@@ -21,7 +21,7 @@ from sleuth.agents.formatting import escape_chat_markers
 from sleuth.agents.llm import TokenStream
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.model_calls.context_fitting import describe_loss, fit_sources, halve_sources
-from sleuth.agents.model_calls.output_parsing import Unparsable, parse_in_thread
+from sleuth.agents.model_calls.output_parsing import Unparsable, parse_reply
 from sleuth.agents.role import I, O, Role
 from sleuth.tools.errors import BadReply, ContextTooLong
 from sleuth.tools.storage import Archive
@@ -67,14 +67,10 @@ class _Sent(TypedDict):
 
 @dataclass(kw_only=True)
 class _CallEntry:
-    """The account of one ask, or of the node's own warnings between two asks.
-
-    `pending`: calls that may be spent on repairs of earlier asks.
-    """
+    """The account of one ask, or of the node's own warnings between two asks."""
 
     calls: dict[str, CallRecord] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
-    pending: int = 0
 
 
 class ModelCaller:
@@ -135,12 +131,12 @@ class ModelCaller:
 
     async def ask_with_reply(self, role: Role[I, O], given: I) -> tuple[O, Reply]:
         """Like `ask`, also return the reply itself, for its log-probabilities."""
-        entry = _CallEntry(pending=self._repairs + self._running)
+        self._current[asyncio.current_task()] = entry = _CallEntry()
         self._ledger.append(entry)
-        self._current[asyncio.current_task()] = entry
+        pending = self._repairs + self._running  # calls that may be spent on repairs of earlier asks
         self._started += 1
         self._running += 1
-        call = _RoleCall(self, role, given, node=str(get_config()["metadata"]["langgraph_node"]), pending=entry.pending)
+        call = _RoleCall(self, role, given, node=str(get_config()["metadata"]["langgraph_node"]), pending=pending)
 
         @task
         async def ask() -> _Asked:
@@ -155,7 +151,7 @@ class ModelCaller:
         entry.warnings += asked["warnings"]
         if asked["failure"] is not None:
             raise BadReply(asked["failure"], asked["reply"]["text"])
-        return await _parse(role, asked["reply"]), asked["reply"]
+        return await parse_reply(role, asked["reply"]), asked["reply"]
 
     def can_repair(self, pending: int) -> bool:
         """Return whether a repair fits the limit after reserving one for each pending ask."""
@@ -194,7 +190,7 @@ class _RoleCall(Generic[I, O]):
     async def _find_fault(self, reply: Reply) -> str | None:
         """Return the latest reply's fault, if any, and withdraw the streamed tokens of a reply with one."""
         try:
-            await _parse(self._role, reply)
+            await parse_reply(self._role, reply)
         except Unparsable as fault:
             if self._caller.token_stream:
                 call = [*self._calls][-1]
@@ -228,7 +224,17 @@ class _RoleCall(Generic[I, O]):
 
     async def _send(self, repair: tuple[Message, ...]) -> _Sent:
         """Make one call as a task of its own; its prompt is stored before it is sent."""
-        request = _request(self._role, self._given, repair)
+        role = self._role
+        request = Request(
+            call_id="",
+            role=role.name,
+            prompt=role.prompt,
+            messages=messages(role, self._given) + repair,
+            input=asdict(self._given),
+            sampling=role.sampling,
+            schema=role.schema(),
+            choices=role.choices,
+        )
         await self._caller.archive.keep([request.text()])
 
         @task
@@ -269,19 +275,6 @@ def messages(role: Role[I, O], given: I) -> tuple[Message, ...]:
     return (*opening, Message(role="user", content=user))
 
 
-def _request(role: Role[I, O], given: I, repair: tuple[Message, ...]) -> Request:
-    return Request(
-        call_id="",
-        role=role.name,
-        prompt=role.prompt,
-        messages=messages(role, given) + repair,
-        input=asdict(given),
-        sampling=role.sampling,
-        schema=role.schema(),
-        choices=role.choices,
-    )
-
-
 def _with_id_and_seed(request: Request, seed: str) -> Request:
     """Return the request with the id and seed of the running task's place: both are the same after a resume."""
     config = get_config()
@@ -290,8 +283,3 @@ def _with_id_and_seed(request: Request, seed: str) -> Request:
     number = int.from_bytes(sha256(place.encode("utf-8", "replace")).digest()[:4]) >> 1
     call_id = str(config["configurable"]["__pregel_task_id"])
     return replace(request, call_id=call_id, sampling=replace(request.sampling, seed=number))
-
-
-async def _parse(role: Role[I, O], reply: Reply) -> O:
-    cut_off = reply["finish"] == "length"
-    return await parse_in_thread(reply["text"], role.output, choices=role.choices, cut_off=cut_off)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from sleuth.agents.formatting import Source
 from sleuth.agents.model import Message, Model
@@ -75,4 +76,5 @@ def _smaller(sources: tuple[Source, ...]) -> tuple[Source, ...]:
 
 
 def _with(given: I, sources: tuple[Source, ...]) -> I:
-    return replace(given, sources=sources)
+    changed: Any = {"sources": sources}
+    return replace(given, **changed)

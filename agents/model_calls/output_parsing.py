@@ -4,13 +4,13 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
-from typing import TypeVar
+from functools import partial
 
 from pydantic import BaseModel, ValidationError
 
+from sleuth.agents.model import Reply
+from sleuth.agents.role import I, O, Role
 from sleuth.tools.text import sanitize
-
-O = TypeVar("O", bound="BaseModel | str")  # noqa: E741 - output, as in role.py
 
 _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _THOUGHT_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
@@ -58,13 +58,10 @@ def parse(text: str, output: type[O], *, choices: tuple[str, ...] | None = None,
     return _structured(answer, output, cut_off=cut_off)
 
 
-async def parse_in_thread(
-    text: str, output: type[O], *, choices: tuple[str, ...] | None = None, cut_off: bool = False
-) -> O:
-    """Parse like `parse`; a long text is parsed in a thread, so that it does not block other runs."""
-    if len(text) <= _LONG:
-        return parse(text, output, choices=choices, cut_off=cut_off)
-    return await asyncio.to_thread(parse, text, output, choices=choices, cut_off=cut_off)
+async def parse_reply(role: Role[I, O], reply: Reply) -> O:
+    """Return the typed output in a role's reply. A long text is parsed in a thread, so as not to block other runs."""
+    read = partial(parse, reply["text"], role.output, choices=role.choices, cut_off=reply["finish"] == "length")
+    return read() if len(reply["text"]) <= _LONG else await asyncio.to_thread(read)
 
 
 def without_thoughts(text: str) -> str:

@@ -1,21 +1,19 @@
 """Roles of a chat: intent, question rewriting and small talk."""
 
-from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from sleuth.agents.formatting import Turn, format_turns
 from sleuth.agents.model import Sampling
-from sleuth.agents.role import Output, Role
+from sleuth.agents.role import Input, Output, Role
 
 Intent = Literal["question", "follow-up", "ambiguous", "small talk"]
 
 INTENTS: Final[tuple[Intent, ...]] = ("question", "follow-up", "ambiguous", "small talk")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConversationInput:
+class ConversationInput(Input):
     """The latest message, and the turns before it, oldest first."""
 
     question: str

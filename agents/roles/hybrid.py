@@ -1,24 +1,28 @@
 """Roles of the hybrid method: expressions, knowledge-graph queries, memory and references (CRAG's hybrid system)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from sleuth.agents.formatting import Line, Quote, References, Sources, single_line
+from sleuth.agents.formatting import Line, Quote, References, single_line
 from sleuth.agents.model import Sampling
 from sleuth.agents.role import Output, Role, render_fields
+from sleuth.agents.roles.inputs import QuestionInput, SourcesInput
 from sleuth.tools.sources import names
 from sleuth.tools.sources.knowledge_graph import FUNCTIONS, KINDS
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class Asked(QuestionInput):
     """A question, and when it is asked."""
 
-    question: str
     asked_at: Line
+
+
+class ResolveInput(Asked):
+    """A question with its references; the last ones are dropped where the context is small."""
+
+    sources: References
 
 
 # Memory (section 4.4)
@@ -40,13 +44,6 @@ RECALL_UNAIDED = Role("recaller/recall", Asked, Recollection, Sampling(max_token
 # Expressions (section 4.3)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ExpressInput(Asked):
-    """A question with text and tables, best first."""
-
-    sources: References
-
-
 class Expression(Output):
     """An expression; empty where nothing has to be calculated."""
 
@@ -55,7 +52,7 @@ class Expression(Output):
 
 EXPRESS = Role(
     "calculator/express",
-    ExpressInput,
+    ResolveInput,
     Expression,
     Sampling(max_tokens=160, temperature=0.7),
     render=lambda given: {**render_fields(given), "functions": ", ".join(names())},
@@ -96,7 +93,6 @@ def _one_per_line(texts: Sequence[str]) -> str:
     return "\n".join(map(single_line, texts))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class ChooseInput(Asked):
     """A question, and the functions that the graph answers, a line each."""
 
@@ -144,13 +140,6 @@ CHOOSE_CALLS = Role("querier/calls", ChooseInput, Calls, Sampling(max_tokens=512
 """Choose the functions of the knowledge graph to call."""
 
 # The answer from all references (section 4.6), in the stages in which the system was built
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ResolveInput(Asked):
-    """A question with its references; the last ones are dropped where the context is small."""
-
-    sources: References
 
 
 _GUIDED_QUOTES = 5
@@ -201,19 +190,11 @@ RESOLVE = Role("resolver/reason_and_doubt", ResolveInput, Doubted, Sampling(max_
 # A summary of unstructured reasoning (section 4.7)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SummariseInput:
-    """The question, and the one text to read."""
-
-    question: str
-    sources: Sources
-
-
 class Summary(Output):
     """An answer of a few words."""
 
     answer: str = Field(max_length=300)
 
 
-SUMMARISE = Role("summariser/summarise", SummariseInput, Summary, Sampling(max_tokens=160))
+SUMMARISE = Role("summariser/summarise", SourcesInput, Summary, Sampling(max_tokens=160))
 """Extract the answer from reasoning that does not have the requested form."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Literal, Self, cast
 
 from pydantic import ConfigDict, Field, model_validator
@@ -11,7 +11,8 @@ from pydantic import ConfigDict, Field, model_validator
 from sleuth.agents.formatting import Evidence, Fenced, Sources, Step, Steps
 from sleuth.agents.model import Sampling
 from sleuth.agents.model_calls import ModelCaller
-from sleuth.agents.role import Output, Role, fields_by_label
+from sleuth.agents.role import Input, Output, Role, fields_by_label
+from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.planning import MAX_STEPS
 from sleuth.tools.errors import BadReply
 from sleuth.tools.sources.question_attributes import DOMAINS, Attributes, Domain
@@ -26,16 +27,12 @@ _ALLOWED: dict[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ReviewStepInput:
+class ReviewStepInput(SourcesInput):
     """A step's question, its draft, and the fine evidence, best first."""
 
-    question: str
     answer: str
-    sources: Sources
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class ReviewInput(ReviewStepInput):
     """Also the steps before, any of which the reviewer may blame."""
 
@@ -81,22 +78,14 @@ REVIEW_STEP = Role("reviewer/review_step", ReviewStepInput, StepReview, Sampling
 # A step answered from its knowledge alone, for the model's confidence in it (CRP-RAG, section 3.4)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class VerifyInput:
-    """A step's question and the knowledge about it."""
-
-    question: str
-    sources: Sources
-
-
-VERIFY = Role("verifier/verify", VerifyInput, str, Sampling(max_tokens=64, temperature=0.1, top_logprobs=1))
+VERIFY = Role("verifier/verify", SourcesInput, str, Sampling(max_tokens=64, temperature=0.1, top_logprobs=1))
 """Answer a step; its score is the perplexity of the reply, exp of the mean negative log-probability per token.
 
 The paper prints values below 1, which a perplexity cannot have. Plain text: guidance would change the probabilities.
 """
 
 
-def resampled_verify() -> Role[VerifyInput, str]:
+def resampled_verify() -> Role[SourcesInput, str]:
     """Return a role that samples the same answer freely, for servers without log-probabilities."""
     return replace(VERIFY, sampling=Sampling(max_tokens=64, temperature=1.0))
 
@@ -107,8 +96,7 @@ def resampled_verify() -> Role[VerifyInput, str]:
 _ONE_TOKEN = Sampling(max_tokens=1, top_logprobs=20)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConsistencyInput:
+class ConsistencyInput(Input):
     """Two answers to one question, the second sampled more freely."""
 
     question: str
@@ -116,16 +104,14 @@ class ConsistencyInput:
     second: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EvidenceInput:
+class EvidenceInput(Input):
     """One piece of evidence, a passage or an inference, and the query that it should help to answer."""
 
     query: str
     sources: Sources
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RelevanceInput:
+class RelevanceInput(Input):
     """An inference, the steps known without it, and the query that it should help to answer."""
 
     query: str
@@ -133,21 +119,17 @@ class RelevanceInput:
     known: Steps
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AttributionInput:
+class AttributionInput(Input):
     """An inference and the passages that should contain it."""
 
     claim: Fenced
     sources: Sources
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SupportInput:
+class SupportInput(SourcesInput):
     """A question, an answer to it, and the passages that the answer cites."""
 
-    question: str
     answer: Fenced
-    sources: Sources
 
 
 CONSISTENCY = Role("evaluator/consistency", ConsistencyInput, str, _ONE_TOKEN)
@@ -174,8 +156,7 @@ def _bullets(answers: Sequence[str]) -> str:
     return "\n".join(f"- {answer}" for answer in answers)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class JudgeInput:
+class JudgeInput(Input):
     """A question, the answers that count as right, and the answer given: the judge sees nothing else."""
 
     question: str
@@ -197,8 +178,7 @@ SAMPLES = 5
 STATIC, CHANGING = "static", "dynamic"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ClassifyInput:
+class ClassifyInput(Input):
     """A question, and questions that were labelled by hand."""
 
     question: str

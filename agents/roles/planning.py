@@ -19,8 +19,9 @@ from sleuth.agents.formatting import (
     single_line,
 )
 from sleuth.agents.model import Sampling
-from sleuth.agents.role import Output, Role, fields_by_label
-from sleuth.agents.roles.reasoning import MAX_QUOTES, QuestionInput
+from sleuth.agents.role import Input, Output, Role, fields_by_label
+from sleuth.agents.roles.inputs import QuestionInput, StepsInput
+from sleuth.agents.roles.reasoning import MAX_QUOTES
 
 # A plan of the whole question in one call (PAR-RAG, section 3.4)
 
@@ -29,14 +30,6 @@ MAX_STEPS = 40
 
 _GUIDED_STEPS = 6
 """The most steps that a guided reply may list: real questions need fewer."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PlanInput:
-    """The question, and the steps that are answered already and need not be asked again."""
-
-    question: str
-    known: Steps = ()
 
 
 class OrderedStep(Output):
@@ -91,17 +84,16 @@ class OrderedPlan(Output):
     _accept_list = model_validator(mode="before")(_steps)
 
 
-PLAN = Role("planner/plan", PlanInput, Plan, Sampling(max_tokens=1024))
+PLAN = Role("planner/plan", StepsInput, Plan, Sampling(max_tokens=1024))
 """Break the question into steps with their dependencies."""
 
-PLAN_IN_ORDER = Role("planner/plan_in_order", PlanInput, OrderedPlan, Sampling(max_tokens=1024))
+PLAN_IN_ORDER = Role("planner/plan_in_order", StepsInput, OrderedPlan, Sampling(max_tokens=1024))
 """Break the question into steps that follow each other."""
 
 # The next step's question, made unambiguous by the answers that it builds on (PAR-RAG, section 3.5)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RefineInput:
+class RefineInput(Input):
     """The next question, the steps that it builds on, and the question that all steps serve."""
 
     question: str
@@ -123,13 +115,10 @@ REFINE = Role("refiner/refine", RefineInput, Refined, Sampling(max_tokens=160))
 StepText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ExpandInput:
+class ExpandInput(StepsInput):
     """The question, earlier knowledge, and the steps that lead to the place where the next one is needed."""
 
-    question: str
     steps: Items
-    known: Steps = ()
 
 
 class NextStep(Output):
@@ -139,8 +128,7 @@ class NextStep(Output):
     final: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FuseInput:
+class FuseInput(Input):
     """The question, and similar steps toward its answer."""
 
     question: str
@@ -160,14 +148,6 @@ FUSE = Role("fuser/fuse", FuseInput, Fused, Sampling(max_tokens=200, temperature
 """Merge similar steps into one."""
 
 # Follow-up questions (Self-Ask, section 3)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FollowUpInput:
-    """The question, and the follow-up questions so far with their intermediate answers."""
-
-    question: str
-    known: Steps
 
 
 class FollowUp(Output):
@@ -190,7 +170,7 @@ class FollowUp(Output):
         return self
 
 
-FOLLOW_UP = Role("planner/follow_up", FollowUpInput, FollowUp, Sampling(max_tokens=256))
+FOLLOW_UP = Role("planner/follow_up", StepsInput, FollowUp, Sampling(max_tokens=256))
 """"Are follow-up questions needed here?": write the next one, or the final answer."""
 
 # The loop of the `agent` baseline. Guided JSON rather than tool calls, which small models and many servers lack.
@@ -203,12 +183,9 @@ class SearchResult(Source):
     search: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ActInput:
+class ActInput(StepsInput):
     """The question, the steps of an earlier run, and the searches so far with their passages, in the same order."""
 
-    question: str
-    known: Steps
     searches: tuple[str, ...]
     sources: tuple[SearchResult, ...]
 
@@ -258,14 +235,11 @@ SUFFICIENT: Final = "[SUFFICIENT]"
 _ALLOWED = {SUBQ: ("finding", "facts", "plan", "query"), SUFFICIENT: ("finding", "facts", "plan")}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SoFar:
+class SoFar(StepsInput):
     """The question, earlier knowledge, and the sub-queries so far; `sources` holds the facts, best first."""
 
-    question: str
     queries: tuple[SubQuery, ...]
     sources: tuple[Facts, ...]
-    known: Steps = ()
 
 
 def render_chain(given: SoFar) -> dict[str, str]:

@@ -1,26 +1,16 @@
 """Roles that read passages, and roles that write the answer of a run."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from sleuth.agents.formatting import Evidence, FactNumbers, Quotes, Sources, Steps
+from sleuth.agents.formatting import Evidence, FactNumbers, Quotes, Sources
 from sleuth.agents.model import Sampling
-from sleuth.agents.role import Output, Role
+from sleuth.agents.role import Input, Output, Role
+from sleuth.agents.roles.inputs import QuestionInput, ReadInput, SourcesInput, StepsInput, TrajectoryInput
 from sleuth.agents.roles.planning import SoFar, render_chain
-from sleuth.agents.roles.reasoning import QuestionInput
 
 # One question answered from the passages found for it (plain RAG)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ReadInput:
-    """The question, the passages, best first, and the steps answered so far."""
-
-    question: str
-    sources: Sources
-    known: Steps = ()
 
 
 class Reading(Output):
@@ -37,27 +27,11 @@ READ = Role("reader/read", ReadInput, Reading, Sampling(max_tokens=512))
 # The preliminary answer of one step (PAR-RAG, section 3.5)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DraftInput:
-    """A step's question and the passages found for it, best first."""
-
-    question: str
-    sources: Sources
-
-
 class Draft(Output):
     """An answer from the sources alone, the likeliest where they are unclear; at least one citation is asked for."""
 
     answer: str = Field(max_length=200, json_schema_extra={"minLength": 1})
     citations: Evidence = Field(default_factory=list)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConcludeInput:
-    """A step's question that needs no search, and the steps before it."""
-
-    question: str
-    trajectory: Steps
 
 
 class Conclusion(Output):
@@ -66,17 +40,16 @@ class Conclusion(Output):
     answer: str = Field(max_length=200)
 
 
-DRAFT = Role("drafter/draft", DraftInput, Draft, Sampling(max_tokens=512))
+DRAFT = Role("drafter/draft", SourcesInput, Draft, Sampling(max_tokens=512))
 """Draft the answer of a step from passages."""
 
-CONCLUDE = Role("drafter/conclude", ConcludeInput, Conclusion, Sampling(max_tokens=256))
+CONCLUDE = Role("drafter/conclude", TrajectoryInput, Conclusion, Sampling(max_tokens=256))
 """Draft the answer of a step from earlier steps."""
 
 # The passages found for one step, summarized (CRP-RAG, section 3.3)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AggregateInput:
+class AggregateInput(Input):
     """A step and the passages found for it, best first."""
 
     step: str
@@ -99,8 +72,7 @@ MAX_TRIPLES = 16
 """The most triples that a guided reply may list: a passage of usual length contains fewer."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ExtractInput:
+class ExtractInput(Input):
     """One passage."""
 
     sources: Sources
@@ -133,14 +105,6 @@ EXTRACT = Role("extractor/extract", ExtractInput, Extraction, Sampling(max_token
 # The answer of a run (PAR-RAG, section 3.5; RAS, section 3.3; the closed-book baseline)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AnswerInput:
-    """The original question and the whole trajectory."""
-
-    question: str
-    trajectory: Steps
-
-
 class Final(Output):
     """An answer; `known` is false, and `answer` empty, where the steps do not contain it."""
 
@@ -163,15 +127,7 @@ class FromFacts(Output):
     known: bool = True
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MemoryInput:
-    """The question, and the steps of an earlier run."""
-
-    question: str
-    known: Steps = ()
-
-
-ANSWER = Role("answerer/answer", AnswerInput, Final, Sampling(max_tokens=256))
+ANSWER = Role("answerer/answer", TrajectoryInput, Final, Sampling(max_tokens=256))
 """Answer the question from its steps."""
 
 ANSWER_FROM_FACTS = Role("answerer/from_facts", SoFar, FromFacts, Sampling(max_tokens=256), render=render_chain)
@@ -180,5 +136,5 @@ ANSWER_FROM_FACTS = Role("answerer/from_facts", SoFar, FromFacts, Sampling(max_t
 ANSWER_UNAIDED = Role("answerer/unaided", QuestionInput, Unaided, Sampling(max_tokens=256))
 """Answer without retrieval."""
 
-ANSWER_FROM_MEMORY = Role("answerer/from_memory", MemoryInput, Unaided, Sampling(max_tokens=256))
+ANSWER_FROM_MEMORY = Role("answerer/from_memory", StepsInput, Unaided, Sampling(max_tokens=256))
 """Answer without retrieval: the closed-book baseline."""

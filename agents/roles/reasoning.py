@@ -6,31 +6,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sleuth.agents.formatting import Evidence, Items, Quote, Sources, Step, Steps, format_steps, single_line
+from sleuth.agents.formatting import Evidence, Items, Quote, Step, format_steps, single_line
 from sleuth.agents.model import Sampling
-from sleuth.agents.role import Output, Role
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class QuestionInput:
-    """A question alone."""
-
-    question: str
-
+from sleuth.agents.role import Input, Output, Role
+from sleuth.agents.roles.inputs import QuestionInput, ReadInput, SourcesInput
 
 # An answer with its reasons, and a second, freer one to compare it with (RetroRAG, "Answerer")
 
 MAX_QUOTES = 5
 """The number of pieces of source evidence in the paper."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ReasonInput:
-    """The question, the source evidence, best first, and the inferences kept so far."""
-
-    question: str
-    sources: Sources
-    known: Steps
 
 
 class Reasoned(Output):
@@ -54,10 +38,10 @@ class Direct(Output):
     answer: str = Field(max_length=400)
 
 
-REASON = Role("reasoner/reason", ReasonInput, Reasoned, Sampling(max_tokens=768, temperature=0.01))
+REASON = Role("reasoner/reason", ReadInput, Reasoned, Sampling(max_tokens=768, temperature=0.01))
 """Answer from the evidence, with reasons."""
 
-MONITOR = Role("reasoner/monitor", ReasonInput, Direct, Sampling(max_tokens=160, temperature=1.0))
+MONITOR = Role("reasoner/monitor", ReadInput, Direct, Sampling(max_tokens=160, temperature=1.0))
 """Answer from the evidence a second time, sampled freely."""
 
 RECALL = Role("reasoner/recall", QuestionInput, Recalled, Sampling(max_tokens=512, temperature=0.01))
@@ -78,13 +62,10 @@ class Entities(Output):
     entities: list[Annotated[str, Field(min_length=1, max_length=80)]] = Field(min_length=1, max_length=MAX_ENTITIES)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class InferInput:
+class InferInput(SourcesInput):
     """The question, its key entities, and the source evidence, best first."""
 
-    question: str
     entities: Annotated[tuple[str, ...], "; ".join]
-    sources: Sources
 
 
 class Inference(Output):
@@ -105,14 +86,10 @@ def _reason(text: str) -> str:
     return text or "(none given)"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RequeryInput:
+class RequeryInput(ReadInput):
     """The question, all that is known, and the reasons given with an answer that was rejected."""
 
-    question: str
     reason: Annotated[str, _reason]
-    sources: Sources
-    known: Steps
 
 
 class Requery(Output):
@@ -133,13 +110,9 @@ REQUERY = Role("detective/requery", RequeryInput, Requery, Sampling(max_tokens=1
 # The next sentence of a chain of thought (IRCoT, section 3)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ThinkInput:
+class ThinkInput(ReadInput):
     """The question, the passages collected so far, the steps of an earlier run, and the sentences so far."""
 
-    question: str
-    sources: Sources
-    known: Steps
     thoughts: Items
 
 
@@ -149,24 +122,16 @@ THINK = Role("reasoner/think", ThinkInput, str, Sampling(max_tokens=128))
 # Answers along paths of steps, merged into one (CRP-RAG, section 3.4)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TakeStepInput:
+class TakeStepInput(ReadInput):
     """One step, its knowledge, and the results of the steps before it."""
 
-    question: str
     step: str
-    known: Steps
-    sources: Sources
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TakePathInput:
+class TakePathInput(ReadInput):
     """All the steps of a path with their knowledge, in order."""
 
-    question: str
     steps: Items
-    known: Steps
-    sources: Sources
 
 
 class Result(Output):
@@ -190,8 +155,7 @@ def _lines_of_reasoning(answers: Sequence[PathAnswer]) -> str:
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class IntegrateInput:
+class IntegrateInput(Input):
     """A question and its answers along several paths."""
 
     question: str

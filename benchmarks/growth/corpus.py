@@ -1,15 +1,11 @@
-"""Made-up passages that name each other, as many as wanted; a smaller corpus is the beginning of a larger one.
-
-    python -m benchmarks.growth.corpus FILE [--passages N] [--seed S]
+"""Made-up passages that name each other; a smaller corpus is the beginning of a larger one.
 
 Each passage is about a person or place of its own: its title is a name, its text has six sentences of words whose
 frequencies fall as in prose, and names three other passages. Two of these are among the fifty before it, the third is
 any before it, and the lower its number the likelier: some names become frequent, and more so as the corpus grows.
 """
 
-import argparse
 import json
-from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
 from random import Random
@@ -56,8 +52,8 @@ def named_in(number: int, seed: int) -> list[int]:
 def passage(number: int, seed: int) -> dict[str, str]:
     """Return a line of a corpus."""
     dice = Random(f"{seed} {number}")
-    said = dice.choices(VOCABULARY_WORDS, cum_weights=WEIGHTS, k=SENTENCES * WORDS)
-    sentences = [said[at : at + WORDS] for at in range(0, len(said), WORDS)]
+    drawn = dice.choices(VOCABULARY_WORDS, cum_weights=WEIGHTS, k=SENTENCES * WORDS)
+    sentences = [drawn[at : at + WORDS] for at in range(0, len(drawn), WORDS)]
     sentences[0][:0] = [*name(number).split(), "was"]
     for at, other in enumerate(named_in(number, seed), start=1):
         sentences[at].insert(dice.randint(2, WORDS - 2), f"of {name(other)}")
@@ -65,17 +61,13 @@ def passage(number: int, seed: int) -> dict[str, str]:
     return {"id": f"p{number:07}", "title": name(number), "text": text}
 
 
-def corpus(passages: int, seed: int) -> Iterator[dict[str, str]]:
-    return (passage(number, seed) for number in range(passages))
-
-
 def triples_of(number: int, seed: int) -> list[tuple[str, str, str]]:
     """Return triples that a model might extract from a passage: its names, and words of its sentences."""
     own, named = name(number), named_in(number, seed)
-    told = passage(number, seed)["text"].lower().removesuffix(".").split(". ")
-    plain = [[word for word in sentence.split() if word not in FUNCTION_WORDS] for sentence in told]
-    said = [words[at] for words in plain[len(named) + 1 :] for at in (0, len(words) // 2, -1) if words]
-    return [*((own, "knows", name(other)) for other in named), *((own, "has", word) for word in said)]
+    sentences = passage(number, seed)["text"].lower().removesuffix(".").split(". ")
+    content = [[word for word in sentence.split() if word not in FUNCTION_WORDS] for sentence in sentences]
+    objects = [words[at] for words in content[len(named) + 1 :] for at in (0, len(words) // 2, -1) if words]
+    return [*((own, "knows", name(other)) for other in named), *((own, "has", word) for word in objects)]
 
 
 def questions(passages: int, seed: int, count: int) -> list[tuple[str, str]]:
@@ -95,18 +87,5 @@ def questions(passages: int, seed: int, count: int) -> list[tuple[str, str]]:
 
 def write(file: Path, passages: int, seed: int) -> None:
     with file.open("w", encoding="utf-8") as lines:
-        for row in corpus(passages, seed):
-            lines.write(json.dumps(row) + "\n")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--passages", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    write(given.file, given.passages, given.seed)
-
-
-if __name__ == "__main__":
-    main()
+        for number in range(passages):
+            lines.write(json.dumps(passage(number, seed)) + "\n")

@@ -6,37 +6,90 @@
 The runs are plain RAG's with a model that answers immediately and passages of their own for each, so that every run
 leaves five of 700 characters in the archive, and a prompt. The store grows from one number to the next; each is
 measured by processes of their own, and pruned in copies: once all but the last checkpoint of each run, once the older
-half of the runs. What is in FOLDER/many_threads.json is not measured again: if killed, rerun the same command to
-resume. A Postgres server is started for as long as it is needed (servers.py), and filled again. The exponents are those
-of growth.py: 1 is linear.
+half of the runs. What is in FOLDER/runs.json (runs-postgres.json) is not measured again: if killed, rerun the same
+command to resume. A Postgres server is started for as long as it is needed, and filled again. Prints each measure and
+its exponent: 1 is linear.
 """
 
 import argparse
 import asyncio
-import json
-import subprocess
+import shutil
+import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
 
 from benchmarks.checkpoint_bytes import Shelf, replies
-from benchmarks.growth.measures import clock, peak_mib
-from benchmarks.growth.plot import exponents, table
-from benchmarks.growth.run_stores import OnPostgres, OnSqlite, RunStore
-from benchmarks.growth.servers import postgres
+from benchmarks.growth.fits import Row, read_rows, table
+from benchmarks.harness import clock, in_own_process, peak_mib, write_json
+from benchmarks.servers import postgres
 from benchmarks.streams import Instant
 from sleuth.agents.llm import ScriptedModel
 from sleuth.graphs.persistence import Store, open_store
 from sleuth.graphs.runs import RunService, Services, prune
 from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.studio.client import last_answer
+from sleuth.tools.settings import Settings
 
 REPEATS, RECENT = 20, 200
-Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunStore:
+    """runs.sqlite below a home, or a Postgres database; it can be copied and compacted."""
+
+    home: Path
+    url: str | None = None
+
+    def settings(self) -> Settings:
+        return Settings(home=self.home, runs=None, database_url=self.url)
+
+    def sizes(self) -> Row:
+        """Return megabytes; of SQLite also those in use, since it keeps freed pages for later rows."""
+        if self.url:
+            tables = "SELECT sum(pg_total_relation_size(relid)) FROM pg_stat_user_tables"
+            with psycopg.connect(self.url) as connection:
+                (size,) = connection.execute(tables).fetchone() or (0,)
+            return {"file_mb": int(size) / 1e6}
+        file = self.home / "runs.sqlite"
+        with closing(sqlite3.connect(file)) as connection:
+            names = ("page_count", "freelist_count", "page_size")
+            pages, free, size = (int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in names)
+        return {"file_mb": file.stat().st_size / 1e6, "used_mb": (pages - free) * size / 1e6}
+
+    @contextmanager
+    def copied(self) -> Iterator["RunStore"]:
+        if self.url:
+            parts = urlsplit(self.url)
+            name = parts.path.removeprefix("/")
+            with psycopg.connect(parts._replace(path="/template1").geturl(), autocommit=True) as connection:
+                connection.execute(f"CREATE DATABASE {name}_copy TEMPLATE {name}".encode())
+                yield replace(self, url=parts._replace(path=f"/{name}_copy").geturl())
+                connection.execute(f"DROP DATABASE {name}_copy WITH (FORCE)".encode())
+            return
+        copy = self.home.with_name("copy")
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(self.home, copy)
+        yield RunStore(copy)
+        shutil.rmtree(copy)
+
+    def compact(self) -> None:
+        if self.url:
+            with psycopg.connect(self.url, autocommit=True) as connection:
+                connection.execute("VACUUM FULL")
+        else:
+            with closing(sqlite3.connect(self.home / "runs.sqlite")) as sqlite:
+                sqlite.execute("VACUUM")
+
+
+Stage = Callable[[Store, RunStore, int], Awaitable[Row]]
 
 
 async def timed(work: Callable[[], Awaitable[object]]) -> float:
@@ -45,7 +98,7 @@ async def timed(work: Callable[[], Awaitable[object]]) -> float:
     for _ in range(REPEATS):
         with clock() as each:
             await work()
-        taken.append(1000 * each.wall)
+        taken.append(1000 * each.spent.wall)
     return median(taken)
 
 
@@ -55,12 +108,12 @@ async def make(store: Store, _place: RunStore, threads: int) -> Row:
     for number in range(len(await store.threads.list_newest()), threads):
         with clock() as each:
             await last_answer(runs.run(await runs.start(f"Who kept the light of number {number}?", "plain-rag")))
-        taken.append(1000 * each.wall)
+        taken.append(1000 * each.spent.wall)
     return {"run_ms": median(taken[-RECENT:]), "make_mib": peak_mib()} if taken else {}
 
 
 async def look(store: Store, _place: RunStore, _threads: int) -> Row:
-    """Return the list's first page, the whole list, one run's hops (there are none), and its history."""
+    """Measure the list's first page, the whole list, one run's hops (there are none), and its history."""
     runs, newest = RunService(store), store.threads.list_newest
     (thread, *_) = await newest(limit=1)
     return {
@@ -71,15 +124,14 @@ async def look(store: Store, _place: RunStore, _threads: int) -> Row:
     }
 
 
-def room(place: RunStore) -> float:
-    """Return megabytes in use, as far as the engine reports it."""
-    sizes = place.sizes()
-    return sizes.get("used_mb", sizes["file_mb"])
-
-
-async def walk(store: Store, place: RunStore, steps: int) -> Row:
+async def long_run(store: Store, place: RunStore, steps: int) -> Row:
     """Measure PAR-RAG with a plan of many steps (at most 40), with two to four nodes each."""
-    before = room(place)
+
+    def used_mb() -> float:
+        sizes = place.sizes()
+        return float(sizes.get("used_mb") or sizes["file_mb"])
+
+    before = used_mb()
     runs = RunService(store, Services(model=ScriptedModel(replies(steps), context_window=100_000), retriever=Shelf()))
     thread = await runs.start("Who was the last of the line?", "par-rag")
     with clock() as taken:
@@ -88,76 +140,49 @@ async def walk(store: Store, place: RunStore, steps: int) -> Row:
     with clock() as looked:
         moments = await list_checkpoints(runs, thread)
     return {
-        "long_run_s": taken.wall,
+        "long_run_s": taken.spent.wall,
         "long_run_checkpoints": len(moments),
-        "long_run_history_s": looked.wall,
-        "long_run_mb": room(place) - before,
+        "long_run_history_s": looked.spent.wall,
+        "long_run_mb": used_mb() - before,
     }
 
 
 async def keep_last(store: Store, place: RunStore, _threads: int) -> Row:
-    return {f"keep_last_{name}": value for name, value in (await _pruned(store, place, None, 1)).items()}
+    return await _prune(store, place, "keep_last", older_than=None, keep=1)
 
 
 async def older_half(store: Store, place: RunStore, _threads: int) -> Row:
     every = await store.threads.list_newest()
     middle = datetime.fromisoformat(every[len(every) // 2].updated_at)
     age = (datetime.now(UTC) - middle).total_seconds()
-    return {f"older_half_{name}": value for name, value in (await _pruned(store, place, age, None)).items()}
+    return await _prune(store, place, "older_half", older_than=age, keep=None)
 
 
-async def _pruned(store: Store, place: RunStore, older_than: float | None, keep: int | None) -> Row:
+async def _prune(store: Store, place: RunStore, name: str, *, older_than: float | None, keep: int | None) -> Row:
     with clock() as taken:
         gone = await prune(RunService(store), older_than=older_than, keep_last=keep)
-    counts = {"runs": gone.threads, "checkpoints": gone.checkpoints, "texts": gone.texts}
-    return {"prune_s": taken.wall, "prune_mib": peak_mib()} | counts | place.sizes()
+    row = {"prune_s": taken.spent.wall, "prune_mib": peak_mib()} | place.sizes()
+    row |= {"runs": gone.threads, "checkpoints": gone.checkpoints, "texts": gone.texts}
+    return {f"{name}_{key}": value for key, value in row.items()}
 
 
-STAGES = {stage.__name__: stage for stage in (make, look, walk, keep_last, older_half)}
+def run_stage(stage: Stage, place: RunStore, number: int) -> Row:
+    async def run() -> Row:
+        async with open_store(place.settings()) as store:
+            return await stage(store, place, number)
 
-
-async def child(what: str, place: RunStore, number: int) -> Row:
-    async with open_store(place.settings()) as store:
-        return await STAGES[what](store, place, number)
-
-
-def apart(what: str, place: RunStore, number: int) -> Row:
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.growth.runs",
-        "--child",
-        what,
-        str(number),
-        place.url or "",
-        "--out",
-        str(place.home),
-    ]
-    measured: Row = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    return measured
-
-
-def on_copy(what: str, place: RunStore, number: int) -> Row:
-    """Run `apart` on a copy; also return the copy's size after compaction."""
-    with place.copied() as copy:
-        row = apart(what, copy, number)
-        copy.pack()
-        return row | {f"{what}_vacuumed_mb": copy.sizes()["file_mb"]}
+    return asyncio.run(run())
 
 
 def measure(place: RunStore, threads: int, steps: int) -> Row:
-    row: Row = {"threads": threads} | apart("make", place, threads) | place.sizes() | apart("look", place, threads)
-    row |= on_copy("walk", place, steps) | on_copy("keep_last", place, threads)
-    return row | on_copy("older_half", place, threads)
-
-
-@contextmanager
-def opened(out: Path, database: str) -> Iterator[RunStore]:
-    if database == "sqlite":
-        yield OnSqlite(out / "home")
-        return
-    with postgres() as server:
-        yield OnPostgres(out / "home-postgres", server.url)
+    row: Row = {"threads": threads} | in_own_process(run_stage, make, place, threads) | place.sizes()
+    row |= in_own_process(run_stage, look, place, threads)
+    for stage, number in ((long_run, steps), (keep_last, threads), (older_half, threads)):
+        with place.copied() as copy:
+            row |= in_own_process(run_stage, stage, copy, number)
+            copy.compact()
+            row[f"{stage.__name__}_vacuumed_mb"] = copy.sizes()["file_mb"]
+    return row
 
 
 def main() -> None:
@@ -166,21 +191,17 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1_000, 2_000, 10_000])
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--database", choices=("sqlite", "postgres"), default="sqlite")
-    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.child:
-        what, number, url = given.child
-        place = OnPostgres(given.out, url) if url else OnSqlite(given.out)
-        print(json.dumps(asyncio.run(child(what, place, int(number)))))
-        return
-    file = given.out / ("many_threads.json" if given.database == "sqlite" else "many_threads-postgres.json")
-    rows: list[Row] = json.loads(file.read_text(encoding="utf-8"))["rows"] if file.exists() else []
-    with opened(given.out, given.database) as place:
+    with ExitStack() as stack:
+        place, file = RunStore(given.out / "home"), given.out / "runs.json"
+        if given.database == "postgres":
+            server = stack.enter_context(postgres())
+            place, file = RunStore(given.out / "home-postgres", server.url), given.out / "runs-postgres.json"
+        rows = read_rows(file)
         for threads in sorted(set(given.threads) - {row["threads"] for row in rows}):
             print(f"{threads} runs", file=sys.stderr)
             rows.append(measure(place, threads, given.steps))
-            fits = exponents(rows, "threads")
-            file.write_text(json.dumps({"rows": rows, "fits": fits}, indent=1) + "\n", encoding="utf-8")
+            write_json(file, rows)
     print(table(rows, "threads"))
 
 

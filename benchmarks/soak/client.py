@@ -38,7 +38,7 @@ class Client:
         self.known = Known()
         self._dice = Random(seed)
         self._asked = questions(PASSAGES, 0, 500)
-        self._deeds = {
+        self._actions = {
             self.ask: 40,
             self.upload: 14,
             self.delete: 10,
@@ -49,13 +49,16 @@ class Client:
             self.remove: 4,
         }
 
+    async def start(self) -> None:
+        """Accept the runs of earlier slices as known."""
+        listed = (await self._call("GET", "/v1/runs?limit=1000")).json()
+        self.known.runs = {row["id"]: None for row in listed}
+
     async def round(self) -> None:
         await asyncio.gather(*(self._some() for _ in range(AT_ONCE)))
 
     async def compare(self) -> None:
-        """Return the missing items of everything acknowledged, while no client is active: documents
-        and some answers.
-        """
+        """Compare the documents and some answers with those acknowledged, while no client is active."""
         try:
             counts, wrong = await known.documents(self.known, self._call, PROBES)
             for thread in self._dice.sample(self.ended, min(PROBES, len(self.ended))):
@@ -66,7 +69,7 @@ class Client:
         self.lost += wrong
 
     async def count_runs(self, pruned: int = 0) -> None:
-        """Return whether the list of runs is complete, except for removed and pruned ones."""
+        """Compare the list of runs with the known ones, of which some were pruned."""
         listed = (await self._call("GET", "/v1/runs?limit=1000")).json()
         self.lost += known.runs(self.known, listed, pruned)
         self.ended = [row["id"] for row in listed if row["status"] == "done" and not row["part_of"]]
@@ -74,12 +77,12 @@ class Client:
 
     async def _some(self) -> None:
         for _ in range(IN_A_ROUND):
-            (deed,) = self._dice.choices(list(self._deeds), list(self._deeds.values()))
+            (action,) = self._dice.choices(list(self._actions), list(self._actions.values()))
             try:
-                await deed()
-                self.done[deed.__name__] += 1
+                await action()
+                self.done[action.__name__] += 1
             except Lost as error:
-                self.lost.append(f"{deed.__name__}: {error}")
+                self.lost.append(f"{action.__name__}: {error}")
 
     async def ask(self) -> None:
         await self._to_the_end(await self._begin())
@@ -121,11 +124,11 @@ class Client:
             del self.known.runs[thread]
 
     async def upload(self) -> None:
-        """Return one to four documents, most of them in place of what they were."""
+        """Upload one to four documents, most of them in place of earlier ones."""
         await self.put(self._dice.sample(range(DOCUMENTS), self._dice.randint(1, 4)))
 
     async def put(self, names: Iterable[int]) -> None:
-        """Return an upload that ends without having read all is sent again; afterwards all of it is there."""
+        """Upload documents, again until all of them have been ingested."""
         texts = {f"note {name}.txt": self._text() for name in names}
         with self.known.changing(texts):
             for _ in range(TRIES):
@@ -145,7 +148,7 @@ class Client:
         return view
 
     async def delete(self) -> None:
-        """Return one of the documents; another client may delete it, or put it back, meanwhile."""
+        """Delete one of the documents; another client may delete or upload it meanwhile."""
         there = self.known.there()
         if len(there) <= DOCUMENTS // 2:
             return
@@ -185,9 +188,9 @@ class Client:
 
     async def _to_the_end(self, thread: str) -> None:
         for _ in range(TRIES):
-            said, data = await self._follow(thread)
-            self.done[f"run ended with {said}"] += 1
-            if said == "answer":
+            ending, data = await self._follow(thread)
+            self.done[f"run ended with {ending}"] += 1
+            if ending == "answer":
                 self.known.runs[thread] = json.loads(data)
                 self.ended.append(thread)
                 return
@@ -196,8 +199,8 @@ class Client:
 
     async def _as_it_was(self, thread: str) -> None:
         """Check that a run still has the answer that this client received."""
-        shown, told = (await self._call("GET", f"/v1/runs/{thread}")).json(), self.known.runs[thread]
-        if told and shown["answer"] != told:
+        shown, known = (await self._call("GET", f"/v1/runs/{thread}")).json(), self.known.runs[thread]
+        if known and shown["answer"] != known:
             raise Lost(f"run {thread} has another answer than it gave")
 
     async def _follow(self, thread: str) -> tuple[str, str]:

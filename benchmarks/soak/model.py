@@ -1,32 +1,28 @@
 """The soak test's model server: replies immediately with what a request's schema allows, and sometimes fails.
 
-    python -m benchmarks.soak.model PORT FAULTS SEED
-
-FAULTS is the share of requests that go wrong, for replies and for embeddings. Replies are words of the request itself,
-so that some quotes are in their sources; vectors are those of benchmarks/growth/measures.py.
+Replies are words of the request itself, so that some quotes are in their sources.
 """
 
 import asyncio
 import json
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from random import Random
 from typing import Any
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from benchmarks.growth.measures import Projected
+from benchmarks.harness import Projected
+from benchmarks.servers import USAGE, completion, model_routes, serve_app
 
 SILENCE = 30.0
 """Seconds; longer than the server under test waits."""
 FAULTS = ("500", "503", "429", "half", "schema", "cut", "silence")
 EMBEDDING_FAULTS = FAULTS[:-1]
-"""Seconds of a slow embedder, which also delays other writers."""
+"""Without silence, which would also delay other writers."""
 
 
 def fitting(schema: dict[str, Any], dice: Random, words: list[str], whole: dict[str, Any] | None = None) -> Any:  # noqa: ANN401
@@ -61,35 +57,27 @@ def _typed(schema: dict[str, Any], dice: Random, words: list[str], whole: dict[s
 
 
 class Standin:
-    """One server; `rate` is the share of requests that go wrong."""
+    """One server; `rate` is the share of requests that fail."""
 
     def __init__(self, rate: float, seed: str) -> None:
         self._rate = rate
         self._dice = Random(seed)
         self._vectors = Projected()
-        self._met: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
 
     def app(self) -> Starlette:
         return Starlette(
             routes=[
-                Route("/v1/models", self.models),
-                Route("/met", self.met),
-                Route("/tokenize", self.tokenize, methods=["POST"]),
+                *model_routes(),
+                Route("/counts", self.counts),
                 Route("/v1/embeddings", self.embed, methods=["POST"]),
                 Route("/v1/chat/completions", self.chat, methods=["POST"]),
             ]
         )
 
-    async def models(self, _request: Request) -> Response:
-        return JSONResponse({"data": [{"id": "standin", "max_model_len": 32768}]})
-
-    async def met(self, _request: Request) -> Response:
+    async def counts(self, _request: Request) -> Response:
         """Return the number of requests, and of each kind of fault."""
-        return JSONResponse(self._met)
-
-    async def tokenize(self, request: Request) -> Response:
-        asked = await request.json()
-        return JSONResponse({"count": sum(len(each["content"].split()) for each in asked["messages"])})
+        return JSONResponse(self._counts)
 
     async def embed(self, request: Request) -> Response:
         texts = (await request.json())["input"]
@@ -104,18 +92,18 @@ class Standin:
             return broken
         if fault == "silence":
             await asyncio.sleep(SILENCE)
-        said = '{"unexpected": 1}' if fault == "schema" else self._say(asked)
+        text = '{"unexpected": 1}' if fault == "schema" else self._reply_to(asked)
         if asked.get("stream") and fault not in ("half", "cut"):
-            return StreamingResponse(_streamed(said), media_type="text/event-stream")
-        return _sent(_completion({"message": {"role": "assistant", "content": said}}) | {"usage": USAGE}, fault)
+            return StreamingResponse(_streamed(text), media_type="text/event-stream")
+        return _sent(completion({"message": {"role": "assistant", "content": text}}) | {"usage": USAGE}, fault)
 
     def _fault(self, what: str, faults: Sequence[str]) -> str:
         """Choose the fault of a request, if any; count both."""
         fault = self._dice.choice(faults) if self._dice.random() < self._rate else ""
-        self._met.update([f"{what} requests", *([f"{what} fault {fault}"] if fault else [])])
+        self._counts.update([f"{what} requests", *([f"{what} fault {fault}"] if fault else [])])
         return fault
 
-    def _say(self, asked: dict[str, Any]) -> str:
+    def _reply_to(self, asked: dict[str, Any]) -> str:
         words = str(asked["messages"][-1]["content"]).split()
         if guide := asked.get("response_format"):
             return json.dumps(fitting(guide["json_schema"]["schema"], self._dice, words))
@@ -139,31 +127,15 @@ def _sent(value: object, fault: str) -> Response:
     return Response(body, media_type="application/json", headers=length)
 
 
-USAGE = {"prompt_tokens": 1000, "completion_tokens": 50, "total_tokens": 1050}
-
-
-def _completion(choice: dict[str, Any], kind: str = "chat.completion") -> dict[str, Any]:
-    about = {"id": "1", "object": kind, "created": 0, "model": "standin"}
-    return about | {"choices": [{"index": 0, "finish_reason": "stop", "logprobs": None} | choice]}
-
-
-async def _streamed(said: str) -> AsyncIterator[str]:
+async def _streamed(text: str) -> AsyncIterator[str]:
     kind = "chat.completion.chunk"
-    for at in range(0, len(said), 40):
-        chunk = _completion(
-            {"delta": {"role": "assistant", "content": said[at : at + 40]}, "finish_reason": None}, kind
-        )
+    deltas = [{"role": "assistant", "content": text[at : at + 40]} for at in range(0, len(text), 40)]
+    chunks = [completion({"delta": delta, "finish_reason": None}, kind) for delta in deltas]
+    end = [completion({"delta": {}}, kind), completion({}, kind) | {"choices": [], "usage": USAGE}]
+    for chunk in [*chunks, *end]:
         yield f"data: {json.dumps(chunk)}\n\n"
-    yield f"data: {json.dumps(_completion({'delta': {}}, kind))}\n\n"
-    yield f"data: {json.dumps(_completion({}, kind) | {'choices': [], 'usage': USAGE})}\n\n"
     yield "data: [DONE]\n\n"
 
 
-def main() -> None:
-    port, rate, seed = sys.argv[1:]
-    app = Standin(float(rate), seed).app()
-    uvicorn.run(app, host="127.0.0.1", port=int(port), log_level="critical", ws="none", lifespan="off")
-
-
-if __name__ == "__main__":
-    main()
+def serve(port: int, rate: float, seed: str) -> None:
+    serve_app(Standin(rate, seed).app(), port)

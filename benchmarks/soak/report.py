@@ -1,29 +1,24 @@
-"""Test of the samples of a soak for growth, and their picture.
+"""Test of the samples of a soak test for growth.
 
-The first seconds of each slice count for nothing: caches fill. What is left is averaged by the minute, and a line is
-fitted to the means by least squares. Memory, handles and threads are the server's, which each slice restarts: all
-slices share the slope, and each has a level of its own. The disk continues from slice to slice: one line through all,
-over the time that was soaked. The slope's 95 % interval is that of the t distribution. A measure is flat if the
-interval reaches down to zero, or if the slope comes to less than one per cent of the mean in an hour; how much
-growth the minutes cannot exclude is the interval's upper end.
+The first seconds of each slice are left out, because caches fill. The other samples are averaged by the minute, and a
+line is fitted to the means by least squares. Memory, handles and threads are those of the server, which each slice
+restarts: all slices share the slope, and each has a level of its own. The disk continues from slice to slice: one line
+through all, over the time of the test. The slope's 95 % interval is that of the t distribution. A measure is flat if
+the interval includes zero or less, or if the slope is less than one percent of the mean per hour.
 """
 
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from sleuth.studio.evaluation.reporting import draw_svg
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from benchmarks.harness import read_lines, write_json
 
 MEASURES = ("rss_mib", "handles", "threads", "disk_mb")
-GOING_ON = ("disk_mb",)
 ENOUGH = 0.01
 """Of the mean, in an hour."""
 
@@ -43,83 +38,55 @@ class Slope(NamedTuple):
         return self.low <= 0 or self.hourly < ENOUGH * self.mean
 
 
-def minutes(samples: Sequence[Row], measure: str, warm: float) -> list[tuple[int, float, float]]:
-    """Slice, hours soaked, and mean of each minute; hours continue from slice to slice."""
+class Minute(NamedTuple):
+    """Mean of a measure in a minute of a slice; `hours` continue from slice to slice."""
+
+    slice: int
+    hours: float
+    value: float
+
+
+def minutes(samples: Sequence[Row], measure: str, warm: float) -> list[Minute]:
     ends: dict[int, float] = {}
-    for row in samples:
-        ends[row["slice"]] = max(ends.get(row["slice"], 0.0), row["at"])
-    begins = {number: sum(end for other, end in ends.items() if other < number) for number in ends}
     cells: dict[tuple[int, int], list[Row]] = defaultdict(list)
     for row in samples:
+        ends[row["slice"]] = max(ends.get(row["slice"], 0.0), row["at"])
         if row["at"] >= warm:
             cells[row["slice"], int(row["at"] // 60)].append(row)
-    return [
-        (number, (begins[number] + float(np.mean([row["at"] for row in rows]))) / 3600, float(np.mean(values)))
-        for (number, _), rows in sorted(cells.items())
-        if (values := [row[measure] for row in rows])
-    ]
+    found = []
+    for (number, _), rows in sorted(cells.items()):
+        before = sum(end for other, end in ends.items() if other < number)
+        hours = (before + float(np.mean([row["at"] for row in rows]))) / 3600
+        found.append(Minute(number, hours, float(np.mean([row[measure] for row in rows]))))
+    return found
 
 
-def slope(points: Sequence[tuple[int, float, float]], *, levels: bool) -> Slope | None:
-    """Return the line through the minutes, with a level for each slice or one for all; None of fewer than three to
-    spare.
-    """
+def slope(points: Sequence[Minute], *, levels: bool) -> Slope | None:
+    """Return the line through the minutes, with a level for each slice or one for all; None for too few minutes."""
     from scipy.stats import t
 
-    numbers = sorted({number for number, _, _ in points}) if levels else [None]
-    hours, values = (np.array([point[at] for point in points]) for at in (1, 2))
-    columns = [np.array([number is None or point[0] == number for point in points], dtype=float) for number in numbers]
-    spare = len(points) - len(columns) - 1
-    if spare < 3:
+    slices = np.array([point.slice for point in points])
+    columns = [slices == number for number in sorted(set(slices.tolist()))] if levels else [slices >= 0]
+    degrees = len(points) - len(columns) - 1
+    if degrees < 3:
         return None
-    design: npt.NDArray[np.float64] = np.column_stack([hours, *columns])
+    values = np.array([point.value for point in points])
+    design: npt.NDArray[np.float64] = np.column_stack([[point.hours for point in points], *columns]).astype(float)
     fitted, *_ = np.linalg.lstsq(design, values, rcond=None)
     rest = values - design @ fitted
-    variance = float(rest @ rest) / spare * np.linalg.pinv(design.T @ design)[0, 0]
-    reach = float(t.ppf(0.975, spare)) * float(np.sqrt(variance))
+    variance = float(rest @ rest) / degrees * np.linalg.pinv(design.T @ design)[0, 0]
+    reach = float(t.ppf(0.975, degrees)) * float(np.sqrt(variance))
     hourly = float(fitted[0])
     return Slope(hourly=hourly, low=hourly - reach, high=hourly + reach, mean=float(values.mean()))
 
 
-def draw(samples: Sequence[Row]) -> str:
-    """Return each measure in parts of its mean over the time soaked, minute by minute, from each slice's start on."""
+def write(folder: Path, warm: float) -> int:
+    """Print the work and the slopes of all slices, and write them to soak.json.
 
-    def lines(axes: "Axes") -> None:
-        for at, measure in enumerate(MEASURES):
-            points = minutes(samples, measure, 0)
-            mean = float(np.mean([value for _, _, value in points]))
-            hours = [60 * hour for _, hour, _ in points]
-            label = f"{measure.replace('_', ' ')}, mean {mean:,.0f}"
-            axes.plot(hours, [value / mean for _, _, value in points], color=f"C{at}", label=label, linewidth=1)
-        axes.set(xlabel="minutes soaked", ylabel="parts of the mean")
-        axes.set_ylim(bottom=0)
-        axes.legend(fontsize=8, loc="lower right")
-
-    return draw_svg(lines, "")
-
-
-def read(file: Path) -> list[Row]:
-    """Return the lines that are whole."""
-    whole = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
-    return [json.loads(line) for line in whole if line.endswith("\n")]
-
-
-def _slopes(samples: Sequence[Row], warm: float) -> dict[str, Slope | None]:
-    return {name: slope(minutes(samples, name, warm), levels=name not in GOING_ON) for name in MEASURES}
-
-
-def _told(slopes: dict[str, Slope | None]) -> dict[str, Row | None]:
-    return {name: {**each._asdict(), "flat": each.flat} if each else None for name, each in slopes.items()}
-
-
-def tell(folder: Path, warm: float) -> int:
-    """Print what was done and the slopes of all slices and of each, and writes soak.json and soak.svg.
-
-    Returns 1 if something was lost or, over all slices, is not flat.
+    Returns 1 if something was lost, or a measure is not flat.
     """
-    samples, slices = read(folder / "samples.jsonl"), read(folder / "slices.jsonl")
-    slopes = _slopes(samples, warm)
-    numbers = sorted({row["slice"] for row in samples})
+    samples, slices = read_lines(folder / "samples.jsonl"), read_lines(folder / "slices.jsonl")
+    slopes = {name: slope(minutes(samples, name, warm), levels=name != "disk_mb") for name in MEASURES}
     done: Counter[str] = Counter()
     for each in slices:
         done.update(each["done"])
@@ -129,12 +96,8 @@ def tell(folder: Path, warm: float) -> int:
         "slices": len(slices),
         "done": dict(done.most_common()),
         "lost": lost,
-        "slopes": _told(slopes),
-        "slices alone": [_told(_slopes([row for row in samples if row["slice"] == at], warm)) for at in numbers],
+        "slopes": {name: {**each._asdict(), "flat": each.flat} if each else None for name, each in slopes.items()},
     }
-    written = json.dumps(found, indent=1)
-    (folder / "soak.json").write_text(written + "\n", encoding="utf-8")
-    if samples:
-        (folder / "soak.svg").write_text(draw(samples), encoding="utf-8")
-    print(written)
+    write_json(folder / "soak.json", found)
+    print(json.dumps(found, indent=1))
     return int(bool(lost) or any(each is not None and not each.flat for each in slopes.values()))

@@ -6,12 +6,14 @@ Inherited notes count as known; nothing else is read.
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
-from sleuth.agents.roles.reading import ANSWER_FROM_MEMORY, MemoryInput, Unaided
-from sleuth.graphs.core import Call, Context, Method, MethodSettings, Question, RunState, RunUpdate, ask_or
+from sleuth.agents.roles.inputs import StepsInput
+from sleuth.agents.roles.reading import ANSWER_FROM_MEMORY, Unaided
+from sleuth.graphs.core import Call, Context, InPaper, Method, MethodSettings, Question, RunState, RunUpdate, ask_or
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import as_steps, finish, make_verdict, strip_marks
 
@@ -19,11 +21,9 @@ from sleuth.graphs.evidence import as_steps, finish, make_verdict, strip_marks
 class Settings(MethodSettings):
     """Settings of `--set`; those marked "ours" are off under `profile=paper`."""
 
-    may_not_know: bool = Field(default=True, description="ours: a guess is reported as unknown")
-
-    def as_in_paper(self) -> "Settings":
-        """Return settings under which there is always an answer."""
-        return self.model_copy(update={"may_not_know": False})
+    may_not_know: Annotated[bool, InPaper(False)] = Field(
+        default=True, description="ours: a guess is reported as unknown"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     if not call.affords():
         return {"verdict": make_verdict("out_of_budget", "", [])}
     settings = call.settings
-    given = MemoryInput(question=state.question, known=as_steps(state.notes.values()))
+    given = StepsInput(question=state.question, known=as_steps(state.notes.values()))
     said = await ask_or(call.model, ANSWER_FROM_MEMORY, given, Unaided(known=False), "The question stays open.")
     stands = said.known or not settings.may_not_know
     notes, verdict = finish(call.model, state, strip_marks(said.answer) if stands else "", [])

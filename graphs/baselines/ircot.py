@@ -20,6 +20,7 @@ from sleuth.agents.roles.reasoning import THINK, ThinkInput
 from sleuth.graphs.core import (
     Call,
     Context,
+    InPaper,
     Lines,
     Method,
     MethodSettings,
@@ -48,7 +49,7 @@ from sleuth.graphs.evidence import (
     strip_marks,
 )
 from sleuth.tools.search import Mode
-from sleuth.tools.sources.web_pages.sentences import sentences
+from sleuth.tools.text import sentence_spans
 
 _CONCLUSION = re.compile(r"\banswer is:?\s+(.+)", re.IGNORECASE)
 
@@ -59,12 +60,8 @@ class Settings(MethodSettings):
     max_steps: int = Field(default=8, ge=1, le=20, description="sentences at most")
     top_k: int = Field(default=4, ge=1, le=50, description="passages found with a sentence")
     max_passages: int = Field(default=15, ge=1, le=100, description="passages collected at most")
-    mode: Mode = Field(default="graph", description="how to search (paper: keyword)")
+    mode: Annotated[Mode, InPaper("keyword")] = Field(default="graph", description="how to search (paper: keyword)")
     reader: bool = Field(default=True, description="off: the answer in the last sentence is final (ablation)")
-
-    def as_in_paper(self) -> "Settings":
-        """Return settings with keyword search."""
-        return self.model_copy(update={"mode": "keyword"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +157,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
 
 def _first_sentence(said: str) -> str:
     text = strip_marks(said)
-    return next((text[start:end] for start, end in sentences(text)), "")
+    return next((text[start:end] for start, end in sentence_spans(text, lines=False)), "")
 
 
 def _conclusion(state: State) -> str:

@@ -15,6 +15,7 @@ from pydantic import Field
 from sleuth.graphs.core import (
     Call,
     Context,
+    InPaper,
     Keyed,
     Method,
     MethodSettings,
@@ -43,11 +44,7 @@ class Settings(MethodSettings):
 
     iterations: int = Field(default=3, ge=1, le=10, description="searches, each with what was generated before")
     top_k: int = Field(default=5, ge=1, le=100, description="passages of a search")
-    mode: Mode = Field(default="graph", description="how to search (paper: dense)")
-
-    def as_in_paper(self) -> "Settings":
-        """Return settings with vector search."""
-        return self.model_copy(update={"mode": "dense"})
+    mode: Annotated[Mode, InPaper("dense")] = Field(default="graph", description="how to search (paper: dense)")
 
 
 @dataclass(frozen=True, kw_only=True)

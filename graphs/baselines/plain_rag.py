@@ -7,14 +7,17 @@ read before the search, and makes it unnecessary if it suffices.
 """
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from langgraph.graph import START, StateGraph
 from pydantic import Field
 
-from sleuth.agents.roles.reading import READ, Reading, ReadInput
+from sleuth.agents.roles.inputs import ReadInput
+from sleuth.agents.roles.reading import READ, Reading
 from sleuth.graphs.core import (
     Call,
     Context,
+    InPaper,
     Method,
     MethodSettings,
     Question,
@@ -43,11 +46,7 @@ class Settings(MethodSettings):
     """Settings of `--set`."""
 
     top_k: int = Field(default=5, ge=1, le=100, description="passages to read")
-    mode: Mode = Field(default="graph", description="how to search (paper: hybrid)")
-
-    def as_in_paper(self) -> "Settings":
-        """Return settings with hybrid search."""
-        return self.model_copy(update={"mode": "hybrid"})
+    mode: Annotated[Mode, InPaper("hybrid")] = Field(default="graph", description="how to search (paper: hybrid)")
 
 
 @dataclass(frozen=True, kw_only=True)

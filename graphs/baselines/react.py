@@ -17,6 +17,7 @@ from sleuth.agents.roles.planning import ACT, ActInput, Action, SearchResult
 from sleuth.graphs.core import (
     Call,
     Context,
+    InPaper,
     Keyed,
     Method,
     MethodSettings,
@@ -50,11 +51,9 @@ class Settings(MethodSettings):
 
     max_searches: int = Field(default=10, ge=1, le=30, description="searches at most; then it has to answer")
     top_k: int = Field(default=5, ge=1, le=50, description="passages that a search returns")
-    mode: Mode = Field(default="graph", description="how the tool searches (paper profile: hybrid)")
-
-    def as_in_paper(self) -> "Settings":
-        """Return settings with hybrid search."""
-        return self.model_copy(update={"mode": "hybrid"})
+    mode: Annotated[Mode, InPaper("hybrid")] = Field(
+        default="graph", description="how the tool searches (paper profile: hybrid)"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,11 +13,13 @@ from typing import Annotated, Literal
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
-from sleuth.agents.roles.planning import FOLLOW_UP, FollowUp, FollowUpInput
-from sleuth.agents.roles.reading import READ, Reading, ReadInput
+from sleuth.agents.roles.inputs import ReadInput, StepsInput
+from sleuth.agents.roles.planning import FOLLOW_UP, FollowUp
+from sleuth.agents.roles.reading import READ, Reading
 from sleuth.graphs.core import (
     Call,
     Context,
+    InPaper,
     Keyed,
     Method,
     MethodSettings,
@@ -51,11 +53,9 @@ class Settings(MethodSettings):
 
     max_follow_ups: int = Field(default=5, ge=1, le=20, description="follow-up questions at most")
     top_k: int = Field(default=5, ge=1, le=100, description="passages to read for a follow-up question")
-    mode: Mode = Field(default="graph", description="how to search (paper: a web search engine, here hybrid)")
-
-    def as_in_paper(self) -> "Settings":
-        """Return settings with hybrid search, which is nearest to a search engine."""
-        return self.model_copy(update={"mode": "hybrid"})
+    mode: Annotated[Mode, InPaper("hybrid")] = Field(
+        default="graph", description="how to search (paper: a web search engine, here hybrid)"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     if len(state.rounds) >= call.settings.max_follow_ups:
         return {"follow_up": ""}
     call.require()
-    given = FollowUpInput(question=state.question, known=as_steps(state.notes.values()))
+    given = StepsInput(question=state.question, known=as_steps(state.notes.values()))
     said = await ask_or(call.model, FOLLOW_UP, given, FollowUp(follow_up="No"), "The question stays open.")
     update: Update = {"follow_up": said.question.strip()}
     if said.follow_up == "No":

@@ -144,21 +144,28 @@ async def classify(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def converse(state: State, call: Call[Settings]) -> Update:
-    """Reply to small talk without a search; a reply that would state facts is not sent."""
+    """Reply to small talk without a search; a reply that would state facts is not sent, and so not streamed."""
     call.require()
-    return {
-        "verdict": await small_talk.converse(
-            call.model, as_conversation(state.messages, state.question), state.messages
-        )
-    }
+    call.model.token_stream = None
+    otherwise = "Ask me something about your documents."
+    text = await ask_or(call.model, conversation.REPLY, as_conversation(state.messages, state.question), otherwise, "")
+    earlier = (message.text for message in state.messages if not message.additional_kwargs.get("asked_back"))
+    if small_talk.find_facts(text, earlier):
+        call.model.warn("A reply without a search would have stated facts without evidence: the message is looked up.")
+        return {"verdict": None}
+    return {"verdict": Verdict(status="answered", text=text, citations=[])}
 
 
 @node
 async def clarify(state: State, call: Call[Settings]) -> Update:
     """Ask what an ambiguous question means, unless that would only repeat it."""
     call.require()
-    back = await small_talk.clarify(call.model, as_conversation(state.messages, state.question))
-    if back is None:
+    call.model.token_stream = None
+    otherwise = conversation.AskedBack(question="What do you mean by that?")
+    given = as_conversation(state.messages, state.question)
+    back = await ask_or(call.model, conversation.ASK_BACK, given, otherwise, "")
+    if small_talk.repeats_question(back.question, state.question):
+        call.model.warn("The clarifying question would have repeated the message: the message is looked up.")
         return {}
     return {
         "messages": [clarification_message(back)],
@@ -169,8 +176,8 @@ async def clarify(state: State, call: Call[Settings]) -> Update:
 async def listen(state: State) -> Update:
     """Wait for the reply to a clarifying question; an empty reply is ignored."""
     asked = state.messages[-1]
-    said = interrupt({"question": asked.text, "options": asked.additional_kwargs.get("options", [])})
-    text = said.strip() if isinstance(said, str) else ""
+    reply = interrupt({"question": asked.text, "options": asked.additional_kwargs.get("options", [])})
+    text = reply.strip() if isinstance(reply, str) else ""
     return {"messages": [HumanMessage(text)], "question": text, "verdict": None} if text else {}
 
 
@@ -224,8 +231,10 @@ async def answer(state: State) -> Update:
     elif verdict is None and state.decision == "reject":
         verdict = Verdict(status="refused", text="The plan was not carried out.", citations=[])
     verdict = verdict or Verdict(status="out_of_budget", text="", citations=[])
-    told = answer_message(verdict, hop, question=state.question, cost=total_cost(state.calls), warnings=state.warnings)
-    return {"messages": [told], "verdict": verdict}
+    message = answer_message(
+        verdict, hop, question=state.question, cost=total_cost(state.calls), warnings=state.warnings
+    )
+    return {"messages": [message], "verdict": verdict}
 
 
 # Routers. A turn whose budget has no room for a node's calls is halted there, and ends with saying so.

@@ -10,11 +10,8 @@ from itertools import pairwise
 
 from langchain_core.messages import AnyMessage
 
-from sleuth.agents.model_calls import ModelCaller
-from sleuth.agents.roles import conversation
-from sleuth.agents.roles.conversation import ConversationInput
-from sleuth.graphs.core import Verdict, ask_or
-from sleuth.tools.search.entity_graph import FUNCTION_WORDS, Word, sentence_spans, tokenize
+from sleuth.tools.search.entity_graph import FUNCTION_WORDS, Word, tokenize
+from sleuth.tools.text import sentence_spans
 
 _BEGINS = re.compile(r"[.!?…\n]|[^\w\s.,:;'\"“”‘’«»()\[\]&/–—-]")
 """A mark between two words after which a sentence begins: the end of the one before, or an emoji."""
@@ -60,32 +57,6 @@ def needs_search(kind: str, messages: Sequence[AnyMessage], *, ask_back: bool) -
     if kind == "ambiguous":
         return not ask_back or already_clarified(messages)
     return kind == "small talk" and is_question(messages[-1].text)
-
-
-async def converse(model: ModelCaller, given: ConversationInput, messages: Sequence[AnyMessage]) -> Verdict | None:
-    """Return the reply to a message that needs no search; None where the reply would state facts.
-
-    Its words are not streamed while they are written: a reply that is not sent must not be seen.
-    """
-    model.token_stream = None
-    otherwise = "Ask me something about your documents."
-    text = await ask_or(model, conversation.REPLY, given, otherwise, "")
-    said = (message.text for message in messages if not message.additional_kwargs.get("asked_back"))
-    if find_facts(text, said):
-        model.warn("A reply without a search would have stated facts without evidence: the message is looked up.")
-        return None
-    return Verdict(status="answered", text=text, citations=[])
-
-
-async def clarify(model: ModelCaller, given: ConversationInput) -> conversation.AskedBack | None:
-    """Return a question that settles what a message means; None where it would only repeat the message."""
-    model.token_stream = None
-    otherwise = conversation.AskedBack(question="What do you mean by that?")
-    back = await ask_or(model, conversation.ASK_BACK, given, otherwise, "")
-    if repeats_question(back.question, given.question):
-        model.warn("The clarifying question would have repeated the message: the message is looked up.")
-        return None
-    return back
 
 
 def find_facts(reply: str, conversation: Iterable[str]) -> list[str]:

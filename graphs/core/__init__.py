@@ -18,12 +18,20 @@ from sleuth.graphs.core.answer import (
     total_cost,
     upgrade_cost,
 )
-from sleuth.graphs.core.context import Budget, Context, MethodSettings, OnStep, SubrunRequest, SubrunResult, parse_json
+from sleuth.graphs.core.context import (
+    Budget,
+    Context,
+    InPaper,
+    MethodSettings,
+    OnStep,
+    SubrunRequest,
+    SubrunResult,
+    parse_json,
+)
 from sleuth.graphs.core.events import Delta, Event, Reset, Step, parse_event
-from sleuth.graphs.core.method import Method, describe_errors
+from sleuth.graphs.core.method import Method, describe_errors, summarize_update
 from sleuth.graphs.core.node import Call, ask_or
 from sleuth.graphs.core.private_graph import PrivateCompiled, PrivateGraph
-from sleuth.graphs.core.routers import plan_unless_halted, retrieve_unless_settled, retrieve_until_verdict
 from sleuth.graphs.core.state import (
     SCHEMA_VERSION,
     Keyed,
@@ -32,11 +40,13 @@ from sleuth.graphs.core.state import (
     RunState,
     RunUpdate,
     merge_keys,
+    plan_unless_halted,
+    retrieve_unless_settled,
+    retrieve_until_verdict,
     same_question,
 )
 from sleuth.graphs.core.subrun import in_fresh_context, new_subrun, prefix_nodes, run_subrun, with_result
 from sleuth.graphs.core.thresholds import choose_threshold, fitted_thresholds, store_threshold
-from sleuth.graphs.core.update_summary import summarize_update
 from sleuth.graphs.core.wall_clock import seconds_at, with_clock, with_paused_clock
 
 __all__ = [
@@ -51,6 +61,7 @@ __all__ = [
     "Entity",
     "Event",
     "Graph",
+    "InPaper",
     "Keyed",
     "Lines",
     "Method",

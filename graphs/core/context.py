@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -23,14 +23,31 @@ from sleuth.tools.storage import Archive, MemoryTriples, TripleStore
 from sleuth.tools.types import content_hash
 
 
+@dataclass(frozen=True, slots=True)
+class InPaper:
+    """Annotation of a setting whose default goes beyond the method's paper: its value under `profile=paper`."""
+
+    value: object
+
+
 class MethodSettings(BaseModel):
     """Base of the settings of one method; each field is a `--set KEY=VALUE`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def as_in_paper(self) -> "MethodSettings":
+    @classmethod
+    def paper_values(cls) -> dict[str, Any]:
+        """Return the values under `profile=paper` of the settings whose default goes beyond the paper."""
+        return {
+            name: mark.value
+            for name, field in cls.model_fields.items()
+            for mark in field.metadata
+            if isinstance(mark, InPaper)
+        }
+
+    def as_in_paper(self) -> Self:
         """Return these settings with everything that goes beyond the paper switched off (profile=paper)."""
-        return self
+        return self.model_copy(update=self.paper_values())
 
     def nested(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the settings of other methods that these contain, by the method's name."""

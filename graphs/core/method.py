@@ -1,6 +1,6 @@
 """Declaration of a method: each method's module ends with its own."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -10,9 +10,36 @@ from pydantic import ValidationError
 from sleuth.graphs.core.answer import Graph, Subrun
 from sleuth.graphs.core.context import Context, MethodSettings
 from sleuth.graphs.core.state import RunState
-from sleuth.graphs.core.update_summary import summarize_update
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile
+
+
+def summarize_update(update: Mapping[str, Any]) -> list[str]:
+    """Return lines that describe the fields of an update that several methods share; for a terminal or a chat.
+
+    A method with further fields adds lines of its own.
+    """
+    return list(_lines(update))
+
+
+def _lines(update: Mapping[str, Any]) -> Iterator[str]:
+    for key, step in (update.get("plan") or {}).items():
+        yield f"{key}. {step['question']}"
+    for round in (update.get("rounds") or {}).values():
+        yield f"passages: {len(round['passages'])}" if round["passages"] else f"looks up: {round['query']}"
+    for key, note in (update.get("notes") or {}).items():
+        if note is None:
+            yield f"taken back: {key}"
+            continue
+        where = f" [{', '.join(note['passages'])}]" if note["passages"] else ""
+        remark = f" ({note['remark']})" if note.get("remark") else ""
+        yield f"found: {note['finding'] or '–'}{where}{remark}"
+    if "evidence" in update:
+        yield f"passages: {len(update['evidence'])}"
+    for attempt in (update.get("attempts") or {}).values():
+        yield f"answer tried: {attempt['answer'] or '–'}"
+    if update.get("halted"):
+        yield "the budget is spent"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,8 +47,8 @@ class Method:
     """One reasoning method: a graph from `question` to `verdict`.
 
     `line` summarizes the method and `when` describes its use. `calls` is the typical number of model calls: fewest to
-    most on the answerable example questions, and on two hops. `benchmarks/studies/calls_by_hop.py` counts them in
-    simulation; empty where it has not been run yet. A `baseline` is included for comparison. `start_from_plan` returns
+    most on the answerable example questions, and on two hops. `docs/benchmarks/simulation.md` has them by number
+    of hops; empty where it was not measured. A `baseline` is included for comparison. `start_from_plan` returns
     the update that the node `plan` would make of given steps, for its settings; None if a method has no such plan.
 
     `summarize_update` describes the update of a node in lines. `read_graph` and `read_subruns` return the question's

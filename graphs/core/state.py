@@ -1,8 +1,8 @@
-"""Fields that the states of all methods share, and their reducers."""
+"""Fields that the states of all methods share, their reducers, and routers that several methods share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from langgraph.channels import DeltaChannel
 from typing_extensions import TypedDict
@@ -89,3 +89,21 @@ class RunUpdate(TypedDict, total=False):
     warnings: Sequence[str]
     halted: bool
     verdict: Verdict | None
+
+
+# Routers. A node whose calls the budget cannot pay for sets `halted`.
+
+
+def retrieve_unless_settled(state: RunState) -> Literal["retrieve", "answer"]:
+    """Route to `answer` if a note from an earlier run may already answer the question, else to `retrieve`."""
+    return "answer" if state.is_settled else "retrieve"
+
+
+def retrieve_until_verdict(state: RunState) -> Literal["retrieve", "__end__"]:
+    """Route to `retrieve` while `answer` has not ended the run."""
+    return "__end__" if state.verdict else "retrieve"
+
+
+def plan_unless_halted(state: RunState) -> Literal["plan", "answer"]:
+    """Route to `plan`, or to `answer` if the budget is used up."""
+    return "answer" if state.halted else "plan"

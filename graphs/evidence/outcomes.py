@@ -7,8 +7,9 @@ from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Step
 from sleuth.agents.model_calls import ModelCaller
-from sleuth.agents.roles.reading import ANSWER, AnswerInput, Final
-from sleuth.agents.roles.reasoning import REASON, Reasoned, ReasonInput
+from sleuth.agents.roles.inputs import ReadInput, TrajectoryInput
+from sleuth.agents.roles.reading import ANSWER, Final
+from sleuth.agents.roles.reasoning import REASON, Reasoned
 from sleuth.graphs.core import Citation, Note, Question, Status, Verdict, ask_or
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.retrieval import as_sources
@@ -39,7 +40,7 @@ def make_verdict(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
 
 async def answer_question(model: ModelCaller, question: str, notes: Sequence[Note]) -> Verdict:
     """Answer the question from notes; the verdict is "unknown" if they do not suffice."""
-    given = AnswerInput(question=question, trajectory=as_steps(notes))
+    given = TrajectoryInput(question=question, trajectory=as_steps(notes))
     final = await ask_or(model, ANSWER, given, Final(known=False), "The question stays open.")
     text = strip_marks(final.answer)
     return verdict_for(model, text, notes) if final.known and text else make_verdict("unknown", "", [])
@@ -73,7 +74,7 @@ class Generation(TypedDict):
 
 async def generate(model: ModelCaller, state: Question, shown: Sequence[Passage], loss: str) -> Generation:
     """Generate an answer from passages and inherited notes; `loss` is warned of if the reply cannot be parsed."""
-    given = ReasonInput(question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values()))
+    given = ReadInput(question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values()))
     said = await ask_or(model, REASON, given, Reasoned(answer=""), loss)
     text = strip_marks(said.answer) if is_declarative(strip_marks(said.answer)) else ""
     return Generation(answer=text, reason=said.reason, citations=verified_citations(model, text, said.citations, shown))

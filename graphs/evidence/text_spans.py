@@ -1,11 +1,11 @@
 """Positions of quotes and answers in a text, in characters."""
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
-from sleuth.tools.text import SENTENCE_END
+from sleuth.tools.text import Span, sentence_spans
 
 _MARKS = re.compile(r"(?<!\s)\s*+\[\d+(?:\s*,\s*\d+)*\]")
 
@@ -28,8 +28,9 @@ def find_sentences(answer: str, text: str) -> Iterator[tuple[int, int]]:
     """Yield the sentences or lines of a text, except headings, that contain an answer as whole words, in characters."""
     words = strip_marks(answer).rstrip(".").split()
     if words and " ".join(words).casefold() not in ("yes", "no"):  # any sentence may contain a "no"
-        ends = [end.span() for end in SENTENCE_END.finditer(text)]
-        spans = (_sentence_around(found.span(), ends, text) for found in find_words(words, text))
+        matches = list(find_words(words, text))
+        sentences = sentence_spans(text) if matches else []
+        spans = (_around(found.span(), sentences) for found in matches)
         yield from (span for span in spans if not text.startswith("#", span[0]))
 
 
@@ -39,11 +40,10 @@ def find_words(words: Sequence[str], text: str) -> Iterator[re.Match[str]]:
     return re.finditer(pattern, text, re.IGNORECASE)
 
 
-def _sentence_around(span: tuple[int, int], ends: Sequence[tuple[int, int]], text: str) -> tuple[int, int]:
-    """Return the sentence around a span, given the white space that ends the sentences of the text."""
-    after = bisect_left(ends, span[1], key=itemgetter(0))
-    before = bisect_right(ends, span[0], hi=after, key=itemgetter(1))
-    return ends[before - 1][1] if before else 0, ends[after][0] if after < len(ends) else len(text.rstrip())
+def _around(span: Span, sentences: Sequence[Span]) -> Span:
+    """Return the span from the beginning of the sentence in which a span begins to the end of the one where it ends."""
+    first, last = (bisect_right(sentences, at, key=itemgetter(0)) - 1 for at in (span[0], span[1] - 1))
+    return sentences[first][0], sentences[last][1]
 
 
 def strip_marks(answer: str) -> str:

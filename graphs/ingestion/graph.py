@@ -13,34 +13,24 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from operator import add
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
+from langgraph.types import StreamWriter
 from typing_extensions import TypedDict
 
 from sleuth.graphs.core import PrivateGraph
-from sleuth.graphs.ingestion.progress import IngestProgress, IngestReport, OnProgress, ProgressReporter, count_embedded
 from sleuth.graphs.persistence import CheckpointSerializer, SqliteCheckpoints
-from sleuth.tools.collection import Collection, FileCursor, never_stopped
+from sleuth.tools.collection import Collection, FileCursor, OnIndexed, never_stopped
 from sleuth.tools.documents import take_passed_over
 from sleuth.tools.errors import StoreDamaged, StoreError
+from sleuth.tools.search import IndexName
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import hold
-
-__all__ = [
-    "IngestContext",
-    "IngestInput",
-    "IngestProgress",
-    "IngestReport",
-    "IngestState",
-    "graph",
-    "ingest",
-    "ingest_into",
-]
 
 SCHEMA_VERSION = 1
 # Failures in the report; each one is also shown when it happens.
@@ -187,6 +177,63 @@ def graph() -> StateGraph[IngestState, IngestContext, IngestInput, IngestState]:
     return builder
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IngestProgress:
+    """Counts since the start of this call; `failure` is the reason why a file has just failed."""
+
+    files: int = 0
+    total: int = 0
+    stored: int = 0
+    embedded: int = 0
+    failure: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IngestReport:
+    """Result of an ingest; counts include the work before an interruption.
+
+    `warnings` contains the first failures, `passed_over` all files that were not tried, each with the reason.
+    """
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    failed: int = 0
+    passages: int = 0
+    seconds: float = 0.0
+    resumed: bool = False
+    warnings: list[str] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
+
+
+OnProgress = Callable[[IngestProgress], None]
+
+
+class ProgressReporter:
+    """Adds up the events of the nodes and passes the sums to a callback."""
+
+    def __init__(self, on_progress: OnProgress | None) -> None:
+        self._now = IngestProgress()
+        self._on_progress = on_progress
+
+    def show(self, event: dict[str, Any]) -> None:
+        """Add the passages of an event to the sums; its other values replace the present ones."""
+        sums = {name: getattr(self._now, name) + event[name] for name in ("stored", "embedded") if name in event}
+        self._now = replace(self._now, **({"failure": None} | event | sums))
+        if self._on_progress is not None:
+            self._on_progress(self._now)
+
+
+def count_embedded(writer: Callable[[dict[str, Any]], None] | StreamWriter, slowest: IndexName) -> OnIndexed:
+    """Return a callback for indexing; a passage counts when it is in the slowest index, which is updated last."""
+
+    def on_indexed(index: IndexName, passages: int) -> None:
+        if index == slowest:
+            writer({"embedded": passages})
+
+    return on_indexed
+
+
 async def ingest(
     paths: Sequence[Path],
     *,
@@ -274,16 +321,9 @@ async def _run(
 
 def _report(state: IngestState, resumed: bool, passed_over: list[str]) -> IngestReport:
     again = ["Resumed an interrupted ingest. Run it again to ingest files that were added or changed since it began."]
-    return IngestReport(
-        added=state.added,
-        updated=state.updated,
-        unchanged=state.unchanged,
-        failed=state.failed,
-        passages=state.passages,
-        resumed=resumed,
-        warnings=[*(again if resumed else []), *state.warnings],
-        passed_over=passed_over,
-    )
+    counts = {name: getattr(state, name) for name in ("added", "updated", "unchanged", "failed", "passages")}
+    warnings = [*(again if resumed else []), *state.warnings]
+    return IngestReport(**counts, resumed=resumed, warnings=warnings, passed_over=passed_over)
 
 
 @asynccontextmanager

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-from collections.abc import Coroutine
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any, Final, Literal
@@ -166,7 +165,7 @@ class Threads:
         """Write a new row; raise ThreadBusy for a sub-run of a run that another process has taken."""
         row = {**asdict(thread), "status": thread.state, "options": json.dumps(thread.options)}
         del row["state"]
-        await asyncio.to_thread(self._write, insert(threads).values(row), thread.part_of)
+        await self._update(thread.part_of, insert(threads).values(row))
 
     async def get(self, id: str) -> Thread:
         """Return a thread; raise UnknownName with the nearest id, StoreDamaged if its row cannot be read."""
@@ -218,9 +217,6 @@ class Threads:
         statement = update(threads).where(threads.c.id == id, unfinished)
         await self._update(id, statement.values(status="stopped", updated_at=at))
 
-    async def _update(self, id: str, statement: UpdateBase) -> None:
-        await _completed(asyncio.to_thread(self._write, statement, id))
-
     async def subruns_of(self, id: str) -> list[Thread]:
         """Return the sub-runs of a run and of all its branches, the first one first."""
         found = await self._find(select(threads).where(threads.c.parent == id, self._mine()))
@@ -228,13 +224,11 @@ class Threads:
 
     async def set_options(self, id: str, options: dict[str, Any]) -> None:
         """Replace the options of a run."""
-        await asyncio.to_thread(
-            self._write, update(threads).where(threads.c.id == id).values(options=json.dumps(options)), id
-        )
+        await self._update(id, update(threads).where(threads.c.id == id).values(options=json.dumps(options)))
 
     async def remove(self, id: str) -> None:
         """Delete the row."""
-        await asyncio.to_thread(self._write, delete(threads).where(threads.c.id == id, self._mine()), id)
+        await self._update(id, delete(threads).where(threads.c.id == id, self._mine()))
 
     def _mine(self) -> ColumnElement[bool]:
         return threads.c.owner == self.owner
@@ -255,6 +249,18 @@ class Threads:
     def _read(self, query: Select[Any]) -> list[Thread]:
         with self.engine.connect() as connection:
             return [_thread(row) for row in connection.execute(query)]
+
+    async def _update(self, fenced: str, statement: UpdateBase) -> None:
+        """Execute a statement to its end; a cancellation is raised after it."""
+        task, cancelled = asyncio.ensure_future(asyncio.to_thread(self._write, statement, fenced)), None
+        while not task.done():
+            try:
+                await asyncio.wait([task])
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+        task.result()
 
     def _write(self, statement: UpdateBase, fenced: str) -> None:
         with self.engine.execution_options(sleuth_write=True).begin() as connection:
@@ -287,16 +293,3 @@ def _thread(row: Row[Any]) -> Thread:
     )
     named = {"texts": re.findall("[0-9a-f]{64}", kept["options"])}
     return DamagedThread(**{**kept, "options": named, "state": "failed", "problem": problem})
-
-
-async def _completed(work: Coroutine[Any, Any, None]) -> None:
-    """Await work to its end; a cancellation is raised after it."""
-    task, cancelled = asyncio.ensure_future(work), None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled
-    task.result()

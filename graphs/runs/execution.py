@@ -1,16 +1,18 @@
-"""Execution loop of a run: compile a method, stream its steps."""
+"""Execution of a run: compile a method, stream its steps, and resume after the budget was used up."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 
-from sleuth.graphs.core import Context, PrivateGraph
+from sleuth.graphs.core import Context, PrivateGraph, seconds_at
+from sleuth.graphs.persistence import explain_damage
 from sleuth.graphs.registry import runnable
 
 RECURSION_LIMIT = 100_000
@@ -44,15 +46,21 @@ async def stream_steps(
             if mode == "custom":
                 yield event
             elif event["name"] in graph.nodes and not event.get("error"):  # a failed one is yielded when it is resumed
-                yield _step(event)
+                finished = "result" in event
+                yield {
+                    "node": event["name"],
+                    "state": "finished" if finished else "started",
+                    "update": dict(event["result"] or {}) if finished else {},
+                    "task": event["id"],
+                }
 
 
-def checkpoint_id_of(state: StateSnapshot) -> str:
+def checkpoint_id_of(state: StateSnapshot | CheckpointTuple) -> str:
     """Return the id of a state's checkpoint; empty if it has none."""
     return _id(state.config)
 
 
-def parent_id(state: StateSnapshot) -> str:
+def parent_id(state: StateSnapshot | CheckpointTuple) -> str:
     """Return the id of the checkpoint before that of a state; empty for the first one."""
     return _id(state.parent_config or {})
 
@@ -71,12 +79,44 @@ def _id(config: RunnableConfig) -> str:
     return str(config.get("configurable", {}).get("checkpoint_id", ""))
 
 
-def _step(event: dict[str, Any]) -> dict[str, Any]:
-    finished = "result" in event
-    update = dict(event["result"] or {}) if finished else {}
-    return {
-        "node": event["name"],
-        "state": "finished" if finished else "started",
-        "update": update,
-        "task": event["id"],
-    }
+async def resume_with_budget(graph: Compiled, config: RunnableConfig) -> float | None:
+    """Branch a run that ended because its budget was used up, from the last checkpoint before that.
+
+    The branch keeps the calls made until then. A sub-run without budget starts again. Any other run is unchanged.
+
+    Returns:
+        The seconds that the run had worked at the branch, which LangGraph does not record in a copy; None without one.
+    """
+    latest = await graph.aget_state(config)
+    if latest.tasks or (latest.values.get("verdict") or {}).get("status") != "out_of_budget":
+        return None
+    states = [state async for state in graph.aget_state_history(config)]
+    at = next((state for state in path_to_latest(states) if not _is_out_of_budget(state.values)), None)
+    if at is None:
+        return None
+    await graph.aupdate_state(at.config, None, as_node="__copy__")
+    return seconds_at(at)
+
+
+async def explain_changed_state(graph: Compiled, config: RunnableConfig, error: Exception) -> str:
+    """Explain an error of a run whose state a fork has changed; raise the error again if no state was changed."""
+    with explain_damage(str(config["configurable"]["thread_id"])):
+        states = [state async for state in graph.aget_state_history(config)]
+    fields: dict[str, None] = {}
+    for at, parent in pairwise(path_to_latest(states)):
+        if (at.metadata or {}).get("source") == "update":
+            fields |= {name: None for name, value in at.values.items() if parent.values.get(name) != value}
+    if not fields:
+        raise error
+    reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+    return (
+        f"Run {config['configurable']['thread_id']} cannot continue from the state that a fork has changed "
+        f"({', '.join(fields)}): {reason}. Fork again with values that name only what the state contains."
+    )
+
+
+def _is_out_of_budget(values: Mapping[str, Any]) -> bool:
+    """Return whether a state records that the budget, or that of a sub-run, is used up."""
+    verdict, hops = values.get("verdict"), values.get("hops") or {}
+    turns: Iterable[Any] = (verdict, values.get("hop"), *hops.values())
+    return bool(values.get("halted")) or any(turn and turn["status"] == "out_of_budget" for turn in turns)

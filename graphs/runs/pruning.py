@@ -8,29 +8,26 @@ import asyncio
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from sqlalchemy import bindparam, delete, text
+from sqlalchemy import Delete, TableClause, TextClause, column, delete, select, table, text
 
 from sleuth.graphs.persistence import Thread, check_token, explain_damage
 from sleuth.graphs.persistence.threads import threads as listed
-from sleuth.graphs.runs.execution import Compiled
+from sleuth.graphs.runs.execution import Compiled, checkpoint_id_of, parent_id
 from sleuth.graphs.runs.history import find_hashes
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import StoreDamaged, UsageError
 
 _HASH = re.compile(rb"[0-9a-f]{64}")
 
-WRITES = {"sqlite": "writes", "postgresql": "checkpoint_writes"}
-
 TABLES = {
     "sqlite": ("checkpoints", "writes"),
-    "postgresql": ("checkpoints", "checkpoint_blobs", "checkpoint_writes"),
+    "postgresql": ("checkpoints", "checkpoint_writes", "checkpoint_blobs"),
 }
-"""The tables in which LangGraph stores a thread."""
+"""The tables in which LangGraph stores a thread; rows of the first two belong to a checkpoint."""
 
 UNUSED_BLOBS = """
     DELETE FROM checkpoint_blobs b WHERE thread_id = :thread AND NOT EXISTS (
@@ -172,9 +169,8 @@ def _named_in_rows(runs: RunService, thread: Thread) -> set[str]:
     """Return the texts that the rows of a damaged run name: everything in a cell that looks like a content hash."""
     named = find_hashes(thread.options)
     with runs.store.engine.connect() as connection:
-        for table in TABLES[runs.store.engine.dialect.name]:
-            rows = text(f"SELECT * FROM {table} WHERE thread_id = :thread")  # noqa: S608 - ours
-            for row in connection.execute(rows, {"thread": thread.id}):
+        for rows in _tables(runs):
+            for row in connection.execute(select(text("*")).select_from(rows).where(rows.c.thread_id == thread.id)):
                 cells = (cell if isinstance(cell, bytes) else str(cell).encode("utf-8", "replace") for cell in row)
                 named |= {found.decode() for cell in cells for found in _HASH.findall(cell)}
     return named
@@ -186,12 +182,12 @@ async def _delete_old_checkpoints(runs: RunService, thread: Thread, keep_last: i
     kept, gone = every[:keep_last], every[keep_last:]
     if not gone:
         return 0
-    ids = {_id(found) for found in kept}
+    ids = {checkpoint_id_of(found) for found in kept}
     for found in kept:
-        if found.parent_config and found.parent_config["configurable"]["checkpoint_id"] not in ids:
+        if found.parent_config and parent_id(found) not in ids:
             with explain_damage(thread.id):
                 await materialize_checkpoint(runs.graph(thread), found)
-    await asyncio.to_thread(_delete, runs, thread, [_id(found) for found in gone])
+    await asyncio.to_thread(_delete, runs, thread, [checkpoint_id_of(found) for found in gone])
     return len(gone)
 
 
@@ -199,10 +195,6 @@ async def _checkpoints(runs: RunService, thread: Thread) -> list[CheckpointTuple
     """Return all checkpoints of a thread, the latest first."""
     config = runs.config(thread)
     return [found async for found in runs.store.saver.alist({"configurable": config["configurable"]})]
-
-
-def _id(found: CheckpointTuple) -> str:
-    return str(found.config["configurable"]["checkpoint_id"])
 
 
 async def materialize_checkpoint(graph: Compiled, found: CheckpointTuple) -> None:
@@ -221,22 +213,26 @@ async def materialize_checkpoint(graph: Compiled, found: CheckpointTuple) -> Non
     await graph.checkpointer.aput(found.parent_config, checkpoint, found.metadata, versions)  # type: ignore[arg-type]
 
 
+def _tables(runs: RunService) -> list[TableClause]:
+    names = TABLES[runs.store.engine.dialect.name]
+    return [table(name, column("thread_id"), column("checkpoint_id")) for name in names]
+
+
 def _delete_run(runs: RunService, thread: Thread) -> None:
-    """Delete all rows of a run in one transaction, so that no listed run is ever empty."""
-    with runs.store.engine.execution_options(sleuth_write=True).begin() as connection:
-        check_token(connection, thread.id, runs.store.locks.token(thread.id))
-        for table in TABLES[runs.store.engine.dialect.name]:
-            rows = text(f"DELETE FROM {table} WHERE thread_id = :thread")  # noqa: S608 - ours
-            connection.execute(rows, {"thread": thread.id})
-        connection.execute(delete(listed).where(listed.c.id == thread.id))
+    statements = [delete(rows).where(rows.c.thread_id == thread.id) for rows in _tables(runs)]
+    _execute(runs, thread, *statements, delete(listed).where(listed.c.id == thread.id))
 
 
 def _delete(runs: RunService, thread: Thread, ids: list[str]) -> None:
+    tables = _tables(runs)[:2]
+    statements = [delete(rows).where(rows.c.thread_id == thread.id, rows.c.checkpoint_id.in_(ids)) for rows in tables]
+    blobs = [text(UNUSED_BLOBS).bindparams(thread=thread.id)] if runs.store.engine.dialect.name == "postgresql" else []
+    _execute(runs, thread, *statements, *blobs)
+
+
+def _execute(runs: RunService, thread: Thread, *statements: Delete | TextClause) -> None:
+    """Execute statements in one transaction, so that no listed run is ever empty."""
     with runs.store.engine.execution_options(sleuth_write=True).begin() as connection:
         check_token(connection, thread.id, runs.store.locks.token(thread.id))
-        for table in ("checkpoints", WRITES[runs.store.engine.dialect.name]):
-            rows = text(f"DELETE FROM {table} WHERE thread_id = :thread AND checkpoint_id IN :ids")  # noqa: S608 - ours
-            given: dict[str, Any] = {"thread": thread.id, "ids": ids}
-            connection.execute(rows.bindparams(bindparam("ids", expanding=True)), given)
-        if runs.store.engine.dialect.name == "postgresql":
-            connection.execute(text(UNUSED_BLOBS), {"thread": thread.id})
+        for statement in statements:
+            connection.execute(statement)

@@ -7,7 +7,7 @@ call is sent again.
 import re
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -36,8 +36,15 @@ from sleuth.graphs.core import (
 from sleuth.graphs.persistence import FAULTS, LONGEST_NAME, NAME, Origin, Store, Thread, ThreadState, explain_damage
 from sleuth.graphs.registry import CHAT, configure, runnable
 from sleuth.graphs.runs import chat_turns
-from sleuth.graphs.runs.budget_extension import explain_changed_state, resume_with_budget
-from sleuth.graphs.runs.execution import RECURSION_LIMIT, Compiled, checkpoint_id_of, compile_method, stream_steps
+from sleuth.graphs.runs.execution import (
+    RECURSION_LIMIT,
+    Compiled,
+    checkpoint_id_of,
+    compile_method,
+    explain_changed_state,
+    resume_with_budget,
+    stream_steps,
+)
 from sleuth.graphs.runs.pages import load_pages, make_retriever, page_warnings, store_pages
 from sleuth.graphs.runs.subruns import StoreSubruns
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
@@ -150,7 +157,12 @@ class RunService:
         return id
 
     async def run(
-        self, id: str, *, budget: Budget | None = None, listening: Callable[[], bool] | None = None
+        self,
+        id: str,
+        *,
+        budget: Budget | None = None,
+        listening: Callable[[], bool] | None = None,
+        is_locked: bool = False,
     ) -> AsyncGenerator[Event]:
         """Run a thread from its latest checkpoint to its end; yield its steps as they happen, then its answer.
 
@@ -158,13 +170,14 @@ class RunService:
             id: the thread.
             budget: replaces the run's budget; a run that had used up its own resumes.
             listening: is called before each model call; True if the tokens of its reply are wanted.
+            is_locked: the caller holds the lock of the thread.
 
         Raises:
             ThreadBusy: another process is running it.
             SleuthError: the error that stopped the run; it can be resumed.
         """
         await self.store.threads.get(id)  # no lock is created for an unknown thread
-        async with self.store.locks.hold(id):
+        async with nullcontext() if is_locked else self.store.locks.hold(id):
             thread = await self.store.threads.get(id)
             if budget is not None:
                 thread = replace(thread, options={**thread.options, "budget": asdict(budget)})
@@ -293,17 +306,12 @@ def check_question(question: str) -> str:
 
 def check_version(state: StateSnapshot) -> None:
     """Raise StoreTooNew for a checkpoint that a newer release wrote."""
-    found = version_of(state.values or {})
+    found = int((state.values or {}).get("schema_version", 1))  # the first layout has no field for it
     if found > SCHEMA_VERSION:
         raise StoreTooNew(
             f"This checkpoint was written by a newer release (state version {found}, this release reads up to "
             f"{SCHEMA_VERSION}): upgrade sleuth to resume it."
         )
-
-
-def version_of(values: Mapping[str, Any]) -> int:
-    """Return the layout version of a state; the first layout has no field for it."""
-    return int(values.get("schema_version", 1))
 
 
 def now() -> str:

@@ -1,9 +1,10 @@
 """The `sleuth` command: results to standard output, everything live to standard error."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from functools import wraps
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, ParamSpec
 
 import typer
 from typer.core import TyperCommand
@@ -11,6 +12,8 @@ from typer.main import get_group
 
 from sleuth.tools.errors import SleuthError, UsageError
 from sleuth.tools.optional_imports import DISTRIBUTION
+
+P = ParamSpec("P")
 
 _NO_UTF8 = "surrogates not allowed"
 """Python's reason not to encode what it has made of bytes in an argument."""
@@ -66,6 +69,18 @@ class _LazyCommand(TyperCommand):
 
     def make_context(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401 - as in Typer
         return load(str(self.name)).make_context(*args, **extra)
+
+
+def run_async(command: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Return a command that runs a coroutine function in an event loop of its own."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        import asyncio
+
+        asyncio.run(command(*args, **kwargs))
+
+    return run
 
 
 def load(name: str) -> Any:  # noqa: ANN401 - the class differs between versions of Typer

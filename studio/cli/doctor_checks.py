@@ -46,61 +46,55 @@ class Finding:
     fix: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Check:
-    """A check whose `run` returns a detail or raises an error; `fix` is the command that solves the problem.
-
-    A `run` that is not a coroutine function runs in a thread.
-    """
-
-    name: str
-    run: Callable[[Settings], str | Awaitable[str]]
-    fix: str
+Run = Callable[[Settings], str | Awaitable[str]]
+"""Check that returns a detail or raises an error; it is called in a thread."""
 
 
 async def examine(settings: Settings) -> list[Finding]:
     """Run all checks concurrently, each for at most ten seconds."""
-    return list(await asyncio.gather(*(run_check(check, settings) for check in _checks(settings))))
+    checks = (run_check(name, run, fix, settings) for name, run, fix, applies in _checks(settings) if applies)
+    return list(await asyncio.gather(*checks))
 
 
-def _checks(settings: Settings) -> list[Check]:
-    """Return the checks that apply to these settings, in the order of the report."""
+def _checks(settings: Settings) -> list[tuple[str, Run, str, bool]]:
+    """Return name, function and remedy of each check, and whether it applies, in the order of the report."""
     local = urlsplit(settings.model_url).hostname in {"127.0.0.1", "localhost", "::1"}
     serve, install = "sleuth model serve", "sleuth model install"
     graph = "export SLEUTH_KNOWLEDGE_GRAPH=FILE.json or URL, or unset it"
     return [
-        Check(name="Python", run=_python, fix="make setup PYTHON=python3.11"),
-        Check(name="home", run=_home, fix="export SLEUTH_HOME=FOLDER, a writable one with free space"),
-        *([Check(name="embedded server", run=_embedded_server, fix=install)] if local else []),
-        *([Check(name="embedded model", run=_embedded_model, fix=serve)] if local else []),
-        Check(name="model server", run=_model_server, fix=serve if local else "export SLEUTH_MODEL_URL=URL"),
-        Check(name="embedder", run=_embedder, fix=install),
-        Check(name="catalogue", run=_catalogue, fix="export SLEUTH_HOME=FOLDER, or SLEUTH_DATABASE_URL"),
-        *([Check(name="Postgres", run=_postgres, fix="pg_isready")] if settings.database_url else []),
-        Check(name="Chroma", run=_chroma, fix="chroma run" if settings.chroma_url else "sleuth ingest --rebuild"),
-        *([Check(name="knowledge graph", run=_graph, fix=graph)] if settings.knowledge_graph else []),
-        Check(name="tracing", run=_tracing, fix="unset SLEUTH_TRACING"),
-        Check(name="extras", run=_extras, fix="pip install 'sleuth-rag[serve,studio,postgres]'"),
+        ("Python", _python, "make setup PYTHON=python3.11", True),
+        ("home", _home, "export SLEUTH_HOME=FOLDER, a writable one with free space", True),
+        ("embedded server", _embedded_server, install, local),
+        ("embedded model", _embedded_model, serve, local),
+        ("model server", _model_server, serve if local else "export SLEUTH_MODEL_URL=URL", True),
+        ("embedder", _embedder, install, True),
+        ("catalogue", _catalogue, "export SLEUTH_HOME=FOLDER, or SLEUTH_DATABASE_URL", True),
+        ("Postgres", _postgres, "pg_isready", bool(settings.database_url)),
+        ("Chroma", _chroma, "chroma run" if settings.chroma_url else "sleuth ingest --rebuild", True),
+        ("knowledge graph", _graph, graph, bool(settings.knowledge_graph)),
+        ("tracing", _tracing, "unset SLEUTH_TRACING", True),
+        ("extras", _extras, "pip install 'sleuth-rag[serve,studio,postgres]'", True),
     ]
 
 
-async def run_check(check: Check, settings: Settings) -> Finding:
+async def run_check(name: str, run: Run, fix: str, settings: Settings) -> Finding:
     """Run a check; an unexpected exception is reported as a finding too."""
-    (result,) = await asyncio.gather(asyncio.wait_for(_run(check, settings), SECONDS), return_exceptions=True)
+
+    async def detail() -> str:
+        result = await asyncio.to_thread(run, settings)
+        return result if isinstance(result, str) else await result
+
+    (result,) = await asyncio.gather(asyncio.wait_for(detail(), SECONDS), return_exceptions=True)
     match result:
         case str():
-            return Finding(name=check.name, ok=True, detail=result)
+            return Finding(name=name, ok=True, detail=result)
         case TimeoutError():
-            return Finding(name=check.name, ok=False, detail=f"no answer within {SECONDS:.0f} s", fix=check.fix)
+            problem = f"no answer within {SECONDS:.0f} s"
         case SleuthError():
-            return Finding(name=check.name, ok=False, detail=str(result), fix=check.fix)
+            problem = str(result)
         case _:
-            return Finding(name=check.name, ok=False, detail=f"{type(result).__name__}: {result}", fix=check.fix)
-
-
-async def _run(check: Check, settings: Settings) -> str:
-    result = await asyncio.to_thread(check.run, settings)
-    return result if isinstance(result, str) else await result
+            problem = f"{type(result).__name__}: {result}"
+    return Finding(name=name, ok=False, detail=problem, fix=fix)
 
 
 def _python(_settings: Settings) -> str:

@@ -1,10 +1,10 @@
 """The Python API: open a home, ask, stream, resume."""
 
-from sleuth.studio.client.services import build_services
 from sleuth.studio.client.sleuth import (
     DEFAULT_METHOD,
     NamedModel,
     Sleuth,
+    build_services,
     gateway_class,
     last_answer,
     open_services,

@@ -1,7 +1,7 @@
 """The Python API: an open `Sleuth` for many questions, or the functions of `sleuth` for a single one."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,16 +12,18 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 
 from sleuth.agents.model import Model
-from sleuth.graphs.core import Answer, Budget, Context, Event, PrivateGraph, in_fresh_context
+from sleuth.graphs.core import Answer, Budget, Context, Event, PrivateGraph, fitted_thresholds, in_fresh_context
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import CheckpointerSubruns, RunService, Services
-from sleuth.studio.client.services import build_services
+from sleuth.studio.model_server import PACKAGED
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
 from sleuth.tools.settings import Settings
+from sleuth.tools.sources.knowledge_graph import open_graph
+from sleuth.tools.sources.question_attributes.svm import find_svm
 from sleuth.tools.sources.web_pages import Page, read_pages
-from sleuth.tools.storage import hold
+from sleuth.tools.storage import SqlTriples, hold
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from sleuth.agents.llm.client import LLMClient
 
 DEFAULT_METHOD = "par-rag"
+
+ServiceFactory = Callable[..., Services]
+"""Creates services from a `model` and the `triples` that its runs share."""
 
 
 class NamedModel(Model, Protocol):
@@ -87,7 +92,7 @@ class Sleuth:
             pages=await read_pages(pages),
             beside=with_collection,
         )
-        async with aclosing(self.runs.run(id, listening=_always if deltas else None)) as events:
+        async with aclosing(self.runs.run(id, listening=(lambda: True) if deltas else None)) as events:
             async for event in events:
                 yield event
 
@@ -154,15 +159,9 @@ class Sleuth:
         settings, profile = configure(runnable(name), values or {}, self.settings.profile), self.settings.profile
         archive = self.runs.store.archive
         context = self.runs.services.context(archive=archive, settings=settings, budget=budget or Budget())
-        return (
-            context
-            if saver is None
-            else replace(context, hops=CheckpointerSubruns(saver=saver, context=context, profile=profile))
-        )
-
-
-def _always() -> bool:
-    return True
+        if saver is None:
+            return context
+        return replace(context, hops=CheckpointerSubruns(saver=saver, context=context, profile=profile))
 
 
 async def last_answer(events: AsyncGenerator[Event]) -> Answer:
@@ -196,6 +195,33 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
         store = await stack.enter_async_context(open_store(settings))
         services = await stack.enter_async_context(open_services(settings, model, library))
         yield Sleuth(runs=RunService(store, services), library=library, settings=settings)
+
+
+@asynccontextmanager
+async def build_services(
+    settings: Settings, library: Collection, *, model_of: Callable[[str], str], triples: SqlTriples | None = None
+) -> AsyncIterator[ServiceFactory]:
+    """Open everything that does not depend on the model, and yield a factory of services.
+
+    Args:
+        settings: the settings of the home.
+        library: the open collection.
+        model_of: returns the name of the model of a role.
+        triples: triples of the collection, used as knowledge graph if the settings name none.
+
+    Raises:
+        StoreError: a trained classifier, a fitted threshold or the knowledge graph's file cannot be read.
+    """
+    async with open_graph(settings.knowledge_graph, triples) as graph:
+        yield partial(
+            Services,
+            retriever=library,
+            embedder=library.embedder,
+            graph=graph,
+            tracing=settings.tracing,
+            predictor=await asyncio.to_thread(find_svm, settings.home, library.embedder),
+            thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, PACKAGED], model_of),
+        )
 
 
 @asynccontextmanager

@@ -55,9 +55,8 @@ def show_step(step: Step, console: Console) -> None:
 
 
 def _summary(update: dict[str, Any]) -> str:
-    calls = [
-        call for call in (update.get("calls") or {}).values() if call
-    ]  # None: removed at the start of a chat's turn
+    # A call is None if it was removed at the start of a chat's turn.
+    calls = [call for call in (update.get("calls") or {}).values() if call]
     tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls)
     seconds = sum(call["seconds"] for call in calls)
     return f"{_calls(len(calls))}, {tokens:,} tokens, {seconds:.1f} model seconds" if calls else ""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -17,7 +17,7 @@ from sleuth.graphs.methods.crp_rag import SOURCE
 from sleuth.studio.client import Sleuth, last_answer, open_sleuth
 from sleuth.studio.evaluation.data import GoldQuestion, read_questions, sample
 from sleuth.studio.evaluation.reporting import Block, Heading, Paragraph, Picture, Table, draw_svg, to_html, to_markdown
-from sleuth.studio.evaluation.running import open_folder
+from sleuth.studio.evaluation.run_folder import open_folder
 from sleuth.studio.evaluation.scoring import contained
 from sleuth.studio.simulation.wording import ask_relation, fill_references, split_relation
 from sleuth.tools.errors import UsageError
@@ -41,23 +41,19 @@ def probes(questions: Iterable[GoldQuestion]) -> list[Probe]:
     """Return a probe for each step, the answers of earlier steps filled in, and for each question without steps; each
     once.
     """
-    found = [probe for question in questions for probe in _of(question)]
+    found: list[Probe] = []
+    for question in questions:
+        steps, right = question.decomposition, tuple(answer for answer in question.answers if answer)
+        if not steps or not right:
+            found.append(Probe(question=question.question, answers=right))
+            continue
+        answers = dict(enumerate((step.answer for step in steps), start=1))
+        for number, step in enumerate(steps, start=1):
+            relation = split_relation(step.question)
+            asked = fill_references(ask_relation(*relation) if relation else step.question, answers)
+            accepted = (step.answer, *right) if number == len(steps) else (step.answer,)
+            found.append(Probe(question=asked, answers=tuple(dict.fromkeys(accepted))))
     return list({probe.question: probe for probe in found}.values())
-
-
-def _of(question: GoldQuestion) -> list[Probe]:
-    steps, right = question.decomposition, tuple(answer for answer in question.answers if answer)
-    if not steps or not right:
-        return [Probe(question=question.question, answers=right)]
-    answers = [step.answer for step in steps]
-    found = [Probe(question=_filled(step.question, answers), answers=(step.answer,)) for step in steps]
-    return [*found[:-1], replace(found[-1], answers=tuple(dict.fromkeys([answers[-1], *right])))]
-
-
-def _filled(question: str, answers: list[str]) -> str:
-    """Return a step's question as a planner would put it: `#1` becomes the first answer, "X >> relation" a question."""
-    relation = split_relation(question)
-    return fill_references(ask_relation(*relation) if relation else question, dict(enumerate(answers, start=1)))
 
 
 RESAMPLES = 1000
@@ -113,14 +109,14 @@ def fit(measured: Sequence[MeasuredAnswer], *, seed: int = 0) -> Fit:
     import numpy as np
     from sklearn.metrics import roc_auc_score
 
-    told = [(each.right, each.perplexity) for each in measured if each.perplexity is not None]
-    if not told:
+    known = [(each.right, each.perplexity) for each in measured if each.perplexity is not None]
+    if not known:
         raise UsageError(
             "No answer has a perplexity: nothing was found for the questions, or the model server gives no "
             "log-probabilities (check with `sleuth doctor`)."
         )
-    right = np.array([each for each, _ in told], dtype=bool)
-    sure = -np.array([perplexity for _, perplexity in told], dtype=float)
+    right = np.array([each for each, _ in known], dtype=bool)
+    sure = -np.array([perplexity for _, perplexity in known], dtype=float)
     if right.all() or not right.any():
         raise UsageError(
             f"All {len(right)} answers are {'right' if right.all() else 'wrong'}: a threshold is fitted on both. "
@@ -173,17 +169,15 @@ ALONE = {"shortcut": True, "perplexity_threshold": 1e9}
 """Settings under which a probe is a step of its own: retrieved, summarized, verified, and always accepted."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Calibration:
-    """Options of one calibration."""
-
-    paths: tuple[Path, ...]
-    out: Path
-    limit: int | None = None
-    seed: int = 0
-
-
-async def calibrate(settings: Settings, wanted: Calibration, *, on_progress: OnProgress) -> dict[str, Any]:
+async def calibrate(
+    settings: Settings,
+    paths: Sequence[Path],
+    *,
+    out: Path,
+    on_progress: OnProgress,
+    limit: int | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
     """Fit the threshold for the verifier's model, store it if perplexity is predictive, and return the report.
 
     An interrupted calibration is resumed by the same command.
@@ -192,18 +186,20 @@ async def calibrate(settings: Settings, wanted: Calibration, *, on_progress: OnP
         UsageError: the questions cannot be read, or their answers are all right or all wrong.
         ModelError: no model server answers, or it gives no log-probabilities.
     """
-    files = read_questions(wanted.paths)
-    asked = probes(sample([each for file in files for each in file.questions], wanted.limit, seed=wanted.seed))
-    async with open_folder(wanted.out) as folder:
+    files = read_questions(paths)
+    asked = probes(sample([each for file in files for each in file.questions], limit, seed=seed))
+    async with open_folder(out) as folder:
         here = settings.model_copy(update={"runs": folder.path})
         async with open_sleuth(here, command="sleuth calibrate") as sleuth:
             await sleuth.library.require_documents()
             server = {"url": settings.model_url, "model": settings.model, "models": settings.models}
             await folder.settle({"probes": [asdict(probe) for probe in asked], **server, "prompt": await _version()})
             measured = await _measure(sleuth, asked, on_progress)
-        found = await asyncio.to_thread(fit, measured, seed=wanted.seed)
+        found = await asyncio.to_thread(fit, measured, seed=seed)
         model = next(each.model for each in measured if each.perplexity is not None)
-        threshold = _threshold(found, model)
+        day = datetime.now(UTC).date().isoformat()
+        by = f"fitted for {model} on {found.right + found.wrong} answers, {found.right} of them right ({day})"
+        threshold = Threshold(value=round(found.threshold, 4), by=by)
         if found.tells:
             await asyncio.to_thread(store_threshold, settings.home, model, VERIFY.prompt, threshold)
         report = {
@@ -246,7 +242,7 @@ async def _measure(sleuth: Sleuth, asked: Sequence[Probe], on_progress: OnProgre
 
 
 async def _ask(sleuth: Sleuth, probe: Probe) -> MeasuredAnswer:
-    """Return a run of its own for each probe, found again by the probe's text."""
+    """Ask a probe in a run of its own, whose id is derived from the probe's text."""
     runs, id = sleuth.runs, f"probe-{sha256(probe.question.encode()).hexdigest()[:16]}"
     if not await runs.store.threads.exists(id):
         await runs.start(probe.question, METHOD, values=ALONE, thread=id)
@@ -262,12 +258,6 @@ async def _ask(sleuth: Sleuth, probe: Probe) -> MeasuredAnswer:
         right=bool(answer and probe.answers and contained(answer, probe.answers)),
         model=next((call["model"] for call in state["calls"].values() if call["role"] == VERIFY.name), ""),
     )
-
-
-def _threshold(found: Fit, model: str) -> Threshold:
-    day = datetime.now(UTC).date().isoformat()
-    by = f"fitted for {model} on {found.right + found.wrong} answers, {found.right} of them right ({day})"
-    return Threshold(value=round(found.threshold, 4), by=by)
 
 
 def _blocks(found: Fit, report: dict[str, Any]) -> list[Block]:

@@ -1,8 +1,12 @@
 """One evaluation from its questions to its report."""
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+import platform
+import shlex
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,46 +15,28 @@ from pydantic_core import to_json
 from sleuth import prompts
 from sleuth.graphs.core import Budget
 from sleuth.graphs.persistence import open_store
-from sleuth.studio.evaluation.data import (
-    GoldQuestion,
-    OracleParts,
-    QuestionPages,
-    System,
-    gold_texts,
-    read_questions,
-    require_gold,
-    sample,
-)
-from sleuth.studio.evaluation.reporting import report, to_html, to_markdown
-from sleuth.studio.evaluation.running import (
-    REPORT,
-    EvaluationModels,
-    Harness,
-    KnownGold,
-    RunFolder,
-    make_jobs,
-    open_folder,
-    open_served_models,
-    open_simulated_models,
-)
-from sleuth.studio.evaluation.running import provenance as record
-from sleuth.studio.evaluation.scoring import (
-    FOUND,
-    EvaluationBudget,
-    MethodsResult,
-    RetrievalResult,
-    judge_all,
-    measure_search,
-    methods_result,
-    open_results,
-    open_search_systems,
-)
+from sleuth.studio.evaluation.data import GoldQuestion, QuestionFile, System, read_questions, require_gold, sample
+from sleuth.studio.evaluation.gold import OracleParts, read_gold
+from sleuth.studio.evaluation.harness import Harness, judge_all, make_jobs
+from sleuth.studio.evaluation.models import EvaluationBudget, open_served_models, open_simulated_models
+from sleuth.studio.evaluation.report import report_blocks
+from sleuth.studio.evaluation.reporting import to_html, to_markdown
+from sleuth.studio.evaluation.results import MethodsResult, methods_result, open_results
+from sleuth.studio.evaluation.retrieval import FOUND, measure_search, open_search_systems
+from sleuth.studio.evaluation.run_folder import REPORT, RunFolder, open_folder
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
+from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.search import Mode
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import hold
+
+PACKAGES = (
+    *(DISTRIBUTION, "langgraph", "langgraph-checkpoint-sqlite", "langchain-core", "openai", "chromadb"),
+    *("tantivy", "sentence-transformers", "torch", "numpy", "scipy", "rouge-score", "matplotlib"),
+)
+"""Packages that have a part in the numbers."""
 
 OnProgress = Callable[[str, int, int], None]
 """Callback with the activity, its finished part and the total."""
@@ -88,9 +74,9 @@ class Evaluation:
         }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Open:
-    """An evaluation at work: what it has open."""
+    """The options and the opened resources of a running evaluation."""
 
     wanted: Evaluation
     settings: Settings
@@ -110,7 +96,7 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
         ModelError: no model server answers; finished runs are kept, and the same command resumes.
     """
     if wanted.systems:
-        record.require_packages()
+        require_packages()
     files = read_questions(wanted.paths)
     questions = sample([each for file in files for each in file.questions], wanted.limit, seed=wanted.seed)
     async with (
@@ -123,93 +109,113 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
         missing = await require_gold(library, questions)
         if wanted.gold.passages and not any(question.gold for question in questions):
             raise UsageError("--gold passages: none of the questions names its gold_ids.")
-        data = await record.data_record(library, settings, files)
+        data = await _data_record(library, settings, files)
         versions = await prompts.versions() if wanted.systems else {}
         await folder.settle({"data": data, **wanted.plan(), "prompts": versions})
-        opened = _Open(
-            wanted=wanted,
-            settings=settings,
-            library=library,
-            folder=folder,
-            questions=questions,
-            on_progress=on_progress,
-        )
+        opened = _Open(wanted, settings, library, folder, questions, on_progress)
         result = {**_record(opened, data, versions), "warnings": [missing] if missing else []}
         if wanted.modes:
             result["retrieval"] = await _search(opened)
         if wanted.systems:
             result["models"], result["methods"] = await _methods(opened)
             result["warnings"] += _shortfalls(result["methods"])
-        await _write(folder, result)
+        blocks = report_blocks(result, folder.path)
+        await folder.write("report.md", to_markdown(blocks))
+        await folder.write("report.html", to_html(blocks))
+        await folder.write(REPORT, to_json(result, indent=2).decode() + "\n")
         return result
+
+
+def require_packages() -> None:
+    """Raise UsageError if a package for the report of methods is not installed."""
+    missing = [name for name in ("matplotlib", "rouge_score", "scipy") if find_spec(name) is None]
+    if missing:
+        raise UsageError(f"Evaluating methods needs {', '.join(missing)}: pip install '{DISTRIBUTION}[eval]'.")
+
+
+async def _data_record(library: Collection, settings: Settings, files: Sequence[QuestionFile]) -> dict[str, Any]:
+    """Return the questions' files and the collection, each with a hash of its content."""
+    documents, passages = await library.count()
+    collection = {"name": settings.collection, "documents": documents, "passages": passages}
+    questions = [
+        {"set": file.set, "path": file.path, "sha256": file.sha256, "questions": len(file.questions)} for file in files
+    ]
+    return {"collection": {**collection, "sha256": await library.fingerprint()}, "files": questions}
 
 
 def _record(opened: _Open, data: dict[str, Any], versions: dict[str, str]) -> dict[str, Any]:
     """Return the data needed to repeat the evaluation."""
     wanted, embedder = opened.wanted, opened.library.embedder
     return {
-        "command": record.command_line(),
+        "command": shlex.join(["sleuth", *sys.argv[1:]]),
         "questions": len(opened.questions),
         "data": data,
         "limit": wanted.limit,
         "seed": wanted.seed,
         "simulation": wanted.plan()["simulation"],
         "gold": wanted.gold.names(),
-        "settings": record.settings_record(opened.settings),
+        "settings": _settings_record(opened.settings),
         "embedder": embedder and embedder.name,
-        "versions": record.versions(),
+        "versions": _versions(),
         "prompts": versions,
     }
 
 
-async def _write(folder: RunFolder, result: dict[str, Any]) -> None:
-    parts = report.blocks(result, folder.path)
-    await folder.write("report.md", to_markdown(parts))
-    await folder.write("report.html", to_html(parts))
-    await folder.write(REPORT, to_json(result, indent=2).decode() + "\n")
+def _settings_record(settings: Settings) -> dict[str, Any]:
+    """Return the settings without keys, and without a password that a URL may contain."""
+    record = settings.model_dump(mode="json", exclude={"model_key", "api_keys"})
+    if record["database_url"]:
+        scheme, _, rest = record["database_url"].partition("://")
+        record["database_url"] = f"{scheme}://{rest.rpartition('@')[2]}"
+    return record
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of Python and of the installed packages."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
 
 
 async def _methods(opened: _Open) -> tuple[dict[str, str], MethodsResult]:
     """Return the names of the models, and the results of all runs."""
-    wanted, questions = opened.wanted, opened.questions
+    wanted, settings, library, questions = opened.wanted, opened.settings, opened.library, opened.questions
     results = await open_results(opened.folder.path)
-    every = make_jobs(wanted.systems, questions)
-    allowance = EvaluationBudget(limits=wanted.budget)
-    for kept in results.by_thread.values():
-        allowance.spend(kept["cost"]["calls"], kept["cost"]["prompt_tokens"] + kept["cost"]["completion_tokens"])
-    known = KnownGold(texts=await gold_texts(opened.library, questions), pages=QuestionPages())
-    own_store = opened.settings.model_copy(update={"runs": opened.folder.path})
-    async with open_store(own_store) as store, _models(opened, known, allowance) as models:
+    jobs = make_jobs(wanted.systems, questions)
+    spent = [kept["cost"] for kept in results.by_thread.values()]
+    tokens = sum(cost["prompt_tokens"] + cost["completion_tokens"] for cost in spent)
+    budget = EvaluationBudget(limits=wanted.budget, calls=sum(cost["calls"] for cost in spent), tokens=tokens)
+    known = await read_gold(library, questions)
+    if wanted.simulation:
+        opening = open_simulated_models(settings, library, known, wanted.simulation, budget)
+    else:
+        opening = open_served_models(settings, library, known, wanted.gold, budget)
+    own_store = settings.model_copy(update={"runs": opened.folder.path})
+    async with open_store(own_store) as store, opening as models:
         harness = Harness(
             store=store,
             services_for=models.services_for,
             results=results,
-            texts=known.texts,
-            pages=known.pages,
-            at_once=opened.settings.concurrency,
+            known=known,
+            at_once=settings.concurrency,
             simulated=wanted.simulation is not None,
         )
 
         def on_done() -> None:
-            opened.on_progress("runs", len(results.by_thread), len(every))
+            opened.on_progress("runs", len(results.by_thread), len(jobs))
 
         on_done()
-        ended = await harness.run(every, on_done)
+        ended = await harness.run(jobs, on_done)
         if models.judge and wanted.judge:
-            made = [results.by_thread[job.thread] for job in every if job.thread in results.by_thread]
             by_key = {question.key: question for question in questions}
-            at_once = opened.settings.concurrency
-            ended = await judge_all(models.judge, results, made, by_key, at_once=at_once) or ended
-    here = [results.by_thread[job.thread] for job in every if job.thread in results.by_thread]
+            made = [results.by_thread[job.thread] for job in jobs if job.thread in results.by_thread]
+            ended = await judge_all(models.judge, results, made, by_key, at_once=settings.concurrency) or ended
+    here = [results.by_thread[job.thread] for job in jobs if job.thread in results.by_thread]
     return models.names, methods_result(wanted.systems, questions, here, ended=ended, seed=wanted.seed)
-
-
-def _models(
-    opened: _Open, known: KnownGold, allowance: EvaluationBudget
-) -> AbstractAsyncContextManager[EvaluationModels]:
-    if simulation := opened.wanted.simulation:
-        return open_simulated_models(opened.settings, opened.library, known, simulation, allowance)
-    return open_served_models(opened.settings, opened.library, known, opened.wanted.gold, allowance)
 
 
 def _shortfalls(result: MethodsResult) -> list[str]:
@@ -242,6 +248,6 @@ async def _search(opened: _Open) -> dict[str, Any]:
             done += 1
             opened.on_progress("searches", done, judged * len(systems))
 
-        result: RetrievalResult = await measure_search(systems, opened.questions, seed=wanted.seed, tick=tick)
+        result = await measure_search(systems, opened.questions, seed=wanted.seed, tick=tick)
     await opened.folder.write_lines(FOUND, result["found"])
     return {key: value for key, value in result.items() if key != "found"}

@@ -1,5 +1,5 @@
 """Tools for clients of the Model Context Protocol."""
 
-from sleuth.studio.mcp.backend import AskRequest, Events, LocalBackend
+from sleuth.studio.mcp.backend import Events, LocalBackend
 
-__all__ = ["AskRequest", "Events", "LocalBackend"]
+__all__ = ["Events", "LocalBackend"]

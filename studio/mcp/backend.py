@@ -14,16 +14,6 @@ from sleuth.tools.storage import hold
 Events = AsyncGenerator[Event]
 
 
-@dataclass(frozen=True, kw_only=True)
-class AskRequest:
-    """A question with its method, settings and budget."""
-
-    question: str
-    method: str
-    values: dict[str, Any]
-    budget: Budget
-
-
 class Backend(Protocol):
     """The operations of the tools, for one owner."""
 
@@ -31,8 +21,8 @@ class Backend(Protocol):
         """Open the owner's documents."""
         ...
 
-    def ask(self, request: AskRequest) -> Events:
-        """Run a method; yield its steps, then its answer; raise SleuthError."""
+    def ask(self, question: str, method: str, values: dict[str, Any], budget: Budget) -> Events:
+        """Run a method with its settings; yield its steps, then its answer; raise SleuthError."""
         ...
 
     def resume(self, thread: str, budget: Budget | None) -> Events:
@@ -55,13 +45,11 @@ class LocalBackend:
         ):
             yield found
 
-    async def ask(self, request: AskRequest) -> Events:
+    async def ask(self, question: str, method: str, values: dict[str, Any], budget: Budget) -> Events:
         """Run a method in the store of the settings."""
         async with (
             open_sleuth(self.settings, command="sleuth mcp") as sleuth,
-            aclosing(
-                sleuth.stream(request.question, method=request.method, values=request.values, budget=request.budget)
-            ) as events,
+            aclosing(sleuth.stream(question, method=method, values=values, budget=budget)) as events,
         ):
             async for event in events:
                 yield event

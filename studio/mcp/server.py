@@ -6,7 +6,6 @@ The steps of a run are sent as progress. A `SleuthError` becomes a tool error wi
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import asdict
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -20,7 +19,7 @@ from starlette.applications import Starlette
 from sleuth.graphs.core import Answer, Budget, Citation, Cost, Note, Status, Step
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.client import DEFAULT_METHOD
-from sleuth.studio.mcp.backend import AskRequest, Backend, Events
+from sleuth.studio.mcp.backend import Backend, Events
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.search import Mode, Query
@@ -83,11 +82,8 @@ def _tool_errors() -> Iterator[None]:
         raise ToolError(str(error)) from error
 
 
-def _methods() -> str:
-    return "; ".join(f"{method.name}: {method.line}" for method in METHODS.values())
-
-
-Method = Annotated[str, Field(description=_methods(), json_schema_extra={"enum": list(METHODS)})]
+_METHODS = "; ".join(f"{method.name}: {method.line}" for method in METHODS.values())
+Method = Annotated[str, Field(description=_METHODS, json_schema_extra={"enum": list(METHODS)})]
 
 
 class Tools:
@@ -108,8 +104,7 @@ class Tools:
     ) -> AnswerResult:
         """Answer a question from the documents, in several steps if necessary, with checked citations."""
         budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-        request = AskRequest(question=question, method=method, values=settings or {}, budget=budget)
-        return await _answer_of(self._of(context).ask(request), context)
+        return await _answer_of(self._of(context).ask(question, method, settings or {}, budget), context)
 
     async def resume(
         self,
@@ -120,9 +115,8 @@ class Tools:
         max_seconds: Seconds = None,
     ) -> AnswerResult:
         """Resume a run from its last checkpoint; return the stored answer of a finished one."""
-        given = (max_calls, max_tokens, max_seconds) != (None, None, None)
-        budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds) if given else None
-        return await _answer_of(self._of(context).resume(thread, budget), context)
+        budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
+        return await _answer_of(self._of(context).resume(thread, None if budget == Budget() else budget), context)
 
     async def search(
         self,
@@ -165,8 +159,7 @@ async def _answer_of(events: Events, context: Context[Any, Any]) -> AnswerResult
         async with aclosing(events) as stream:
             async for event in stream:
                 if isinstance(event, Answer):
-                    fields = {name: value for name, value in asdict(event).items() if name in AnswerResult.model_fields}
-                    return AnswerResult(**fields)
+                    return AnswerResult.model_validate(event, from_attributes=True)
                 if not isinstance(event, Step):
                     continue
                 number, thread = number + 1, thread or event.part_of or event.thread
@@ -190,15 +183,15 @@ def mcp_server(backend_of: BackendOf) -> MCPServer:
     return server
 
 
-def mcp_app(backend_of: BackendOf, *, path: str = "/mcp") -> Starlette:
-    """Return an ASGI application with streamable HTTP at `path`, without sessions: requests are independent.
+def mcp_app(backend_of: BackendOf) -> Starlette:
+    """Return an ASGI application with streamable HTTP at `/mcp`, without sessions: requests are independent.
 
     The owner is `scope["state"]["owner"]`, which a middleware must have set after checking host and origin. Another
     application adds its routes, `app.router.routes.extend(mcp.routes)`, and keeps it `running` during its own lifespan.
     """
     checked_before = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     server = mcp_server(backend_of)
-    return server.streamable_http_app(streamable_http_path=path, stateless_http=True, transport_security=checked_before)
+    return server.streamable_http_app(stateless_http=True, transport_security=checked_before)
 
 
 @asynccontextmanager

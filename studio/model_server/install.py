@@ -42,17 +42,8 @@ def check_platform(system: str, machine: str) -> None:
         )
 
 
-def check_pip() -> None:
-    """Raise in an environment that cannot install into itself."""
-    if importlib.util.find_spec("pip") is None:
-        raise SleuthError(
-            f"This environment has no pip. Add it with `{sys.executable} -m ensurepip`, or install the lock with uv:\n"
-            f"uv pip install --python {sys.executable} --no-deps -r {LOCK}"
-        )
-
-
 async def install(report: Report) -> list[str]:
-    """Install what is missing and returns its names; none when everything was there.
+    """Install the missing packages and return their names.
 
     Raises:
         SleuthError: the platform, the environment or the network does not allow it.
@@ -61,7 +52,11 @@ async def install(report: Report) -> list[str]:
     wanted = missing_pins(locked_pins())
     if not wanted:
         return []
-    check_pip()
+    if importlib.util.find_spec("pip") is None:
+        raise SleuthError(
+            f"This environment has no pip. Add it with `{sys.executable} -m ensurepip`, or install the lock with uv:\n"
+            f"uv pip install --python {sys.executable} --no-deps -r {LOCK}"
+        )
     options = await asyncio.to_thread(index_options)
     await _run_pip(["install", "--no-deps", "--no-input", *options, "-r", str(LOCK)], len(wanted), report)
     return sorted(wanted)

@@ -5,9 +5,10 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Iterator
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from sleuth.studio.model_server.flags import ServeOptions
 from sleuth.tools.errors import StoreError
@@ -25,8 +26,7 @@ class Process:
     boot: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Stat:
+class _Stat(NamedTuple):
     pid: int
     running: bool
     session: int
@@ -57,35 +57,23 @@ def session_members(leader: Process) -> list[int]:
     found = _stat(leader.pid)
     if found is not None and found.ticks != leader.ticks:
         return []
-    return [s.pid for s in _all_stats() if s.running and s.session == leader.pid and s.ticks >= leader.ticks]
+    stats = [_stat(int(entry.name)) for entry in PROC.iterdir() if entry.name.isdigit()]
+    return [s.pid for s in stats if s and s.running and s.session == leader.pid and s.ticks >= leader.ticks]
 
 
 async def end_session(leader: Process, *, grace: float = 10.0) -> int:
     """End the leader and its descendants, politely for `grace` seconds; returns how many there were."""
-    members = await asyncio.to_thread(session_members, leader)
+    members = left = await asyncio.to_thread(session_members, leader)
     for kind, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, 10.0)):
-        if not await _signal_and_wait(leader, kind, seconds):
-            break
+        deadline = time.monotonic() + seconds
+        if left:
+            with contextlib.suppress(ProcessLookupError):  # gone since we looked
+                os.killpg(leader.pid, kind)
+        while left := await asyncio.to_thread(session_members, leader):
+            if time.monotonic() > deadline:
+                break
+            await asyncio.sleep(0.1)
     return len(members)
-
-
-async def _signal_and_wait(leader: Process, kind: signal.Signals, seconds: float) -> bool:
-    """Return whether members are left after `seconds`."""
-    deadline = asyncio.get_running_loop().time() + seconds
-    if await asyncio.to_thread(session_members, leader):
-        with contextlib.suppress(ProcessLookupError):  # gone since we looked
-            os.killpg(leader.pid, kind)
-    while left := await asyncio.to_thread(session_members, leader):
-        if asyncio.get_running_loop().time() > deadline:
-            break
-        await asyncio.sleep(0.1)
-    return bool(left)
-
-
-def _all_stats() -> Iterator[_Stat]:
-    for entry in PROC.iterdir():
-        if entry.name.isdigit() and (stat := _stat(int(entry.name))) is not None:
-            yield stat
 
 
 def _stat(pid: int) -> _Stat | None:
@@ -93,7 +81,7 @@ def _stat(pid: int) -> _Stat | None:
         text = (PROC / str(pid) / "stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    fields = text.rpartition(")")[2].split()  # the name before the bracket may hold spaces
+    fields = text.rpartition(")")[2].split()  # the name before the bracket may contain spaces
     return _Stat(pid=pid, running=fields[0] not in "ZX", session=int(fields[3]), ticks=int(fields[19]))
 
 
@@ -111,31 +99,15 @@ class ModelServerState:
         return f"http://127.0.0.1:{self.options.port}/v1"
 
 
-@dataclass(frozen=True, slots=True)
 class ServerFiles:
-    """Paths of the server's files."""
+    """Files of the server: its state (absent while stopped), its log since the last start, and the lock of a start."""
 
-    home: Path
-
-    @property
-    def folder(self) -> Path:
-        """Holds the others."""
-        return self.home / "model-server"
-
-    @property
-    def state(self) -> Path:
-        """Which process it is; absent while stopped."""
-        return self.folder / "state.json"
-
-    @property
-    def log(self) -> Path:
-        """The server's output since its last start."""
-        return self.folder / "server.log"
-
-    @property
-    def lock(self) -> Path:
-        """Held while one is being started."""
-        return self.folder / "lock"
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.folder = home / "model-server"
+        self.state = self.folder / "state.json"
+        self.log = self.folder / "server.log"
+        self.lock = self.folder / "lock"
 
     def prepare(self) -> None:
         """Make the folder."""
@@ -149,10 +121,8 @@ class ServerFiles:
         if not self.state.is_file():
             return None
         data = json.loads(self.state.read_text())
-        chosen = data["options"]
-        options = ServeOptions(**chosen | {"adapters": tuple(chosen.get("adapters", ()))})
-        process = Process(**data["process"])
-        return ModelServerState(process=process, options=options, started=data["started"])
+        options = ServeOptions(**data["options"] | {"adapters": tuple(data["options"].get("adapters", ()))})
+        return ModelServerState(process=Process(**data["process"]), options=options, started=data["started"])
 
     def write(self, state: ModelServerState) -> None:
         """Write the state atomically."""

@@ -11,13 +11,12 @@ from starlette.middleware import Middleware
 from sleuth.studio.client import gateway_class
 from sleuth.studio.mcp.server import mcp_app, running
 from sleuth.studio.server.middleware.auth import Authentication, parse_keys
-from sleuth.studio.server.middleware.body_limit import BodyLimit
-from sleuth.studio.server.middleware.rate_limit import RateLimit
+from sleuth.studio.server.middleware.limits import BodyLimit, RateLimit
 from sleuth.studio.server.middleware.request_log import RequestLog
 from sleuth.studio.server.routes import about, chat, documents, page, runs
 from sleuth.studio.server.routes.mcp import ServerBackend
 from sleuth.studio.server.schemas import errors
-from sleuth.studio.server.state import ServerState, open_server_state
+from sleuth.studio.server.state import open_server_state, server_state_of
 from sleuth.studio.server.telemetry import Telemetry
 from sleuth.studio.server.tenants import ModelOpener
 from sleuth.tools.optional_imports import DISTRIBUTION
@@ -72,10 +71,3 @@ def create_app(
     mcp = mcp_app(lambda owner: ServerBackend(server=server_state_of(app), owner=str(owner)))
     app.router.routes.extend(mcp.routes)
     return app
-
-
-def server_state_of(app: FastAPI) -> ServerState:
-    """Return the state of an application that was started."""
-    server = app.state.server
-    assert isinstance(server, ServerState)
-    return server

@@ -1,4 +1,4 @@
-"""Locks of a server: one lock on SLEUTH_HOME for all its activities, and thread locks for one running job.
+"""The lock of a server on SLEUTH_HOME, shared by all its activities.
 
 Between processes an ingest excludes runs. Inside one process it does not: a `Library` guards searches and writes with a
 lock of its own. The server therefore holds the mode that its most demanding activity needs, and nothing while it is
@@ -7,12 +7,10 @@ idle, so that documents can also be ingested from the command line.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
-from sleuth.graphs.persistence import ThreadLocks
 from sleuth.tools.errors import StoreBusy
 from sleuth.tools.storage import LockMode, hold
 
@@ -85,27 +83,3 @@ class SharedHomeLock:
         if needed is not None:
             await self._lock.enter_async_context(hold(self._home, needed, command="sleuth serve"))
         self._held = needed
-
-
-@dataclass(frozen=True)
-class OtherThreadLocks:
-    """The thread locks of a store without the lock of `thread`, which the caller already holds."""
-
-    locks: ThreadLocks
-    thread: str
-
-    def hold(self, id: str) -> AbstractAsyncContextManager[None]:
-        """Hold the lock of a thread, unless the caller holds it."""
-        return nullcontext() if id == self.thread else self.locks.hold(id)
-
-    async def held(self, ids: Collection[str]) -> set[str]:
-        """Return the threads that are locked."""
-        return await self.locks.held(ids)
-
-    async def forget(self, id: str) -> None:
-        """Remove the files of a thread's lock."""
-        await self.locks.forget(id)
-
-    def token(self, id: str) -> str | None:
-        """Return the fencing token of a thread."""
-        return self.locks.token(id)

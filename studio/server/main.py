@@ -7,8 +7,9 @@ from contextlib import AsyncExitStack
 import uvicorn
 from fastapi import FastAPI
 
-from sleuth.studio.server.app import create_app, server_state_of
+from sleuth.studio.server.app import create_app
 from sleuth.studio.server.middleware.auth import is_loopback
+from sleuth.studio.server.state import server_state_of
 from sleuth.studio.server.telemetry import configure_json_logging, configure_tracing
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
@@ -32,8 +33,9 @@ class Server(uvicorn.Server):
     otherwise.
     """
 
-    def __init__(self, config: uvicorn.Config, *, on_ready: Callable[[], None]) -> None:
+    def __init__(self, app: FastAPI, config: uvicorn.Config, *, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
+        self._app = app
         self._on_ready = on_ready
         self._open = AsyncExitStack()
 
@@ -52,12 +54,6 @@ class Server(uvicorn.Server):
         await server_state_of(self._app).close()
         await super().shutdown(sockets)
         await self._open.aclose()
-
-    @property
-    def _app(self) -> FastAPI:
-        app = self.config.app
-        assert isinstance(app, FastAPI)
-        return app
 
 
 def serve(settings: Settings, *, host: str, port: int, on_ready: Callable[[], None] = lambda: None) -> None:
@@ -93,7 +89,7 @@ def server_of(app: FastAPI, *, host: str, port: int, on_ready: Callable[[], None
         access_log=False,
         lifespan="off",
     )
-    return Server(config, on_ready=on_ready)
+    return Server(app, config, on_ready=on_ready)
 
 
 def _listen(host: str, port: int) -> list[socket.socket]:

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import Depends, FastAPI, Request
 
 from sleuth.agents.formatting import Turn
 from sleuth.graphs.chat import RewrittenQuestion, rewrite_question
@@ -14,7 +14,7 @@ from sleuth.graphs.core import Budget
 from sleuth.graphs.persistence import open_store
 from sleuth.studio.server.ingestion import IngestionWorker, Uploads
 from sleuth.studio.server.locks import SharedHomeLock
-from sleuth.studio.server.middleware.rate_limit import Quota
+from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.runs import Conversations, EventLog
 from sleuth.studio.server.runs.worker import RunWorker
 from sleuth.studio.server.telemetry import Telemetry
@@ -96,11 +96,13 @@ async def open_server_state(
     """Open the store, start the workers, and resume the work of the previous server."""
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_store(settings))
-        tenants = await stack.enter_async_context(Tenants(settings, store, open_model, embedder))
+        resources = await stack.enter_async_context(AsyncExitStack())
+        tenants = Tenants(settings, store, open_model, embedder, resources)
         log, home_lock = await asyncio.to_thread(EventLog, store.engine), SharedHomeLock(settings.home)
         quota = await asyncio.to_thread(Quota, store.engine, settings.tokens_a_day)
-        run_worker = RunWorker(tenants=tenants, log=log, home_lock=home_lock, quota=quota, telemetry=telemetry)
-        await run_worker.prepare()
+        run_worker = await asyncio.to_thread(
+            RunWorker, tenants=tenants, log=log, home_lock=home_lock, quota=quota, telemetry=telemetry
+        )
         uploads = await asyncio.to_thread(Uploads, store.engine, settings.home / "uploads")
         ingestion = IngestionWorker(tenants, home_lock, uploads)
         await ingestion.recover()
@@ -136,10 +138,15 @@ async def _background_task(work: Coroutine[None, None, None]) -> AsyncIterator[N
             await task
 
 
-def _server_state(request: Request) -> ServerState:
-    server = request.app.state.server
+def server_state_of(app: FastAPI) -> ServerState:
+    """Return the state of an application that was started."""
+    server = app.state.server
     assert isinstance(server, ServerState)
     return server
+
+
+def _server_state(request: Request) -> ServerState:
+    return server_state_of(request.app)
 
 
 ServerStateDep = Annotated[ServerState, Depends(_server_state)]

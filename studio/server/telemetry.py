@@ -8,8 +8,9 @@ import logging
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from opentelemetry import trace
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -75,21 +76,10 @@ class Telemetry:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._tracer = trace.get_tracer("sleuth")
+        histogram = partial(Histogram, registry=self.registry, buckets=SECONDS)
         labels = ("method", "route", "status")
-        self._requests = Histogram(
-            "sleuth_request_seconds",
-            "Requests, to the end of their reply",
-            labels,
-            registry=self.registry,
-            buckets=SECONDS,
-        )
-        self._runs = Histogram(
-            "sleuth_run_seconds",
-            "Runs, from a start to an end",
-            ("method", "outcome"),
-            registry=self.registry,
-            buckets=SECONDS,
-        )
+        self._requests = histogram("sleuth_request_seconds", "Requests, to the end of their reply", labels)
+        self._runs = histogram("sleuth_run_seconds", "Runs, from a start to an end", ("method", "outcome"))
         self._active = Gauge("sleuth_runs_active", "Runs under way", registry=self.registry)
         self._calls = Counter("sleuth_model_calls", "Model calls", ("method",), registry=self.registry)
         self._tokens = Counter("sleuth_model_tokens", "Prompt and reply tokens", ("method",), registry=self.registry)
@@ -98,11 +88,9 @@ class Telemetry:
         """Return the metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
-    @contextmanager
-    def request(self, verb: str, path: str) -> Iterator[trace.Span]:
+    def request(self, name: str) -> AbstractContextManager[trace.Span]:
         """Open the span of a request; the caller renames it when the route is known."""
-        with self._tracer.start_as_current_span(f"{verb} {path}", kind=trace.SpanKind.SERVER) as span:
-            yield span
+        return self._tracer.start_as_current_span(name, kind=trace.SpanKind.SERVER)
 
     def count_request(self, verb: str, route: str, status: int, seconds: float) -> None:
         """Count a finished request."""

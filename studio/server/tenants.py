@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
-from types import TracebackType
-from typing import Self
 
 from sleuth.graphs.persistence import Store, Threads
 from sleuth.graphs.runs import RunService, Services
@@ -31,7 +29,15 @@ class _Tenant:
 class Tenants:
     """Resources of all owners, opened at their first use and kept open."""
 
-    def __init__(self, settings: Settings, store: Store, open_model: ModelOpener, embedder: Embedder | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        open_model: ModelOpener,
+        embedder: Embedder | None,
+        resources: AsyncExitStack,
+    ) -> None:
+        """Close what is opened with `resources`."""
         self.settings = settings
         self.store = store
         self._open_model = open_model
@@ -39,15 +45,7 @@ class Tenants:
         self._tenants: dict[str, _Tenant] = {}
         self._model: NamedModel | None = None
         self._opening = asyncio.Lock()
-        self._stack = AsyncExitStack()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._stack.aclose()
+        self._resources = resources
 
     async def read_only_runs(self, owner: str) -> RunService:
         """Return an owner's runs for reading: they need no model server."""
@@ -64,7 +62,7 @@ class Tenants:
         async with tenant.opening:
             if tenant.services is None:
                 services = open_services(tenant.settings, model, library)
-                tenant.services = await self._stack.enter_async_context(services)
+                tenant.services = await self._resources.enter_async_context(services)
         return RunService(tenant.store, tenant.services)
 
     async def library(self, owner: str) -> Collection:
@@ -73,14 +71,14 @@ class Tenants:
         async with tenant.opening:
             if tenant.library is None:
                 opened = await Collection.open(tenant.settings, embedder=await self._shared_embedder())
-                tenant.library = await self._stack.enter_async_context(opened)
+                tenant.library = await self._resources.enter_async_context(opened)
         return tenant.library
 
     async def model(self) -> NamedModel:
         """Return the model client; connect again at every call until the model server answers."""
         async with self._opening:
             if self._model is None:
-                self._model = await self._stack.enter_async_context(self._open_model(self.settings))
+                self._model = await self._resources.enter_async_context(self._open_model(self.settings))
         return self._model
 
     def settings_of(self, owner: str) -> Settings:

@@ -135,20 +135,16 @@ def from_memory(view: RequestView) -> SimulatedReply:
     return _known_or_guess(view, find_answer(view, view.question).answer or _unaided(view))
 
 
-def recall_unaided(view: RequestView) -> SimulatedReply:
-    """RECALL_UNAIDED."""
-    return structured_reply(hybrid.Recollection(known=bool(_unaided(view)), answer=_unaided(view)))
+def recall_as(output: type[Output], *, reason: str = "") -> Handler:
+    """Return a handler that replies with the memorized answer, or with the reason why there is none."""
 
+    def handle(view: RequestView) -> SimulatedReply:
+        known = _unaided(view)
+        return structured_reply(
+            output.model_validate({"answer": known, "known": bool(known), "reason": "" if known else reason})
+        )
 
-def recall(view: RequestView) -> SimulatedReply:
-    """RECALL."""
-    reason = "" if _unaided(view) else "I do not know it."
-    return structured_reply(reasoning.Recalled(reason=reason, answer=_unaided(view)))
-
-
-def guess(view: RequestView) -> SimulatedReply:
-    """GUESS."""
-    return structured_reply(reasoning.Direct(answer=_unaided(view)))
+    return handle
 
 
 def reason(view: RequestView) -> SimulatedReply:

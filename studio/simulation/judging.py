@@ -13,14 +13,12 @@ from sleuth.tools.sources.question_attributes import DOMAINS
 from sleuth.tools.text import comparison_key
 
 
-def review_step(view: RequestView) -> SimulatedReply:
-    """REVIEW_STEP: pass or correct the draft by the sources; without evidence rephrase the question."""
-    return structured_reply(_verdict(view, looks_back=False))
+def review(view: RequestView, *, looks_back: bool) -> SimulatedReply:
+    """REVIEW_STEP, REVIEW: pass or correct the draft by the sources; without evidence rephrase the question.
 
-
-def review(view: RequestView) -> SimulatedReply:
-    """REVIEW: also blame an earlier step if the sources contradict its answer."""
-    return structured_reply(_verdict(view, looks_back=True))
+    REVIEW looks back: it blames an earlier step if the sources contradict its answer.
+    """
+    return structured_reply(_verdict(view, looks_back=looks_back))
 
 
 def _verdict(view: RequestView, *, looks_back: bool) -> judging.StepReview:

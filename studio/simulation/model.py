@@ -3,12 +3,13 @@
 Its replies are labelled: `Reply.model` is "simulated". It never waits; seconds are virtual.
 """
 
+from functools import partial
 from operator import attrgetter
 
 from sleuth.agents.model import Message, Reply, Request, Usage
 from sleuth.agents.roles import hybrid, reading, reasoning
 from sleuth.studio.simulation import answering, chatting, condensing, judging, planning
-from sleuth.studio.simulation.answering import answer_as, answer_or_admit
+from sleuth.studio.simulation.answering import answer_as, answer_or_admit, recall_as
 from sleuth.studio.simulation.gold import Gold
 from sleuth.studio.simulation.parameters import Simulation
 from sleuth.studio.simulation.reply import (
@@ -51,21 +52,21 @@ HANDLERS: dict[str, Handler] = {
     "reasoner/think": planning.think,
     "reasoner/reason": answering.reason,
     "reasoner/monitor": answer_as(reasoning.Direct),
-    "reasoner/recall": answering.recall,
-    "reasoner/guess": answering.guess,
+    "reasoner/recall": recall_as(reasoning.Recalled, reason="I do not know it."),
+    "reasoner/guess": recall_as(reasoning.Direct),
     "integrator/step": answer_as(reasoning.Result),
     "integrator/last_step": answer_as(reasoning.Result, lambda view: view.given["question"]),
     "integrator/path": answer_as(reasoning.Result),
     "integrator/integrate": answering.integrate,
     "verifier/verify": answering.verify,
-    "recaller/recall": answering.recall_unaided,
+    "recaller/recall": recall_as(hybrid.Recollection),
     "resolver/plain": answer_as(hybrid.Resolved, _WHOLE, otherwise=lambda view: view.decoy(view.gold.answer)),
     "resolver/careful": answer_or_admit(hybrid.Resolved),
     "resolver/reason": answer_or_admit(hybrid.Reasoned),
     "resolver/reason_and_doubt": answering.doubt,
     "summariser/summarise": answer_or_admit(hybrid.Summary),
-    "reviewer/review": judging.review,
-    "reviewer/review_step": judging.review_step,
+    "reviewer/review": partial(judging.review, looks_back=True),
+    "reviewer/review_step": partial(judging.review, looks_back=False),
     "evaluator/consistency": judging.consistency,
     "evaluator/evidence": judging.evidence,
     "evaluator/relevance": judging.relevance,
@@ -91,16 +92,13 @@ class SimulatedModel:
     A reply depends on the simulation's seed, the question's id, and the request's content and place.
     """
 
-    def __init__(self, gold: Gold, simulation: Simulation, *, context_window: int = 8192) -> None:
+    context_window = 8192
+    """Tokens that prompt and reply may have together."""
+
+    def __init__(self, gold: Gold, simulation: Simulation) -> None:
         self.gold = gold
         self.simulation = simulation
-        self._context_window = context_window
         self._meter = UsageMeter(simulation)
-
-    @property
-    def context_window(self) -> int:
-        """Tokens that prompt and reply may have together."""
-        return self._context_window
 
     async def call(self, request: Request) -> Reply:
         """Return the reply of the request's role."""

@@ -6,7 +6,7 @@ Prints the cross-validation as JSON. SLEUTH_EMBEDDER is the embedder; the file b
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
@@ -80,17 +80,19 @@ def train(examples: Sequence[Example], embedder: Embedder, *, seed: int = 0) -> 
     """
     _check(examples)
     vectors = embedder.embed_passages([example.question for example in examples]).astype(np.float64)
-    domain = _Attribute(DOMAINS, [DOMAINS.index(example.domain) for example in examples])
-    dynamic = _Attribute(("static", "dynamic"), [int(example.dynamic) for example in examples])
+    domains = np.array([DOMAINS.index(example.domain) for example in examples], dtype=np.int64)
+    dynamic = np.array([example.dynamic for example in examples], dtype=np.int64)
     splits = _splits(vectors, [f"{example.domain} {example.dynamic}" for example in examples], seed)
     weights, validated, mistakes = [], [], []
-    for attribute in (domain, dynamic):
-        fitted = _linear(seed).fit(vectors, attribute.labels)
-        found, wrong = _validate(attribute, vectors, splits, seed)
+    for names, labels in ((DOMAINS, domains), (("static", "dynamic"), dynamic)):
+        fitted = _svms(seed)[0].fit(vectors, labels)
+        found, wrong = _validate(names, labels, vectors, splits, seed)
         found["penalty"] = float(fitted.best_params_["C"])
         weights.append(np.hstack([fitted.best_estimator_.coef_, fitted.best_estimator_.intercept_[:, None]]))
         validated.append(found)
-        mistakes += [Mistake(question=examples[at].question, label=is_, predicted=said) for at, is_, said in wrong]
+        mistakes += [
+            Mistake(question=examples[at].question, label=label, predicted=other) for at, label, other in wrong
+        ]
     svm = LinearSvm(embedder=embedder.name, domains=weights[0], dynamic=weights[1][0])
     report = TrainingReport(
         questions=len(examples),
@@ -103,14 +105,6 @@ def train(examples: Sequence[Example], embedder: Embedder, *, seed: int = 0) -> 
         mistakes=mistakes,
     )
     return svm, report
-
-
-class _Attribute:
-    """The names of an attribute's values, and each question's value as a place among them."""
-
-    def __init__(self, names: Sequence[str], labels: Sequence[int]) -> None:
-        self.names = names
-        self.labels: Labels = np.asarray(labels, dtype=np.int64)
 
 
 def _check(examples: Sequence[Example]) -> None:
@@ -134,43 +128,35 @@ def _splits(vectors: Rows, cells: Sequence[str], seed: int) -> list[list[Split]]
     ]
 
 
-def _linear(seed: int) -> "GridSearchCV":
-    from sklearn.svm import LinearSVC
-
-    return _tuned(LinearSVC(dual=False), {"C": _PENALTIES}, seed)
-
-
-def _rbf(seed: int) -> "GridSearchCV":
-    from sklearn.svm import SVC
-
-    return _tuned(SVC(kernel="rbf"), {"C": [1.0, 3.0, 10.0], "gamma": _WIDTHS}, seed)
-
-
-def _tuned(estimator: Any, grid: dict[str, list[float]], seed: int) -> "GridSearchCV":  # noqa: ANN401 - untyped library
+def _svms(seed: int) -> "tuple[GridSearchCV, GridSearchCV]":
+    """Return a linear and an RBF SVM whose parameters are selected by cross-validation."""
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
+    from sklearn.svm import SVC, LinearSVC
 
-    return GridSearchCV(estimator, grid, cv=StratifiedKFold(FOLDS, shuffle=True, random_state=seed))
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+    linear = GridSearchCV(LinearSVC(dual=False), {"C": _PENALTIES}, cv=folds)
+    return linear, GridSearchCV(SVC(kernel="rbf"), {"C": [1.0, 3.0, 10.0], "gamma": _WIDTHS}, cv=folds)
 
 
 def _validate(
-    attribute: _Attribute, vectors: Rows, splits: list[list[Split]], seed: int
+    names: Sequence[str], labels: Labels, vectors: Rows, splits: list[list[Split]], seed: int
 ) -> tuple[Validated, list[tuple[int, str, str]]]:
-    """Return each question predicted when it was left out, once in each repeat; and those never predicted rightly."""
+    """Predict each question when it is left out, once per repeat; also return those never predicted rightly."""
     from sklearn.model_selection import cross_val_predict
 
-    labels, names = attribute.labels, attribute.names
     linear, rbf = (
-        np.stack([cross_val_predict(model, vectors, labels, cv=folds) for folds in splits])
-        for model in (_linear(seed), _rbf(seed))
+        np.stack([cross_val_predict(model, vectors, labels, cv=folds) for folds in splits]) for model in _svms(seed)
     )
     right, rbf_right = ((each == labels).mean(axis=0).tolist() for each in (linear, rbf))
-    pairs = Counter((names[is_], names[said]) for repeat in linear for is_, said in zip(labels, repeat, strict=True))
+    pairs = Counter(
+        (names[label], names[other]) for repeat in linear for label, other in zip(labels, repeat, strict=True)
+    )
     found = Validated(
         linear=interval(right, seed=seed),
         rbf=interval(rbf_right, seed=seed),
         linear_minus_rbf=difference("linear", "rbf", "accuracy", list(zip(right, rbf_right, strict=True)), seed=seed),
         penalty=0.0,
-        confusion={is_: {said: pairs[is_, said] for said in names} for is_ in names},
+        confusion={label: {other: pairs[label, other] for other in names} for label in names},
     )
     wrong = [(at, names[labels[at]], names[linear[0, at]]) for at in range(len(labels)) if right[at] == 0]
     return found, wrong

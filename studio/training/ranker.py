@@ -5,14 +5,13 @@ Needs lightgbm, unlike search itself. The same files and seed give the same mode
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from sleuth.studio.training.pools import Pool, pools, read_training
 from sleuth.tools.errors import SleuthError
@@ -44,18 +43,21 @@ def train(
     *,
     out: Annotated[Path, typer.Option(help="The model file to write.")],
     seed: Annotated[int, typer.Option(help="For sampling and folds.")] = 0,
-    check: Annotated[bool, typer.Option(help="Also cross-validate, and leave each file out in turn.")] = True,
 ) -> None:
     """Train the ranker on all files, and print its cross-validation as JSON."""
     passages, questions = read_training(files)
     found, names = pools(passages, questions)
-    report: dict[str, Any] = {"passages": len(passages), "questions": len(questions), "features": len(names)}
-    if check:
-        report["cross_validated"] = cross_validate(found, seed=seed)
-        report["left_out"] = validate_left_out(found, seed=seed)
     trees = grow(found, names, seed=seed, files=files)
     trees.save(out)
-    report |= {"recall_on_train": _recalls(found, trees.scores), "bytes": out.stat().st_size}
+    report = {
+        "passages": len(passages),
+        "questions": len(questions),
+        "features": len(names),
+        "cross_validated": cross_validate(found, seed=seed),
+        "left_out": validate_left_out(found, seed=seed),
+        "recall_on_train": recall((pool, trees) for pool in found),
+        "bytes": out.stat().st_size,
+    }
     typer.echo(json.dumps(report, indent=1))
 
 
@@ -87,7 +89,7 @@ def cross_validate(found: Sequence[Pool], *, seed: int) -> Recall:
     for at in range(FOLDS):
         trees = grow([pool for pool, own in zip(found, fold, strict=True) if own != at], (), seed=seed)
         ranked += [(pool, trees) for pool, own in zip(found, fold, strict=True) if own == at]
-    return _mean((pool, trees.scores) for pool, trees in ranked)
+    return recall(ranked)
 
 
 def validate_left_out(found: Sequence[Pool], *, seed: int) -> Recall:
@@ -96,18 +98,15 @@ def validate_left_out(found: Sequence[Pool], *, seed: int) -> Recall:
     sets = list(dict.fromkeys(pool.question.set for pool in found))
     for name in sets if len(sets) > 1 else []:
         trees = grow([pool for pool in found if pool.question.set != name], (), seed=seed)
-        result |= _recalls([pool for pool in found if pool.question.set == name], trees.scores)
+        result |= recall((pool, trees) for pool in found if pool.question.set == name)
     return result
 
 
-def _recalls(found: Sequence[Pool], scores: Callable[[NDArray[np.float32]], NDArray[np.float64]]) -> Recall:
-    return _mean((pool, scores) for pool in found)
-
-
-def _mean(ranked: Iterable[tuple[Pool, Callable[[NDArray[np.float32]], NDArray[np.float64]]]]) -> Recall:
+def recall(ranked: Iterable[tuple[Pool, Trees]]) -> Recall:
+    """Return the mean recall of each set, whose pools are ranked by the trees."""
     shares: dict[str, list[list[float]]] = {}
-    for pool, scores in ranked:
-        order = np.argsort(-scores(pool.rows), kind="stable")
+    for pool, trees in ranked:
+        order = np.argsort(-trees.scores(pool.rows), kind="stable")
         own = [float(pool.gold[order[:depth]].sum()) / len(pool.question.gold) for depth in (2, 5, 20)]
         shares.setdefault(pool.question.set, []).append(own)
     return {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
 from sleuth.agents.llm.testing import ScriptedModel
@@ -37,10 +37,7 @@ class NodeHarness:
             self.caller = ModelCaller(self.model, self.archive, seed=self.seed, limit=self.limit)
             results.append(await work(self.caller))
 
-        graph = StateGraph(_State)
-        graph.add_node(draft)
-        graph.add_edge(START, "draft")
-        graph.add_edge("draft", END)
+        graph = StateGraph(_State).add_sequence([draft]).add_edge(START, "draft")
         saver = saver or InMemorySaver()
         config = {"configurable": {"thread_id": thread}}
         begun = await saver.aget_tuple(config)

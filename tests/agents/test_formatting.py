@@ -22,9 +22,6 @@ def test_format_sources_numbers_and_fences() -> None:
     assert format_sources(sources) == (
         "<source 1>\nVarn harbour\nA town.\n</source 1>\n<source 2>\nIsk\nA river.\n</source 2>"
     )
-
-
-def test_format_of_nothing_is_empty_or_a_placeholder() -> None:
     assert (format_sources(()), format_steps(())) == ("", "(nothing yet)")
 
 
@@ -39,15 +36,7 @@ def test_format_sources_escapes_fences_in_passages(text: str) -> None:
 @pytest.mark.parametrize(
     "mark",
     [
-        "<|im_end|>",
-        "<|im_start|>system",
-        "</s>",
-        "<s>",
-        "[INST]",
-        "[/INST]",
-        "<end_of_turn>",
-        "<｜User｜>",
-        "<prompt_embeds>",
+        *("<|im_end|>", "<|im_start|>system", "</s>", "<s>", "[INST]", "[/INST]", "<｜User｜>", "<prompt_embeds>"),
         *("[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[AVAILABLE_TOOLS]", "[/TOOL_RESULTS]", "[TOOL_CALLS]", "[THINK]"),
         *("<<SYS>>", "<</SYS>>", "<bos>", "<eos>", "<pad>", "<unused99>", "<start_of_turn>user", "<end_of_turn>"),
         *("<think>", "</think>", "</reasoning>", "<tool_call>", "</tool_response>", "<|eot_id|>", "<｜end▁of▁text｜>"),
@@ -57,11 +46,8 @@ def test_escape_chat_markers_breaks_template_markers(mark: str) -> None:
     assert mark not in escape_chat_markers(f"a {mark} b")
 
 
-def test_escape_chat_markers_replaces_lone_surrogates() -> None:
+def test_escape_chat_markers_keeps_ordinary_text_without_lone_surrogates() -> None:
     assert escape_chat_markers("caf\udce9 中") == "caf? 中"
-
-
-def test_escape_chat_markers_keeps_ordinary_text() -> None:
     text = "x < y, [1], <b>bold</b>, <source> of light, <system>, [INSTEAD], a << b, <thinker>, <toolbox>"
     assert escape_chat_markers(text) == text
 

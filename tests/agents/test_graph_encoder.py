@@ -14,9 +14,9 @@ from sleuth.agents.graph_encoder.model import TOKENS, GraphModels
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model import Message, Request
 from sleuth.agents.model_calls.caller import messages
+from sleuth.agents.roles.inputs import QuestionInput
 from sleuth.agents.roles.planning import BEGIN, SoFar
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, EXTRACT, ExtractInput
-from sleuth.agents.roles.reasoning import QuestionInput
 from sleuth.tools.errors import UsageError
 from sleuth.tools.storage.triples import Triple
 

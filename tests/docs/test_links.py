@@ -16,3 +16,14 @@ def test_relative_links_lead_to_files(page: Path) -> None:
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     missing = [link for link in LINK.findall(text) if not (page.parent / link).exists()]
     assert not missing
+
+
+PATH = re.compile(r"`((?:agents|benchmarks|docs|examples|graphs|prompts|studio|tests|tools)/[\w/.-]+)`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_files_named_on_a_page_exist(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    new = ("best_passage.py", "NAME/")  # of the guide to a first change
+    missing = [path for path in PATH.findall(text) if not ((ROOT / path).exists() or path.endswith(new))]
+    assert not missing

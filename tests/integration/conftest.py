@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 from chroma_fixture import chroma_url, own_chroma
-from clock import clock
 from page_fixture import axe, chromium, npm, page, site, teller
-from postgres_fixture import own_postgres, postgres_url
-from serve_fixture import client, oracle, serving
-from store_fixture import database_url
+from postgres_fixture import database_url, own_postgres, postgres_url
+from serve_fixture import client, oracle, serving, store
 from vllm_fixture import model_home, vllm_installed, vllm_url
 
 __all__ = [
@@ -16,7 +14,6 @@ __all__ = [
     "chroma_url",
     "chromium",
     "client",
-    "clock",
     "database_url",
     "model_home",
     "npm",
@@ -27,6 +24,7 @@ __all__ = [
     "postgres_url",
     "serving",
     "site",
+    "store",
     "teller",
     "vllm_installed",
     "vllm_url",

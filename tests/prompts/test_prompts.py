@@ -36,15 +36,12 @@ def test_names_match_the_roles() -> None:
     assert {role.name for role in roles().values()} == set(NAMES)
 
 
-def test_render_with_missing_or_unused_value_raises() -> None:
+def test_render_inserts_values_verbatim_and_raises_if_one_is_missing() -> None:
     prompt = prompts.load("drafter/draft")
     assert prompt.variables() == {"sources", "question"}
     with pytest.raises(ValueError, match=r"missing values \['sources'\], values that it does not use \['source'\]"):
         prompt.render(source="", question="")
-
-
-def test_render_inserts_values_verbatim() -> None:
-    _, user = prompts.load("drafter/draft").render(sources="$question {} ${x}", question="q")
+    _, user = prompt.render(sources="$question {} ${x}", question="q")
     assert user == "$question {} ${x}\n\nQuestion: q"
 
 

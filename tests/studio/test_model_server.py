@@ -49,12 +49,11 @@ def test_command_carries_every_option() -> None:
     options = ServeOptions(port=8123, dtype="float32", max_model_len=4096)
     command = serve_command(options, Path("/models/small"))
     assert command[:3] == [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
-    assert value_after(command, "--port") == "8123"
-    assert value_after(command, "--host") == "127.0.0.1"
-    assert value_after(command, "--dtype") == "float32"
-    assert value_after(command, "--max-model-len") == "4096"
-    assert value_after(command, "--model") == "/models/small"
-    assert value_after(command, "--served-model-name") == "smollm2-135m-instruct"
+    given = {
+        **{"--port": "8123", "--host": "127.0.0.1", "--dtype": "float32", "--max-model-len": "4096"},
+        **{"--model": "/models/small", "--served-model-name": "smollm2-135m-instruct"},
+    }
+    assert {flag: value_after(command, flag) for flag in given} == given
     assert "--enforce-eager" in command
     assert "--enforce-eager" not in serve_command(replace(options, eager=False), Path("/models/small"))
 
@@ -74,13 +73,9 @@ def test_gpu_command_is_ready_for_a_shell() -> None:
 def test_server_lock_is_part_of_the_checkouts_lock() -> None:
     pins = set(LOCK.read_text().split())
     assert pins <= set((ROOT / "requirements.lock").read_text().split())
+    assert "+" not in LOCK.read_text() + (ROOT / "requirements.lock").read_text(), "pip selects the build of torch"
     wanted = [line.partition("=")[0] for line in (LOCK.parent / "server.in").read_text().splitlines() if line[0] != "#"]
     assert set(wanted) <= set(locked_pins())
-
-
-def test_locks_leave_the_build_of_torch_to_pip() -> None:
-    for lock in (LOCK, ROOT / "requirements.lock"):
-        assert "+" not in lock.read_text()
 
 
 def test_a_local_version_satisfies_its_pin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,14 +88,11 @@ def test_a_local_version_satisfies_its_pin(tmp_path: Path, monkeypatch: pytest.M
     assert missing_pins(pins) == {"example-old": "1.5", "example-absent": "1.0"}
 
 
-@pytest.mark.parametrize(("system", "machine"), [("Darwin", "arm64"), ("Linux", "aarch64"), ("Windows", "AMD64")])
-def test_other_platforms_get_an_alternative(system: str, machine: str) -> None:
-    with pytest.raises(SleuthError, match="SLEUTH_MODEL_URL"):
-        check_platform(system, machine)
-
-
-def test_linux_on_x86_64_is_accepted() -> None:
+def test_other_platforms_get_an_alternative() -> None:
     check_platform("Linux", "x86_64")
+    for system, machine in (("Darwin", "arm64"), ("Linux", "aarch64"), ("Windows", "AMD64")):
+        with pytest.raises(SleuthError, match="SLEUTH_MODEL_URL"):
+            check_platform(system, machine)
 
 
 def test_find_links_are_read_from_files_and_environment() -> None:
@@ -116,13 +108,6 @@ def test_only_a_cpu_wheel_for_this_python_counts(tmp_path: Path) -> None:
     (tmp_path / "torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl").touch()
     assert has_cpu_wheel(links, (3, 11))
     assert not has_cpu_wheel(links, (3, 12))
-
-
-def test_a_checkpoint_of_another_recipe_is_not_taken(tmp_path: Path) -> None:
-    assert not is_converted(tmp_path)
-    checkpoint_folder(tmp_path).mkdir(parents=True)
-    (checkpoint_folder(tmp_path) / MARKER).write_text('{"recipe": 0}')
-    assert not is_converted(tmp_path)
 
 
 def test_state_survives_a_round_trip(tmp_path: Path) -> None:
@@ -145,21 +130,15 @@ def test_the_log_s_end_is_quoted_without_blank_lines(tmp_path: Path) -> None:
     assert files.last_lines(2) == "two\nthree"
 
 
-async def test_a_session_ends_with_all_its_members() -> None:
+@pytest.mark.parametrize("killed", [False, True])
+async def test_session_ends_with_all_its_members(*, killed: bool) -> None:
     leader = start_family()
-    assert is_alive(leader)
     assert len(session_members(leader)) == 2
-    assert await end_session(leader) == 2
-    assert session_members(leader) == []
-
-
-async def test_what_a_killed_leader_leaves_is_found_and_ended() -> None:
-    leader = start_family()
-    os.kill(leader.pid, signal.SIGKILL)
-    while is_alive(leader):  # noqa: ASYNC110 - nothing announces the end of a process
-        await asyncio.sleep(0.01)
-    assert len(session_members(leader)) == 1
-    assert await end_session(leader) == 1
+    if killed:
+        os.kill(leader.pid, signal.SIGKILL)
+        while is_alive(leader):  # noqa: ASYNC110 - nothing announces the end of a process
+            await asyncio.sleep(0.01)
+    assert await end_session(leader) == 2 - killed
     assert session_members(leader) == []
 
 
@@ -179,25 +158,20 @@ def adapter(folder: Path, rank: int = 4, weights: bytes = b"w") -> Path:
     return folder
 
 
-def test_without_an_adapter_the_bare_model_is_served(tmp_path: Path) -> None:
-    assert resolve_adapters(["none"]) == ()
-    assert ServeOptions().merged is None
-    assert "--enable-lora" not in serve_command(ServeOptions(), tmp_path)
-
-
-def test_packaged_adapter_is_served_by_default(tmp_path: Path) -> None:
+def test_resolve_adapters_defaults_to_the_packaged_one(tmp_path: Path) -> None:
     (packaged,) = map(Path, resolve_adapters(None))
     assert rank(packaged) > 0
-    assert (packaged / "adapter_model.safetensors").is_file()
     other = adapter(tmp_path / "other")
     assert resolve_adapters([str(other)]) == (str(other),)
+    assert resolve_adapters(["none"]) == ()
 
 
-def test_one_adapter_goes_into_the_weights_and_gives_them_their_name(tmp_path: Path) -> None:
-    options = ServeOptions(adapters=(str(adapter(tmp_path / "a")),))
+@pytest.mark.parametrize(("names", "served"), [([], "smollm2-135m-instruct"), (["a"], "sleuth-small")])
+def test_single_adapter_is_merged_into_the_weights(tmp_path: Path, names: list[str], served: str) -> None:
+    options = ServeOptions(adapters=tuple(str(adapter(tmp_path / name)) for name in names))
     command = serve_command(options, tmp_path)
-    assert options.merged == tmp_path / "a"
-    assert command[command.index("--served-model-name") + 1] == options.model_name == "sleuth-small"
+    assert options.merged == (tmp_path / "a" if names else None)
+    assert value_after(command, "--served-model-name") == options.model_name == served
     assert "--enable-lora" not in command
 
 
@@ -207,7 +181,7 @@ def test_several_adapters_are_served_with_the_bare_model(tmp_path: Path) -> None
     command = serve_command(options, tmp_path)
     assert options.merged is None
     assert options.model_name == "smollm2-135m-instruct"
-    assert command[command.index("--max-lora-rank") + 1] == "16"
+    assert value_after(command, "--max-lora-rank") == "16"
     assert command[-2:] == [f"a={tmp_path / 'a'}", f"b={tmp_path / 'b'}"]
 
 
@@ -230,12 +204,16 @@ def test_what_is_no_adapter_and_two_of_one_name_are_refused(tmp_path: Path) -> N
         resolve_adapters([str(adapter(tmp_path / "x" / "a")), str(adapter(tmp_path / "y" / "a"))])
 
 
-def test_a_checkpoint_is_of_one_adapter(tmp_path: Path) -> None:
+def test_checkpoint_of_another_adapter_or_recipe_is_not_used(tmp_path: Path) -> None:
     one = adapter(tmp_path / "one")
     first = fingerprint(one)
     assert checkpoint_folder(tmp_path, one) != checkpoint_folder(tmp_path)
     assert fingerprint(adapter(tmp_path / "one", weights=b"v")) != first
-    assert not is_converted(tmp_path, one)
+    for used in (None, one):
+        checkpoint_folder(tmp_path, used).mkdir(parents=True)
+        assert not is_converted(tmp_path, used)
+        (checkpoint_folder(tmp_path, used) / MARKER).write_text('{"recipe": 0}')
+        assert not is_converted(tmp_path, used)
 
 
 def test_a_threshold_for_the_prompt_as_it_is_comes_with_the_tuned_model() -> None:

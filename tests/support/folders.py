@@ -4,7 +4,12 @@ import os
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-CHILDREN = ROOT / "tests" / "integration" / "support"
+INTEGRATION = ROOT / "tests" / "integration" / "support"
+CHILDREN = INTEGRATION / "children"
 PYTHONPATH = os.pathsep.join(
-    str(ROOT / "tests" / folder) for folder in ("support", "graphs/support", "integration/support")
+    str(folder)
+    for folder in (
+        *(ROOT / "tests" / "support", ROOT / "tests" / "graphs" / "support"),
+        *(INTEGRATION / part for part in ("servers", "children", "faults", "scenes")),
+    )
 )

@@ -73,7 +73,8 @@ class Collection:
         return self._indexes.notes
 
     @classmethod
-    async def open(cls, settings: Settings, *, embedder: Embedder | None = None, check_embedder: bool = True) -> Self:
+    @in_thread
+    def open(cls, settings: Settings, *, embedder: Embedder | None = None, check_embedder: bool = True) -> Self:
         """Open the collection of the settings; indexes and models are loaded when they are first needed.
 
         Raises:
@@ -81,11 +82,7 @@ class Collection:
                 only a rebuild may ask for).
             StoreTooNew: a newer release wrote it.
         """
-        return await asyncio.to_thread(cls._open, settings, embedder, check_embedder)
-
-    @classmethod
-    def _open(cls, settings: Settings, given: Embedder | None, check_embedder: bool) -> Self:
-        embedder = given or make_embedder(settings)
+        embedder = embedder or make_embedder(settings)
         try:
             settings.home.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -95,8 +92,7 @@ class Collection:
         url = catalogue_url(settings.home, settings.database_url)
         catalogue = Catalogue(url, owner=settings.owner, collection=settings.collection)
         record = catalogue.embedder()
-        mixed = record is not None and embedder.name not in (record.name, NONE)
-        if check_embedder and record is not None and mixed:
+        if check_embedder and record is not None and embedder.name not in (record.name, NONE):
             catalogue.close()
             raise embedder_changed(settings.collection, record.name, embedder.name)
         return cls(settings, catalogue, embedder)
@@ -207,6 +203,7 @@ class Collection:
         if not query.text.strip():
             raise UsageError("The question is empty: enter the text to search for.")
         check_unicode(query.text)
+        await self.require_documents()
         return await asyncio.to_thread(self._search, query)
 
     @in_thread
@@ -216,11 +213,9 @@ class Collection:
         wanted = self._wanted(mode)
         return sum(seconds[name] for name in wanted) if seconds.keys() >= set(wanted) else None
 
-    async def require_documents(self) -> None:
+    @in_thread
+    def require_documents(self) -> None:
         """Raise UsageError if the collection is empty."""
-        await asyncio.to_thread(self._require_documents)
-
-    def _require_documents(self) -> None:
         if self._catalogue.is_empty():
             raise UsageError(
                 f"Collection {self._settings.collection!r} has no documents yet: `sleuth ingest PATH` adds some."
@@ -254,23 +249,20 @@ class Collection:
             self._is_checked = True
 
     def _search(self, query: Query) -> list[Hit]:
-        self._require_documents()
         try:
-            return self._found(query)
+            return self._search_indexes(query)
         except VectorsReplaced:
             self._indexes.reopen("dense")
-            return self._found(query)
+            return self._search_indexes(query)
 
-    def _found(self, query: Query) -> list[Hit]:
+    def _search_indexes(self, query: Query) -> list[Hit]:
         indexes = {name: self._indexes.ready(name, _ignore) for name in self._wanted(query.mode)}
         if query.mode == "graph":
             return search_graph(query, indexes, self._catalogue.passages, self._model)
         if query.mode == "graph-ppr":
             return search_pagerank(query, indexes, self._catalogue.passages, self._triples.graph())
-        return self._find(query, [each for each in indexes.values() if isinstance(each, KeywordIndex | VectorIndex)])
-
-    def _find(self, query: Query, indexes: Sequence[KeywordIndex | VectorIndex]) -> list[Hit]:
-        lists = [index.search(query.text, fetch_depth(query.k)) for index in indexes]
+        searched = (each for each in indexes.values() if isinstance(each, KeywordIndex | VectorIndex))
+        lists = [index.search(query.text, fetch_depth(query.k)) for index in searched]
         best = (fuse(lists) if len(lists) > 1 else lists[0])[: query.k]
         passages = {passage.id: passage for passage in self._catalogue.passages([id_ for id_, _ in best])}
         found = [(passages[id_], score) for id_, score in best if id_ in passages]

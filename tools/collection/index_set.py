@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple, Self
 from uuid import uuid4
 
 from filelock import FileLock, Timeout
@@ -33,22 +32,6 @@ _INDEXING_SECONDS = 60.0
 _IMPORTED = uuid4().hex
 
 
-class _Signature(NamedTuple):
-    """The last writer of an index."""
-
-    process: str
-    writer: str
-
-    @classmethod
-    def of(cls, writer: str) -> Self:
-        return cls(f"{_IMPORTED}-{os.getpid()}", writer)  # a forked process has another id
-
-    @classmethod
-    def read(cls, file: Path) -> Self:
-        process, _, writer = file.read_text(encoding="ascii").partition(" ") if file.exists() else ("", "", "")
-        return cls(process, writer)
-
-
 class IndexSet:
     """Keyword index, mention graph and vectors; `notes` has a line for each repair."""
 
@@ -63,7 +46,6 @@ class IndexSet:
         self._turn = threading.Lock()
         self._is_closing = threading.Event()
         self._folder = settings.home / "locks"
-        self._token = uuid4().hex
 
     @property
     def names(self) -> tuple[IndexName, ...]:
@@ -164,15 +146,14 @@ class IndexSet:
     def _opened(self, name: IndexName) -> Index:
         """Return an index that includes the writes of other processes.
 
-        Each writer signs before it writes, so that a process that writes several batches need not reload its own files.
+        Each process signs before it writes, so that it need not reload its own files between batches.
         """
         self._close_if_deleted(name)
-        last, mine = self._sign(name)
+        is_ours = self._sign(name)
         if name not in self._open:
             self._open[name] = self._make(name)
             self._files[name] = self._file(name)
-        if self._settings.chroma_url or last != mine:
-            self._open[name].refresh(anew=last.process != mine.process)
+        self._open[name].refresh(anew=not is_ours)
         return self._open[name]
 
     def _close_if_deleted(self, name: IndexName) -> None:
@@ -198,16 +179,16 @@ class IndexSet:
             return None
         return found.st_dev, found.st_ino
 
-    def _sign(self, name: IndexName) -> tuple[_Signature, _Signature]:
-        """Sign an index; return the previous signature and the new one."""
-        file, mine = self._folder / f"last-writer-{name}", _Signature.of(self._token)
+    def _sign(self, name: IndexName) -> bool:
+        """Make this process the last writer of an index; return whether it was already."""
+        file, process = self._folder / f"last-writer-{name}", f"{_IMPORTED}-{os.getpid()}"  # a fork has another id
         try:
-            last = _Signature.read(file)
-            if last != mine:
-                file.write_text(" ".join(mine), encoding="ascii")
+            if file.exists() and file.read_text(encoding="ascii") == process:
+                return True
+            file.write_text(process, encoding="ascii")
         except OSError as error:
             raise self._unwritable(error) from error
-        return last, mine
+        return False
 
     def _place(self, name: IndexName) -> Path | str:
         collection = self._settings.collection
@@ -223,18 +204,11 @@ class IndexSet:
 
     def _make(self, name: IndexName) -> Index:
         place = self._place(name)
-        if name == "dense" or isinstance(place, str):
-            return self._vectors(place)
-        return KeywordIndex(place) if name == "keyword" else GraphIndex(place)
-
-    def _vectors(self, place: Path | str) -> VectorIndex:
+        if name != "dense" and isinstance(place, Path):
+            return KeywordIndex(place) if name == "keyword" else GraphIndex(place)
         record = None if "dense" in self.names else self._catalogue.embedder()
-        return VectorIndex(
-            place,
-            owner=self._settings.owner,
-            collection=self._settings.collection,
-            embedder=NoEmbedder(record.name) if record else self._embedder,
-        )
+        embedder = NoEmbedder(record.name) if record else self._embedder
+        return VectorIndex(place, owner=self._settings.owner, collection=self._settings.collection, embedder=embedder)
 
     def _record(self, vectors: VectorIndex) -> None:
         """Store the embedder of the vectors, also if documents were first ingested without one."""

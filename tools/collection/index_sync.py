@@ -4,7 +4,7 @@ All operations may be repeated: a change is written to an index before it is rec
 loses nothing. All functions block: call them in a thread.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
 
 from sleuth.tools.search import Index
 from sleuth.tools.storage import Catalogue
@@ -26,7 +26,8 @@ def catch_up(catalogue: Catalogue, index: Index, *, on_indexed: OnIndexed) -> No
         # Only the present state matters: a passage that was added and deleted again is never embedded.
         seq = changes[-1].seq
         index.set_reached(seq)
-        _update(catalogue, index, dict.fromkeys(id_ for change in changes for id_ in change.passage_ids), on_indexed)
+        changed = dict.fromkeys(id_ for change in changes for id_ in change.passage_ids)
+        _update(catalogue, index, list(changed), on_indexed)
         index.set_applied(seq)
 
 
@@ -45,14 +46,10 @@ def delete_removed(catalogue: Catalogue, index: Index) -> None:
     _update(catalogue, index, sorted(index.ids() - catalogue.passage_ids()), lambda _passages: None)
 
 
-def _update(catalogue: Catalogue, index: Index, ids: Iterable[str], on_indexed: OnIndexed) -> None:
-    for part in _parts(list(ids)):
+def _update(catalogue: Catalogue, index: Index, ids: Sequence[str], on_indexed: OnIndexed) -> None:
+    for start in range(0, len(ids), _BATCH):
+        part = ids[start : start + _BATCH]
         present = catalogue.passages(part)
         kept = {passage.id for passage in present}
         index.apply(upsert=present, delete=[id_ for id_ in part if id_ not in kept])
         on_indexed(len(present))
-
-
-def _parts(ids: list[str]) -> Iterator[list[str]]:
-    for start in range(0, len(ids), _BATCH):
-        yield ids[start : start + _BATCH]

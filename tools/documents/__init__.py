@@ -3,11 +3,10 @@
 from sleuth.tools.documents.chunking import split
 from sleuth.tools.documents.corpus import CorpusLine, is_corpus, read_corpus
 from sleuth.tools.documents.file_list import FileScan, Item, read_item, take_passed_over, write_worklist
-from sleuth.tools.documents.loading import NO_LOADERS, LoadedDocument, Loaders, read_bytes
+from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders, read_bytes
 from sleuth.tools.documents.plain_formats import decode_html, html_title, parse_html, whole_page
 from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, printable
 from sleuth.tools.documents.worker import Worker, WorkerError
-from sleuth.tools.documents.worker_client import FileReader
 
 __all__ = [
     "BOUNDS",

@@ -1,6 +1,5 @@
 """Text out of PDF and Word files."""
 
-import logging
 import re
 import struct
 import zipfile
@@ -15,7 +14,7 @@ from sleuth.tools.text import markdown_table, normalize, single_line, title_from
 if TYPE_CHECKING:
     from docx.document import Document as WordDocument
     from docx.oxml.xmlchemy import BaseOxmlElement
-    from pypdf import PageObject, PdfReader
+    from pypdf import PageObject
 
 MAX_UNPACKED_BYTES = 512 << 20
 """A Word file that unpacks to more than this is refused before it is unpacked."""
@@ -24,7 +23,6 @@ _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _HYPHENATED = re.compile(r"(?<=[^\W\d_]{2})[-\u2010]\n(?=[^\W\d_])")
 _NO_TITLE = re.compile(r"^(untitled|\(?anonymous\)?|microsoft word - .*|.*\.(docx?|pdf|tex|dvi|indd))$", re.IGNORECASE)
-_SILENT = logging.NullHandler()
 DAMAGE = (
     *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, OSError, RuntimeError),
     *(TypeError, ValueError, struct.error, zipfile.BadZipFile, zlib.error),
@@ -37,26 +35,19 @@ def read_pdf(data: bytes) -> tuple[str | None, str]:
     from pypdf import PdfReader
     from pypdf.errors import DependencyError, PyPdfError
 
-    # Its remarks on odd files would otherwise appear between the lines of a progress display.
-    logging.getLogger("pypdf").addHandler(_SILENT)
     try:
         reader = PdfReader(BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):  # many files have an empty password
             raise DocumentError("is encrypted. Save a copy without a password.")
         text = "\n\n".join(filter(None, (_page_text(page).strip() for page in reader.pages)))
-        title = _pdf_title(reader)
+        title = title_from(str(reader.metadata.title or "")) if reader.metadata else None
     except (PyPdfError, DependencyError, *DAMAGE) as error:
         raise DocumentError("is not a PDF, or is damaged. Print it to a new PDF, or leave it out.") from error
     if not text.strip():
         raise DocumentError("has no text in it, only pictures (a scan?). Run it through OCR first, e.g. ocrmypdf.")
     text = "\n".join(line.strip(" \t") for line in normalize(text.translate(_LIGATURES)).split("\n"))
     text = unwrap_lines(_HYPHENATED.sub("", text))
-    return title or title_from(text.partition("\n")[0]), text
-
-
-def _pdf_title(reader: "PdfReader") -> str | None:
-    title = title_from(str(reader.metadata.title or "")) if reader.metadata else None
-    return None if title is None or _NO_TITLE.match(title) else title
+    return title if title and not _NO_TITLE.match(title) else title_from(text.partition("\n")[0]), text
 
 
 def _page_text(page: "PageObject") -> str:
@@ -141,12 +132,11 @@ def _blocks(document: "WordDocument") -> Iterator[str]:
 
 
 def _table(table: "BaseOxmlElement") -> str:
-    rows = table.xpath("./w:tr | ./w:sdt/w:sdtContent/w:tr")
-    return markdown_table([[_cell(cell) for cell in row.xpath("./w:tc | ./w:sdt/w:sdtContent/w:tc")] for row in rows])
-
-
-def _cell(cell: "BaseOxmlElement") -> str:
-    return " ".join(_words(paragraph) for paragraph in cell.xpath(".//w:p"))
+    rows: list[list[str]] = []
+    for row in table.xpath("./w:tr | ./w:sdt/w:sdtContent/w:tr"):
+        cells = row.xpath("./w:tc | ./w:sdt/w:sdtContent/w:tc")
+        rows.append([" ".join(_words(paragraph) for paragraph in cell.xpath(".//w:p")) for cell in cells])
+    return markdown_table(rows)
 
 
 def _paragraph(element: "BaseOxmlElement", styles: dict[str, str]) -> str:

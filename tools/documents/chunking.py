@@ -64,16 +64,13 @@ def _with_headings(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, i
     """Move headings from the end of a span to the beginning of the one that they head."""
     result: list[tuple[int, int]] = []
     for start, end in spans:
-        heading = _heading_at_end(text, *result[-1]) if result else None
+        last_start, last_end = result[-1] if result else (0, 0)
+        headings = _HEADINGS_AT_END.search(text[last_start:last_end])
+        heading = last_start + headings.start(1) if headings else None
         if heading is not None and end - heading <= CHUNK_CHARS + HEADING_CHARS:
-            before, after = _trim(text, result.pop()[0], heading)
+            result.pop()
+            before, after = _trim(text, last_start, heading)
             result += [(before, after), (heading, end)] if before < after else [(heading, end)]
         else:
             result.append((start, end))
     return result
-
-
-def _heading_at_end(text: str, start: int, end: int) -> int | None:
-    """Return the start of the headings at the end of a span; None without any."""
-    match = _HEADINGS_AT_END.search(text[start:end])
-    return start + match.start(1) if match else None

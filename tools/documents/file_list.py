@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from sleuth.tools.documents.community_loaders import check_names
-from sleuth.tools.documents.loading import NO_LOADERS, Loaders, find_files, is_hidden, is_supported
-from sleuth.tools.documents.resource_limits import printable
-from sleuth.tools.errors import StoreError
+from sleuth.tools.documents.corpus import is_corpus
+from sleuth.tools.documents.loading import FORMATS, NO_LOADERS, Loaders
+from sleuth.tools.documents.resource_limits import is_folder, printable
+from sleuth.tools.errors import StoreError, UsageError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,10 +84,16 @@ def read_item(place: Path, offset: int) -> Item | None:
 
 
 def _candidates(roots: Iterable[Path], loaders: Loaders) -> Iterator[tuple[Path, str, str]]:
-    """Yield absolute paths with the ids that they ask for and, for what is passed over, the reason."""
+    """Yield absolute paths with the ids that they ask for and, for what is passed over, the reason.
+
+    The named files, and all files in the named folders in order of name, each once. A hidden folder is yielded instead
+    of its files, unless it is named, and a folder that may not be read is yielded so that reading it reports the error.
+    """
     seen: set[Path] = set()
     for root in roots:
-        for file in find_files([root], hidden=True):
+        if not os.path.exists(root):  # noqa: PTH110  (Path.exists raises where a folder above may not be entered)
+            raise UsageError(f"There is no file or folder {str(root)!r}. Check the spelling and the working folder.")
+        for file in _walk(root, frozenset()) if is_folder(root) else (root,):
             path = file.absolute()
             if path in seen:
                 continue
@@ -96,8 +103,28 @@ def _candidates(roots: Iterable[Path], loaders: Loaders) -> Iterator[tuple[Path,
             yield path, printable(PurePosixPath(relative)), reason
 
 
+def _walk(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:
+    """Yield files below a folder; a link back to a folder that is being walked is not followed."""
+    try:
+        status = folder.stat()
+        entries = sorted(os.listdir(folder))  # noqa: PTH208 - names are enough
+    except OSError:
+        yield folder
+        return
+    here = above | {(status.st_dev, status.st_ino)}
+    if len(here) == len(above):
+        return
+    for name in entries:
+        if is_folder(folder / name) and not name.startswith("."):
+            yield from _walk(folder / name, here)
+        else:
+            yield folder / name
+
+
 def _reason(file: Path, loaders: Loaders) -> str:
     """Return the reason to pass over a file in a folder; empty where there is none."""
-    if is_hidden(file.name):
+    if file.name.startswith("."):
         return "is hidden. Name it to read it."
-    return "" if is_supported(file, loaders) else "files of this type are not read."
+    if file.suffix.lower() in {*FORMATS, *loaders} or is_corpus(file) or is_folder(file):
+        return ""
+    return "files of this type are not read."

@@ -1,7 +1,9 @@
-"""Loading of files of many formats as titled text; an unreadable file is an error of that file only."""
+"""Loading of files of many formats as titled text; an unreadable file is an error of that file only.
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+All functions and methods block: call them in a thread.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -9,35 +11,35 @@ from typing import Any
 
 from sleuth.tools.documents.binary_formats import read_docx, read_pdf
 from sleuth.tools.documents.community_loaders import read_with
-from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.plain_formats import read_html, read_markdown, read_plain, read_table
-from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, ordinary_size, printable
-from sleuth.tools.errors import DocumentError, UsageError
+from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, is_folder, ordinary_size, printable
+from sleuth.tools.documents.worker import Worker, WorkerError
+from sleuth.tools.errors import DocumentError
 from sleuth.tools.text import normalize, title_from
 
 MIB = 1 << 20
 MAX_FILE_BYTES = 64 * MIB
+LIGHT_BYTES = 256 << 10
+"""Plain text up to this size is read in this process: its time and memory grow with its size alone."""
 
 Loaders = Mapping[str, str]
 """The loader class of langchain-community for files with a suffix: `{".ipynb": "NotebookLoader"}`."""
 NO_LOADERS: Loaders = MappingProxyType({})
 
-Reader = Callable[[bytes], tuple[str | None, str]]
-
-_DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-_FORMATS: dict[str, tuple[str, Reader]] = {
+FORMATS: dict[str, tuple[str, Callable[[bytes], tuple[str | None, str]]]] = {
     ".txt": ("text/plain", read_plain),
     ".md": ("text/markdown", read_markdown),
     ".markdown": ("text/markdown", read_markdown),
     ".html": ("text/html", read_html),
     ".htm": ("text/html", read_html),
     ".pdf": ("application/pdf", read_pdf),
-    ".docx": (_DOCX, read_docx),
+    ".docx": ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", read_docx),
     ".csv": ("text/csv", read_table),
     ".tsv": ("text/tab-separated-values", read_table),
 }
+"""The media type of files with a suffix, and the function that returns their title and text."""
 _PLAIN = frozenset({".txt", ".md", ".markdown", ".csv", ".tsv"})
-"""What is read without a parser of any size."""
+"""Suffixes of files that are read without a parser of any size."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,68 +54,57 @@ class LoadedDocument:
     media_type: str
 
 
-def is_plain(path: Path, loaders: Loaders = NO_LOADERS) -> bool:
-    """Return whether it is text that is merely decoded, by its suffix."""
-    return path.suffix.lower() in _PLAIN - loaders.keys()
+class FileReader:
+    """Reader of single files in a worker process: a file that crashes the parser or exceeds a limit only fails itself.
 
-
-def is_supported(path: Path, loaders: Loaders = NO_LOADERS) -> bool:
-    """Return whether the path is worth reading: a known suffix, or a folder that `find_files` could not open."""
-    return path.suffix.lower() in {*_FORMATS, *loaders} or is_corpus(path) or _is_folder(path)
-
-
-def is_hidden(name: str) -> bool:
-    """Return whether a file or folder of this name is read only if it is named."""
-    return name.startswith(".")
-
-
-def find_files(paths: Iterable[Path], *, hidden: bool = False) -> Iterator[Path]:
-    """Yield the named files, and all files in the named folders, in order of name and each once.
-
-    Hidden files and folders are skipped unless they are named; with `hidden` they are yielded too, but not the files in
-    such a folder. A folder that may not be read is yielded itself, so that `load` can report it. Raises UsageError for
-    a missing path.
+    `stop` ends the worker process, `close` ends it for good.
     """
-    seen: set[str] = set()
-    for path in paths:
-        if not os.path.exists(path):  # noqa: PTH110  (Path.exists raises where a folder above may not be entered)
-            raise UsageError(f"There is no file or folder {str(path)!r}. Check the spelling and the working folder.")
-        for file in _walk(path, frozenset(), hidden) if _is_folder(path) else (path,):
-            if (place := os.path.abspath(file)) not in seen:  # noqa: PTH100
-                seen.add(place)
-                yield file
+
+    def __init__(self, *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) -> None:
+        self._loaders = loaders
+        self._bounds = bounds
+        self._worker = Worker("file", bounds)
+        self.stop = self._worker.stop
+        self.close = self._worker.close
+
+    def read(self, path: Path) -> LoadedDocument:
+        """Read one file.
+
+        Raises:
+            DocumentError: the file has no text, cannot be parsed or exceeds the bounds.
+            StoreError: the reader is closed.
+        """
+        if self._is_light(path):
+            return load(path, loaders=self._loaders, bounds=self._bounds)
+        given = {"path": str(path), "loaders": dict(self._loaders)}
+        try:
+            read = self._worker.call(given, seconds=self._bounds.patience)
+        except WorkerError as error:
+            raise DocumentError(f"{printable(path)}: {self._reason(error)}") from error
+        if "error" in read:
+            raise DocumentError(read["error"])
+        return LoadedDocument(**read)
+
+    def _is_light(self, path: Path) -> bool:
+        """Return whether the file needs no worker, which is also so if it cannot be opened."""
+        try:
+            size = ordinary_size(path)
+        except (DocumentError, OSError):
+            return True
+        return size == 0 or (size <= LIGHT_BYTES and path.suffix.lower() in _PLAIN - self._loaders.keys())
+
+    def _reason(self, error: WorkerError) -> str:
+        bounds = self._bounds
+        return {
+            "time": f"was given up after {bounds.patience:g} s. Leave it out.",
+            "memory": f"takes more than {bounds.megabytes:,} MB to read. Split it, or raise SLEUTH_FILE_MEGABYTES.",
+            "processor": f"takes more than {bounds.seconds:,} s to read. Split it, or raise SLEUTH_FILE_SECONDS.",
+            "signal": f"crashes the parser ({error.detail}). Save it again, or leave it out.",
+            "exit": f"cannot be read ({error.detail}). Save it again, or leave it out.",
+        }[error.cause]
 
 
-def _walk(folder: Path, above: frozenset[tuple[int, int]], hidden: bool) -> Iterator[Path]:
-    """Yield files below a folder; a link back to a folder that is being walked is not followed."""
-    try:
-        status = folder.stat()
-        with os.scandir(folder) as listing:
-            entries = sorted((each for each in listing if hidden or not is_hidden(each.name)), key=lambda e: e.name)
-    except OSError:
-        yield folder
-        return
-    here = above | {(status.st_dev, status.st_ino)}
-    if len(here) == len(above):
-        return
-    for entry in entries:
-        if _is_folder(entry) and not is_hidden(entry.name):
-            yield from _walk(folder / entry.name, here, hidden)
-        else:
-            yield folder / entry.name
-
-
-def _is_folder(place: Path | os.DirEntry[str]) -> bool:
-    """Return a link to itself, or into a closed folder, is none."""
-    try:
-        return place.is_dir()
-    except OSError:
-        return False
-
-
-def load(
-    path: Path, *, loaders: Loaders = NO_LOADERS, max_bytes: int = MAX_FILE_BYTES, bounds: Bounds = BOUNDS
-) -> LoadedDocument:
+def load(path: Path, *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) -> LoadedDocument:
     """Read one file; a loader class for its suffix takes precedence over the built-in reader.
 
     Reads in this process and enforces only the limit on characters. `FileReader` enforces all bounds.
@@ -123,7 +114,7 @@ def load(
         UnknownName: the loader class does not exist.
     """
     try:
-        media_type, title, text = _content(path, loaders, max_bytes)
+        media_type, title, text = _content(path, loaders)
         text = normalize(text)
         if not text.strip():
             raise DocumentError("has no text in it. Fill it, or leave it out.")
@@ -141,27 +132,24 @@ def load_from_json(given: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
     return asdict(load(Path(given["path"]), loaders=given["loaders"], bounds=bounds))
 
 
-def _content(path: Path, loaders: Loaders, max_bytes: int) -> tuple[str, str | None, str]:
+def _content(path: Path, loaders: Loaders) -> tuple[str, str | None, str]:
     """Return media type, title and text."""
-    suffix, known = path.suffix.lower(), {**_FORMATS, **loaders}
-    if suffix not in known and not _is_folder(path):
+    suffix, known = path.suffix.lower(), {**FORMATS, **loaders}
+    if suffix not in known and not is_folder(path):
         raise DocumentError(f"files of this type are not read. Convert it to one of {', '.join(known)}.")
-    data = read_bytes(
-        path, max_bytes
-    )  # also for a loader class, whose own words for a file that cannot be read are poor
+    data = read_bytes(path)  # also for a loader class, whose own words for a file that cannot be read are poor
     if suffix in loaders:
         return ("text/plain", *read_with(loaders[suffix], path))
-    media_type, reader = _FORMATS[suffix]
+    media_type, reader = FORMATS[suffix]
     return (media_type, *reader(data))
 
 
-def read_bytes(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
+def read_bytes(path: Path) -> bytes:
     """Return the bytes of a file; raise DocumentError if it cannot be opened, is too large or empty."""
     try:
-        if (size := ordinary_size(path)) > max_bytes:
-            raise DocumentError(
-                f"has {size / MIB:,.1f} MiB, and at most {max_bytes / MIB:,.1f} MiB are read. Split it."
-            )
+        if (size := ordinary_size(path)) > MAX_FILE_BYTES:
+            most = MAX_FILE_BYTES / MIB
+            raise DocumentError(f"has {size / MIB:,.1f} MiB, and at most {most:,.1f} MiB are read. Split it.")
         data = path.read_bytes()
     except OSError as error:
         raise DocumentError(f"cannot be opened ({error.strerror}). Check that it exists and is readable.") from error

@@ -1,13 +1,12 @@
 """Text out of plain text, Markdown, HTML and tables of values."""
 
 import csv
-import logging
 import re
 from collections.abc import Iterator
 from io import StringIO
 from itertools import chain, repeat
 
-from bs4 import BeautifulSoup, Tag
+from bs4 import BeautifulSoup
 from bs4.dammit import EncodingDetector
 
 from sleuth.tools.errors import DocumentError
@@ -24,7 +23,6 @@ _CLOSING_MARKS = re.compile(r"(?<=[ \t])#+$")
 _EMPTY_LINES = re.compile(r"(?<![ \t])[ \t]*\n[ \t]*(?:\n\s*)?\n")
 _NOT_CONTENT = ("script", "style", "template", "noscript", "svg", "head", "nav", "header", "footer", "aside", "form")
 _BLOCKS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "li", "tr", "div", "section", "article", "blockquote", "pre", "dt")
-_SILENT = logging.NullHandler()
 
 
 def read_plain(data: bytes) -> tuple[str | None, str]:
@@ -55,7 +53,10 @@ def read_html(data: bytes) -> tuple[str | None, str]:
     """
     soup = parse_html(decode_html(data))
     for caption in soup("caption"):  # inside a table, the article finder takes it for the header row
-        _caption_to_paragraph(caption)
+        table = caption.find_parent("table")
+        caption.name = "p"
+        if table:
+            table.insert_before(caption.extract())
     title = html_title(soup)
     article, page = _article(str(soup)), whole_page(soup)
     has_tables = "| --- |" not in page or "|---" in article
@@ -70,18 +71,9 @@ def html_title(soup: BeautifulSoup) -> str | None:
     return heading if heading and (not title or title.startswith(heading)) else title
 
 
-def _caption_to_paragraph(caption: Tag) -> None:
-    table = caption.find_parent("table")
-    caption.name = "p"
-    if table:
-        table.insert_before(caption.extract())
-
-
 def _article(html: str) -> str:
     import trafilatura
 
-    # Its remarks on odd pages would otherwise appear between the lines of a progress display.
-    logging.getLogger("trafilatura").addHandler(_SILENT)
     found = trafilatura.extract(
         html, output_format="markdown", include_tables=True, include_formatting=True, include_comments=False,
         favor_recall=True,
@@ -102,16 +94,11 @@ def whole_page(soup: BeautifulSoup) -> str:
             rows = [[cell.get_text(" ") for cell in row(("th", "td"))] for row in table("tr")]
             table.replace_with(soup.new_string(f"\n\n{markdown_table(rows)}\n\n"))
     for block in soup(_BLOCKS):
-        _mark(soup, block)
+        level = int(block.name[1]) if re.fullmatch(r"h\d", block.name) else 0
+        heading = f"\n\n{'#' * level} " if level else "\n\n"
+        block.insert(0, soup.new_string("\n- " if block.name == "li" else heading))
+        block.append(soup.new_string("" if block.name == "li" else "\n\n"))
     return _EMPTY_LINES.sub("\n\n", soup.get_text()).strip()
-
-
-def _mark(soup: BeautifulSoup, block: Tag) -> None:
-    """Put the Markdown mark of a block before it, and a line end around it."""
-    level = int(block.name[1]) if re.fullmatch(r"h\d", block.name) else 0
-    start, end = ("\n- ", "") if block.name == "li" else (f"\n\n{'#' * level}{' ' if level else ''}", "\n\n")
-    block.insert(0, soup.new_string(start))
-    block.append(soup.new_string(end))
 
 
 def read_table(data: bytes) -> tuple[str | None, str]:

@@ -30,6 +30,8 @@ class Bounds:
 
 BOUNDS = Bounds()
 
+is_folder = os.path.isdir  # Path.is_dir raises an error for a folder inside one that may not be entered
+
 
 def ordinary_size(path: Path) -> int:
     """Return the size of an ordinary file in bytes; a pipe or a device might never end.

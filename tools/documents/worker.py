@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from dataclasses import asdict
 from textwrap import shorten
 from typing import IO, Any, Literal
@@ -54,8 +55,8 @@ class Worker:
 
     def __init__(self, task: Task, bounds: Bounds) -> None:
         """Set the task and the limits of one call: `bounds.seconds` of processor time and `bounds.megabytes`."""
+        self.bounds = bounds
         self._task = task
-        self._bounds = bounds
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
         self._closed = False
@@ -75,9 +76,22 @@ class Worker:
             StoreError: the worker is closed.
         """
         process = self._started()
-        reply, in_time = self._exchange(process, given, seconds)
-        if not reply.endswith(b"\n"):
-            error = self._cause(process.wait()) if in_time else WorkerError("time")
+        assert process.stdin and process.stdout
+        start = time.monotonic()
+        timer = threading.Timer(seconds, _kill, [process])
+        timer.start()
+        try:
+            process.stdin.write(json.dumps(given).encode() + b"\n")
+            process.stdin.flush()
+            reply = process.stdout.readline()
+        except BrokenPipeError:
+            reply = b""
+        finally:
+            timer.cancel()
+            timer.join()
+        if not reply.endswith(b"\n"):  # incomplete: the process has ended
+            late = time.monotonic() - start >= seconds
+            error = WorkerError("time") if late else self._cause(process.wait())
             self.stop()
             raise error
         result: dict[str, Any] = json.loads(reply)
@@ -110,15 +124,9 @@ class Worker:
             self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
             # -P: import nothing from the working directory. A new session: the children of the worker end with it, and
             # Ctrl-C in a terminal does not reach it.
+            module = ["-P", "-m", "sleuth.tools.documents.worker"]
             self._process = subprocess.Popen(  # noqa: S603 - no argument comes from the input
-                [
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "sleuth.tools.documents.worker",
-                    self._task,
-                    json.dumps(asdict(self._bounds)),
-                ],
+                [sys.executable, *module, self._task, json.dumps(asdict(self.bounds))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
@@ -126,30 +134,6 @@ class Worker:
                 start_new_session=True,
             )
         return self._process
-
-    def _exchange(
-        self, process: "subprocess.Popen[bytes]", given: dict[str, Any], seconds: float
-    ) -> tuple[bytes, bool]:
-        """Return the reply, which is incomplete if the process ended, and whether it came in time."""
-        assert process.stdin and process.stdout
-        late = threading.Event()
-
-        def give_up() -> None:
-            late.set()
-            _kill(process)
-
-        timer = threading.Timer(seconds, give_up)
-        timer.start()
-        try:
-            process.stdin.write(json.dumps(given).encode() + b"\n")
-            process.stdin.flush()
-            reply = process.stdout.readline()
-        except BrokenPipeError:
-            reply = b""
-        finally:
-            timer.cancel()
-            timer.join()
-        return reply, not late.is_set()
 
     def _cause(self, status: int) -> WorkerError:
         if status == _OUT_OF_MEMORY:
@@ -182,20 +166,15 @@ def main(task: Task, bounds: Bounds) -> None:
         for line in sys.stdin.buffer:
             limit_processor(bounds.seconds)
             try:
-                result = _result(function, json.loads(line), bounds)
+                try:
+                    result = function(json.loads(line), bounds)
+                except SleuthError as error:
+                    result = {"error": str(error)}
                 reply = json.dumps({**result, "full": peak_megabytes() > _FULL_SHARE * bounds.megabytes}).encode()
             except MemoryError:
                 os._exit(_OUT_OF_MEMORY)
             out.write(reply + b"\n")
             out.flush()
-
-
-def _result(function: Any, given: dict[str, Any], bounds: Bounds) -> dict[str, Any]:  # noqa: ANN401 - one of the tasks
-    try:
-        result: dict[str, Any] = function(given, bounds)
-    except SleuthError as error:
-        return {"error": str(error)}
-    return result
 
 
 if __name__ == "__main__":

@@ -3,12 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from sleuth.tools.search.entity_graph import Candidate, Edge, EntityGraphSearch, GraphIndex, QueryTerms
-from sleuth.tools.search.index import Index, IndexName
-from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.search.entity_graph import Candidate, Edge, EntityGraphSearch, QueryTerms
+from sleuth.tools.search.index import Index, IndexName, graph_indexes
 from sleuth.tools.search.ranking import UnusableModel, load, rank
 from sleuth.tools.search.retriever import Query
-from sleuth.tools.search.vectors import VectorIndex
 from sleuth.tools.types import Explanation, Hit, Passage, Reason
 
 MOST_REASONS = 3
@@ -23,12 +21,9 @@ def search_graph(
     """Return the best passages by the entity graph; passages seen before come last. Blocks.
 
     model: the trained ranker's file; without one the untrained formula ranks. It was trained on whole questions: for a
-    hop the formula is better (`benchmarks/studies/per_hop.py`).
+    hop the formula is better (`docs/benchmarks/retrieval.md`).
     """
-    graph, keywords, vectors = indexes["graph"], indexes["keyword"], indexes.get("dense")
-    assert isinstance(graph, GraphIndex)
-    assert isinstance(keywords, KeywordIndex)
-    meaning = vectors.search if isinstance(vectors, VectorIndex) else None
+    graph, keywords, meaning = graph_indexes(indexes)
     asked, found = EntityGraphSearch(graph, keywords, fetch, meaning, hop=query.hop).candidates(
         query.text, entities=query.entities, seen=query.seen
     )
@@ -52,9 +47,8 @@ def _ranked(asked: QueryTerms, found: list[Candidate], model: Path | None) -> tu
 
 
 def _explain(candidate: Candidate, texts: Mapping[str, str], note: str) -> Explanation:
-    base = candidate.base
-    parts = {"words": base.words, "meaning": base.meaning, "title": base.title, "entities": base.entities}
-    parts |= {"alone": base.s0, "edges": candidate.formula - base.s0, "coverage": candidate.coverage}
+    own = candidate.base.s0
+    parts = candidate.base.parts() | {"alone": own, "edges": candidate.formula - own, "coverage": candidate.coverage}
     best: dict[tuple[str, str], Reason] = {}
     for link in candidate.links:
         edge = link.edge

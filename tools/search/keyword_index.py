@@ -15,9 +15,9 @@ from sleuth.tools.types import Passage
 
 _ANALYZER = "english"
 _WRITER_BYTES = 64 * 1024 * 1024
-# The title is part of the text already; this is what a word gains by standing there.
+# The title is part of the text already; this is the additional weight of a word in it.
 _TITLE_BOOST = 0.25
-# A question has a few dozen different words; a pasted book is cut, so that one query cannot hold up the others.
+# A question has a few dozen different words; a pasted book is cut, so that one query cannot block the others.
 _MOST_TERMS = 512
 _REMEMBERED = 1 << 14
 
@@ -43,12 +43,15 @@ class KeywordIndex:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._mark, self._begun = folder / "applied", folder / "reached"
         self._words = _analyzer()
-        # Graph search asks for the stems of the same sentences, question after question.
+        # Graph search needs the stems of the same sentences for one question after the other.
         self._stems = lru_cache(maxsize=_REMEMBERED)(self._words.analyze)
         self._schema = _schema()
-        self._index = self._open()
+        with self._storing("opened"):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._index = tantivy.Index(self._schema, path=str(folder))
+        self._index.register_tokenizer(_ANALYZER, self._words)
+        self._index.config_reader("manual")
 
     def close(self) -> None:
         """Do nothing: no resource stays open between calls."""
@@ -60,19 +63,19 @@ class KeywordIndex:
 
     def applied(self) -> int:
         """Return the last journal number that this index contains."""
-        return _number(self._mark)
+        return self._read("applied")
 
     def set_applied(self, seq: int) -> None:
         """Store the last journal number that this index contains."""
-        self._write(self._mark, seq)
+        self._write("applied", seq)
 
     def reached(self) -> int:
         """Return the last journal number that may be partly applied."""
-        return max(_number(self._begun), _number(self._mark))
+        return max(self._read("reached"), self._read("applied"))
 
     def set_reached(self, seq: int) -> None:
         """Store the last journal number that may be partly applied."""
-        self._write(self._begun, seq)
+        self._write("reached", seq)
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Add and remove passages; repeating it changes nothing."""
@@ -117,28 +120,24 @@ class KeywordIndex:
             found = self._index.searcher().search(query, 1, count=True)
         return int(found.count)  # type: ignore[attr-defined]  # the stubs leave it out
 
-    def _write(self, mark: Path, seq: int) -> None:
-        draft = mark.with_suffix(".new")
+    def _read(self, name: str) -> int:
+        try:
+            return int((self._folder / name).read_text(encoding="ascii"))
+        except (FileNotFoundError, ValueError):
+            return 0
+
+    def _write(self, name: str, seq: int) -> None:
+        draft = self._folder / f"{name}.new"
         with self._storing("written"):
             draft.write_text(str(seq), encoding="ascii")
-            draft.replace(mark)
-
-    def _open(self) -> tantivy.Index:
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            index = tantivy.Index(self._schema, path=str(self._folder))
-        except (OSError, ValueError) as error:
-            raise self._unusable("opened", error) from error
-        index.register_tokenizer(_ANALYZER, self._words)
-        index.config_reader("manual")
-        return index
+            draft.replace(self._folder / name)
 
     @contextmanager
     def _writing(self) -> Iterator[tantivy.IndexWriter]:
         """Commit all changes together."""
         with self._storing("written"):
             writer = self._index.writer(_WRITER_BYTES, num_threads=1)
-            # What a killed writer left half-way is in the way of the same change, whose files have the same names.
+            # A killed writer leaves files that block the same change, since it writes the same names.
             writer.garbage_collect_files()
             yield writer
             writer.commit()
@@ -150,20 +149,10 @@ class KeywordIndex:
         try:
             yield
         except (OSError, ValueError) as error:  # tantivy raises ValueError for everything
-            raise self._unusable(what, error) from error
-
-    def _unusable(self, what: str, error: Exception) -> StoreError:
-        return StoreError(
-            f"The keyword index in {self._folder} cannot be {what}: {error}. Check the disk's free space. "
-            "It is derived from the documents: delete that folder to rebuild it."
-        )
-
-
-def _number(mark: Path) -> int:
-    try:
-        return int(mark.read_text(encoding="ascii"))
-    except (FileNotFoundError, ValueError):
-        return 0
+            raise StoreError(
+                f"The keyword index in {self._folder} cannot be {what}: {error}. Check the disk's free space. "
+                "It is derived from the documents: delete that folder to rebuild it."
+            ) from error
 
 
 class MemoryKeywords:

@@ -1,26 +1,20 @@
 """Graph search by PageRank: hits with the names and triples that contribute to their scores."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from heapq import nlargest
 
-from sleuth.tools.search.entity_graph import BaseScores, GraphIndex, find_mentions, name_id, sentence_spans
-from sleuth.tools.search.index import Index, IndexName
-from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.search.entity_graph import BaseScores, find_mentions, name_id
+from sleuth.tools.search.graph_search import MOST_REASONS, Fetch
+from sleuth.tools.search.index import Index, IndexName, graph_indexes
 from sleuth.tools.search.pagerank import DAMPING, Fact, Node, PageRank, TripleGraph, WalkResult
 from sleuth.tools.search.retriever import Query
-from sleuth.tools.search.vectors import VectorIndex
+from sleuth.tools.text import sentence_spans
 from sleuth.tools.types import Explanation, Hit, Passage, Reason
-
-MOST_REASONS = 3
-Fetch = Callable[[Sequence[str]], list[Passage]]
 
 
 def search_pagerank(query: Query, indexes: Mapping[IndexName, Index], fetch: Fetch, triples: TripleGraph) -> list[Hit]:
     """Return the best passages by Personalized PageRank; passages seen before come last. Blocks."""
-    graph, keywords, vectors = indexes["graph"], indexes["keyword"], indexes.get("dense")
-    assert isinstance(graph, GraphIndex)
-    assert isinstance(keywords, KeywordIndex)
-    meaning = vectors.search if isinstance(vectors, VectorIndex) else None
+    graph, keywords, meaning = graph_indexes(indexes)
     walked = PageRank(graph, keywords, triples, meaning).rank(query)
     unseen_first = sorted(walked.ranked, key=lambda each: each[0] in query.seen)
     scores = dict(unseen_first[: query.k])
@@ -42,8 +36,7 @@ class _Explained:
 
     def why(self, passage: Passage) -> Explanation:
         """Return the passage's restart share, its share along names, and the names that contribute most."""
-        base = self._walked.base.get(passage.id, BaseScores())
-        parts = {"words": base.words, "meaning": base.meaning, "title": base.title, "entities": base.entities}
+        parts = self._walked.base.get(passage.id, BaseScores()).parts()
         flows = list(self._inwards(passage.id))
         edges = sum(gain for _, gain in flows)
         parts |= {"alone": self._walked.shares.get(passage.id, 0.0) - edges, "edges": edges}

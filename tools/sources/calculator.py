@@ -93,7 +93,9 @@ def _checked(source: str, known: Collection[str]) -> ast.expr:
         raise NotCalculable(f"{_shown(source)} is not an expression.") from None
     _check_size(tree, source)
     for node in ast.walk(tree):
-        if not isinstance(node, _SYNTAX) or (isinstance(node, ast.Call) and not _is_plain(node)):
+        # A function is called by its name, with positional arguments.
+        odd_call = isinstance(node, ast.Call) and (node.keywords or not isinstance(node.func, ast.Name))
+        if odd_call or not isinstance(node, _SYNTAX):
             raise NotCalculable(f"{_shown(source)} is not arithmetic: {type(node).__name__} is not allowed.")
         if isinstance(node, ast.Name) and node.id not in known:
             raise NotCalculable(f"{_shown(source)}: there is no {node.id!r}; there are {', '.join(sorted(known))}.")
@@ -111,27 +113,19 @@ def _check_size(tree: ast.expr, source: str) -> None:
         level = [child for node in level for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
 
 
-def _is_plain(call: ast.Call) -> bool:
-    """Return whether a function is called by name, with positional arguments."""
-    return isinstance(call.func, ast.Name) and not call.keywords
-
-
 # Values
-
-_Number = int | float
 
 
 def _bounded(value: Any) -> Any:  # noqa: ANN401 - any value of an expression
     """Return the value, if it is of a kind and size that is allowed."""
     if isinstance(value, list | tuple):
         return [_bounded(each) for each in value]
-    if isinstance(value, bool | date):
-        return value
-    if isinstance(value, str) and len(value) <= MAX_TEXT:
-        return value
-    if isinstance(value, int) and abs(value) <= MAX_INTEGER:
-        return value
-    if isinstance(value, float) and math.isfinite(value):
+    if (
+        isinstance(value, bool | date)
+        or (isinstance(value, str) and len(value) <= MAX_TEXT)
+        or (isinstance(value, int) and abs(value) <= MAX_INTEGER)
+        or (isinstance(value, float) and math.isfinite(value))
+    ):
         return value
     kind = "number" if isinstance(value, int | float) else type(value).__name__
     raise NotCalculable(f"A {kind} in it is too large, or not supported in arithmetic.")
@@ -168,43 +162,34 @@ def _difference(left: Any, right: Any) -> Any:  # noqa: ANN401 - any value
     return _arithmetic(operator.sub)(left, right)
 
 
-def _power(base: _Number, exponent: _Number) -> _Number:
+def _power(base: float, exponent: float) -> Any:  # noqa: ANN401 - int or float
     """Return a power, unless computing it would already exceed the limits."""
     _numbers(base, exponent)
     if abs(exponent) > 1000 or (abs(base) > 1 and math.log10(abs(base)) * exponent > math.log10(MAX_INTEGER)):
         raise NotCalculable("A power in it is too large.")
-    result: _Number = base**exponent
-    return _bounded(result)  # type: ignore[no-any-return]
+    return _bounded(base**exponent)
 
 
 # Functions
 
 
-def _list_of(*values: Any) -> list[_Number]:  # noqa: ANN401 - any value
-    """Return numbers given as arguments, or as one list."""
-    given = values[0] if len(values) == 1 and isinstance(values[0], list) else list(values)
-    _numbers(*given)
-    return list(given)
-
-
-def _over_list(function: Callable[[list[_Number]], Any]) -> Callable[..., Any]:
-    def applied(*values: Any) -> Any:  # noqa: ANN401 - any value
-        return _bounded(function(_list_of(*values)))
-
-    return applied
-
-
-def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Apply a function to numbers, or to dates."""
+def _over_list(function: Callable[..., Any], *, or_dates: bool = False) -> Callable[..., Any]:
+    """Apply a function to numbers (or to dates) that are given as arguments, or as one list."""
 
     def applied(*values: Any) -> Any:  # noqa: ANN401 - any value
         given = values[0] if len(values) == 1 and isinstance(values[0], list) else list(values)
-        return function(given) if all(isinstance(each, date) for each in given) else function(_list_of(*values))
+        if not (or_dates and all(isinstance(each, date) for each in given)):
+            _numbers(*given)
+        return _bounded(function(given))
 
     return applied
 
 
-def _round(value: _Number, decimals: int = 0) -> _Number:
+def _length(values: Any) -> Any:  # noqa: ANN401 - any value
+    return _over_list(len)(values)
+
+
+def _round(value: float, decimals: int = 0) -> float:
     if not isinstance(decimals, int) or abs(decimals) > MAX_DECIMALS:
         raise NotCalculable(f"Numbers are rounded to at most {MAX_DECIMALS} decimals.")
     return round(value, decimals) if decimals else round(value)
@@ -240,13 +225,13 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "float": _arithmetic(float),
     "floor": _arithmetic(math.floor),
     "int": _arithmetic(int),
-    "len": lambda values: len(_list_of(values)),
+    "len": _length,
     "log": _arithmetic(math.log),
     "log10": _arithmetic(math.log10),
-    "max": _extreme(max),
+    "max": _over_list(max, or_dates=True),
     "mean": _over_list(statistics.fmean),
     "median": _over_list(statistics.median),
-    "min": _extreme(min),
+    "min": _over_list(min, or_dates=True),
     "month": _of_dates(lambda day: day.month),
     "percent": _arithmetic(lambda part, whole: part / whole * 100),
     "pow": _power,
@@ -282,15 +267,11 @@ _OPERATORS: dict[type, Callable[..., Any]] = {
 
 
 def _written(value: float | bool | date) -> str:
+    """Return the value as people write it: ten significant digits, without an exponent below 1e15."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, date):
-        return value.isoformat()
-    return str(value) if isinstance(value, int) else _plain(value)
-
-
-def _plain(value: float) -> str:
-    """Return ten significant digits, without an exponent below 1e15."""
+    if isinstance(value, int | date):
+        return str(value)
     rounded = float(f"{value:.10g}")
     return f"{rounded:.0f}" if rounded.is_integer() and abs(rounded) < 1e15 else f"{rounded:.10g}"
 

@@ -12,7 +12,6 @@ from typing import Protocol
 
 from sqlalchemy import (
     Column,
-    Connection,
     Integer,
     LargeBinary,
     MetaData,
@@ -31,7 +30,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Engine
 
 from sleuth.tools.errors import StoreDamaged, UnknownName
-from sleuth.tools.storage.database import in_thread, make_tables
+from sleuth.tools.storage.database import in_thread
 from sleuth.tools.types import content_hash
 
 BATCH = 500
@@ -94,25 +93,41 @@ class SqlArchive:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        make_tables(engine, metadata)
-        if not _has_eras(engine):  # an older release created the table without it
-            with engine.execution_options(sleuth_write=True).begin() as connection:
-                if not _has_eras(connection):
-                    connection.execute(text(_WITH_ERAS))
+        with engine.execution_options(sleuth_write=True).begin() as connection:
+            metadata.create_all(connection)
+            if all(column["name"] != "era" for column in inspect(connection).get_columns(texts.name)):
+                connection.execute(text(_WITH_ERAS))  # an older release created the table without it
 
     @in_thread
     def keep(self, new: Iterable[str]) -> list[str]:
         """Store each text; return their content hashes in order."""
         named = [(content_hash(text), text) for text in new]
-        if named:
-            self._insert(dict(named))
+        dialect = postgresql if self.engine.dialect.name == "postgresql" else sqlite
+        rows = [
+            {"name": name, "packed": zlib.compress(text.encode("utf-8", "surrogatepass"))}
+            for name, text in sorted(dict(named).items())  # in one order, so that two writers never deadlock
+        ]
+        insertion = dialect.insert(texts).values(hash=bindparam("name"), body=bindparam("packed"), era=_NOW)
+        later = {"era": insertion.excluded.era}
+        upsert = insertion.on_conflict_do_update(
+            index_elements=["hash"], set_=later, where=texts.c.era < insertion.excluded.era
+        )
+        if rows:
+            with self.engine.begin() as connection:
+                connection.execute(upsert, rows)
         return [name for name, _ in named]
 
     @in_thread
     def load(self, hashes: Iterable[str]) -> list[str]:
         """Return the texts of these hashes in order; raise UnknownName for an unknown one."""
         wanted = list(hashes)
-        return _texts(wanted, self._select(sorted(set(wanted))))
+        names = sorted(set(wanted))
+        found: dict[str, str] = {}
+        with self.engine.connect() as connection:
+            for at in range(0, len(names), BATCH):
+                rows = connection.execute(select(texts).where(texts.c.hash.in_(names[at : at + BATCH])))
+                found |= {row.hash: _decompress(row.hash, row.body) for row in rows}
+        return _texts(wanted, found)
 
     @in_thread
     def start_prune_epoch(self) -> int:
@@ -131,26 +146,6 @@ class SqlArchive:
             others = sorted(name for (name,) in rows if name not in kept)
         return sum(self._delete(others[at : at + BATCH], before) for at in range(0, len(others), BATCH))
 
-    def _insert(self, bodies: dict[str, str]) -> None:
-        dialect = postgresql if self.engine.dialect.name == "postgresql" else sqlite
-        rows = [
-            {"name": name, "packed": zlib.compress(text.encode("utf-8", "surrogatepass"))}
-            for name, text in sorted(bodies.items())  # in one order, so that two writers never deadlock
-        ]
-        new = dialect.insert(texts).values(hash=bindparam("name"), body=bindparam("packed"), era=_NOW)
-        later = texts.c.era < new.excluded.era
-        kept = new.on_conflict_do_update(index_elements=["hash"], set_={"era": new.excluded.era}, where=later)
-        with self.engine.begin() as connection:
-            connection.execute(kept, rows)
-
-    def _select(self, hashes: list[str]) -> dict[str, str]:
-        found: dict[str, str] = {}
-        with self.engine.connect() as connection:
-            for at in range(0, len(hashes), BATCH):
-                rows = connection.execute(select(texts).where(texts.c.hash.in_(hashes[at : at + BATCH])))
-                found |= {row.hash: _unpacked(row.hash, row.body) for row in rows}
-        return found
-
     def _delete(self, names: list[str], before: int) -> int:
         """Delete those of the texts that have not been stored again since."""
         wanted = select(texts.c.hash).where(texts.c.hash.in_(names), texts.c.era < before)
@@ -160,7 +155,7 @@ class SqlArchive:
         return len(gone)
 
 
-def _unpacked(name: str, body: bytes) -> str:
+def _decompress(name: str, body: bytes) -> str:
     try:
         return zlib.decompress(body).decode("utf-8", "surrogatepass")
     except (TypeError, ValueError, zlib.error) as error:
@@ -168,7 +163,3 @@ def _unpacked(name: str, body: bytes) -> str:
             f"The archived text {name} cannot be read: {error}.",
             advice="Put a backup of the runs in place, or remove the runs that name it.",
         ) from error
-
-
-def _has_eras(bind: Engine | Connection) -> bool:
-    return any(column["name"] == "era" for column in inspect(bind).get_columns(texts.name))

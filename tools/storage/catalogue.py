@@ -14,7 +14,16 @@ from sqlalchemy import URL, ColumnElement, Connection, Row, Select, Table, delet
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.storage.database import CountedRows, open_engine, transaction
 from sleuth.tools.storage.rows import is_same, parse_ids, parse_number, parse_readable, parse_row
-from sleuth.tools.storage.schema import collections, documents, increment, journal, meta, passages, prepare_tables
+from sleuth.tools.storage.schema import (
+    collections,
+    documents,
+    increment,
+    journal,
+    meta,
+    passages,
+    prepare_tables,
+    rows_of,
+)
 from sleuth.tools.storage.triple_stats import TripleStats
 from sleuth.tools.storage.triples import SqlTriples, delete_orphaned
 from sleuth.tools.types import Document, EmbedderRecord, Passage, now
@@ -70,6 +79,7 @@ class Catalogue:
     def __init__(self, url: str | URL, *, owner: str, collection: str) -> None:
         self.owner = owner
         self.collection = collection
+        self._place = {"owner": owner, "collection": collection}
         self._time_keys = f"indexing:{owner}:{collection}:"
         self._engine = open_engine(url)
         self._rows = CountedRows(self._engine, documents, passages, journal)
@@ -126,22 +136,15 @@ class Catalogue:
 
     def list_documents(self, *, limit: int = 100, after: str = "", find: str = "") -> list[Listed]:
         """Return documents with `find` in their title, ordered by id; `after` is the last id of the previous page."""
-        count = (
-            select(func.count())
-            .where(
-                passages.c.owner == documents.c.owner,
-                passages.c.collection == documents.c.collection,
-                passages.c.document_id == documents.c.id,
-            )
-            .scalar_subquery()
-        )
+        own = self._mine(passages, func.count()).where(passages.c.document_id == documents.c.id)
+        count = own.scalar_subquery()
         columns = ("id", "title", "source", "media_type", "added_at")
-        wanted = (documents.c.id > after) & documents.c.title.icontains(find, autoescape=True)
-        query = self._mine(documents, *(documents.c[name] for name in columns), count.label("passages")).where(wanted)
+        query = self._mine(documents, *(documents.c[name] for name in columns), count.label("passages"))
+        query = query.where(documents.c.id > after, documents.c.title.icontains(find, autoescape=True))
         with self._begin() as connection:
             rows = connection.execute(query.order_by(documents.c.id).limit(limit)).all()
-        texts: list[dict[str, Any]] = [{name: str(row._mapping[name]) for name in columns} for row in rows]
-        return [Listed(**each, passages=row.passages) for each, row in zip(texts, rows, strict=True)]
+        # A damaged cell may have another type than text.
+        return [Listed(**{name: str(row._mapping[name]) for name in columns}, passages=row.passages) for row in rows]
 
     def passages(self, ids: Sequence[str]) -> list[Passage]:
         """Return the passages with these ids, in this order, without deleted ones."""
@@ -167,11 +170,13 @@ class Catalogue:
 
     def count_documents(self) -> int:
         """Return the number of documents."""
-        return self._count(documents)
+        with self._begin() as connection:
+            return connection.scalar(self._mine(documents, func.count())) or 0
 
     def count_passages(self) -> int:
         """Return the number of passages."""
-        return self._count(passages)
+        with self._begin() as connection:
+            return connection.scalar(self._mine(passages, func.count())) or 0
 
     def ids_of_sources(self, sources: Sequence[str]) -> dict[str, str]:
         """Return the ids of the documents from these sources, by source."""
@@ -221,11 +226,11 @@ class Catalogue:
 
     def triples(self, *, model: str) -> SqlTriples:
         """Return the triples that a model has found in this collection's passages."""
-        return SqlTriples(self._engine, owner=self.owner, collection=self.collection, model=model)
+        return SqlTriples(self._engine, self._place, model=model)
 
     def triple_stats(self) -> TripleStats:
         """Return the triples that all models have found in this collection's passages."""
-        return TripleStats(self._engine, owner=self.owner, collection=self.collection)
+        return TripleStats(self._engine, self._place)
 
     def add_index_time(self, index: str, seconds: float) -> None:
         """Add to the time that an index has taken."""
@@ -250,12 +255,7 @@ class Catalogue:
         return collections.c.owner == self.owner, collections.c.name == self.collection
 
     def _mine(self, table: Table, *columns: ColumnElement[Any]) -> Select[Any]:
-        chosen = select(*columns) if columns else select(table)
-        return chosen.where(table.c.owner == self.owner, table.c.collection == self.collection)
-
-    def _count(self, table: Table) -> int:
-        with self._begin() as connection:
-            return connection.scalar(self._mine(table, func.count())) or 0
+        return select(*(columns or (table,))).where(*rows_of(table, self._place))
 
     def _select(
         self, connection: Connection, table: Table, column: ColumnElement[str], values: Sequence[str]
@@ -266,7 +266,7 @@ class Catalogue:
         return rows
 
     def _delete(self, connection: Connection, table: Table, column: ColumnElement[str], values: Sequence[str]) -> int:
-        mine = delete(table).where(table.c.owner == self.owner, table.c.collection == self.collection)
+        mine = delete(table).where(*rows_of(table, self._place))
         return sum(connection.execute(mine.where(column.in_(part))).rowcount for part in _parts(values))
 
     def _replace(self, connection: Connection, entries: Sequence[Entry]) -> dict[str, tuple[str, str]]:
@@ -274,10 +274,9 @@ class Catalogue:
         ids = [entry.document.id for entry in entries]
         old = self._select(connection, passages, passages.c.document_id, ids)
         self._delete(connection, documents, documents.c.id, ids)
-        place = {"owner": self.owner, "collection": self.collection}
-        document_rows = [asdict(entry.document) | place for entry in entries]
+        document_rows = [asdict(entry.document) | self._place for entry in entries]
         passage_rows = [
-            asdict(passage) | place | {"ordinal": ordinal, "content_hash": passage.fingerprint()}
+            asdict(passage) | self._place | {"ordinal": ordinal, "content_hash": passage.fingerprint()}
             for entry in entries
             for ordinal, passage in enumerate(entry.passages)
         ]
@@ -288,15 +287,15 @@ class Catalogue:
 
     def _forget(self, connection: Connection, fingerprints: Sequence[str]) -> None:
         for part in _parts(fingerprints):
-            delete_orphaned(connection, owner=self.owner, collection=self.collection, fingerprints=part)
+            delete_orphaned(connection, self._place, part)
 
     def _record(self, connection: Connection, kind: ChangeKind, changed: Mapping[str, str]) -> None:
         """Append to the journal, one row per document; `changed` maps passage ids to document ids."""
         by_document: dict[str, list[str]] = {}
         for passage_id, document_id in changed.items():
             by_document.setdefault(document_id, []).append(passage_id)
-        place = {"owner": self.owner, "collection": self.collection, "kind": kind, "at": now()}
-        rows = [place | {"document_id": key, "passage_ids": json.dumps(ids)} for key, ids in by_document.items()]
+        common = self._place | {"kind": kind, "at": now()}
+        rows = [common | {"document_id": key, "passage_ids": json.dumps(ids)} for key, ids in by_document.items()]
         if rows:
             connection.execute(insert(journal), rows)
 

@@ -1,8 +1,11 @@
 """Tables of the catalogue, the same for SQLite and Postgres, and migrations of older ones."""
 
+from collections.abc import Mapping
+
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
     Connection,
     ForeignKeyConstraint,
     Index,
@@ -106,6 +109,11 @@ journal = Table(
     Index("sleuth_journal_collection", "owner", "collection", "seq"),
     sqlite_autoincrement=True,
 )
+
+
+def rows_of(table: Table, place: Mapping[str, str]) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """Return the conditions for the rows of one collection; `place` has its owner and its name as `collection`."""
+    return table.c.owner == place["owner"], table.c.collection == place["collection"]
 
 
 def prepare_tables(connection: Connection) -> None:

@@ -3,14 +3,15 @@
 All methods block: call them in a thread.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Engine, Table, func, select
+from sqlalchemy import ColumnElement, Engine, func, select
 
 from sleuth.tools.storage.database import transaction
 from sleuth.tools.storage.rows import parse_number, parse_triples
-from sleuth.tools.storage.schema import meta, passages, triples
+from sleuth.tools.storage.schema import meta, passages, rows_of, triples
 from sleuth.tools.storage.triples import Triple, change_counter_key
 from sleuth.tools.types import Passage
 
@@ -28,28 +29,23 @@ class ModelCoverage:
 class TripleStats:
     """Statistics of the triples of one owner's collection."""
 
-    def __init__(self, engine: Engine, *, owner: str, collection: str) -> None:
+    def __init__(self, engine: Engine, place: Mapping[str, str]) -> None:
         self._engine = engine
-        self._place = {"owner": owner, "collection": collection}
+        self._place = place
 
     def summary(self) -> list[ModelCoverage]:
         """Return the coverage of each model and prompt, the largest first."""
-        found: dict[tuple[str, str], tuple[int, int]] = {}
-        query = select(
-            triples.c.model, triples.c.version, triples.c.triples, func.count(passages.c.id).label("passages")
-        ).join(passages, _same_content())
+        read, found = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+        columns = (triples.c.model, triples.c.version, triples.c.triples)
+        query = select(*columns, func.count(passages.c.id).label("passages")).join(passages, _same_content())
+        query = query.where(*rows_of(triples, self._place)).group_by(*columns, triples.c.content_hash)
         with transaction(self._engine) as connection:
-            for row in connection.execute(
-                query.where(*self._mine(triples)).group_by(
-                    triples.c.model, triples.c.version, triples.c.content_hash, triples.c.triples
-                )
-            ):
-                before = found.get((row.model, row.version), (0, 0))
-                here = len(parse_triples(row.triples) or [])
-                found[row.model, row.version] = (before[0] + row.passages, before[1] + here)
+            for row in connection.execute(query):
+                read[row.model, row.version] += row.passages
+                found[row.model, row.version] += len(parse_triples(row.triples) or [])
         coverage = [
-            ModelCoverage(model=model, version=version, passages=read, triples=count)
-            for (model, version), (read, count) in found.items()
+            ModelCoverage(model=model, version=version, passages=count, triples=found[model, version])
+            for (model, version), count in read.items()
         ]
         return sorted(coverage, key=lambda each: (-each.passages, each.model, each.version))
 
@@ -59,16 +55,17 @@ class TripleStats:
         One passage represents all with the same title and text.
         """
         read = select(triples.c.content_hash).where(
-            *self._mine(triples), triples.c.model == model, triples.c.version == version
+            *rows_of(triples, self._place), triples.c.model == model, triples.c.version == version
         )
+        mine = rows_of(passages, self._place)
         first = (
             select(func.min(passages.c.id))
-            .where(*self._mine(passages), passages.c.content_hash > after, passages.c.content_hash.not_in(read))
+            .where(*mine, passages.c.content_hash > after, passages.c.content_hash.not_in(read))
             .group_by(passages.c.content_hash)
             .order_by(passages.c.content_hash)
             .limit(limit)
         )
-        wanted = select(passages).where(*self._mine(passages), passages.c.id.in_(first))
+        wanted = select(passages).where(*mine, passages.c.id.in_(first))
         with transaction(self._engine) as connection:
             rows = connection.execute(wanted.order_by(passages.c.content_hash)).all()
         return [Passage(**{name: row._mapping[name] for name in Passage.__dataclass_fields__}) for row in rows]
@@ -76,7 +73,8 @@ class TripleStats:
     def triples(self) -> dict[str, list[Triple]]:
         """Return the triples of all models, by passage id."""
         found: dict[str, dict[Triple, None]] = {}
-        query = select(passages.c.id, triples.c.triples).join(passages, _same_content()).where(*self._mine(triples))
+        query = select(passages.c.id, triples.c.triples).join(passages, _same_content())
+        query = query.where(*rows_of(triples, self._place))
         with transaction(self._engine) as connection:
             for row in connection.execute(query.order_by(passages.c.id, triples.c.model, triples.c.version)):
                 found.setdefault(row.id, {}).update(dict.fromkeys(parse_triples(row.triples) or []))
@@ -84,18 +82,15 @@ class TripleStats:
 
     def change_counter(self) -> int:
         """Return a number that changes whenever triples are added; deletions are in the journal."""
-        key = change_counter_key(**self._place)
+        key = change_counter_key(self._place)
         with transaction(self._engine) as connection:
             return parse_number(connection.scalar(select(meta.c.value).where(meta.c.key == key)))
 
     def fingerprints(self) -> Mapping[str, str]:
         """Return the fingerprint of each passage by id."""
-        query = select(passages.c.id, passages.c.content_hash).where(*self._mine(passages))
+        query = select(passages.c.id, passages.c.content_hash).where(*rows_of(passages, self._place))
         with transaction(self._engine) as connection:
             return {row.id: row.content_hash for row in connection.execute(query)}
-
-    def _mine(self, table: Table) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-        return table.c.owner == self._place["owner"], table.c.collection == self._place["collection"]
 
 
 def _same_content() -> ColumnElement[bool]:

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, Table, delete, insert,
 
 from sleuth.tools.storage.database import in_thread, transaction
 from sleuth.tools.storage.rows import parse_triples
-from sleuth.tools.storage.schema import increment, passages, triples
+from sleuth.tools.storage.schema import increment, passages, rows_of, triples
 
 Triple = tuple[str, str, str]
 """Subject, predicate and object."""
@@ -50,9 +50,9 @@ class MemoryTriples:
 class SqlTriples:
     """Triples that one model has found in a collection, in the catalogue's database."""
 
-    def __init__(self, engine: Engine, *, owner: str, collection: str, model: str) -> None:
+    def __init__(self, engine: Engine, place: Mapping[str, str], *, model: str) -> None:
         self._engine = engine
-        self._place = {"owner": owner, "collection": collection}
+        self._place = place
         self._model = model
 
     @in_thread
@@ -82,13 +82,14 @@ class SqlTriples:
             if rows:
                 connection.execute(insert(triples), rows)
             # Data derived from triples compares this number; deletions are in the journal.
-            increment(connection, change_counter_key(**self._place), 1)
+            increment(connection, change_counter_key(self._place), 1)
 
     @in_thread
     def any(self) -> bool:
         """Return whether there is any triple."""
-        mine = [triples.c[column] == value for column, value in self._place.items()]
-        query = select(triples.c.content_hash).where(*mine, triples.c.model == self._model, triples.c.triples != "[]")
+        query = select(triples.c.content_hash).where(
+            *rows_of(triples, self._place), triples.c.model == self._model, triples.c.triples != "[]"
+        )
         with transaction(self._engine) as connection:
             return connection.execute(query.limit(1)).first() is not None
 
@@ -97,33 +98,27 @@ class SqlTriples:
         """Return the triples with this text in subject or object, in any letter case, each with a passage id."""
         text = " ".join(text.split())
         wanted = text.casefold()
-        mine = [table.c[column] == value for table in (triples, passages) for column, value in self._place.items()]
         query = (
             select(triples.c.triples, passages.c.id)
             .join(passages, triples.c.content_hash == passages.c.content_hash)
-            .where(*mine, triples.c.model == self._model)
+            .where(*rows_of(triples, self._place), *rows_of(passages, self._place), triples.c.model == self._model)
             .where(triples.c.triples.icontains(json.dumps(text)[1:-1], autoescape=True))
             .order_by(passages.c.id)
             .limit(_MOST_ROWS)
         )
         with transaction(self._engine) as connection:
             rows = connection.execute(query).all()
-        read = [
-            ((subject, predicate, object), row.id)
-            for row in rows
-            for subject, predicate, object in parse_triples(row.triples) or []
-        ]
+        read = [(triple, row.id) for row in rows for triple in parse_triples(row.triples) or []]
         return [each for each in read if any(wanted in end.casefold() for end in (each[0][0], each[0][2]))]
 
 
-def change_counter_key(owner: str, collection: str) -> str:
+def change_counter_key(place: Mapping[str, str]) -> str:
     """Return the key of the number of changes to a collection's triples, in the table of facts about the store."""
-    return f"triples:{owner}:{collection}"
+    return f"triples:{place['owner']}:{place['collection']}"
 
 
-def delete_orphaned(connection: Connection, *, owner: str, collection: str, fingerprints: Collection[str]) -> None:
+def delete_orphaned(connection: Connection, place: Mapping[str, str], fingerprints: Collection[str]) -> None:
     """Delete the triples of contents that no passage of the collection has."""
-    place = {"owner": owner, "collection": collection}
     kept = select(triples.c.content_hash).where(*_at(triples, place, fingerprints))
     if read := set(connection.scalars(kept)):
         gone = read - _present(connection, place, read)
@@ -135,5 +130,4 @@ def _present(connection: Connection, place: Mapping[str, str], fingerprints: Col
 
 
 def _at(table: Table, place: Mapping[str, str], fingerprints: Collection[str]) -> tuple[ColumnElement[bool], ...]:
-    mine = (table.c.owner == place["owner"], table.c.collection == place["collection"])
-    return (*mine, table.c.content_hash.in_(fingerprints))
+    return (*rows_of(table, place), table.c.content_hash.in_(fingerprints))

@@ -2,7 +2,6 @@
 
 from sleuth.tools.text.normalization import (
     MAX_TITLE_CHARS,
-    SENTENCE_END,
     check_unicode,
     clauses,
     comparison_key,
@@ -10,15 +9,15 @@ from sleuth.tools.text.normalization import (
     markdown_table,
     normalize,
     sanitize,
-    sentences,
     single_line,
     title_from,
     unwrap_lines,
 )
+from sleuth.tools.text.sentences import Span, sentence_spans, sentences
 
 __all__ = [
     "MAX_TITLE_CHARS",
-    "SENTENCE_END",
+    "Span",
     "check_unicode",
     "clauses",
     "comparison_key",
@@ -26,6 +25,7 @@ __all__ = [
     "markdown_table",
     "normalize",
     "sanitize",
+    "sentence_spans",
     "sentences",
     "single_line",
     "title_from",

@@ -34,8 +34,6 @@ _MARKS = re.compile(r"[^\w\s\x00-\x7f]{31,}")
 MOST_MARKS = 30
 """Combining marks per letter (Unicode's stream-safe text): composing takes the square of their number."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
-SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
-"""Boundary between sentences by punctuation and lines."""
 _CLAUSE = re.compile(r"[,;:(|–—] ?| (?=(?:and|but|who|which|that|where|when|after|before|while|as|is|was|were) )")
 _WRAPPED = re.compile(r"^([^\W\d_][^\n|]{53,158}[^\s.!?:;|])\n(?=[^\W\d_][^\n|]*$)", re.MULTILINE)
 
@@ -119,11 +117,6 @@ def unwrap_lines(text: str) -> str:
     A line of usual width that ends within a sentence, before a line that starts with a letter, is wrapped.
     """
     return _WRAPPED.sub(r"\1 ", text)
-
-
-def sentences(text: str) -> list[str]:
-    """Return sentences, and lines of tables and lists."""
-    return [sentence.strip() for sentence in SENTENCE_END.split(unwrap_lines(text)) if sentence.strip()]
 
 
 def clauses(sentence: str) -> list[int]:

@@ -6,17 +6,19 @@ Each sub-run is an ordinary run of another method in a thread of its own (`graph
 passed to the next one; a rejected answer is not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from sleuth.agents.model_calls import ModelCaller
-from sleuth.agents.roles import planning
+from sleuth.agents.formatting import Source
+from sleuth.agents.model_calls import ModelCaller, first_token_probability
+from sleuth.agents.roles import inputs, judging, planning
 from sleuth.graphs.core import (
     Call,
+    Citation,
     Context,
     Keyed,
     Method,
@@ -26,6 +28,7 @@ from sleuth.graphs.core import (
     RunState,
     RunUpdate,
     Subrun,
+    Verdict,
     ask_or,
     new_subrun,
     parse_json,
@@ -36,16 +39,12 @@ from sleuth.graphs.core import (
     with_result,
 )
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import as_steps
-from sleuth.graphs.methods.auto.escalation import (
-    best_verdict,
-    final_answers,
-    has_independent_parts,
-    inherited_notes,
-    rejection_reason,
-    support_probability,
-)
-from sleuth.graphs.methods.par_rag import Step, number_steps
+from sleuth.graphs.evidence import as_steps, make_verdict
+from sleuth.graphs.methods.par_rag import Plan, Step, number_steps
+from sleuth.tools.errors import BadReply
+from sleuth.tools.text import comparison_key
+
+Notes = Mapping[str, Note]
 
 METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag")
 """The methods that `auto` can run."""
@@ -110,7 +109,10 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     choices = order[len(state.hops)].split("/")
     if not call.affords(len(choices)):  # one call to choose, if there is a choice, and at least one of the sub-run
         return {"order": order, "halted": True}
-    why = [_why(state)]
+    why = ["first in the order"]
+    if state.hops:
+        _, before = _latest(state)
+        why = [f"{before['method']} was not accepted: {before['doubt']}"]
     parts: dict[str, Step] = {}
     if len(choices) > 1:
         parts = await _parts(state, call.model)
@@ -157,10 +159,13 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     if not doubt:
         checked = Subrun(**{**hop, "confidence": confidence})
         return {"hops": {number: checked}}
-    taken_back: dict[str, Note | None] = dict.fromkeys(final_answers(state.question, state.notes, hop["notes"]))
-    kept = [key for key in hop["notes"] if key not in taken_back]
+    # A rejected answer is not passed on: the notes that answer the question itself are removed.
+    own = {key: state.notes[key] for key in hop["notes"]}
+    asked = comparison_key(state.question)
+    answering = [key for key, note in own.items() if note["finding"] and comparison_key(note["question"]) == asked]
+    kept = [key for key in own if key not in answering]
     checked = Subrun(**{**hop, "confidence": confidence, "doubt": doubt, "notes": kept})
-    return {"hops": {number: checked}, "notes": taken_back}
+    return {"hops": {number: checked}, "notes": dict.fromkeys(answering)}
 
 
 @node
@@ -211,19 +216,80 @@ def _more(state: State) -> bool:
     return len(state.hops) < len(state.order)
 
 
-def _why(state: State) -> str:
-    if not state.hops:
-        return "first in the order"
-    _, before = _latest(state)
-    return f"{before['method']} was not accepted: {before['doubt']}"
-
-
 async def _parts(state: State, model: ModelCaller) -> dict[str, Step]:
     known = as_steps(inherited_notes(state.notes, state.hops.values()).values())
-    given = planning.PlanInput(question=state.question, known=known)
+    given = inputs.StepsInput(question=state.question, known=known)
     single = planning.Plan(steps=[planning.PlanStep.model_construct(question=state.question)])
     loss = "The parts of the question are taken to build on each other."
     return number_steps((await ask_or(model, planning.PLAN, given, single, loss)).steps)
+
+
+def has_independent_parts(parts: Plan) -> bool:
+    """Return whether a question has several parts to look up, none of which needs the answer of another step."""
+    looked_up = [step for step in parts.values() if step["action"] == "Retrieve"]
+    return len(looked_up) > 1 and not any(step["needs"] for step in looked_up)
+
+
+def inherited_notes(notes: Notes, hops: Iterable[Subrun]) -> dict[str, Note]:
+    """Return the notes for the next method: those given to the run, and findings of sub-runs that cite a passage."""
+    found = {key for hop in hops for key in hop["notes"]}
+    return {key: note for key, note in notes.items() if key not in found or (note["finding"] and note["passages"])}
+
+
+def rejection_reason(hop: Subrun, min_citations: int) -> str:
+    """Return why an answer is rejected without asking the model; empty if it may be accepted."""
+    if hop["status"] != "answered":
+        return f"it ended as {hop['status'].replace('_', ' ')}"
+    if (held := len(_evidence(hop))) < min_citations:
+        return f"{held or 'none'} of its citations {'holds' if held == 1 else 'hold'}, {min_citations} must"
+    return ""
+
+
+def _evidence(hop: Subrun) -> list[Citation]:
+    """Return the evidence of an answer; a model's own recollection is not evidence."""
+    return [each for each in hop["citations"] if each.get("kind") != "model"]
+
+
+async def support_probability(model: ModelCaller, question: str, hop: Subrun) -> float:
+    """Return P(yes, the cited passages support the answer), from the first token of a yes or no.
+
+    If the server gives no log-probabilities the word itself counts as certain, with a warning.
+    """
+    quotes = tuple(Source(title=each["title"], text=each["quote"]) for each in _evidence(hop))
+    given = judging.SupportInput(question=question, answer=hop["text"], sources=quotes)
+    try:
+        said, reply = await model.ask_with_reply(judging.SUPPORT, given)
+    except BadReply as error:
+        model.warn(f"{error} The answer of {hop['method']} counts as not confirmed.")
+        return 0.0
+    if reply["logprobs"] is None:
+        model.warn("no log-probabilities: whether an answer holds is a plain yes or no")
+        return float(comparison_key(said).startswith("yes"))
+    probability, warning = first_token_probability(reply)
+    if warning:
+        model.warn(f"{judging.SUPPORT.prompt}: {warning}")
+    return probability
+
+
+def best_verdict(hops: Sequence[Subrun], notes: Notes, *, cut_short: bool) -> Verdict:
+    """Return the last method's verdict, or the best answer so far if the budget ran out; a refusal lists what is
+    missing.
+    """
+    if not hops:
+        return make_verdict("out_of_budget", "", [])
+    last = hops[-1]
+    status = "out_of_budget" if cut_short or last["status"] == "new" else last["status"]
+    if status == "out_of_budget":
+        best = next((hop for hop in reversed(hops) if hop["status"] == "answered"), last)
+        return Verdict(status=status, text=best["text"], citations=best["citations"])
+    return Verdict(status=status, text=last["text"] or _missing(notes), citations=last["citations"])
+
+
+def _missing(notes: Notes) -> str:
+    found = {comparison_key(note["question"]) for note in notes.values() if note["finding"]}
+    open_ones = [note["question"] for note in notes.values() if comparison_key(note["question"]) not in found]
+    lines = [f"- {question}" for question in dict.fromkeys(open_ones)]
+    return "\n".join(["No method has found the answer. What is missing:", *lines]) if lines else ""
 
 
 def summarize(update: Mapping[str, Any]) -> list[str]:

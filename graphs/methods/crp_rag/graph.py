@@ -6,6 +6,7 @@ The nodes that receive knowledge in one pass are the `wave`: all of the finished
 (the shortcut that section 5.8 proposes), which leads back to `plan` unless its knowledge answers the question.
 """
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -14,39 +15,27 @@ from typing import Annotated, Literal
 from langgraph.graph import START, StateGraph
 from pydantic import Field
 
-from sleuth.agents.roles.judging import VerifyInput
-from sleuth.graphs.core import Call, Context, Keyed, Method, MethodSettings, Question, RunState, RunUpdate, Threshold
+from sleuth.agents.formatting import Source
+from sleuth.agents.roles.inputs import SourcesInput
+from sleuth.agents.roles.judging import VERIFY
+from sleuth.graphs.core import (
+    Call,
+    Context,
+    InPaper,
+    Keyed,
+    Method,
+    MethodSettings,
+    Question,
+    RunState,
+    RunUpdate,
+    Threshold,
+    choose_threshold,
+)
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import as_steps, load_passages, make_verdict, search_passages, verdict_for
-from sleuth.graphs.methods.crp_rag.expansion import (
-    Structure,
-    group_similar,
-    limit_reached,
-    merge_similar,
-    propose_steps,
-    sample_sinks,
-)
-from sleuth.graphs.methods.crp_rag.knowledge import EvidenceLoader, Knowledge, StepEvidence, inherited_notes, summarise
-from sleuth.graphs.methods.crp_rag.path_answers import PathAnswerer, find_contradictions, notes_on_path
-from sleuth.graphs.methods.crp_rag.reasoning_graph import (
-    SOURCE,
-    Node,
-    Path,
-    add_layer,
-    initial_graph,
-    mark_final,
-    open_sinks,
-    path_steps,
-    shortest_and_longest,
-    sufficient_paths,
-)
-from sleuth.graphs.methods.crp_rag.sufficiency import (
-    Verification,
-    describe_missing,
-    measure_perplexity,
-    perplexity_limit,
-    self_consistency,
-)
+from sleuth.graphs.evidence import as_sources, as_steps, load_passages, make_verdict, search_passages, verdict_for
+from sleuth.graphs.methods.crp_rag import path_answers, reasoning_graph
+from sleuth.graphs.methods.crp_rag.path_answers import Knowledge, StepEvidence, Verification, inherited_notes
+from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Node, Path, Structure, mark_final, open_sinks
 from sleuth.tools.search import Mode, Query
 
 
@@ -60,7 +49,7 @@ class Settings(MethodSettings):
     samples: int = Field(default=2, ge=1, le=20, description="next steps drawn for each open step")
     merge_threshold: float = Field(default=0.85, ge=0, le=1, description="steps more alike than this become one")
     top_k: int = Field(default=5, ge=1, le=100, description="passages for a step")
-    mode: Mode = Field(default="graph", description="how to search (paper: dense)")
+    mode: Annotated[Mode, InPaper("dense")] = Field(default="graph", description="how to search (paper: dense)")
     perplexity_threshold: float | None = Field(
         default=None,
         ge=1,
@@ -70,16 +59,16 @@ class Settings(MethodSettings):
     aggregate: bool = Field(default=True, description="off: passages are read as they are (ablation)")
     verify: bool = Field(default=True, description="off: the shortest and the longest path answer (ablation)")
     iterate: bool = Field(default=True, description="off: a path is answered in one call (ablation)")
-    shortcut: bool = Field(default=True, description="ours: no graph where the question itself has its knowledge")
-    contradictions: bool = Field(default=True, description="ours: warn where paths differ at a step that they share")
+    shortcut: Annotated[bool, InPaper(False)] = Field(
+        default=True, description="ours: no graph where the question itself has its knowledge"
+    )
+    contradictions: Annotated[bool, InPaper(False)] = Field(
+        default=True, description="ours: warn where paths differ at a step that they share"
+    )
     max_depth: int = Field(default=5, ge=1, le=20, description="steps on a path")
     max_width: int = Field(default=4, ge=1, le=50, description="new steps in a layer")
     max_nodes: int = Field(default=16, ge=1, le=200, description="steps in the graph")
     max_paths: int = Field(default=4, ge=1, le=100, description="paths that are answered from")
-
-    def as_in_paper(self) -> "Settings":
-        """Return settings with vector search, always a graph, and no check for contradictions."""
-        return self.model_copy(update={"mode": "dense", "shortcut": False, "contradictions": False})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,28 +107,32 @@ class Update(RunUpdate, total=False):
 async def plan(state: State, call: Call[Settings]) -> Update:
     """Add a layer: propose next steps for every open one, and merge similar ones (section 3.2)."""
     settings = call.settings
-    nodes = state.nodes or initial_graph(state.question)
+    nodes = state.nodes or reasoning_graph.initial_graph(state.question)
     if not state.nodes and settings.verify and (settings.shortcut or state.notes):
         known = list(inherited_notes(nodes, state.notes))
         return {"nodes": mark_final(nodes, known), "wave": [] if known else [SOURCE]}
     sinks = open_sinks(nodes)
-    if reached := limit_reached(state.depth, settings.max_depth, len(nodes) - 1 + len(sinks), settings.max_nodes):
-        loss = f"{reached} is reached: {len(sinks)} open steps were taken as the last ones."
+    deepest = state.depth >= settings.max_depth
+    if deepest or len(nodes) - 1 + len(sinks) > settings.max_nodes:
+        limit = "max_depth" if deepest else "max_nodes"
+        loss = f"{limit} is reached: {len(sinks)} open steps were taken as the last ones."
         return {**_planned(state, mark_final(nodes, sinks)), "warnings": [loss]}
-    draws = sample_sinks(sinks, settings.structure, settings.samples)
+    draws = reasoning_graph.sample_sinks(sinks, settings.structure, settings.samples)
     call.require(len(draws))
-    proposals = await propose_steps(nodes, draws, as_steps(state.notes.values()), settings.structure, call.model)
+    proposals = await reasoning_graph.propose_steps(
+        nodes, draws, as_steps(state.notes.values()), settings.structure, call.model
+    )
     threshold = settings.merge_threshold if settings.structure == "graph" else None
-    similar = await group_similar(proposals, call.context.embedder, threshold, call.model)
+    similar = await reasoning_graph.group_similar(proposals, call.context.embedder, threshold, call.model)
     room = min(settings.max_width, settings.max_nodes + 1 - len(nodes))
     fuses = sum(len(group) > 1 for group in similar[:room])
     call.require(fuses)
     if len(similar) > room:
         full = "max_width" if room == settings.max_width else "max_nodes"
         call.model.warn(f"{full} is reached: {len(similar) - room} proposed steps were left out.")
-    layer = await merge_similar(state.question, similar[:room], call.model)
+    layer = await reasoning_graph.merge_similar(state.question, similar[:room], call.model)
     below = {key for proposal in layer for key in proposal.prev}
-    nodes = mark_final(add_layer(nodes, layer), [sink for sink in sinks if sink not in below])
+    nodes = mark_final(reasoning_graph.add_layer(nodes, layer), [sink for sink in sinks if sink not in below])
     return {**_planned(state, nodes), "depth": state.depth + 1}
 
 
@@ -161,8 +154,9 @@ async def aggregate(state: State, call: Call[Settings]) -> Update:
     found = [key for key in state.wave if state.passages.get(key) and settings.aggregate]
     call.require(len(found))
     shown = {key: await load_passages(call.context.archive, state.passages[key]) for key in found}
-    knowledge = await summarise(state.nodes, shown, call.model)
-    return {"knowledge": knowledge}
+    model = call.model
+    asks = (path_answers.summarise(state.nodes[key]["content"], shown[key], model) for key in found)
+    return {"knowledge": dict(zip(found, await asyncio.gather(*asks), strict=True))}
 
 
 @node
@@ -171,17 +165,22 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     backing = await _backing(state, state.wave, call) if settings.verify else {}
     given = {
-        key: VerifyInput(question=state.nodes[key]["content"], sources=back.sources)
+        key: SourcesInput(question=state.nodes[key]["content"], sources=back.sources)
         for key, back in backing.items()
         if back.sources
     }
     call.require(len(given))
-    limit = state.threshold or perplexity_limit(settings.perplexity_threshold, call.context.thresholds)
-    verified = await measure_perplexity(given, limit["value"], call.model)
-    unsure = {key: given[key] for key, found in verified.items() if found["answer"] and found["perplexity"] is None}
-    samples = settings.agreement_samples
+    fitted = call.context.thresholds.get(VERIFY.prompt)
+    limit = state.threshold or choose_threshold(settings.perplexity_threshold, fitted, path_answers.UNFITTED)
+    model, samples = call.model, settings.agreement_samples
+    measuring = (path_answers.measure_perplexity(each, limit["value"], model) for each in given.values())
+    verified = dict(zip(given, await asyncio.gather(*measuring), strict=True))
+    unsure = [key for key, found in verified.items() if found["answer"] and found["perplexity"] is None]
     call.require(len(unsure) * samples)
-    verified |= await self_consistency(unsure, verified, samples, call.model)
+    if unsure:
+        model.warn(f"no log-probabilities: knowledge suffices where most of {samples} samples agree")
+    comparing = (path_answers.self_consistency(given[key], verified[key]["answer"], samples, model) for key in unsure)
+    verified |= zip(unsure, await asyncio.gather(*comparing), strict=True)
     return {"verified": verified, "threshold": limit}
 
 
@@ -193,19 +192,20 @@ async def answer(state: State, call: Call[Settings]) -> Update:
         return {"verdict": make_verdict("out_of_budget", "", [])}
     paths = _paths(state, settings)
     if not paths:
-        return {
-            "verdict": make_verdict("refused", describe_missing(state.nodes, _sufficient(state), state.verified), [])
-        }
+        missing = path_answers.describe_missing(state.nodes, _sufficient(state), state.verified)
+        return {"verdict": make_verdict("refused", missing, [])}
     if len(paths) > settings.max_paths:
         call.model.warn(f"max_paths is reached: only {settings.max_paths} paths were answered from.")
     paths = paths[: settings.max_paths]
-    backing = await _backing(state, dict.fromkeys(key for path in paths for key in path_steps(path)), call)
-    walk = PathAnswerer(nodes=state.nodes, notes=state.notes, backing=backing, iterate=settings.iterate)
+    backing = await _backing(
+        state, dict.fromkeys(key for path in paths for key in reasoning_graph.path_steps(path)), call
+    )
+    walk = path_answers.PathAnswerer(nodes=state.nodes, notes=state.notes, backing=backing, iterate=settings.iterate)
     results = await walk.results(paths, call.model, call.affords)
     if settings.contradictions:
-        call.model.warn(*find_contradictions(state.nodes, results))
+        call.model.warn(*path_answers.find_contradictions(state.nodes, results))
     told = [path for path in paths if path in results and results[path]["finding"]]
-    found = [*state.notes.values(), *(note for path in told for note in notes_on_path(path, results))]
+    found = [*state.notes.values(), *(note for path in told for note in path_answers.notes_on_path(path, results))]
     text = results[told[0]]["finding"] if told else ""
     unfinished = not all(path in results for path in paths)
     if not told and not unfinished and open_sinks(state.nodes):
@@ -275,14 +275,24 @@ def _planned(state: State, nodes: dict[str, Node]) -> Update:
 
 
 async def _backing(state: State, keys: Iterable[str], call: Call[Settings]) -> dict[str, StepEvidence]:
-    holdings = EvidenceLoader(
-        nodes=state.nodes,
-        notes=state.notes,
-        passages=state.passages,
-        knowledge=state.knowledge if call.settings.aggregate else None,
-        archive=call.context.archive,
-    )
-    return await holdings.backing(keys)
+    """Return the evidence of each node, all loaded before the first call: after a crash, calls are matched by their
+    order.
+    """
+    return {key: await _evidence(state, key, call) for key in keys}
+
+
+async def _evidence(state: State, key: str, call: Call[Settings]) -> StepEvidence:
+    """Return a note with the node's question, or its passages; for the question itself all notes too."""
+    if known := inherited_notes(state.nodes, state.notes).get(key):
+        return StepEvidence(sources=path_answers.notes_as_sources([known]), note=known)
+    notes = path_answers.notes_as_sources(state.notes.values()) if key == SOURCE else ()
+    shown = await load_passages(call.context.archive, state.passages.get(key, []))
+    if not call.settings.aggregate:
+        return StepEvidence(sources=(*notes, *as_sources(shown)), shown=shown)
+    knowledge = state.knowledge.get(key, Knowledge(text="", citations=[]))
+    summary = Source(title=state.nodes[key]["content"], text=knowledge["text"])
+    sources = (*notes, summary) if summary.text else notes
+    return StepEvidence(sources=sources, citations=knowledge["citations"], shown=shown)
 
 
 def _sufficient(state: State) -> set[str]:
@@ -295,8 +305,8 @@ def _sufficient(state: State) -> set[str]:
 def _paths(state: State, settings: Settings) -> list[Path]:
     """Return the paths to answer from; one more than allowed if there are too many."""
     if not settings.verify:
-        return shortest_and_longest(state.nodes)
-    return list(islice(sufficient_paths(state.nodes, _sufficient(state)), settings.max_paths + 1))
+        return reasoning_graph.shortest_and_longest(state.nodes)
+    return list(islice(reasoning_graph.sufficient_paths(state.nodes, _sufficient(state)), settings.max_paths + 1))
 
 
 METHOD = Method(

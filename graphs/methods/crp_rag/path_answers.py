@@ -1,17 +1,124 @@
-"""CRP-RAG's answers along paths, step by step or in one call, and the answer from several paths (section 3.4)."""
+"""Evidence of CRP-RAG's steps, its sufficiency, and answers along the paths where it suffices (sections 3.3, 3.4)."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sleuth.agents.formatting import Step
-from sleuth.agents.model_calls import ModelCaller
-from sleuth.agents.roles import reasoning
-from sleuth.graphs.core import Note, ask_or
-from sleuth.graphs.evidence import as_steps, find_sentence, find_support, make_note, strip_marks
-from sleuth.graphs.methods.crp_rag.knowledge import StepEvidence
+from typing_extensions import TypedDict
+
+from sleuth.agents.formatting import Source, Step
+from sleuth.agents.model_calls import ModelCaller, perplexity
+from sleuth.agents.roles import reading, reasoning
+from sleuth.agents.roles.inputs import SourcesInput
+from sleuth.agents.roles.judging import VERIFY, resampled_verify
+from sleuth.graphs.core import Citation, Note, Threshold, ask_or
+from sleuth.graphs.evidence import (
+    as_sources,
+    as_steps,
+    find_sentence,
+    find_support,
+    make_note,
+    strip_marks,
+    verify_quotes,
+)
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Nodes, Path, path_prefixes, path_steps
+from sleuth.tools.errors import BadReply
 from sleuth.tools.text import comparison_key
+from sleuth.tools.types import Passage
+
+
+class Knowledge(TypedDict):
+    """A summary of a node's passages, with citations."""
+
+    text: str
+    citations: list[Citation]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepEvidence:
+    """Evidence to answer a step from: sources to read, and what the answer may cite.
+
+    `note` is an inherited answer.
+    """
+
+    sources: tuple[Source, ...] = ()
+    citations: Sequence[Citation] = ()
+    shown: Sequence[Passage] = ()
+    note: Note | None = None
+
+
+def inherited_notes(nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note]:
+    """Return the notes of another run that answer a node's question, word for word, by node."""
+    answers = {comparison_key(note["question"]): note for note in notes.values() if note["finding"]}
+    return {key: answers[asked] for key, node in nodes.items() if (asked := comparison_key(node["content"])) in answers}
+
+
+async def summarise(step: str, shown: Sequence[Passage], model: ModelCaller) -> Knowledge:
+    """Summarize the passages of a step (equation 8)."""
+    given = reading.AggregateInput(step=step, sources=as_sources(shown))
+    loss = f"Nothing is known about {step!r}."
+    said = await ask_or(model, reading.AGGREGATE, given, reading.Knowledge(), loss)
+    text = strip_marks(said.knowledge)
+    return Knowledge(text=text, citations=verify_quotes(model, text, said.citations, shown) if text else [])
+
+
+def notes_as_sources(notes: Iterable[Note]) -> tuple[Source, ...]:
+    """Return the notes that have a finding in the form of sources."""
+    return tuple(Source(title=note["question"], text=note["finding"]) for note in notes if note["finding"])
+
+
+# Sufficiency: the certainty of an answer from the knowledge alone
+
+
+class Verification(TypedDict):
+    """The answer from a step's knowledge alone, its perplexity (None: not measured), and if the knowledge suffices."""
+
+    answer: str
+    perplexity: float | None
+    sufficient: bool
+
+
+UNFITTED = Threshold(value=2.0, by="the default; `sleuth calibrate` fits one for the model")
+"""The perplexity threshold for models without a fitted one; the paper names none."""
+
+
+async def measure_perplexity(given: SourcesInput, threshold: float, model: ModelCaller) -> Verification:
+    """Answer a step; its knowledge suffices if the answer's perplexity is below the threshold (equations 9 and 10)."""
+    try:
+        answer, reply = await model.ask_with_reply(VERIFY, given)
+    except BadReply as error:
+        model.warn(f"{error} The knowledge about {given.question!r} counts as insufficient.")
+        return Verification(answer="", perplexity=None, sufficient=False)
+    measured = perplexity(reply)
+    sufficient = measured is not None and measured < threshold
+    return Verification(answer=strip_marks(answer), perplexity=measured, sufficient=sufficient)
+
+
+async def self_consistency(given: SourcesInput, answer: str, samples: int, model: ModelCaller) -> Verification:
+    """Compare an answer with several further ones: the fallback for servers without log-probabilities."""
+    asks = (ask_or(model, resampled_verify(), given, "", "It counts as another answer.") for _ in range(samples))
+    same = sum(_normalized(sample) == _normalized(answer) for sample in await asyncio.gather(*asks))
+    return Verification(answer=answer, perplexity=None, sufficient=same * 2 > samples)
+
+
+def describe_missing(nodes: Nodes, sufficient: Container[str], verified: Mapping[str, Verification]) -> str:
+    """Return why no path can be answered, node by node, so that a person can add documents."""
+    lines = ["No line of reasoning has all the knowledge that it needs. What is missing:"]
+    for key, node in nodes.items():
+        if key not in sufficient:
+            checked = verified.get(key)
+            why = "no clear answer in what was found" if checked else "nothing was found about it"
+            if checked and checked["perplexity"] is not None:
+                why = f"no sure answer in what was found: its perplexity is {checked['perplexity']:.1f}"
+            lines.append(f"- {node['content']} ({why})")
+    return "\n".join(lines)
+
+
+def _normalized(answer: str) -> str:
+    return comparison_key(strip_marks(answer)).rstrip(".")
+
+
+# Answers along paths
 
 Results = Mapping[Path, Note]
 
@@ -32,13 +139,20 @@ class PathAnswerer:
         self, paths: Sequence[Path], model: ModelCaller, affords: Callable[[int], bool]
     ) -> dict[Path, Note]:
         """Return the result at each step of each path; only those of the first steps if the budget does not suffice for
-        more.
+        more. Inherited answers are not asked for again.
         """
         results: dict[Path, Note] = {}
         for stage in path_prefixes(paths) if self.iterate else [paths]:
-            if not affords(len(self.to_ask(stage))):
+            asked = self.to_ask(stage)
+            if not affords(len(asked)):
                 break
-            results |= await self._take(stage, results, model)
+            asks = (
+                self._take_step(path, results, model) if self.iterate else self._take_path(path, model)
+                for path in asked
+            )
+            found = await asyncio.gather(*asks)
+            results |= {path: note for path in stage if (note := self.backing[path[-1]].note)}
+            results |= zip(asked, found, strict=True)
         return results
 
     def notes_of(self, results: Results) -> dict[str, Note | None]:
@@ -50,16 +164,6 @@ class PathAnswerer:
         """Return the paths whose last step has no inherited answer."""
         return [path for path in stage if not self.backing[path[-1]].note]
 
-    async def _take(self, stage: Sequence[Path], results: Results, model: ModelCaller) -> dict[Path, Note]:
-        """Return the results of several paths, answered in parallel; inherited answers are not asked for again."""
-        asked = self.to_ask(stage)
-        asks = (
-            self._take_step(path, results, model) if self.iterate else self._take_path(path, model) for path in asked
-        )
-        found = await asyncio.gather(*asks)
-        known = {path: note for path in stage if (note := self.backing[path[-1]].note)}
-        return known | dict(zip(asked, found, strict=True))
-
     async def _take_step(self, path: Path, results: Results, model: ModelCaller) -> Note:
         """Answer a path's last step, with the results before it as known conditions (equations 11 and 12)."""
         backing, step = self.backing[path[-1]], self.nodes[path[-1]]["content"]
@@ -70,13 +174,10 @@ class PathAnswerer:
             known=(*self._known_along(path), *as_steps(before)),
             sources=backing.sources,
         )
-        role = reasoning.TAKE_LAST_STEP if self._ends(path) else reasoning.TAKE_STEP
+        last = len(path) > 1 and self.nodes[path[-1]]["end"]
+        role = reasoning.TAKE_LAST_STEP if last else reasoning.TAKE_STEP
         said = await ask_or(model, role, given, reasoning.Result(), f"Step {path[-1]} has no result.")
         return _found(step, strip_marks(said.answer), [backing])
-
-    def _ends(self, path: Path) -> bool:
-        """Return whether the path ends with a last step other than the question itself."""
-        return len(path) > 1 and self.nodes[path[-1]]["end"]
 
     async def _take_path(self, path: Path, model: ModelCaller) -> Note:
         """Answer a path in one reading of all its steps."""

@@ -10,41 +10,20 @@ setting. Only an inherited final answer to the same question is read before the 
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from langgraph.graph import START, StateGraph
 
 from sleuth.agents.formatting import ReferenceKind
-from sleuth.agents.roles.hybrid import EXPRESS, RECALL_UNAIDED, Asked, ExpressInput, Expression, Recollection
-from sleuth.graphs.core import (
-    Call,
-    Context,
-    Method,
-    Question,
-    RunState,
-    RunUpdate,
-    ask_or,
-    summarize_update,
-)
+from sleuth.agents.roles.hybrid import EXPRESS, RECALL_UNAIDED, Asked, Expression, Recollection, ResolveInput
+from sleuth.graphs.core import Call, Context, Method, Question, RunState, RunUpdate, ask_or, summarize_update
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import archive_passages, load_passages, make_verdict
-from sleuth.graphs.methods.hybrid_rag.reasoning import AnswerOutcome, ReasonedReply, reason, summarise
-from sleuth.graphs.methods.hybrid_rag.references import Document, Finding, Reference, collect
+from sleuth.graphs.evidence import archive_passages, load_passages, make_note, make_verdict, strip_marks, verdict_for
+from sleuth.graphs.methods.hybrid_rag import references, sources
+from sleuth.graphs.methods.hybrid_rag.references import Document, Finding, ReasonedReply, Reference
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
-from sleuth.graphs.methods.hybrid_rag.sources import (
-    PredictedAttributes,
-    SourceResult,
-    choose_lookups,
-    current_day,
-    evaluate_expressions,
-    find_passages,
-    label_sources,
-    memory_finding,
-    or_default_on_failure,
-    parse_day,
-    predict_attributes,
-    run_lookups,
-)
+from sleuth.graphs.methods.hybrid_rag.sources import PredictedAttributes
 from sleuth.tools.types import Passage
 
 Source = Literal["retrieve", "calculate", "recall", "query"]
@@ -105,7 +84,8 @@ async def classify(state: State, call: Call[Settings]) -> Update:
     """Predict the question's attributes (section 4.2), and choose the sources to query."""
     settings, context = call.settings, call.context
     update: Update = {
-        "asked_at": state.asked_at or settings.asked_at.strip() or current_day(),
+        # The day alone: a time would change every prompt.
+        "asked_at": state.asked_at or settings.asked_at.strip() or datetime.now(UTC).date().isoformat(),
         "sources": _sources(settings, context),
     }
     if not settings.attributes or state.is_settled:
@@ -114,7 +94,9 @@ async def classify(state: State, call: Call[Settings]) -> Update:
     by_votes = settings.predictor == "in_context" or context.predictor is None
     if by_votes and not call.affords(2 * settings.votes + _ANSWER):
         return {**update, "warnings": [_no_room("The model's vote on the question's attributes")]}
-    found = await predict_attributes(call.model, state.question, None if by_votes else context.predictor, settings)
+    found = await sources.predict_attributes(
+        call.model, state.question, None if by_votes else context.predictor, settings
+    )
     refused = found is not None and found["dynamic"] and not settings.fresh
     return {**update, "attributes": found, "refused": refused}
 
@@ -123,13 +105,10 @@ async def classify(state: State, call: Call[Settings]) -> Update:
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search texts and tables for the question, in the given pages or the collection (section 4.1)."""
     settings, context = call.settings, call.context
-    gathering, limit = find_passages(context, state.question, settings), settings.source_seconds
-    found, lost = await or_default_on_failure("The search", gathering, SourceResult(), seconds=limit)
-    texts, tables = (
-        await archive_passages(context.archive, found.texts),
-        await archive_passages(context.archive, found.tables),
-    )
-    return {"texts": texts, "tables": tables, "warnings": [*lost, *found.left_out]}
+    search, limit = sources.find_passages(context, state.question, settings), settings.source_seconds
+    (found, rows, left_out), lost = await sources.or_default_on_failure("The search", search, ([], [], []), limit)
+    texts, tables = await archive_passages(context.archive, found), await archive_passages(context.archive, rows)
+    return {"texts": texts, "tables": tables, "warnings": [*lost, *left_out]}
 
 
 @node
@@ -141,12 +120,12 @@ async def calculate(state: State, call: Call[Settings]) -> Update:
     if not call.affords(settings.expressions + _ANSWER):
         return {"warnings": [_no_room("A calculation")]}
     texts, tables = [await load_passages(call.context.archive, names) for names in (state.texts, state.tables)]
-    given = ExpressInput(question=state.question, asked_at=state.asked_at, sources=label_sources(texts, tables))
+    given = ResolveInput(question=state.question, asked_at=state.asked_at, sources=sources.label_sources(texts, tables))
     call.share(spare=_ANSWER)
     loss = "One sample of an expression is missing."
     asks = (ask_or(call.model, EXPRESS, given, Expression(), loss) for _ in range(settings.expressions))
     said = [each.expression for each in await asyncio.gather(*asks)]
-    found, faults = evaluate_expressions(said, parse_day(state.asked_at))
+    found, faults = sources.evaluate_expressions(said, sources.parse_day(state.asked_at))
     return {"calculations": found, "warnings": faults}
 
 
@@ -158,8 +137,10 @@ async def recall(state: State, call: Call[Settings]) -> Update:
     call.share(spare=_ANSWER, sharing=_side_by_side(state))
     given, nothing = Asked(question=state.question, asked_at=state.asked_at), Recollection()
     said = await ask_or(call.model, RECALL_UNAIDED, given, nothing, "The model's own knowledge is missing.")
-    found = None if said is nothing else memory_finding(said)
-    return {"recollection": found}
+    if said is nothing:
+        return {"recollection": None}
+    text = "Invalid question" if said.false_premise else strip_marks(said.answer) if said.known else ""
+    return {"recollection": Finding(title="answered without sources", text=text or "I don't know")}
 
 
 @node
@@ -171,8 +152,8 @@ async def query(state: State, call: Call[Settings]) -> Update:
     call.share(spare=_ANSWER, sharing=_side_by_side(state))
     asked = Asked(question=state.question, asked_at=state.asked_at)
     domain = state.attributes["domain"] if state.attributes else None
-    said = await choose_lookups(call.model, graph, asked, route=settings.route)
-    found, faults = await run_lookups(graph, said, asked, domain=domain, seconds=settings.source_seconds)
+    said = await sources.choose_lookups(call.model, graph, asked, route=settings.route)
+    found, faults = await sources.run_lookups(graph, said, asked, domain=domain, seconds=settings.source_seconds)
     return {"lookups": found, "warnings": faults}
 
 
@@ -192,8 +173,8 @@ async def aggregate(state: State, call: Call[Settings]) -> Update:
         "table": await load_passages(archive, state.tables),
     }
     limits: dict[ReferenceKind, int] = {"table": settings.max_table_characters, "graph": settings.max_graph_characters}
-    references, losses = await collect(archive, findings, passages, limits, settings.max_characters)
-    return {"references": references, "warnings": losses}
+    collected, losses = await references.collect(archive, findings, passages, limits, settings.max_characters)
+    return {"references": collected, "warnings": losses}
 
 
 @node
@@ -203,7 +184,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     settings, context = call.settings, call.context
     document = await Document.load(context.archive, state.references, context.pages)
     asked = Asked(question=state.question, asked_at=state.asked_at)
-    said, unread = await reason(call.model, asked, document.sources, settings)
+    said, unread = await references.reason(call.model, asked, document.sources, settings)
     held = (await context.archive.keep([unread]))[0] if unread else ""
     return {"said": said, "unread": held}
 
@@ -219,12 +200,15 @@ async def verify(state: State, call: Call[Settings]) -> Update:
         return {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
     document = await Document.load(context.archive, state.references, context.pages)
     unread = (await context.archive.load([state.unread]))[0] if state.unread else ""
-    said = state.said or await summarise(call.model, state.question, unread)
-    ending = AnswerOutcome.of(said, settings)
-    if ending.status == "unknown" and state.is_settled and not state.tried and state.sources:
+    said = state.said or await references.summarise(call.model, state.question, unread)
+    status, text = references.outcome(said, settings)
+    if status == "unknown" and state.is_settled and not state.tried and state.sources:
         return {"tried": True}
-    verdict, found = ending.verdict(call.model, state.question, document, notes)
-    return {"notes": found, "verdict": verdict}
+    if status != "answered":
+        return {"notes": {}, "verdict": make_verdict(status, text, [])}
+    citations = document.cite(call.model, said, text, notes) or document.support(text)
+    found = make_note(state.question, text, citations)
+    return {"notes": {"answer": found}, "verdict": verdict_for(call.model, text, [found])}
 
 
 # Routers. Sources that are not asked are passed by.

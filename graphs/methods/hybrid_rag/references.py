@@ -1,7 +1,8 @@
-"""The reference document of the hybrid system: numbered findings of limited length, and the citation of each kind.
+"""From findings to a verdict in the hybrid system: the reference document, the reasoner's reply to it, and its outcome.
 
-A citation counts only if it can be verified: a quote is in a shown passage or table, an expression was evaluated, a
-result of a call contains the quote, a model's recollection contains the answer.
+The references are numbered and of limited length. A citation counts only if it can be verified: a quote is in a shown
+passage or table, an expression was evaluated, a result of a call contains the quote, a model's recollection contains
+the answer. Sections 4.6 and 4.7.
 """
 
 import re
@@ -10,17 +11,32 @@ from dataclasses import replace
 
 from typing_extensions import TypedDict
 
-from sleuth.agents.formatting import LABELS, LabelledSource, Quote, ReferenceKind
+from sleuth.agents.formatting import LABELS, LabelledSource, Quote, ReferenceKind, Source
 from sleuth.agents.model_calls import ModelCaller
-from sleuth.graphs.core import Citation, Note
+from sleuth.agents.roles.hybrid import (
+    RESOLVE,
+    RESOLVE_BY_REASONING,
+    RESOLVE_CAREFUL,
+    RESOLVE_PLAIN,
+    SUMMARISE,
+    Asked,
+    ResolveInput,
+    Summary,
+)
+from sleuth.agents.roles.inputs import QuestionInput, SourcesInput
+from sleuth.agents.roles.reading import ANSWER_UNAIDED
+from sleuth.graphs.core import Citation, Note, Status, ask_or
 from sleuth.graphs.evidence import (
     citation_at,
     deserialize_passage,
     find_quote,
     find_sentence,
     serialize_passage,
+    strip_marks,
     verify_quotes,
 )
+from sleuth.graphs.methods.hybrid_rag.settings import Settings
+from sleuth.tools.errors import BadReply
 from sleuth.tools.sources.web_pages import PageText, Table, cell_at
 from sleuth.tools.storage import Archive
 from sleuth.tools.types import Passage
@@ -45,12 +61,34 @@ class Reference(TypedDict):
     shown: int
 
 
+class QuotedReply(TypedDict):
+    """A quote of a reference in the reasoner's reply; `source` counts from 1 and may be wrong."""
+
+    source: int
+    quote: str
+
+
+class ReasonedReply(TypedDict):
+    """The reasoner's answer, its judgement of the question's premise, and its quotes."""
+
+    answer: str
+    premise: str
+    false_premise: bool
+    quotes: list[QuotedReply]
+
+
 ROOMY: tuple[ReferenceKind, ...] = ("text", "table")
 """Kinds that come last, best first, and are cut first."""
 
 _TABLE_LINE = re.compile(r"\s*\|.*\|\s*")
 _LEAST = 40
 """Characters; a shorter beginning of a reference is useless."""
+
+_UNKNOWN = re.compile(r"\bi\s+(?:do\s+not|don\W?t)\s+know\b", re.IGNORECASE)
+_NOTHING_ELSE = re.compile(rf"\W*(?:{_UNKNOWN.pattern}|unknown)\W*", re.IGNORECASE)
+_INVALID = re.compile(r"\binvalid\s+question\b", re.IGNORECASE)
+_SUMMARISED = 6000
+"""Number of characters of an unparsable reply that are summarized."""
 
 
 def is_table(passage: Passage) -> bool:
@@ -75,27 +113,26 @@ async def collect(
     given += [
         (kind, each.title, each.text, serialize_passage(each)) for kind, those in passages.items() for each in those
     ]
-    lengths = _lengths([(kind, text) for kind, _, text, _ in given], limits, total)
-    kept = [(*each, length) for each, length in zip(given, lengths, strict=True) if length]
-    names = await archive.keep([held for _, _, _, held, _ in kept])
-    references = [
-        Reference(kind=kind, title=title, held=name, shown=length)
-        for (kind, title, _, _, length), name in zip(kept, names, strict=True)
-    ]
-    return references, _losses([(kind, text) for kind, _, text, _ in given], lengths)
-
-
-def _lengths(given: Sequence[tuple[ReferenceKind, str]], limits: Mapping[ReferenceKind, int], total: int) -> list[int]:
-    """Return the shown length of each reference: in order, until its kind's limit or the total is used up."""
-    room, left = dict(limits), total
-    lengths: list[int] = []
-    for kind, text in given:
-        length = _fitting(text, min(room.get(kind, left), left), by_line=kind == "table")
-        lengths.append(length)
-        left -= length
+    kept: list[tuple[ReferenceKind, str, str, int]] = []
+    room, lost = dict(limits), dict.fromkeys((kind for kind, *_ in given), 0)
+    for kind, title, text, held in given:
+        shown = _fitting(text, min(room.get(kind, total), total), by_line=kind == "table")
+        total -= shown
         if kind in room:
-            room[kind] -= length
-    return lengths
+            room[kind] -= shown
+        lost[kind] += len(text) - shown
+        if shown:
+            kept.append((kind, title, held, shown))
+    names = await archive.keep([held for _, _, held, _ in kept])
+    references = [
+        Reference(kind=kind, title=title, held=name, shown=shown)
+        for (kind, title, _, shown), name in zip(kept, names, strict=True)
+    ]
+    return references, [
+        f"the references of kind {LABELS[kind]!r} were cut: {count:,} characters are not shown"
+        for kind, count in lost.items()
+        if count
+    ]
 
 
 def _fitting(text: str, room: int, *, by_line: bool) -> int:
@@ -106,17 +143,6 @@ def _fitting(text: str, room: int, *, by_line: bool) -> int:
         end = text.rfind("\n", 0, max(room, 0) + 1)
         return end if text.count("\n", 0, max(end, 0)) >= 1 else 0
     return room if room >= _LEAST else 0
-
-
-def _losses(given: Sequence[tuple[ReferenceKind, str]], lengths: Sequence[int]) -> list[str]:
-    lost: dict[ReferenceKind, int] = {}
-    for (kind, text), length in zip(given, lengths, strict=True):
-        lost[kind] = lost.get(kind, 0) + len(text) - length
-    return [
-        f"the references of kind {LABELS[kind]!r} were cut: {count:,} characters are not shown"
-        for kind, count in lost.items()
-        if count
-    ]
 
 
 class Document:
@@ -142,12 +168,10 @@ class Document:
             for each, passage in zip(self._references, self._passages, strict=True)
         )
 
-    def cite(
-        self, model: ModelCaller, answer: str, quotes: Iterable[Quote], notes: Iterable[Note] = ()
-    ) -> list[Citation]:
+    def cite(self, model: ModelCaller, said: ReasonedReply, answer: str, notes: Iterable[Note]) -> list[Citation]:
         """Return the citations that can be verified, and warn of each other quote."""
         found: list[Citation] = []
-        for quote in quotes:
+        for quote in map(Quote.model_validate, said["quotes"]):
             if quote.source <= len(self._references) and self._references[quote.source - 1]["kind"] not in ROOMY:
                 found += self._cite_finding(model, answer, quote, notes)
             else:
@@ -167,12 +191,9 @@ class Document:
         reference, passage = self._references[quote.source - 1], self._passages[quote.source - 1]
         if reference["kind"] == "note":
             return [each for note in notes if note["finding"] == passage.text for each in note.get("citations", [])]
-        whole = reference["kind"] == "expression"
-        span = (
-            (0, len(passage.text))
-            if whole
-            else find_quote(quote.quote, passage.text) or find_quote(answer, passage.text)
-        )
+        span: tuple[int, int] | None = (0, len(passage.text))
+        if reference["kind"] != "expression":
+            span = find_quote(quote.quote, passage.text) or find_quote(answer, passage.text)
         if not span:
             label = LABELS[reference["kind"]]
             model.warn(f"dropped a citation of source {quote.source} ({label}): it does not contain the quote")
@@ -206,3 +227,50 @@ def _as_passage(reference: Reference, held: str) -> Passage:
         return replace(whole, text=text, end=whole.start + len(text))
     text = held[: reference["shown"]]
     return Passage(id="", document_id="", title=reference["title"], text=text, start=0, end=len(text))
+
+
+async def reason(
+    model: ModelCaller, asked: Asked, sources: tuple[Source, ...], settings: Settings
+) -> tuple[ReasonedReply | None, str]:
+    """Return the reasoner's answer, or its reply if that cannot be parsed, also after a repair.
+
+    Without sources, outline and permission to refuse it is the plain baseline of a model alone.
+    """
+    given = ResolveInput(question=asked.question, asked_at=asked.asked_at, sources=sources)
+    try:
+        if settings.outline and settings.false_premise:
+            doubted = await model.ask(RESOLVE, given)
+            return _reasoned(doubted.answer, doubted.citations, doubted.premise, doubted.false_premise), ""
+        if settings.outline:
+            reasoned = await model.ask(RESOLVE_BY_REASONING, given)
+            return _reasoned(reasoned.answer, reasoned.citations), ""
+        if sources or settings.refuse:
+            resolved = await model.ask(RESOLVE_CAREFUL if settings.refuse else RESOLVE_PLAIN, given)
+            return _reasoned(resolved.answer, resolved.citations), ""
+        return _reasoned((await model.ask(ANSWER_UNAIDED, QuestionInput(question=asked.question))).answer), ""
+    except BadReply as error:
+        model.warn(f"{error} It is summarized.")
+        return None, error.reply or str(error)
+
+
+async def summarise(model: ModelCaller, question: str, reply: str) -> ReasonedReply:
+    """Extract the answer from a reply without form; it has no citations."""
+    given = SourcesInput(question=question, sources=(Source(title="Thoughts", text=reply[:_SUMMARISED]),))
+    return _reasoned((await ask_or(model, SUMMARISE, given, Summary(answer=""), "The question stays open.")).answer)
+
+
+def _reasoned(
+    answer: str, citations: Iterable[Quote] = (), premise: str = "", false_premise: bool = False
+) -> ReasonedReply:
+    quotes = [QuotedReply(source=each.source, quote=each.quote) for each in citations]
+    return ReasonedReply(answer=answer, premise=premise, false_premise=false_premise, quotes=quotes)
+
+
+def outcome(said: ReasonedReply, settings: Settings) -> tuple[Status, str]:
+    """Return status and text: "I don't know" anywhere means unknown, a false premise an invalid question (4.7)."""
+    text = strip_marks(said["answer"])
+    if settings.false_premise and (said["false_premise"] or _INVALID.search(text)):
+        return "invalid_question", " ".join(said["premise"].split())
+    if not text or _NOTHING_ELSE.fullmatch(text) or (settings.refuse and _UNKNOWN.search(text)):
+        return "unknown", ""
+    return "answered", text

@@ -1,10 +1,10 @@
 """Settings of the hybrid system, and the stages of its cumulative ablation (table 2 of the paper)."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from sleuth.graphs.core import MethodSettings
+from sleuth.graphs.core import InPaper, MethodSettings
 from sleuth.tools.search import Mode
 
 Rung = Literal[
@@ -40,14 +40,14 @@ class Settings(MethodSettings):
     false_premise: bool = Field(default=True, description="with the outline: look for a false premise (ablation)")
     recall: bool = Field(default=True, description="what the model knows by itself is a reference (ablation)")
     graph: bool = Field(default=True, description="ask the knowledge graph, where there is one (ablation)")
-    predictor: Literal["svm", "in_context"] = Field(
+    predictor: Annotated[Literal["svm", "in_context"], InPaper("in_context")] = Field(
         default="svm", description="of attributes: an SVM over embeddings, or votes of the model (paper)"
     )
     votes: int = Field(default=5, ge=1, le=25, description="of the model for each attribute")
     fresh: bool = Field(default=False, description="ours: sources are up to date, dynamic questions are answered")
     asked_at: str = Field(default="", max_length=60, description="when the question is asked; default: today (UTC)")
     chunks: int = Field(default=10, ge=1, le=100, description="texts to show")
-    mode: Mode = Field(default="graph", description="how to search (paper: dense)")
+    mode: Annotated[Mode, InPaper("dense")] = Field(default="graph", description="how to search (paper: dense)")
     expressions: int = Field(default=5, ge=1, le=20, description="samples of an expression")
     route: Literal["rules", "functions"] = Field(
         default="rules", description="to the knowledge graph: entities and rules, or function calls by the model"
@@ -55,9 +55,7 @@ class Settings(MethodSettings):
     max_table_characters: int = Field(default=4000, ge=0, le=100_000, description="of all tables shown")
     max_graph_characters: int = Field(default=1000, ge=0, le=100_000, description="of all results of the graph")
     max_characters: int = Field(default=12_000, ge=200, le=1_000_000, description="of all references together")
-    source_seconds: float = Field(
-        default=120.0, gt=0, le=600, description="ours: the most a search or look-up may take"
-    )
+    source_seconds: float = Field(default=120.0, gt=0, le=600, description="the most a search or look-up may take")
 
     @model_validator(mode="before")
     @classmethod
@@ -68,7 +66,3 @@ class Settings(MethodSettings):
         rungs = list(LADDER)
         above = rungs[rungs.index(given["rung"]) + 1 :] if given["rung"] in LADDER else rungs
         return {**{LADDER[rung]: False for rung in above}, **given}
-
-    def as_in_paper(self) -> "Settings":
-        """Return settings with vector search, attributes by the model's votes, and no answers to dynamic questions."""
-        return self.model_copy(update={"mode": "dense", "predictor": "in_context", "fresh": False})

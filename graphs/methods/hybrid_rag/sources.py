@@ -6,18 +6,16 @@ A failure of a source becomes a warning; it never ends a run.
 import asyncio
 import re
 from collections.abc import Awaitable, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import TypeVar
 
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import LabelledSource
 from sleuth.agents.model_calls import ModelCaller
-from sleuth.agents.roles.hybrid import CHOOSE_CALLS, NAME_ENTITIES, Asked, Calls, ChooseInput, Entities, Recollection
+from sleuth.agents.roles.hybrid import CHOOSE_CALLS, NAME_ENTITIES, Asked, Calls, ChooseInput, Entities
 from sleuth.agents.roles.judging import InContextPredictor
 from sleuth.graphs.core import Context, ask_or
-from sleuth.graphs.evidence import strip_marks
 from sleuth.graphs.methods.hybrid_rag.references import Finding, is_table
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.documents import split
@@ -31,9 +29,8 @@ from sleuth.tools.sources.web_pages import PageRetriever, PageText, table_passag
 from sleuth.tools.types import Passage
 
 T = TypeVar("T")
-
-UNKNOWN = "I don't know"
-INVALID = "Invalid question"
+Found = tuple[list[Passage], list[Passage], list[str]]
+"""Passages of text and of tables, best first, and warnings about omitted ones."""
 
 _NOTHING = "nothing is known"
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})")
@@ -65,11 +62,6 @@ async def predict_attributes(
     return PredictedAttributes(domain=found.domain, dynamic=found.dynamic)
 
 
-def current_day() -> str:
-    """Return the day in UTC; a time of day would change every prompt."""
-    return datetime.now(UTC).date().isoformat()
-
-
 def parse_day(moment: str) -> date | None:
     """Return the day of a time as people or the benchmark write it (2024-03-13, 03/13/2024); None if it has none."""
     if found := _ISO.search(moment):
@@ -84,62 +76,42 @@ def parse_day(moment: str) -> date | None:
         return None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SourceResult:
-    """Passages of text and of tables, best first, and warnings about omitted ones."""
-
-    texts: tuple[Passage, ...] = ()
-    tables: tuple[Passage, ...] = ()
-    left_out: tuple[str, ...] = ()
-
-
-async def find_passages(context: Context, question: str, settings: Settings) -> SourceResult:
+async def find_passages(context: Context, question: str, settings: Settings) -> Found:
     """Search passages; given pages also add the tables that the search did not find, last, while there is room."""
     retriever = context.retriever
     if context.pages and not settings.sentences:
-        retriever = PageRetriever(cut_windows(context.pages), context.embedder)
+        retriever = PageRetriever(_windows(context.pages), context.embedder)
     wanted = settings.chunks * 2 if settings.tables else settings.chunks
     found = [hit.passage for hit in await retriever.search(Query(text=question, k=wanted, mode=settings.mode))]
-    texts = tuple(each for each in found if not is_table(each))[: settings.chunks]
+    texts = [each for each in found if not is_table(each)][: settings.chunks]
     if not settings.tables:
-        return SourceResult(texts=texts)
+        return texts, [], []
     handed_in = [each for page in context.pages for each in table_passages(page)]
     every = {each.id: each for each in [*filter(is_table, found), *handed_in]}
-    tables = _first_within(every.values(), settings.max_table_characters)
-    lost = len(every) - len(tables)
-    left_out = (f"{lost} pieces of tables are left out: there is room for {len(tables)}",) if lost else ()
-    return SourceResult(texts=texts, tables=tables, left_out=left_out)
-
-
-def _first_within(passages: Iterable[Passage], room: int) -> tuple[Passage, ...]:
-    """Return the first passages, up to the one that uses up the room."""
-    kept: list[Passage] = []
-    for passage in passages:
+    tables: list[Passage] = []
+    room = settings.max_table_characters
+    for table in every.values():
         if room <= 0:
             break
-        kept.append(passage)
-        room -= len(passage.text)
-    return tuple(kept)
+        tables.append(table)
+        room -= len(table.text)
+    lost = len(every) - len(tables)
+    left_out = [f"{lost} pieces of tables are left out: there is room for {len(tables)}"] if lost else []
+    return texts, tables, left_out
 
 
-def cut_windows(pages: Sequence[PageText]) -> list[Passage]:
+def _windows(pages: Sequence[PageText]) -> list[Passage]:
     """Cut the texts of pages into windows of one size, regardless of sentences, as a plain system does."""
     return [
-        Passage(
-            id=f"{page.id}@{start}-{end}",
-            document_id=page.id,
-            title=page.name,
-            text=page.text[start:end],
-            start=start,
-            end=end,
-        )
+        Passage(id=f"{page.id}@{start}-{end}", title=page.name, document_id=page.id, text=text, start=start, end=end)
         for page in pages
         for start, end in split(page.text, "text/plain")
+        for text in [page.text[start:end]]
     ]
 
 
 async def or_default_on_failure(
-    source: str, gathering: Awaitable[T], nothing: T, *, seconds: float
+    source: str, gathering: Awaitable[T], nothing: T, seconds: float
 ) -> tuple[T, list[str]]:
     """Return the result of a source; if it fails or takes too long, `nothing` and a line with the reason."""
     try:
@@ -173,12 +145,6 @@ def evaluate_expressions(expressions: Iterable[str], today: date | None) -> tupl
             found.append(Finding(title=done.expression, text=f"{done.expression} = {done.text}"))
     lines = [f"{len(faults)} of {len(wanted)} expressions have no value: {faults[0]}"] if faults else []
     return found, lines
-
-
-def memory_finding(said: Recollection) -> Finding:
-    """Return the model's own recollection as a reference."""
-    text = INVALID if said.false_premise else strip_marks(said.answer) if said.known else ""
-    return Finding(title="answered without sources", text=text or UNKNOWN)
 
 
 async def choose_lookups(model: ModelCaller, graph: KnowledgeGraph, asked: Asked, *, route: str) -> Entities | Calls:

@@ -19,6 +19,7 @@ from sleuth.agents.roles import judging
 from sleuth.graphs.core import (
     Call,
     Context,
+    InPaper,
     Keyed,
     Method,
     MethodSettings,
@@ -29,25 +30,9 @@ from sleuth.graphs.core import (
     summarize_update,
 )
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import answer_question, load_passages, make_verdict, search_passages
-from sleuth.graphs.methods.par_rag.steps import (
-    Draft,
-    Step,
-    answer_from_notes,
-    dependents,
-    draft_step,
-    is_unambiguously_supported,
-    is_unfinished,
-    past_steps,
-    plan_steps,
-    ready_steps,
-    refine_step,
-    review_step,
-    step_note,
-    step_query,
-    trajectory,
-    with_verbatim_citations,
-)
+from sleuth.graphs.evidence import answer_question, as_steps, load_passages, make_verdict, search_passages
+from sleuth.graphs.methods.par_rag import steps
+from sleuth.graphs.methods.par_rag.steps import Draft, Step, ready_steps, trajectory, with_verbatim_citations
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
 
@@ -55,26 +40,33 @@ from sleuth.tools.types import Passage
 class Settings(MethodSettings):
     """Settings of `--set`; those marked "ours" go beyond the paper and are off under `profile=paper`."""
 
-    coarse_k: int = Field(default=5, ge=1, le=100, description="passages for a draft (paper: 10)")
-    fine_k: int = Field(default=4, ge=1, le=100, description="passages for a review (paper: 10)")
-    coarse_mode: Mode = Field(default="graph", description="how coarse retrieval searches (paper: dense)")
-    fine_mode: Mode = Field(default="graph", description="how fine retrieval searches (paper: hybrid)")
-    fine_with_question: bool = Field(default=True, description="ours: fine retrieval with question and draft")
+    coarse_k: Annotated[int, InPaper(10)] = Field(
+        default=5, ge=1, le=100, description="passages for a draft (paper: 10)"
+    )
+    fine_k: Annotated[int, InPaper(10)] = Field(
+        default=4, ge=1, le=100, description="passages for a review (paper: 10)"
+    )
+    coarse_mode: Annotated[Mode, InPaper("dense")] = Field(
+        default="graph", description="how coarse retrieval searches (paper: dense)"
+    )
+    fine_mode: Annotated[Mode, InPaper("hybrid")] = Field(
+        default="graph", description="how fine retrieval searches (paper: hybrid)"
+    )
+    fine_with_question: Annotated[bool, InPaper(False)] = Field(
+        default=True, description="ours: fine retrieval with question and draft"
+    )
     max_requeries: int = Field(default=1, ge=0, le=10, description="new questions per step after UNCONFIDENT")
     plan: bool = Field(default=True, description="off: the question is a plan of one step (ablation)")
     review: bool = Field(default=True, description="off: drafts are final (ablation)")
-    parallel: bool = Field(default=True, description="ours: steps that do not need each other run in parallel")
-    max_returns: int = Field(default=1, ge=0, le=10, description="ours: times a review may reopen an earlier step")
-    skip_supported: bool = Field(default=True, description="ours: no review where the passage cited alone fits")
-
-    def as_in_paper(self) -> "Settings":
-        """Return settings as in the paper: vector search for drafts, hybrid for reviews, ten passages each, steps in
-        order.
-        """
-        ours = {"parallel": False, "max_returns": 0, "skip_supported": False, "fine_with_question": False}
-        return self.model_copy(
-            update={"coarse_mode": "dense", "fine_mode": "hybrid", "coarse_k": 10, "fine_k": 10, **ours}
-        )
+    parallel: Annotated[bool, InPaper(False)] = Field(
+        default=True, description="ours: steps that do not need each other run in parallel"
+    )
+    max_returns: Annotated[int, InPaper(0)] = Field(
+        default=1, ge=0, le=10, description="ours: times a review may reopen an earlier step"
+    )
+    skip_supported: Annotated[bool, InPaper(False)] = Field(
+        default=True, description="ours: no review where the passage cited alone fits"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,10 +106,10 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     """Plan the steps of the whole question (section 3.4); those that inherited notes answer are done."""
     call.require()
     settings = call.settings
-    planned = await plan_steps(
+    planned = await steps.plan_steps(
         state.question, state.notes, call.model, planned=settings.plan, side_by_side=settings.parallel
     )
-    notes = answer_from_notes(planned, state.notes)
+    notes = steps.answer_from_notes(planned, state.notes)
     wave = [key for key in ready_steps(planned, (), side_by_side=settings.parallel) if not notes.get(key)]
     return {"plan": planned, "notes": notes, "wave": wave}
 
@@ -127,7 +119,7 @@ async def retrieve_coarse(state: State, call: Call[Settings]) -> Update:
     """Search passages similar to each step's question (section 3.5)."""
     settings = call.settings
     queries = {
-        key: replace(step_query(state.plan, state.notes, key), k=settings.coarse_k, mode=settings.coarse_mode)
+        key: replace(steps.step_query(state.plan, state.notes, key), k=settings.coarse_k, mode=settings.coarse_mode)
         for key in state.wave
         if state.plan[key]["action"] == "Retrieve"
     }
@@ -140,12 +132,11 @@ async def draft(state: State, call: Call[Settings]) -> Update:
     call.require(len(state.wave))
     settings = call.settings
     shown = await _shown(state.coarse, state.wave, call)
-    asks = (draft_step(state.plan, state.notes, key, shown.get(key, []), call.model) for key in state.wave)
-    written = await asyncio.gather(*asks)
-    drafts = dict(zip(state.wave, written, strict=True))
+    asks = (steps.draft_step(state.plan, state.notes, key, shown.get(key, []), call.model) for key in state.wave)
+    drafts = dict(zip(state.wave, await asyncio.gather(*asks), strict=True))
     final = [key for key in state.wave if not _to_review(state.plan[key], drafts[key], shown.get(key, []), settings)]
     notes: dict[str, Note | None] = {
-        key: step_note(state.plan[key], with_verbatim_citations(drafts[key], shown.get(key, []))) for key in final
+        key: steps.step_note(state.plan[key], with_verbatim_citations(drafts[key], shown.get(key, []))) for key in final
     }
     return {"drafts": drafts, "notes": notes}
 
@@ -158,7 +149,7 @@ async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
     in_vain = await _shown(state.coarse, [key for key in drafts if not drafts[key]], call)
     queries = {}
     for key, text in drafts.items():
-        query = step_query(state.plan, state.notes, key, draft=text, with_question=settings.fine_with_question)
+        query = steps.step_query(state.plan, state.notes, key, draft=text, with_question=settings.fine_with_question)
         seen = frozenset(passage.id for passage in in_vain.get(key, []))
         queries[key] = replace(query, k=settings.fine_k, mode=settings.fine_mode, seen=seen)
     return {"fine": await search_passages(call.context, queries)}
@@ -170,10 +161,11 @@ async def review(state: State, call: Call[Settings]) -> Update:
     call.require(len(_open(state)))
     settings, opened = call.settings, _open(state)
     shown = await _shown(state.fine, opened, call)
-    past = past_steps(state.plan, state.notes) if settings.max_returns else None
-    asks = (review_step(state.plan, key, state.drafts[key], shown[key], past=past, model=call.model) for key in opened)
-    reviewed = await asyncio.gather(*asks)
-    said = dict(zip(opened, reviewed, strict=True))
+    past = as_steps(trajectory(state.plan, state.notes).values()) if settings.max_returns else None
+    asks = (
+        steps.review_step(state.plan, key, state.drafts[key], shown[key], past=past, model=call.model) for key in opened
+    )
+    said = dict(zip(opened, await asyncio.gather(*asks), strict=True))
     update: Update = {"notes": {}, "plan": {}, "wave": [], "requeries": {}}
     blaming = next((key for key in opened if _blamed(state, said[key][0], settings)), None)
     for key in opened:
@@ -186,7 +178,8 @@ async def review(state: State, call: Call[Settings]) -> Update:
             update["requeries"][key] = asked + 1
             update["wave"].append(key)
         else:
-            update["notes"][key] = step_note(state.plan[key], draft, "the review was not confident" if unsure else "")
+            doubt = "the review was not confident" if unsure else ""
+            update["notes"][key] = steps.step_note(state.plan[key], draft, doubt)
     if blaming:
         _reopen(state, update, blaming, said[blaming][0], settings)
     return update
@@ -198,13 +191,13 @@ async def refine(state: State, call: Call[Settings]) -> Update:
     wave = ready_steps(state.plan, state.notes, side_by_side=call.settings.parallel)
     built = [key for key in wave if state.plan[key]["needs"]]
     call.require(len(built))
-    asks = (refine_step(state.question, state.plan, state.notes, key, call.model) for key in built)
+    asks = (steps.refine_step(state.question, state.plan, state.notes, key, call.model) for key in built)
     questions = await asyncio.gather(*asks)
-    steps = {key: Step(**{**state.plan[key], "question": new}) for key, new in zip(built, questions, strict=True)}
+    refined = {key: Step(**{**state.plan[key], "question": new}) for key, new in zip(built, questions, strict=True)}
     handed_over = {key: found for key, found in state.notes.items() if key not in state.plan}
-    notes = answer_from_notes(steps, handed_over)  # the question has its names now
+    notes = steps.answer_from_notes(refined, handed_over)  # the question has its names now
     wave = [key for key in wave if key not in notes]
-    return {"plan": steps, "notes": notes, "wave": wave}
+    return {"plan": refined, "notes": notes, "wave": wave}
 
 
 @node
@@ -213,9 +206,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     notes = list(trajectory(state.plan, state.notes).values())
     if state.halted or not call.affords():
         return {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
-    return {
-        "verdict": await answer_question(call.model, state.question, notes),
-    }
+    return {"verdict": await answer_question(call.model, state.question, notes)}
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
@@ -223,7 +214,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def onward(state: State) -> Literal["retrieve_coarse", "refine", "answer"]:
     """Route to the steps in progress, else to the next ones, else to the answer."""
-    if state.halted or not (state.wave or is_unfinished(state.plan, state.notes)):
+    if state.halted or not (state.wave or steps.is_unfinished(state.plan, state.notes)):
         return "answer"
     return "retrieve_coarse" if _open(state) else "refine"
 
@@ -232,7 +223,7 @@ def after_draft(state: State) -> Literal["retrieve_fine", "refine", "answer"]:
     """Route to the review of drafts that need one."""
     if _open(state) and not state.halted:
         return "retrieve_fine"
-    return "refine" if is_unfinished(state.plan, state.notes) and not state.halted else "answer"
+    return "refine" if steps.is_unfinished(state.plan, state.notes) and not state.halted else "answer"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -262,12 +253,12 @@ def graph() -> StateGraph[State, Context, Question, State]:
 async def plan_with(question: str, model: ModelCaller, values: Mapping[str, Any]) -> dict[str, Step]:
     """Return the plan that this method would make with these settings, for approval before the run."""
     settings = Settings.model_validate(values)
-    return await plan_steps(question, {}, model, planned=settings.plan, side_by_side=settings.parallel)
+    return await steps.plan_steps(question, {}, model, planned=settings.plan, side_by_side=settings.parallel)
 
 
-def start_from_plan(steps: dict[str, Step], settings: Settings) -> Update:
+def start_from_plan(planned: dict[str, Step], settings: Settings) -> Update:
     """Return the update of `plan` for steps that come from elsewhere."""
-    return {"plan": steps, "wave": ready_steps(steps, (), side_by_side=settings.parallel)}
+    return {"plan": planned, "wave": ready_steps(planned, (), side_by_side=settings.parallel)}
 
 
 def _open(state: State) -> list[str]:
@@ -281,8 +272,8 @@ async def _shown(shown: dict[str, list[str]], keys: list[str], call: Call[Settin
 
 
 def _to_review(step: Step, draft: Draft, shown: list[Passage], settings: Settings) -> bool:
-    stands = settings.skip_supported and is_unambiguously_supported(step["question"], draft, shown)
-    return settings.review and step["action"] == "Retrieve" and not stands
+    clear = settings.skip_supported and steps.is_unambiguously_supported(step["question"], draft, shown)
+    return settings.review and step["action"] == "Retrieve" and not clear
 
 
 def _blamed(state: State, said: judging.StepReview, settings: Settings) -> str | None:
@@ -298,7 +289,7 @@ def _reopen(state: State, update: Update, by: str, said: judging.StepReview, set
     blamed = _blamed(state, said, settings) or by
     remark = f"asked again: the review of step {by} doubted {state.notes[blamed]['finding']!r}"
     update["plan"][blamed] = Step(**{**state.plan[blamed], "question": said.question, "remark": remark})
-    update["notes"] |= dict.fromkeys(dependents(state.plan, blamed) | {by})
+    update["notes"] |= dict.fromkeys(steps.dependents(state.plan, blamed) | {by})
     update["wave"] = [blamed]
     update["returns"] = state.returns + 1
 

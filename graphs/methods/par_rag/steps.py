@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Step as PastStep
 from sleuth.agents.model_calls import ModelCaller
-from sleuth.agents.roles import judging, planning, reading
+from sleuth.agents.roles import inputs, judging, planning, reading
 from sleuth.agents.roles.planning import OrderedStep, PlanStep
 from sleuth.graphs.core import Citation, Note, Question, ask_or, same_question
 from sleuth.graphs.evidence import (
@@ -27,7 +27,7 @@ from sleuth.graphs.evidence import (
 from sleuth.tools.search import Query
 from sleuth.tools.search.entity_graph import FUNCTION_WORDS
 from sleuth.tools.search.entity_graph import tokenization as spans
-from sleuth.tools.text import comparison_key
+from sleuth.tools.text import comparison_key, sentence_spans
 from sleuth.tools.types import Passage
 
 
@@ -77,12 +77,9 @@ def answer_from_notes(plan: Plan, notes: Notes) -> dict[str, Note | None]:
         if comparison_key(step["question"]) in answered
     }
     aside = [key for key in notes if key in plan and key not in taken.values()]
-    left = dict.fromkeys([*taken.values(), *aside])
-    return {
-        **left,
-        **{f"known {key}": notes[key] for key in aside},
-        **{key: notes[old] for key, old in taken.items()},
-    }
+    moved: dict[str, Note | None] = dict.fromkeys([*taken.values(), *aside])
+    moved |= {f"known {key}": notes[key] for key in aside}
+    return moved | {key: notes[old] for key, old in taken.items()}
 
 
 def ready_steps(plan: Plan, done: Container[str], *, side_by_side: bool) -> list[str]:
@@ -125,11 +122,6 @@ def dependents(plan: Plan, key: str) -> set[str]:
     return found
 
 
-def past_steps(plan: Plan, notes: Notes) -> tuple[PastStep, ...]:
-    """Return the trajectory in the form that roles read."""
-    return as_steps(trajectory(plan, notes).values())
-
-
 async def plan_steps(
     question: str, notes: Notes, model: ModelCaller, *, planned: bool, side_by_side: bool
 ) -> dict[str, Step]:
@@ -140,17 +132,16 @@ async def plan_steps(
     question.
     """
     single = planning.PlanStep.model_construct(question=question)  # may be longer than a reply's
-    given = planning.PlanInput(question=question, known=as_steps(notes.values()))
-    loss = "The question is taken as a plan of one step."
     if not planned:
         return number_steps([single])
-    steps: Sequence[OrderedStep]
+    given = inputs.StepsInput(question=question, known=as_steps(notes.values()))
+    loss = "The question is taken as a plan of one step."
+    made: planning.Plan | planning.OrderedPlan
     if side_by_side:
-        steps = (await ask_or(model, planning.PLAN, given, planning.Plan(steps=[single]), loss)).steps
+        made = await ask_or(model, planning.PLAN, given, planning.Plan(steps=[single]), loss)
     else:
-        in_order = planning.OrderedPlan(steps=[single])
-        steps = (await ask_or(model, planning.PLAN_IN_ORDER, given, in_order, loss)).steps
-    return number_steps(steps if _searches(steps, question, notes) else [single])
+        made = await ask_or(model, planning.PLAN_IN_ORDER, given, planning.OrderedPlan(steps=[single]), loss)
+    return number_steps(made.steps if _searches(made.steps, question, notes) else [single])
 
 
 def _searches(steps: Sequence[OrderedStep], question: str, notes: Notes) -> bool:
@@ -167,10 +158,10 @@ async def draft_step(plan: Plan, notes: Notes, key: str, shown: Sequence[Passage
     """Answer a step from the shown passages, or without any from the trajectory (PAR-RAG, section 3.5)."""
     question, loss = plan[key]["question"], f"Step {key} has no draft."
     if plan[key]["action"] == "Answer":
-        past = reading.ConcludeInput(question=question, trajectory=past_steps(plan, notes))
+        past = inputs.TrajectoryInput(question=question, trajectory=as_steps(trajectory(plan, notes).values()))
         concluded = await ask_or(model, reading.CONCLUDE, past, reading.Conclusion(answer=""), loss)
         return Draft(answer=strip_marks(concluded.answer), citations=[])
-    given = reading.DraftInput(question=question, sources=as_sources(shown))
+    given = inputs.SourcesInput(question=question, sources=as_sources(shown))
     said = await ask_or(model, reading.DRAFT, given, reading.Draft(answer=""), loss)
     return Draft(answer=strip_marks(said.answer), citations=verify_quotes(model, said.answer, said.citations, shown))
 
@@ -187,7 +178,7 @@ def is_unambiguously_supported(question: str, draft: Draft, shown: Sequence[Pass
     told: frozenset[str] = frozenset()
     fits: list[tuple[str, frozenset[str]]] = []
     for passage in shown:
-        for start, end in spans.sentence_spans(passage.text):
+        for start, end in sentence_spans(passage.text):
             sentence = passage.text[start:end]
             fit = asked & _content(f"{passage.title} {sentence}")
             fits.append((passage.id, fit))
@@ -218,19 +209,18 @@ async def review_step(
     """
     loss = f"The draft of step {key} is accepted without a review."
     given = judging.ReviewStepInput(question=plan[key]["question"], answer=draft["answer"], sources=as_sources(shown))
+    said: judging.StepReview | judging.Review
     if past is None:
         said = await ask_or(model, judging.REVIEW_STEP, given, judging.StepReview(status="PASS"), loss)
     else:
         looking_back = judging.add_trajectory(given, past)
-        looked_back = await ask_or(model, judging.REVIEW, looking_back, judging.Review(status="PASS"), loss)
-        said = looked_back
-    if said.status != "REVISED":
-        return said, with_verbatim_citations(draft, shown)
-    citations = verify_quotes(model, said.answer, said.citations, shown)
-    if not citations:
-        model.warn(f"The revised answer of step {key} cites no retrieved passage; keeping the draft.")
-        return said, with_verbatim_citations(draft, shown)
-    return said, with_verbatim_citations(Draft(answer=strip_marks(said.answer), citations=citations), shown)
+        said = await ask_or(model, judging.REVIEW, looking_back, judging.Review(status="PASS"), loss)
+    if said.status == "REVISED":
+        if citations := verify_quotes(model, said.answer, said.citations, shown):
+            draft = Draft(answer=strip_marks(said.answer), citations=citations)
+        else:
+            model.warn(f"The revised answer of step {key} cites no retrieved passage; keeping the draft.")
+    return said, with_verbatim_citations(draft, shown)
 
 
 def with_verbatim_citations(draft: Draft, shown: Sequence[Passage]) -> Draft:

@@ -19,12 +19,13 @@ from sleuth.agents.graph_encoder import describe_missing, is_graph_model
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import planning
+from sleuth.agents.roles.inputs import QuestionInput
 from sleuth.agents.roles.planning import NO_RETRIEVAL, SUBQ, SUFFICIENT, SoFar
-from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, ANSWER_UNAIDED, FromFacts, Unaided
-from sleuth.agents.roles.reasoning import QuestionInput
+from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, ANSWER_UNAIDED, MAX_TRIPLES, FromFacts, Unaided
 from sleuth.graphs.core import (
     Call,
     Context,
+    InPaper,
     Keyed,
     Method,
     MethodSettings,
@@ -48,22 +49,9 @@ from sleuth.graphs.evidence import (
     strip_marks,
     verdict_for,
 )
-from sleuth.graphs.methods.ras.triple_graph import (
-    Fact,
-    PassageTriples,
-    RenderedFacts,
-    cite_facts,
-    drop_ungrounded,
-    entity_key,
-    extract_triples,
-    merge_triples,
-    passages_at_limit,
-    read_graph,
-    render_passages,
-    render_triples,
-    stored_triples,
-)
-from sleuth.tools.search import Mode, Query
+from sleuth.graphs.methods.ras import triple_graph
+from sleuth.graphs.methods.ras.triple_graph import Fact, PassageTriples, RenderedFacts, cite_facts, entity_key
+from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
 
 
@@ -80,19 +68,20 @@ class Settings(MethodSettings):
         default="", description="folder of a graph model, whose language model is served; empty: triples are text only"
     )
     top_k: int = Field(default=5, ge=1, le=100, description="passages for a sub-query")
-    mode: Mode = Field(default="graph", description="how to search (paper: dense)")
+    mode: Annotated[Mode, InPaper("dense")] = Field(default="graph", description="how to search (paper: dense)")
     max_iterations: int = Field(default=5, ge=1, le=20, description="sub-queries at most")
     retrieve: bool = Field(default=True, description="off: the question is answered unaided (ablation)")
     plan: bool = Field(default=True, description="off: one pass with the question itself (ablation)")
     triples: bool = Field(default=True, description="off: passages as they are, no graph (ablation)")
-    findings: bool = Field(default=True, description="ours: the planner notes what each sub-query has found")
-    grounded: bool = Field(default=True, description="ours: a triple whose names its passage does not have is dropped")
-    may_not_know: bool = Field(default=True, description="ours: a guess is reported as unknown")
-
-    def as_in_paper(self) -> "Settings":
-        """Return settings with vector search, no notes during the run, all triples, and always an answer."""
-        ours = {"findings": False, "grounded": False, "may_not_know": False}
-        return self.model_copy(update={"mode": "dense", **ours})
+    findings: Annotated[bool, InPaper(False)] = Field(
+        default=True, description="ours: the planner notes what each sub-query has found"
+    )
+    grounded: Annotated[bool, InPaper(False)] = Field(
+        default=True, description="ours: a triple whose names its passage does not have is dropped"
+    )
+    may_not_know: Annotated[bool, InPaper(False)] = Field(
+        default=True, description="ours: a guess is reported as unknown"
+    )
 
     def model_for(self, model: Model, context: Context) -> Model:
         """Return the model that also reads the graph as a soft token, if `graph_model` names one."""
@@ -149,8 +138,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
         decision = SUFFICIENT
     if decision != SUBQ and not state.rounds:  # inherited notes do not answer the question, which is searched for
         decision, query = SUBQ, state.question
-    update = _decided(state, decision, query)
-    return {**update, "notes": notes}
+    return {**_decided(state, decision, query), "notes": notes}
 
 
 @node
@@ -162,15 +150,17 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     """
     settings, context = call.settings, call.context
     at = str(len(state.rounds))
-    query = state.rounds[at]["query"]
-    found = (await search_passages(context, {at: await _query(state, settings, call)}))[at]
-    update: Update = {"rounds": {at: Round(query=query, passages=found)}}
+    text = state.rounds[at]["query"]
+    seen = {passage.id for passages in (await _read(state, call)).values() for passage in passages}
+    query = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
+    found = (await search_passages(context, {at: query}))[at]
+    update: Update = {"rounds": {at: Round(query=text, passages=found)}}
     if not settings.triples:
         return update
     before = {name for round in state.rounds.values() for name in round["passages"]}
     new = [name for name in found if name not in before]
     passages = dict(zip(new, await load_passages(context.archive, new), strict=True))
-    known = await stored_triples(context.triples, passages)
+    known = await triple_graph.stored_triples(context.triples, passages)
     unread = [name for name in new if name not in known]
     return {**update, "unread": unread, **_enter(state, settings, [(passages[name], known[name]) for name in known])}
 
@@ -181,9 +171,8 @@ async def structure(state: State, call: Call[Settings]) -> Update:
     call.require(len(state.unread))
     context = call.context
     passages = await load_passages(context.archive, state.unread)
-    read = await extract_triples(context.triples, passages, call.model)
-    entered = _enter(state, call.settings, read)
-    return {**entered, "unread": []}
+    read = await triple_graph.extract_triples(context.triples, passages, call.model)
+    return {**_enter(state, call.settings, read), "unread": []}
 
 
 @node
@@ -287,16 +276,11 @@ def _handed_over(state: State) -> dict[str, Note]:
 
 def _enter(state: State, settings: Settings, found: PassageTriples) -> Update:
     """Return the additions of a part of the latest round's passages to the graph."""
-    kept, dropped = drop_ungrounded(found) if settings.grounded else (found, [])
-    entities, facts = merge_triples(state.entities, state.facts, str(len(state.rounds)), kept)
-    return {"entities": entities, "facts": facts, "warnings": [*passages_at_limit(found), *dropped]}
-
-
-async def _query(state: State, settings: Settings, call: Call[Settings]) -> Query:
-    """Return the latest sub-query, for passages that no round has found yet."""
-    text = state.rounds[str(len(state.rounds))]["query"]
-    seen = {passage.id for found in (await _read(state, call)).values() for passage in found}
-    return make_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
+    kept, dropped = triple_graph.drop_ungrounded(found) if settings.grounded else (found, [])
+    entities, facts = triple_graph.merge_triples(state.entities, state.facts, str(len(state.rounds)), kept)
+    most = f"may hold more facts: no more than {MAX_TRIPLES} are asked for from one passage"
+    at_limit = [f"{passage.id} {most}" for passage, triples in found if len(triples) >= MAX_TRIPLES]
+    return {"entities": entities, "facts": facts, "warnings": [*at_limit, *dropped]}
 
 
 async def _read(state: State, call: Call[Settings]) -> dict[str, list[Passage]]:
@@ -307,8 +291,9 @@ async def _read(state: State, call: Call[Settings]) -> dict[str, list[Passage]]:
 async def _shown(state: State, call: Call[Settings]) -> RenderedFacts:
     """Render all findings in the form that roles read."""
     rounds = await _read(state, call)
-    with_graph = call.settings.triples
-    return render_triples(state.entities, state.facts, rounds) if with_graph else render_passages(rounds)
+    if not call.settings.triples:
+        return triple_graph.render_passages(rounds)
+    return triple_graph.render_triples(state.entities, state.facts, rounds)
 
 
 def _so_far(state: State, shown: RenderedFacts) -> SoFar:
@@ -334,5 +319,5 @@ METHOD = Method(
     state=State,
     settings=Settings,
     summarize_update=summarize,
-    read_graph=read_graph,
+    read_graph=triple_graph.read_graph,
 )

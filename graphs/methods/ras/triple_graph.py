@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 from sleuth import prompts
 from sleuth.agents.formatting import Facts, format_fact
 from sleuth.agents.model_calls import ModelCaller
-from sleuth.agents.roles.reading import EXTRACT, MAX_TRIPLES, ExtractInput, Extraction
+from sleuth.agents.roles.reading import EXTRACT, ExtractInput, Extraction
 from sleuth.graphs.core import Citation, Entity, Graph, Relation, ask_or
 from sleuth.graphs.evidence import as_sources, find_support
 from sleuth.tools.storage import Triple, TripleStore
@@ -85,14 +85,8 @@ async def _read(passage: Passage, model: ModelCaller) -> list[Triple] | None:
         (single_line(each.subject), single_line(each.predicate), single_line(each.object)) for each in said.triples
     ]
     # A pronoun would merge all entities that it refers to.
-    usable = [each for each in written if not {each[0].casefold(), each[2].casefold()} & _PRONOUNS]
-    return [each for each in usable if all(map(entity_key, each))]
-
-
-def passages_at_limit(found: PassageTriples) -> list[str]:
-    """Return a warning for each passage with as many facts as are asked for, since it may have more."""
-    most = [passage.id for passage, triples in found if len(triples) >= MAX_TRIPLES]
-    return [f"{id} may hold more facts: no more than {MAX_TRIPLES} are asked for from one passage" for id in most]
+    named = [each for each in written if not {each[0].casefold(), each[2].casefold()} & _PRONOUNS]
+    return [each for each in named if all(map(entity_key, each))]
 
 
 def drop_ungrounded(found: PassageTriples) -> tuple[PassageTriples, list[str]]:
@@ -105,14 +99,14 @@ def drop_ungrounded(found: PassageTriples) -> tuple[PassageTriples, list[str]]:
 
 
 def _named(triple: Triple, passage: Passage) -> bool:
+    """Return whether a passage has a word of both names; short words such as "of" count only if there are no others."""
     text = _folded(f"{passage.title} {passage.text}")
-    return all(any(word in text for word in _significant_words(name)) for name in (triple[0], triple[2]))
-
-
-def _significant_words(name: str) -> list[str]:
-    """Return the words of a name without short ones such as "of" or "the", unless there are no others."""
-    every = re.findall(r"\w+", _folded(name)) or [_folded(name)]
-    return [word for word in every if len(word) > 3 or word.isdigit()] or every
+    for name in (_folded(triple[0]), _folded(triple[2])):
+        every = re.findall(r"\w+", name) or [name]
+        significant = [word for word in every if len(word) > 3 or word.isdigit()]
+        if not any(word in text for word in significant or every):
+            return False
+    return True
 
 
 def _folded(text: str) -> str:
@@ -173,8 +167,8 @@ def render_triples(entities: Entities, facts: Mapping[str, Fact], rounds: Rounds
         subject, object = entities.get(fact["subject"], ""), entities.get(fact["object"], "")
         line = format_fact(int(number), (subject, fact["predicate"], object))
         lines.setdefault((int(fact["round"]), fact["passages"][0]), []).append(line)
-        stands_in = [by_id[id] for id in fact["passages"] if id in by_id]
-        behind[int(number)] = FactSources(names=(object, subject), passages=stands_in)
+        passages = [by_id[id] for id in fact["passages"] if id in by_id]
+        behind[int(number)] = FactSources(names=(object, subject), passages=passages)
     return RenderedFacts(sources=_best_first(lines), behind=behind)
 
 
@@ -204,26 +198,24 @@ def cite_facts(model: ModelCaller, shown: RenderedFacts, numbers: Sequence[int],
     """Cite the passages of the facts that an answer names; if none can be verified, those of facts that contain the
     answer.
     """
-    found = {number: _supporting_citations(shown, number, answer) for number in numbers}
-    for number in [number for number, where in found.items() if not where]:
+    found = {number: _supporting_citations(shown.behind.get(number), answer) for number in numbers}
+    for number in [number for number, citations in found.items() if not citations]:
         reason = "its passage does not contain it word for word" if number in shown.behind else "there is no such fact"
         model.warn(f"dropped a citation of fact {number}: {reason}")
     if not any(found.values()):
-        naming = (
-            number for number, behind in shown.behind.items() if entity_key(answer) in map(entity_key, behind.names)
-        )
-        found = {number: _supporting_citations(shown, number, answer) for number in naming}
-    every = [citation for where in found.values() for citation in where]
+        found = {
+            number: _supporting_citations(behind, answer)
+            for number, behind in shown.behind.items()
+            if entity_key(answer) in map(entity_key, behind.names)
+        }
+    every = [citation for citations in found.values() for citation in citations]
     return [citation for at, citation in enumerate(every) if citation not in every[:at]]
 
 
-def _supporting_citations(shown: RenderedFacts, number: int, answer: str) -> list[Citation]:
-    behind = shown.behind.get(number)
-    return _support(behind.names, answer, behind.passages) if behind else []
-
-
-def _support(names: tuple[str, ...], answer: str, passages: Sequence[Passage]) -> list[Citation]:
-    if not names:
-        return find_support(answer, passages)
-    object, subject = names
-    return find_support(object, passages, containing=subject) or find_support(subject, passages)
+def _supporting_citations(fact: FactSources | None, answer: str) -> list[Citation]:
+    if fact is None:
+        return []
+    if not fact.names:
+        return find_support(answer, fact.passages)
+    object, subject = fact.names
+    return find_support(object, fact.passages, containing=subject) or find_support(subject, fact.passages)

@@ -13,11 +13,13 @@ from typing import Annotated, Any, Literal
 from langgraph.graph import START, StateGraph
 from pydantic import Field
 
+from sleuth.agents.formatting import Source
 from sleuth.agents.model_calls import ModelCaller
-from sleuth.agents.roles import judging, reasoning
+from sleuth.agents.roles import inputs, judging, reasoning
 from sleuth.graphs.core import (
     Call,
     Context,
+    InPaper,
     Keyed,
     Method,
     MethodSettings,
@@ -27,6 +29,7 @@ from sleuth.graphs.core import (
     RunUpdate,
     Threshold,
     ask_or,
+    choose_threshold,
     plan_unless_halted,
     retrieve_unless_settled,
     summarize_update,
@@ -35,23 +38,17 @@ from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
     as_sources,
     as_steps,
+    is_declarative,
     load_passages,
     make_query,
     make_verdict,
-    outcomes,
     search_passages,
     strip_marks,
     verdict_for,
     verified_citations,
 )
-from sleuth.graphs.methods.retro_rag import evidence_state, scoring
-from sleuth.graphs.methods.retro_rag.evidence_state import (
-    AnswerAttempt,
-    EvidencePassage,
-    RemovedEvidence,
-    inferences,
-    rank_passages,
-)
+from sleuth.graphs.methods.retro_rag import evidence
+from sleuth.graphs.methods.retro_rag.evidence import AnswerAttempt, EvidencePassage, RemovedEvidence, rank_passages
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
 
@@ -61,11 +58,11 @@ class Settings(MethodSettings):
 
     max_iterations: int = Field(default=5, ge=1, le=20, description="rounds of searching and answering")
     top_k: int = Field(default=5, ge=1, le=50, description="passages found in a round")
-    mode: Mode = Field(default="graph", description="how to search (paper: hybrid)")
+    mode: Annotated[Mode, InPaper("hybrid")] = Field(default="graph", description="how to search (paper: hybrid)")
     max_sources: int = Field(default=5, ge=1, le=50, description="passages kept as source evidence (N)")
     max_inferences: int = Field(default=5, ge=1, le=50, description="inferences kept (K)")
     threshold: float | None = Field(default=None, ge=0, le=1, description="consistency that suffices (fitted, or 0.7)")
-    orphans: Literal["test", "drop", "keep"] = Field(
+    orphans: Annotated[Literal["test", "drop", "keep"], InPaper("keep")] = Field(
         default="test", description="ours: inferences whose passages left are tested again, or go (paper: keep)"
     )
     evaluate_answer: bool = Field(default=True, description="off: no answer is final before the last round (ablation)")
@@ -75,16 +72,10 @@ class Settings(MethodSettings):
     update: bool = Field(default=True, description="off: each round's evidence replaces that of the last (ablation)")
     evaluate_evidence: bool = Field(default=True, description="off: the newest is kept, nothing tested (ablation)")
 
-    def as_in_paper(self) -> "Settings":
-        """Return settings with hybrid search, and inferences that are kept while they score, even without their
-        passages.
-        """
-        return self.model_copy(update={"mode": "hybrid", "orphans": "keep"})
-
 
 @dataclass(frozen=True, kw_only=True)
 class State(RunState):
-    """State of RetroRAG. Inferences are notes (see evidence_state.py) with their passages."""
+    """State of RetroRAG. Inferences are notes (see evidence.py) with their passages."""
 
     round: int = 0
     """The number of searches; round 0 tries an inherited answer before the first search."""
@@ -134,25 +125,24 @@ async def collate(state: State, call: Call[Settings]) -> Update:
     query = _matching(state) if settings.evaluate_evidence else ""
     references = [*state.found, *(rank_passages(state.sources) if settings.update else [])]
     read = await load_passages(call.context.archive, references)
-    places = evidence_state.first_positions(read)
-    scores = dict.fromkeys(places, scoring.UNDECIDED)
+    places: dict[str, int] = {}
+    for at, passage in enumerate(read):  # a passage that is found again replaces its earlier copy
+        places.setdefault(passage.id, at)
+    scores = dict.fromkeys(places, evidence.UNDECIDED)
     if settings.evaluate_evidence:
         call.require(len(places))
         pieces = dict(zip(places, as_sources(read[at] for at in places.values()), strict=True))
-        scores = await scoring.score_relevance(call.model, query, pieces)
-    best = evidence_state.highest_scores(scores, settings.max_sources)
-    kept = {
-        id: evidence_state.scored_passage(state.sources.get(id), references[places[id]], scores[id], state.round)
-        for id in best
-    }
+        scores = await evidence.score_relevance(call.model, query, pieces)
+    best = evidence.highest_scores(scores, settings.max_sources)
+    kept = {}
+    for id in best:
+        before = state.sources.get(id)
+        found_in = before["round"] if before else state.round
+        kept[id] = EvidencePassage(reference=references[places[id]], round=found_in, score=scores[id])
     gone = {id: id for id in state.sources if id not in kept}
-    notes, widowed = await _without_support(state, call, [read[places[id]] for id in best])
-    return {
-        "sources": {**dict.fromkeys(gone), **kept},
-        "notes": notes,
-        "departures": evidence_state.drop_lowest_ranked(state.round, gone, scores, query, settings.max_sources)
-        | widowed,
-    }
+    departures = evidence.drop_lowest_ranked(state.round, gone, scores, query, settings.max_sources)
+    notes, unsupported = await _without_support(state, call, [read[places[id]] for id in best])
+    return {"sources": {**dict.fromkeys(gone), **kept}, "notes": notes, "departures": departures | unsupported}
 
 
 @node
@@ -160,11 +150,13 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     """Generate an answer with its reasons, and a second one, sampled freely from the same evidence."""
     settings = call.settings
     if state.halted or not call.affords(2 if settings.evaluate_answer else 1):
-        return {"verdict": evidence_state.verdict_on_budget_end(state.question, state.attempts, state.notes)}
+        closest = evidence.best_attempt(state.attempts)
+        notes = evidence.supporting_notes(state.question, closest, state.notes) if closest else []
+        return {"verdict": make_verdict("out_of_budget", closest["answer"] if closest else "", notes)}
     shown = await load_passages(call.context.archive, rank_passages(state.sources) if settings.source_evidence else [])
     known, from_memory = as_steps(state.notes.values()), not settings.evidence
-    given = reasoning.ReasonInput(question=state.question, sources=as_sources(shown), known=known)
-    first, second = await scoring.attempt_answer(
+    given = inputs.ReadInput(question=state.question, sources=as_sources(shown), known=known)
+    first, second = await evidence.attempt_answer(
         call.model, given, from_memory=from_memory, twice=settings.evaluate_answer
     )
     text = strip_marks(first.answer)
@@ -172,7 +164,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
         answer=text,
         reason=first.reason,
         second=strip_marks(second),
-        declarative=outcomes.is_declarative(text),
+        declarative=is_declarative(text),
         consistency=None,
         citations=verified_citations(call.model, text, first.citations, shown),
     )
@@ -185,19 +177,20 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     round.
     """
     settings, attempt = call.settings, _latest(state)
-    limit = state.threshold or scoring.consistency_limit(settings.threshold, call.context.thresholds)
+    fitted = call.context.thresholds.get(judging.CONSISTENCY.prompt)
+    limit = state.threshold or choose_threshold(settings.threshold, fitted, evidence.PUBLISHED)
     consistency = None
     if settings.evaluate_answer and attempt["declarative"]:
         call.require()
         second = attempt["second"] or "(none)"
         both = judging.ConsistencyInput(question=state.question, answer=attempt["answer"], second=second)
-        consistency = await scoring.yes_probability(call.model, judging.CONSISTENCY, both)
+        consistency = await evidence.yes_probability(call.model, judging.CONSISTENCY, both)
     verified = {str(state.round): AnswerAttempt(**{**attempt, "consistency": consistency})}
     final: Update = {}
     if consistency is not None and consistency > limit["value"]:
         final = _end(state, call.model, attempt)
     elif state.round >= settings.max_iterations or not settings.evidence:
-        closest = evidence_state.best_attempt(state.attempts | verified)
+        closest = evidence.best_attempt(state.attempts | verified)
         if closest and settings.evaluate_answer:
             call.model.warn("no answer was consistent enough: this one came closest")
         final = _end(state, call.model, closest)
@@ -212,24 +205,28 @@ async def discover(state: State, call: Call[Settings]) -> Update:
         return {}
     call.require(1 if state.entities else 2)
     shown = await load_passages(call.context.archive, rank_passages(state.sources))
-    entities = state.entities or await scoring.name_entities(call.model, state.question)
+    entities = state.entities or await evidence.name_entities(call.model, state.question)
     given = reasoning.InferInput(question=state.question, entities=tuple(entities), sources=as_sources(shown))
-    known = state.notes if settings.update else evidence_state.inherited_notes(state.notes)
-    new = await scoring.infer(call.model, given, shown, round=state.round, known=known)
-    candidates = new | inferences(known)
-    query, scores = "", dict.fromkeys(candidates, scoring.UNDECIDED)
+    known = state.notes if settings.update else evidence.inherited_notes(state.notes)
+    new = await evidence.infer(call.model, given, shown, round=state.round, known=known)
+    candidates = new | evidence.inferences(known)
+    query, scores = "", dict.fromkeys(candidates, evidence.UNDECIDED)
     if settings.evaluate_evidence:
         if not call.affords(2 * len(new) + len(candidates)):
             return {"entities": entities, "halted": True}
-        failed = await scoring.find_contradicted(call.model, new, query=_matching(state), known=known, shown=shown)
-        pieces = {key: evidence_state.as_source(found) for key, found in candidates.items() if key not in failed}
-        query, scores = state.question, await scoring.score_relevance(call.model, state.question, pieces)
-    kept = evidence_state.highest_scores(scores, settings.max_inferences)
-    gone = {key: found["finding"] for key, found in inferences(state.notes).items() if key not in kept}
+        failed = await evidence.find_contradicted(call.model, new, query=_matching(state), known=known, shown=shown)
+        pieces = {
+            key: Source(title="Inference", text=found["finding"])
+            for key, found in candidates.items()
+            if key not in failed
+        }
+        query, scores = state.question, await evidence.score_relevance(call.model, state.question, pieces)
+    kept = evidence.highest_scores(scores, settings.max_inferences)
+    gone = {key: found["finding"] for key, found in evidence.inferences(state.notes).items() if key not in kept}
     return {
         "entities": entities,
         "notes": dict.fromkeys(gone) | {key: new[key] for key in kept if key in new},
-        "departures": evidence_state.drop_lowest_ranked(state.round, gone, scores, query, settings.max_inferences),
+        "departures": evidence.drop_lowest_ranked(state.round, gone, scores, query, settings.max_inferences),
     }
 
 
@@ -300,27 +297,27 @@ async def _without_support(
     state: State, call: Call[Settings], shown: list[Passage]
 ) -> tuple[dict[str, Note | None], dict[str, RemovedEvidence]]:
     """Return the updates of inferences without passages; they are removed if the budget has no room to test them."""
-    settings = call.settings
-    orphans = {} if settings.orphans == "keep" else evidence_state.unsupported(state.notes, shown)
-    tests = len(orphans) * len(shown)
-    testing = settings.orphans == "test" and settings.evaluate_evidence and call.affords(tests)
-    kept = await scoring.reverify(call.model, orphans, shown) if testing else {}
-    return {**dict.fromkeys(orphans), **kept}, evidence_state.remove_unsupported(
-        state.round, orphans, kept, tested=testing
-    )
+    settings, orphans = call.settings, {}
+    if settings.orphans != "keep":
+        left = {passage.id for passage in shown}
+        every = evidence.inferences(state.notes)
+        orphans = {key: found for key, found in every.items() if not left & set(found["passages"])}
+    testing = settings.orphans == "test" and settings.evaluate_evidence and call.affords(len(orphans) * len(shown))
+    kept = await evidence.reverify(call.model, orphans, shown) if testing else {}
+    removed = evidence.remove_unsupported(state.round, orphans, kept, tested=testing)
+    return {**dict.fromkeys(orphans), **kept}, removed
 
 
 def _end(state: State, model: ModelCaller, attempt: AnswerAttempt | None) -> Update:
     if attempt is None:
         return {"verdict": make_verdict("unknown", "", [])}
-    found = evidence_state.answer_note(state.question, attempt, state.notes)
-    verdict = verdict_for(model, attempt["answer"], evidence_state.supporting_notes(state.notes, found))
-    return {"notes": {"answer": found}, "verdict": verdict}
+    notes = evidence.supporting_notes(state.question, attempt, state.notes)
+    return {"notes": {"answer": notes[-1]}, "verdict": verdict_for(model, attempt["answer"], notes)}
 
 
 def summarize(update: Mapping[str, Any]) -> list[str]:
     """Return lines that describe the update of a node."""
-    return [*summarize_update(update), *evidence_state.summarize_removed(update)]
+    return [*summarize_update(update), *evidence.summarize_removed(update)]
 
 
 METHOD = Method(

@@ -1,7 +1,6 @@
 """`sleuth ask` and `sleuth resume`."""
 
-import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -9,6 +8,7 @@ from sleuth.graphs.core import Budget
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import CHAT, METHODS, configure, runnable
 from sleuth.graphs.runs import RunService, check_question
+from sleuth.studio.cli.app import run_async
 from sleuth.studio.client import DEFAULT_METHOD, open_sleuth
 from sleuth.studio.console import JsonOption, answer_view, emit, progress_console, watch
 from sleuth.tools.errors import UsageError
@@ -22,7 +22,8 @@ SecondsOption = Annotated[
 ]
 
 
-def ask(
+@run_async
+async def ask(
     question: str,
     *,
     method: Annotated[str, typer.Option(help=f"One of: {', '.join([*METHODS, CHAT.name])}.")] = DEFAULT_METHOD,
@@ -46,25 +47,29 @@ def ask(
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question from the documents of the collection, or from web pages."""
-    budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-    options: dict[str, Any] = {"method": method, "values": parse_pairs(set_ or []), "budget": budget, "thread": thread}
-    options |= {"with_collection": with_collection}
-    asyncio.run(_ask(question, options, page or [], as_json=as_json))
-
-
-async def _ask(question: str, options: dict[str, Any], given: list[str], *, as_json: bool) -> None:
-    settings = Settings()
+    values, settings = parse_pairs(set_ or []), Settings()
     check_question(question)  # report errors that need no model server before connecting to it
-    kind = runnable(options["method"])
-    if kind is not CHAT or options["thread"] is None:  # an existing chat has stored settings
-        configure(kind, options["values"], settings.profile)
-    options["pages"] = await get_pages(given)
+    kind = runnable(method)
+    if kind is not CHAT or thread is None:  # an existing chat has stored settings
+        configure(kind, values, settings.profile)
+    pages = await get_pages(page or [])
+    budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
     async with open_sleuth(settings, command="sleuth ask") as sleuth:
-        answer = await watch(sleuth.stream(question, **options), progress_console(), on_stop=sleuth.runs.stopped)
+        events = sleuth.stream(
+            question,
+            method=method,
+            values=values,
+            budget=budget,
+            thread=thread,
+            pages=pages,
+            with_collection=with_collection,
+        )
+        answer = await watch(events, progress_console(), on_stop=sleuth.runs.stopped)
     emit(answer.to_json(), as_json, answer_view(answer))
 
 
-def resume(
+@run_async
+async def resume(
     thread: str,
     *,
     max_calls: CallsOption = None,
@@ -75,10 +80,6 @@ def resume(
     """Resume an interrupted or forked run, or show the answer of a finished one."""
     given = (max_calls, max_tokens, max_seconds) != (None, None, None)
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds) if given else None
-    asyncio.run(_resume(thread, budget, as_json=as_json))
-
-
-async def _resume(thread: str, budget: Budget | None, *, as_json: bool) -> None:
     settings = Settings()
     async with open_store(settings) as store:
         if (await store.threads.get(thread)).state in ("done", "waiting") and budget is None:

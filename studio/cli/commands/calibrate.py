@@ -1,18 +1,19 @@
 """`sleuth calibrate`."""
 
-import asyncio
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from sleuth.studio.cli.app import run_async
 from sleuth.studio.console import JsonOption, activity, emit
-from sleuth.studio.evaluation.calibration import Calibration, calibrate
-from sleuth.studio.evaluation.running import provenance as record
+from sleuth.studio.evaluation.calibration import calibrate
+from sleuth.studio.evaluation.evaluate import require_packages
 from sleuth.tools.settings import Settings
 
 
-def calibrate_command(
+@run_async
+async def calibrate_command(
     questions: Annotated[list[Path], typer.Argument(help="JSON Lines files of questions with answers.")],
     *,
     out: Annotated[Path, typer.Option(help="Output folder. Rerun the same command to resume.")],
@@ -21,12 +22,13 @@ def calibrate_command(
     as_json: JsonOption = False,
 ) -> None:
     """Fit CRP-RAG's perplexity threshold for the model, on questions with known answers."""
-    record.require_packages()
-    wanted = Calibration(paths=tuple(questions), out=out, limit=limit, seed=seed)
+    require_packages()
     with activity("Asking") as show:
-        report = asyncio.run(
-            calibrate(Settings(), wanted, on_progress=lambda done, total: show(f"Asked {done} of {total}"))
-        )
+
+        def on_progress(done: int, total: int) -> None:
+            show(f"Asked {done} of {total}")
+
+        report = await calibrate(Settings(), questions, out=out, on_progress=on_progress, limit=limit, seed=seed)
     emit(report, as_json, _in_words(report, out))
 
 

@@ -1,20 +1,20 @@
 """`sleuth doctor`."""
 
-import asyncio
-
 import typer
 from rich.table import Table
 from rich.text import Text
 
+from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.doctor_checks import Finding, examine
 from sleuth.studio.console import JsonOption, activity, emit
 from sleuth.tools.settings import Settings
 
 
-def doctor(as_json: JsonOption = False) -> None:
+@run_async
+async def doctor(as_json: JsonOption = False) -> None:
     """Check the installation and the servers; exit with status 1 if a check fails."""
     with activity("Running all checks"):
-        findings = asyncio.run(examine(Settings()))
+        findings = await examine(Settings())
     emit(findings, as_json, _table(findings))
     if not all(finding.ok for finding in findings):
         raise typer.Exit(1)

@@ -1,6 +1,5 @@
 """`sleuth ingest`, `sleuth docs` and `sleuth search`."""
 
-import asyncio
 import shlex
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -15,13 +14,14 @@ from rich.text import Text
 
 from sleuth.graphs.ingestion import IngestProgress, IngestReport
 from sleuth.graphs.ingestion import ingest as ingest_paths
+from sleuth.studio.cli.app import run_async
 from sleuth.studio.console import JsonOption, Listing, emit, explanation_lines, progress_console
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import GRAPH_MODES, Mode, Query, find_mode
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import Listed, LockMode, hold
-from sleuth.tools.types import Document, Hit, hit_to_json
+from sleuth.tools.storage import LockMode, hold
+from sleuth.tools.types import Hit, hit_to_json
 
 docs_app = typer.Typer(no_args_is_help=True, help="List, show and delete ingested documents.")
 
@@ -32,7 +32,8 @@ MAX_SKIPPED = 10
 """Maximum skipped files in the summary of an ingest."""
 
 
-def ingest(
+@run_async
+async def ingest(
     paths: Annotated[
         list[str] | None, typer.Argument(metavar="PATH", help="Files, folders, .jsonl or .jsonl.gz corpora.")
     ] = None,
@@ -48,7 +49,7 @@ def ingest(
     roots = [Path(path) for path in paths or []]
     failures: list[str] = []
     with _progress(progress_console(), failures) as show:
-        report = asyncio.run(ingest_paths(roots, settings=Settings(), on_progress=show, rebuild=rebuild))
+        report = await ingest_paths(roots, settings=Settings(), on_progress=show, rebuild=rebuild)
     emit({**asdict(report), "failures": failures}, as_json, _in_words(report, failures))
     if roots and not (report.added or report.updated or report.unchanged):
         raise typer.Exit(1)
@@ -91,19 +92,16 @@ async def _library(command: str, mode: LockMode = "shared") -> AsyncIterator[Col
 
 
 @docs_app.command("list")
-def list_(
+@run_async
+async def list_(
     *,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of documents.")] = 100,
     after: Annotated[str, typer.Option(help="List documents after this id.")] = "",
     as_json: JsonOption = False,
 ) -> None:
     """List documents by id."""
-
-    async def go() -> list[Listed]:
-        async with await Collection.open(Settings(), check_embedder=False) as library:
-            return await library.documents(limit=limit, after=after)
-
-    listed = asyncio.run(go())
+    async with await Collection.open(Settings(), check_embedder=False) as library:
+        listed = await library.documents(limit=limit, after=after)
     table = Listing("id", "title", "passages", "added (UTC)", folded=["title"], right=["passages"])
     for document in listed:
         table.add_row(document.id, Text(document.title), f"{document.passages}", document.added_at[:19])
@@ -113,14 +111,11 @@ def list_(
 
 
 @docs_app.command()
-def show(id_: Annotated[str, typer.Argument(metavar="ID")], *, as_json: JsonOption = False) -> None:
+@run_async
+async def show(id_: Annotated[str, typer.Argument(metavar="ID")], *, as_json: JsonOption = False) -> None:
     """Show a document with its text."""
-
-    async def go() -> Document:
-        async with await Collection.open(Settings(), check_embedder=False) as library:
-            return await library.document(id_)
-
-    document = asyncio.run(go())
+    async with await Collection.open(Settings(), check_embedder=False) as library:
+        document = await library.document(id_)
     about = f"{document.source} · {document.media_type} · added {document.added_at[:19]} UTC"
     emit(
         asdict(document),
@@ -130,18 +125,16 @@ def show(id_: Annotated[str, typer.Argument(metavar="ID")], *, as_json: JsonOpti
 
 
 @docs_app.command()
-def delete(ids: Annotated[list[str], typer.Argument(metavar="ID...")], *, as_json: JsonOption = False) -> None:
+@run_async
+async def delete(ids: Annotated[list[str], typer.Argument(metavar="ID...")], *, as_json: JsonOption = False) -> None:
     """Delete documents from the catalogue and all indexes."""
-
-    async def go() -> int:
-        async with _library("sleuth docs delete", "exclusive") as library:
-            return await library.delete(ids)
-
-    deleted = asyncio.run(go())
+    async with _library("sleuth docs delete", "exclusive") as library:
+        deleted = await library.delete(ids)
     emit({"deleted": deleted}, as_json, f"Deleted {deleted} document{'s' if deleted != 1 else ''}.")
 
 
-def search(
+@run_async
+async def search(
     query: str,
     *,
     mode: Annotated[str, typer.Option(help=f"One of: {', '.join(get_args(Mode))}.")] = "hybrid",
@@ -156,12 +149,8 @@ def search(
     chosen = _with_scorer(find_mode(mode), scorer)
     if explain and chosen not in GRAPH_MODES:
         raise UsageError("--explain works with graph search only. Add --mode graph.")
-
-    async def go() -> list[Hit]:
-        async with _library("sleuth search") as library:
-            return await library.search(Query(text=query, k=k, mode=chosen))
-
-    hits = asyncio.run(go())
+    async with _library("sleuth search") as library:
+        hits = await library.search(Query(text=query, k=k, mode=chosen))
     lines = [line for hit in hits for line in _hit_lines(hit, explain)]
     emit([hit_to_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else "No passages found.")
 

@@ -1,6 +1,5 @@
 """`sleuth eval`."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,14 +10,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from sleuth.graphs.core import Budget
 from sleuth.graphs.registry import METHODS
+from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption, parse_pairs
 from sleuth.studio.console import JsonOption, emit, progress_console
 from sleuth.studio.evaluation import Evaluation
-from sleuth.studio.evaluation.data import OracleParts, System
-from sleuth.studio.evaluation.data.systems import systems
+from sleuth.studio.evaluation.data import System, systems
 from sleuth.studio.evaluation.evaluate import evaluate
-from sleuth.studio.evaluation.reporting import align_columns, comparison_table, label, methods_table, retrieval_table
-from sleuth.studio.evaluation.reporting.compare import compare
+from sleuth.studio.evaluation.gold import OracleParts
+from sleuth.studio.evaluation.report import compare, comparison_table, label, methods_table, retrieval_table
+from sleuth.studio.evaluation.reporting import align_columns
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import find_mode
@@ -34,7 +34,8 @@ PROFILES: dict[str, tuple[Profile, ...]] = {
 }
 
 
-def evaluate_command(
+@run_async
+async def evaluate_command(
     questions: Annotated[list[Path] | None, typer.Argument(help="JSON Lines files of questions.")] = None,
     *,
     methods: Annotated[str, typer.Option(help=f"Methods to evaluate, or `all`: {','.join(METHODS)}.")] = "",
@@ -104,7 +105,7 @@ def evaluate_command(
     )
     _check_complete(wanted, out)
     with _progress() as show:
-        report = asyncio.run(evaluate(settings, wanted, on_progress=show))
+        report = await evaluate(settings, wanted, on_progress=show)
     emit(report, as_json, _in_words(report, wanted.out))
 
 

@@ -1,13 +1,13 @@
 """`sleuth mcp`."""
 
-import asyncio
-
+from sleuth.studio.cli.app import run_async
 from sleuth.studio.mcp import LocalBackend
 from sleuth.tools.optional_imports import extra
 from sleuth.tools.settings import Settings
 
 
-def mcp() -> None:
+@run_async
+async def mcp() -> None:
     """Serve the tools ask, search, get_document and resume to an MCP client over standard input and output.
 
     The client starts this command. `sleuth serve` offers the same tools over HTTP, at /mcp.
@@ -16,4 +16,4 @@ def mcp() -> None:
         from sleuth.studio.mcp.server import mcp_server
 
     backend = LocalBackend(settings=Settings())
-    asyncio.run(mcp_server(lambda _owner: backend).run_stdio_async())
+    await mcp_server(lambda _owner: backend).run_stdio_async()

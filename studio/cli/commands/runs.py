@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +14,6 @@ from pydantic_core import to_json
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from sleuth.graphs.core import Answer
 from sleuth.graphs.methods.retro_rag import summarize_removed
 from sleuth.graphs.persistence import Thread, open_store
 from sleuth.graphs.runs import (
@@ -28,7 +28,7 @@ from sleuth.graphs.runs import (
 )
 from sleuth.graphs.runs import prune as prune_runs
 from sleuth.graphs.runs.history import list_checkpoints as history_of
-from sleuth.studio.cli.durations import seconds_in
+from sleuth.studio.cli.app import run_async
 from sleuth.studio.console import JsonOption, Listing, answer_view, emit, graph_view
 from sleuth.studio.server.runs import Conversations, EventLog
 from sleuth.tools.errors import UsageError
@@ -45,18 +45,15 @@ async def _open_runs() -> AsyncIterator[RunService]:
 
 
 @runs_app.command("list")
-def list_(
+@run_async
+async def list_(
     *,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of runs.")] = 50,
     as_json: JsonOption = False,
 ) -> None:
     """List runs, the latest first."""
-
-    async def go() -> list[Thread]:
-        async with _open_runs() as runs:
-            return await runs.store.threads.list_newest(limit=limit)
-
-    threads = asyncio.run(go())
+    async with _open_runs() as runs:
+        threads = await runs.store.threads.list_newest(limit=limit)
     table = Listing("thread", "method", "state", "last changed (UTC)", "question", folded=["question"])
     for thread in _with_subruns(threads):
         method = f"  sub-run {thread.hop}: {thread.method}" if thread.hop else thread.method
@@ -73,27 +70,21 @@ def _with_subruns(threads: list[Thread]) -> list[Thread]:
 
 
 @runs_app.command()
-def show(thread: str, *, as_json: JsonOption = False) -> None:
+@run_async
+async def show(thread: str, *, as_json: JsonOption = False) -> None:
     """Show the answer of a finished run with its evidence, graph, sub-runs and cost."""
-
-    async def go() -> Answer:
-        async with _open_runs() as runs:
-            return await runs.answer(thread)
-
-    answer = asyncio.run(go())
+    async with _open_runs() as runs:
+        answer = await runs.answer(thread)
     shown = [*([graph_view(answer.graph)] if answer.graph else []), answer_view(answer)]
     emit(answer.to_json(), as_json, Group(*shown))
 
 
 @runs_app.command()
-def history(thread: str, *, as_json: JsonOption = False) -> None:
+@run_async
+async def history(thread: str, *, as_json: JsonOption = False) -> None:
     """Show all checkpoints of a run, the newest first; fork from any of them."""
-
-    async def go() -> list[CheckpointView]:
-        async with _open_runs() as runs:
-            return await history_of(runs, thread)
-
-    moments = asyncio.run(go())
+    async with _open_runs() as runs:
+        moments = await history_of(runs, thread)
     lines = Group(*(line for moment in moments for line in _moment_lines(moment)))
     emit([moment.to_json() for moment in moments], as_json, lines)
 
@@ -109,7 +100,8 @@ def _moment_lines(moment: CheckpointView) -> list[Text]:
 
 
 @runs_app.command()
-def fork(
+@run_async
+async def fork(
     thread: str,
     *,
     at: Annotated[str, typer.Option(help="The checkpoint to branch from, as in `runs history`.")],
@@ -122,12 +114,8 @@ def fork(
 ) -> None:
     """Branch a run from a checkpoint; `sleuth resume` runs the branch."""
     changes = _changes(state or [])
-
-    async def go() -> dict[str, str]:
-        async with _open_runs() as runs:
-            return await fork_run(runs, thread, at=at, changes=changes, into=method)
-
-    made = asyncio.run(go())
+    async with _open_runs() as runs:
+        made = await fork_run(runs, thread, at=at, changes=changes, into=method)
     emit(made, as_json, f"Forked: checkpoint {made['checkpoint']}\nRun it with: sleuth resume {made['thread']}")
 
 
@@ -147,40 +135,70 @@ def _changes(given: list[str]) -> dict[str, Any]:
 
 
 @runs_app.command()
-def export(thread: str, *, as_json: JsonOption = False) -> None:
+@run_async
+async def export(thread: str, *, as_json: JsonOption = False) -> None:
     """Print a run as one JSON value: history, state, prompts and passages."""
-
-    async def go() -> dict[str, Any]:
-        async with _open_runs() as runs:
-            return await export_run(runs, thread)
-
-    emit(asyncio.run(go()), True, "")
+    async with _open_runs() as runs:
+        exported = await export_run(runs, thread)
+    emit(exported, True, "")
 
 
 @runs_app.command("delete")
-def delete_(threads: Annotated[list[str], typer.Argument(metavar="THREAD...")], *, as_json: JsonOption = False) -> None:
+@run_async
+async def delete_(
+    threads: Annotated[list[str], typer.Argument(metavar="THREAD...")], *, as_json: JsonOption = False
+) -> None:
     """Delete runs with their checkpoints, sub-runs and events. The next prune deletes texts that no run uses."""
-
-    async def go() -> list[Thread]:
-        settings = Settings()
-        async with hold(settings.home, "shared", command="sleuth runs delete"), open_store(settings) as store:
-            deleted = await remove_runs(RunService(store), *threads)
-            log = await asyncio.to_thread(EventLog, store.engine)
-            conversations = await asyncio.to_thread(Conversations, store.engine)
-            for thread in deleted:
-                await log.remove(thread.id)
-                await conversations.remove(thread.id)
-            return deleted
-
-    deleted = asyncio.run(go())
+    settings = Settings()
+    async with hold(settings.home, "shared", command="sleuth runs delete"), open_store(settings) as store:
+        deleted = await remove_runs(RunService(store), *threads)
+        log = await asyncio.to_thread(EventLog, store.engine)
+        conversations = await asyncio.to_thread(Conversations, store.engine)
+        for thread in deleted:
+            await log.remove(thread.id)
+            await conversations.remove(thread.id)
     subruns = sum(1 for thread in deleted if thread.hop)
     with_subruns = f" with {_counted(subruns, 'sub-run')}" if subruns else ""
     text = f"Deleted {_counted(len(deleted) - subruns, 'run')}{with_subruns}."
     emit({"deleted": [thread.id for thread in deleted]}, as_json, text)
 
 
+_SECONDS = {
+    1: ("s", "sec", "second"),
+    60: ("min", "minute"),
+    3_600: ("h", "hour"),
+    86_400: ("d", "day"),
+    7 * 86_400: ("w", "week"),
+    30 * 86_400: ("month",),
+    365 * 86_400: ("y", "year"),
+}
+_UNITS = {name: seconds for seconds, names in _SECONDS.items() for name in names}
+_UNITS |= {f"{name}s": seconds for name, seconds in _UNITS.items() if len(name) > 1}
+_LONGEST = 100 * 365 * 86_400
+
+
+def seconds_in(text: str, *, option: str) -> float:
+    """Return the seconds in a number with a unit, such as `30d`, `90 min` or `3 months` (of 30 days).
+
+    Raises:
+        UsageError: the unit is missing, unknown or ambiguous, or the duration is longer than 100 years.
+    """
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)", text.strip().lower())
+    if found and found[2] == "m":
+        months = f"{found[1]} month{'' if found[1] == '1' else 's'}"
+        raise UsageError(f"{option} {text!r} is ambiguous. Write '{found[1]} min' or '{months}'.")
+    if not found or found[2] not in _UNITS:
+        example = "such as 90min, 12h, 30d, 2w, '3 months' or 1y"
+        raise UsageError(f"{option} {text!r} is not a duration. Write a number and a unit, {example}.")
+    seconds = float(found[1]) * _UNITS[found[2]]
+    if seconds > _LONGEST:
+        raise UsageError(f"{option} {text!r} is longer than a hundred years. Write a shorter duration.")
+    return seconds
+
+
 @runs_app.command()
-def prune(
+@run_async
+async def prune(
     *,
     older_than: Annotated[
         str | None,
@@ -199,27 +217,18 @@ def prune(
         raise UsageError("Nothing to remove was given. Add --older-than 30d, --keep-last 10, or both.")
     seconds = None if older_than is None else seconds_in(older_than, option="--older-than")
     if not yes:
-        planned = asyncio.run(_preview(seconds, keep_last))
+        async with _open_runs() as runs:
+            planned = await preview_prune(runs, older_than=seconds, keep_last=keep_last)
         would = {"threads": [thread.id for thread in planned.threads], "checkpoints": planned.checkpoints}
         emit({**asdict(PruneReport()), "would_remove": would}, as_json, _in_words(planned, older_than, keep_last))
         return
-    gone = asyncio.run(_prune(seconds, keep_last))
+    settings = Settings()
+    async with hold(settings.home, "exclusive", command="sleuth runs prune"), open_store(settings) as store:
+        gone = await prune_runs(RunService(store), older_than=seconds, keep_last=keep_last)
+        await (await asyncio.to_thread(EventLog, store.engine)).remove_orphans()  # a server does this only at its start
     human = f"Removed {gone.threads} runs, {gone.checkpoints} checkpoints and {gone.texts} texts."
     damaged = f" {len(gone.damaged)} damaged runs were skipped: {', '.join(gone.damaged)}." if gone.damaged else ""
     emit(gone, as_json, human + damaged)
-
-
-async def _preview(older_than: float | None, keep_last: int | None) -> PrunePreview:
-    async with _open_runs() as runs:
-        return await preview_prune(runs, older_than=older_than, keep_last=keep_last)
-
-
-async def _prune(older_than: float | None, keep_last: int | None) -> PruneReport:
-    settings = Settings()
-    async with hold(settings.home, "exclusive", command="sleuth runs prune"), open_store(settings) as store:
-        pruned = await prune_runs(RunService(store), older_than=older_than, keep_last=keep_last)
-        await (await asyncio.to_thread(EventLog, store.engine)).remove_orphans()  # a server does this only at its start
-        return pruned
 
 
 def _in_words(planned: PrunePreview, older_than: str | None, keep_last: int | None) -> RenderableType:

@@ -14,12 +14,13 @@ from rich.text import Text
 from sleuth.graphs.core import Budget
 from sleuth.graphs.ingestion import ExtractionContext, ExtractionState, extract_all_triples
 from sleuth.graphs.methods.ras import prompt_version
+from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption
 from sleuth.studio.client import gateway_class
 from sleuth.studio.console import JsonOption, emit, progress_console
 from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import Imported, ModelCoverage, read_triples
+from sleuth.tools.storage import ModelCoverage, read_triples
 
 triples_app = typer.Typer(no_args_is_help=True, help="Extract or import triples for graph search and RAS.")
 
@@ -31,7 +32,8 @@ BATCH = 500
 
 
 @triples_app.command()
-def read(
+@run_async
+async def read(
     *,
     max_calls: CallsOption = None,
     max_tokens: TokensOption = None,
@@ -40,7 +42,7 @@ def read(
 ) -> None:
     """Extract triples from all passages not processed yet. Rerun the same command to resume."""
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-    done, read_total, passages = asyncio.run(_read(budget))
+    done, read_total, passages = await _read(budget)
     counts = f"{done.read} passages processed, {done.failed} failed: {done.triples} triples"
     where = f"{read_total} of {passages} passages are processed. {done.calls} model calls, {done.tokens:,} tokens."
     more = "" if read_total >= passages else "\nRun `sleuth triples read` again to continue."
@@ -99,14 +101,11 @@ def _progress(before: int, passages: int) -> Iterator[Callable[[Mapping[str, Any
 
 
 @triples_app.command()
-def status(*, as_json: JsonOption = False) -> None:
+@run_async
+async def status(*, as_json: JsonOption = False) -> None:
     """Show the number of passages that each model has processed."""
-
-    async def go() -> tuple[list[ModelCoverage], int]:
-        async with await Collection.open(Settings(), check_embedder=False) as library:
-            return await asyncio.to_thread(library.triple_stats.summary), (await library.count())[1]
-
-    found, passages = asyncio.run(go())
+    async with await Collection.open(Settings(), check_embedder=False) as library:
+        found, passages = await asyncio.to_thread(library.triple_stats.summary), (await library.count())[1]
     lines = [
         f"{each.model} ({_prompt(each)}): {each.passages:,} of {passages:,} passages, {each.triples:,} triples"
         for each in found
@@ -121,7 +120,8 @@ def _prompt(reading: ModelCoverage) -> str:
 
 
 @triples_app.command("import")
-def import_(
+@run_async
+async def import_(
     file: Annotated[Path, typer.Argument(help='Lines of {"id": PASSAGE, "triples": [[s, p, o], …]}; may be gzipped.')],
     *,
     model: Annotated[
@@ -130,18 +130,13 @@ def import_(
     as_json: JsonOption = False,
 ) -> None:
     """Import triples from a file. Used by graph search, not by RAS."""
-
-    async def go() -> Imported:
-        async with await Collection.open(Settings(), check_embedder=False) as library:
-            fingerprints = await asyncio.to_thread(library.triple_stats.fingerprints)
-            read = await asyncio.to_thread(read_triples, file, fingerprints)
-            store, marks = library.triples(model=model), sorted(read.found)
-            for at in range(0, len(marks), BATCH):
-                part = {mark: read.found[mark] for mark in marks[at : at + BATCH]}
-                await store.put(part, version=IMPORTED)
-            return read
-
-    read = asyncio.run(go())
+    async with await Collection.open(Settings(), check_embedder=False) as library:
+        fingerprints = await asyncio.to_thread(library.triple_stats.fingerprints)
+        read = await asyncio.to_thread(read_triples, file, fingerprints)
+        store, marks = library.triples(model=model), sorted(read.found)
+        for at in range(0, len(marks), BATCH):
+            part = {mark: read.found[mark] for mark in marks[at : at + BATCH]}
+            await store.put(part, version=IMPORTED)
     count = sum(len(those) for those in read.found.values())
     shown = {"model": model, "passages": len(read.found), "triples": count, "lines": read.lines}
     unknown = f"\n! {read.unknown} of {read.lines} lines match no passage of the collection." if read.unknown else ""

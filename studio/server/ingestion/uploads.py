@@ -19,7 +19,7 @@ from sqlalchemy import Column, Integer, MetaData, String, Table, Text, insert, s
 from sqlalchemy.engine import Engine
 
 from sleuth.tools.errors import StoreError
-from sleuth.tools.storage import make_tables, transaction
+from sleuth.tools.storage import in_thread, make_tables, transaction
 
 Status = Literal["waiting", "reading", "stopping", "stopped", "done", "failed"]
 ENDS: tuple[Status, ...] = ("stopped", "done", "failed")
@@ -78,14 +78,15 @@ class Ingest:
 
 
 class Uploads:
-    """Store of uploads and their files. All methods block and raise StoreError if the database fails."""
+    """Store of uploads and their files. All methods raise StoreError if the database fails."""
 
     def __init__(self, engine: Engine, folder: Path) -> None:
-        """Create the table if it is missing."""
+        """Create the table if it is missing; blocks."""
         self._engine = engine
         self._folder = folder
         make_tables(engine, metadata)
 
+    @in_thread
     def add(self, ingest: Ingest, files: Mapping[str, BinaryIO]) -> None:
         """Store the files of an upload, then its row; raise StoreError if there is not enough space."""
         folder = self._folder / ingest.id
@@ -104,34 +105,38 @@ class Uploads:
             shutil.rmtree(folder, ignore_errors=True)
             raise
 
+    @in_thread
     def find(self, id: str) -> Ingest | None:
         """Return an upload of any owner."""
         found = self._select(ingests.c.id == id)
         return found[0] if found else None
 
+    @in_thread
     def unfinished(self) -> list[Ingest]:
         """Return the uploads that have not ended and whose files are here, in the order in which they were sent."""
         return [each for each in self._select(_IS_UNFINISHED) if (self._folder / each.id).is_dir()]
 
+    @in_thread
     def mark_stopping(self, id: str) -> None:
         """Store that the next start must not ingest the rest; do nothing if the upload has ended."""
         with transaction(self._engine, write=True) as connection:
             connection.execute(update(ingests).where(ingests.c.id == id, _IS_UNFINISHED).values(status="stopping"))
 
+    @in_thread
     def finish(self, ingest: Ingest, *, is_placed: bool) -> None:
         """Store the end of an upload and remove its files."""
         with transaction(self._engine, write=True) as connection:
             connection.execute(update(ingests).where(ingests.c.id == ingest.id).values(_row(ingest)))
         shutil.rmtree(self._folder / ingest.id, ignore_errors=True)
-        for path in (
-            self._paths(ingest) if is_placed else ()
-        ):  # before that, a file of this name belongs to another upload
-            path.unlink(missing_ok=True)
+        if is_placed:  # before that, a file of this name belongs to another upload
+            for path in self._paths(ingest):
+                path.unlink(missing_ok=True)
 
     def folder_of(self, owner: str) -> Path:
         """Return the folder of an owner's files while they are ingested; a document's source is a path in it."""
         return self._folder / f"{_OWNERS}{sha256(owner.encode()).hexdigest()[:16]}"
 
+    @in_thread
     def place(self, ingest: Ingest) -> list[Path]:
         """Move files to their owner's folder; after a kill some of them are there already."""
         self.folder_of(ingest.owner).mkdir(parents=True, exist_ok=True)
@@ -140,6 +145,7 @@ class Uploads:
                 waiting.replace(path)
         return self._paths(ingest)
 
+    @in_thread
     def remove_orphans(self) -> None:
         """Remove files without a row, which a kill may leave."""
         unfinished = self._select(_IS_UNFINISHED)

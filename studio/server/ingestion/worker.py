@@ -8,6 +8,7 @@ name the later one is kept.
 import asyncio
 import logging
 import math
+from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ from sleuth.graphs.ingestion import IngestProgress, ingest_into
 from sleuth.studio.server.ingestion.uploads import Failure, Ingest, Status, Uploads
 from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.retry import retry_until_stored
-from sleuth.studio.server.schemas.errors import SERVER_FAILED, STORE_AWAY
+from sleuth.studio.server.schemas.errors import STORE_AWAY, describe_failure
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools import errors
 from sleuth.tools.storage import is_database_error
@@ -37,32 +38,25 @@ PERMANENT_ERRORS = (errors.UsageError, errors.MissingExtra, errors.StoreTooNew, 
 
 @dataclass(kw_only=True)
 class _Pending:
-    """An ingest that has not ended, and its followers.
+    """An ingest that has not ended.
 
     `started`: some of its files may have been ingested. `ended`: its end is being stored. `problem`: the last logged
-    error.
+    error. `updated`: set at the next update.
     """
 
     ingest: Ingest
     started: bool
     ended: bool = False
     problem: str = ""
-    wakeups: set[asyncio.Event] = field(default_factory=set)
+    updated: asyncio.Event = field(default_factory=asyncio.Event)
 
     def is_stopping(self) -> bool:
         return self.ingest.status == "stopping"
 
     def update(self, ingest: Ingest) -> None:
         self.ingest = ingest
-        for wakeup in self.wakeups:
-            wakeup.set()
-
-    async def wait_for_update(self, max_wait: float) -> None:
-        self.wakeups.add(wakeup := asyncio.Event())
-        with suppress(TimeoutError):  # `wait_for` could swallow a cancellation that arrives with the update
-            async with asyncio.timeout(max_wait):
-                await wakeup.wait()
-        self.wakeups.discard(wakeup)
+        self.updated.set()
+        self.updated = asyncio.Event()
 
 
 class IngestionWorker:
@@ -71,9 +65,10 @@ class IngestionWorker:
     def __init__(self, tenants: Tenants, home_lock: SharedHomeLock, uploads: Uploads) -> None:
         self._tenants = tenants
         self._home_lock = home_lock
-        self._uploads = uploads
+        self.uploads = uploads
         self._pending: dict[str, _Pending] = {}
-        self._queue: asyncio.Queue[str] = asyncio.Queue()
+        self._queue: asyncio.Queue[_Pending] = asyncio.Queue()
+        self._owner_locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._ingesting = asyncio.Lock()
 
     async def add(self, owner: str, files: Mapping[str, BinaryIO]) -> Ingest:
@@ -83,14 +78,14 @@ class IngestionWorker:
             StoreError: they cannot be stored; none of them was accepted.
         """
         ingest = Ingest(id=uuid4().hex[:12], owner=owner, files=tuple(files), total=len(files), at=now())
-        await asyncio.to_thread(self._uploads.add, ingest, files)
+        await self.uploads.add(ingest, files)
         self._enqueue(ingest, started=False)
         return ingest
 
     async def get(self, owner: str, id: str) -> Ingest:
         """Return an owner's ingest; raise UnknownName if it does not exist."""
         pending = self._pending.get(id)
-        found = pending.ingest if pending else await asyncio.to_thread(self._uploads.find, id)
+        found = pending.ingest if pending else await self.uploads.find(id)
         if found is None or found.owner != owner:
             raise errors.UnknownName("ingest", id, [])
         return found
@@ -102,53 +97,35 @@ class IngestionWorker:
             return ingest
         if pending.started:
             pending.update(replace(pending.ingest, status="stopping"))
-            await asyncio.to_thread(self._uploads.mark_stopping, id)
+            await self.uploads.mark_stopping(id)
         else:
             await self._end(pending, "stopped")
         return pending.ingest
 
     async def follow(self, ingest: Ingest) -> AsyncIterator[Ingest]:
         """Yield an ingest now and after each change, to its end."""
-        pending, wakeup = self._pending.get(ingest.id), asyncio.Event()
+        pending = self._pending.get(ingest.id)
         if pending is None:  # it may have ended since the caller read it
-            ended = await asyncio.to_thread(self._uploads.find, ingest.id)
-            yield ended or ingest
+            yield await self.uploads.find(ingest.id) or ingest
             return
-        pending.wakeups.add(wakeup)
-        try:
-            while True:
-                wakeup.clear()
-                ingest, is_removed = pending.ingest, ingest.id not in self._pending
-                yield ingest
-                if ingest.done or is_removed:
-                    return
-                await wakeup.wait()
-        finally:
-            pending.wakeups.discard(wakeup)
+        while True:
+            updated, ingest, is_removed = pending.updated, pending.ingest, ingest.id not in self._pending
+            yield ingest
+            if ingest.done or is_removed:
+                return
+            await updated.wait()
 
     async def recover(self) -> None:
         """Queue the uploads of the previous server, before new ones are accepted; raise StoreError."""
-        await asyncio.to_thread(self._uploads.remove_orphans)
-        for ingest in await asyncio.to_thread(self._uploads.unfinished):
+        await self.uploads.remove_orphans()
+        for ingest in await self.uploads.unfinished():
             self._enqueue(ingest, started=True)
 
     async def run(self) -> None:
         """Ingest queued uploads, until cancelled."""
-        queues: dict[str, asyncio.Queue[_Pending]] = {}
-        async with asyncio.TaskGroup() as owners:
+        async with asyncio.TaskGroup() as tasks:
             while True:
-                pending = self._pending.get(await self._queue.get())
-                if pending is None:  # stopped before its turn
-                    continue
-                owner = pending.ingest.owner
-                if owner not in queues:
-                    queues[owner] = asyncio.Queue()
-                    owners.create_task(self._run_owner(queues[owner]))
-                queues[owner].put_nowait(pending)
-
-    def folder_of(self, owner: str) -> Path:
-        """Return the folder of an owner's files while they are ingested; a document's source is a path in it."""
-        return self._uploads.folder_of(owner)
+                tasks.create_task(self._run(await self._queue.get()))
 
     def close(self) -> None:
         """End all streams of followers."""
@@ -156,10 +133,10 @@ class IngestionWorker:
         for pending in closed.values():
             pending.update(pending.ingest)
 
-    async def _run_owner(self, queue: asyncio.Queue[_Pending]) -> None:
-        """Ingest the uploads of one owner."""
-        while True:
-            pending, pause = await queue.get(), FIRST_PAUSE
+    async def _run(self, pending: _Pending) -> None:
+        """Ingest an upload after the earlier ones of its owner; retry until it has ended."""
+        async with self._owner_locks[pending.ingest.owner]:
+            pause = FIRST_PAUSE
             while not pending.ended:
                 (problem,) = await asyncio.gather(self._ingest(pending), return_exceptions=True)
                 if isinstance(problem, BaseException):
@@ -180,17 +157,24 @@ class IngestionWorker:
                 await self._end_with_retry(pending, "stopped" if stopping else "failed")
                 return
         pending.update(pending.ingest if pending.is_stopping() else replace(pending.ingest, status="waiting"))
-        await pending.wait_for_update(pause)
+        with suppress(TimeoutError):  # `wait_for` could swallow a cancellation that arrives with the update
+            async with asyncio.timeout(pause):
+                await pending.updated.wait()
 
     async def _ingest(self, pending: _Pending) -> None:
         """Ingest an upload from its beginning and store its end; documents that are stored already are skipped."""
         ingest, settings = pending.ingest, self._tenants.settings_of(pending.ingest.owner)
         library = await self._tenants.library(ingest.owner)
         async with self._ingesting, self._home_lock.hold("exclusive", max_wait=math.inf):
-            if pending.ended or await self._has_ended_elsewhere(pending):
+            if pending.ended:
+                return
+            stored = await self.uploads.find(ingest.id)
+            if stored and stored.done:  # by another server with this SLEUTH_HOME
+                pending.ended = True
+                self._publish_end(pending, stored)
                 return
             pending.started = True
-            paths = await asyncio.to_thread(self._uploads.place, ingest)
+            paths = await self.uploads.place(ingest)
             pending.update(replace(pending.ingest, read=0, failed=()))
 
             def show(progress: IngestProgress) -> None:
@@ -202,16 +186,6 @@ class IngestionWorker:
             # Under the home lock: another server with this SLEUTH_HOME may wait to ingest the same upload.
             await self._end_with_retry(pending, "stopped" if is_cut_short else "done")
 
-    async def _has_ended_elsewhere(self, pending: _Pending) -> bool:
-        """Return whether another server with this SLEUTH_HOME has finished an ingest; if so, publish its end."""
-        found = await asyncio.to_thread(self._uploads.find, pending.ingest.id)
-        if found is None or not found.done:
-            return False
-        pending.ended = True
-        self._pending.pop(found.id, None)
-        pending.update(found)
-        return True
-
     async def _end_with_retry(self, pending: _Pending, status: Status) -> None:
         await retry_until_stored(partial(self._end, pending, status), f"The end of ingest {pending.ingest.id}")
 
@@ -220,16 +194,19 @@ class IngestionWorker:
         pending.ended = True
         ingest = replace(pending.ingest, status=status)
         try:
-            await asyncio.to_thread(self._uploads.finish, ingest, is_placed=pending.started)
+            await self.uploads.finish(ingest, is_placed=pending.started)
         except errors.StoreError:
             pending.ended = False
             raise
+        self._publish_end(pending, ingest)
+
+    def _publish_end(self, pending: _Pending, ingest: Ingest) -> None:
         self._pending.pop(ingest.id, None)
         pending.update(ingest)
 
     def _enqueue(self, ingest: Ingest, *, started: bool) -> None:
-        self._pending[ingest.id] = _Pending(ingest=ingest, started=started)
-        self._queue.put_nowait(ingest.id)
+        self._pending[ingest.id] = pending = _Pending(ingest=ingest, started=started)
+        self._queue.put_nowait(pending)
 
 
 def _after(ingest: Ingest, progress: IngestProgress, paths: Sequence[Path]) -> Ingest:
@@ -250,11 +227,6 @@ def _is_temporary(error: BaseException) -> bool:
 
 def _with_error(ingest: Ingest, error: BaseException) -> Ingest:
     """Return the ingest with the error of the whole upload; it replaces an earlier one."""
-    if isinstance(error, errors.SleuthError):
-        problem = str(error)
-    elif is_database_error(error) or isinstance(error, OSError):
-        problem = STORE_AWAY
-    else:
-        problem = SERVER_FAILED
+    problem = STORE_AWAY if isinstance(error, OSError) else describe_failure(error)[0]
     of_files = (each for each in ingest.failed if each.source)
     return replace(ingest, failed=(*of_files, Failure(source="", problem=problem)))

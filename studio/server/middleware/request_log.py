@@ -41,7 +41,7 @@ class RequestLog:
                 MutableHeaders(scope=message)[HEADER] = id
             await send(message)
 
-        with self._telemetry.request(scope["method"], UNKNOWN) as span:
+        with self._telemetry.request(f"{scope['method']} {UNKNOWN}") as span:
             try:
                 await self._app(scope, receive, send_observed)
             finally:

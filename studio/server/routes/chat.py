@@ -56,24 +56,20 @@ async def complete(form: forms.ChatForm, request: Request, server: ServerStateDe
     """
     if form.model not in METHODS:
         return _unknown_model(form.model)
-    builder = await _start(form, server, owner)
-    is_active = partial(server.run_worker.is_active, builder.thread)
-    events = server.log.follow(builder.thread, 0, is_active=is_active)
-    if form.stream:
-        usage = bool(form.stream_options and form.stream_options.include_usage)
-        chunks = _with_keep_alive(builder.stream(events, usage=usage), server, builder.thread)
-        return StreamingResponse(chunks, media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
-    return await _complete(builder, events, request, server)
-
-
-async def _start(form: forms.ChatForm, server: ServerState, owner: str) -> ChatCompletionBuilder:
     question = check_question(form.question())
     await server.require_ready(owner)
     rewriting = await server.rewrite_follow_up(owner, question, form.turns())
     thread = await server.start_run(
         owner, rewriting.question, form.model, values=form.sleuth.values, budget=form.sleuth.budget.budget()
     )
-    return ChatCompletionBuilder(thread=thread, method=form.model, rewriting=rewriting)
+    builder = ChatCompletionBuilder(thread=thread, method=form.model, rewriting=rewriting)
+    is_active = partial(server.run_worker.is_active, thread)
+    events = server.log.follow(thread, 0, is_active=is_active)
+    if form.stream:
+        usage = bool(form.stream_options and form.stream_options.include_usage)
+        chunks = _with_keep_alive(builder.stream(events, usage=usage), server, thread)
+        return StreamingResponse(chunks, media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
+    return await _complete(builder, events, request, server)
 
 
 async def _complete(

@@ -71,7 +71,7 @@ def _name(given: str) -> str:
 
 def _source(path: str, server: ServerState, owner: str) -> str:
     """Return the source of a document; for an upload its name, because its path on the server is private."""
-    folder = server.ingestion.folder_of(owner)
+    folder = server.ingestion.uploads.folder_of(owner)
     return Path(path).name if Path(path).is_relative_to(folder) else path
 
 

@@ -4,9 +4,10 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from sleuth.graphs.core import Budget, Step
-from sleuth.studio.mcp import AskRequest, Events
+from sleuth.studio.mcp import Events
 from sleuth.studio.server.state import ServerState
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
@@ -25,20 +26,17 @@ class ServerBackend:
         async with self.server.home_lock.hold("shared"):
             yield await self.server.tenants.library(self.owner)
 
-    async def ask(self, request: AskRequest) -> Events:
+    async def ask(self, question: str, method: str, values: dict[str, Any], budget: Budget) -> Events:
         """Start a background run and follow it to its end."""
         await self.server.require_ready(self.owner)
-        thread = await self.server.start_run(
-            self.owner, request.question, request.method, values=request.values, budget=request.budget
-        )
+        thread = await self.server.start_run(self.owner, question, method, values=values, budget=budget)
         async for event in self._follow(thread, after=0):
             yield event
 
     async def resume(self, thread: str, budget: Budget | None) -> Events:
         """Resume a run of the owner in the background."""
-        await (await self.server.tenants.read_only_runs(self.owner)).store.threads.get(
-            thread
-        )  # raises UnknownName for other owners' threads
+        runs = await self.server.tenants.read_only_runs(self.owner)
+        await runs.store.threads.get(thread)  # raises UnknownName for other owners' threads
         await self.server.quota.require(self.owner)
         stored = await self.server.log.after(thread, 0)
         await self.server.run_worker.start(self.owner, thread, budget=budget, expect_listener=False)

@@ -3,14 +3,13 @@
 Every turn is a separate run of the rewritten question. The original message and the earlier run are stored here.
 """
 
-import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
-from sqlalchemy import Column, MetaData, String, Table, Text, delete, insert, select
+from sqlalchemy import Column, ColumnElement, MetaData, String, Table, Text, delete, insert, select
 from sqlalchemy.engine import Engine
+from sqlalchemy.sql.dml import UpdateBase
 
 from sleuth.agents.formatting import MAX_TURNS, Turn
 from sleuth.graphs.core import Cost, Verdict, upgrade_cost
@@ -19,7 +18,7 @@ from sleuth.graphs.persistence import LONGEST_NAME
 from sleuth.graphs.persistence.threads import threads
 from sleuth.graphs.runs import RunService
 from sleuth.tools.errors import RunError
-from sleuth.tools.storage import make_tables, transaction
+from sleuth.tools.storage import in_thread, make_tables, transaction
 
 metadata = MetaData()
 follow_ups = Table(
@@ -61,25 +60,24 @@ class Conversations:
         """Store a follow-up before its run starts; replace one whose run was never started."""
         row = {**asdict(follow_up), "cost": json.dumps(follow_up.cost), "warnings": json.dumps(follow_up.warnings)}
         old = delete(follow_ups).where(follow_ups.c.thread == follow_up.thread)
-        await asyncio.to_thread(self._write, old, insert(follow_ups).values(row))
+        await self._write(old, insert(follow_ups).values(row))
 
     async def get(self, thread: str) -> FollowUp | None:
         """Return the follow-up of a run; None if it is the first of its conversation."""
-        found = await asyncio.to_thread(self._read, follow_ups.c.thread == thread)
+        found = await self._read(follow_ups.c.thread == thread)
         return found[0] if found else None
 
     async def of(self, conversation: str) -> list[FollowUp]:
         """Return all follow-ups of a conversation."""
-        return await asyncio.to_thread(self._read, follow_ups.c.conversation == conversation)
+        return await self._read(follow_ups.c.conversation == conversation)
 
     async def remove(self, thread: str) -> None:
         """Remove a run; its follow-ups stay in the conversation."""
-        await asyncio.to_thread(self._write, delete(follow_ups).where(follow_ups.c.thread == thread))
+        await self._write(delete(follow_ups).where(follow_ups.c.thread == thread))
 
     async def remove_orphans(self) -> None:
         """Remove follow-ups whose runs were deleted, by `sleuth runs prune` for instance, or never started."""
-        gone = follow_ups.c.thread.not_in(select(threads.c.id))
-        await asyncio.to_thread(self._write, delete(follow_ups).where(gone))
+        await self._write(delete(follow_ups).where(follow_ups.c.thread.not_in(select(threads.c.id))))
 
     async def turns_until(self, runs: RunService, thread: str) -> list[Turn]:
         """Return the turns of the conversation up to a run's answer, as the rewriter reads them.
@@ -96,7 +94,8 @@ class Conversations:
             at = follow_up.after if follow_up and await runs.store.threads.find(follow_up.after) else None
         return turns
 
-    def _read(self, wanted: Any) -> list[FollowUp]:  # noqa: ANN401 - a condition
+    @in_thread
+    def _read(self, wanted: ColumnElement[bool]) -> list[FollowUp]:
         with transaction(self._engine) as connection:
             rows = [dict(row._mapping) for row in connection.execute(select(follow_ups).where(wanted))]
         return [
@@ -104,7 +103,8 @@ class Conversations:
             for row in rows
         ]
 
-    def _write(self, *statements: Any) -> None:  # noqa: ANN401 - inserts and deletes
+    @in_thread
+    def _write(self, *statements: UpdateBase) -> None:
         with transaction(self._engine, write=True) as connection:
             for statement in statements:
                 connection.execute(statement)

@@ -6,14 +6,13 @@ Deltas of model replies are delivered between the events. They have no number an
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from pydantic_core import to_json
-from sqlalchemy import Column, Integer, MetaData, String, Table, Text, delete, insert, select
+from sqlalchemy import Column, ColumnElement, Integer, MetaData, String, Table, Text, delete, insert, select
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.core import Delta
@@ -22,7 +21,7 @@ from sleuth.graphs.persistence.threads import threads
 from sleuth.studio.server.retry import retry_until_stored
 from sleuth.studio.server.runs.live_stream import StreamItem, Subscribers
 from sleuth.tools.errors import StoreError, ThreadBusy
-from sleuth.tools.storage import is_away, make_tables, transaction
+from sleuth.tools.storage import in_thread, is_away, make_tables, transaction
 
 _log = logging.getLogger(__name__)
 
@@ -89,10 +88,12 @@ class EventLog:
         for thread in {event.thread: None for event in batch}:
             await self._write_with_retry(self._renumber, [event for event in batch if event.thread == thread])
 
-    async def _write_with_retry(self, write: Callable[[Sequence[Event]], None], batch: Sequence[Event]) -> bool:
+    async def _write_with_retry(
+        self, write: Callable[[Sequence[Event]], Awaitable[None]], batch: Sequence[Event]
+    ) -> bool:
         """Return False if writing the events in another way may succeed."""
         try:
-            await retry_until_stored(partial(asyncio.to_thread, write, batch), "The events of runs", max_wait=_MAX_WAIT)
+            await retry_until_stored(lambda: write(batch), "The events of runs", max_wait=_MAX_WAIT)
         except (StoreError, ThreadBusy) as error:  # the run fails too, and publishes lost events when it is resumed
             _log.error("events of runs were not stored: %s", error)
             return is_away(error)
@@ -106,10 +107,12 @@ class EventLog:
         """Return a writer that appends to a thread's events; `token` is the fencing token of its lock."""
         return EventWriter(self, thread, await self.after(thread, 0), token)
 
-    async def after(self, thread: str, id: int) -> list[Event]:
+    @in_thread
+    def after(self, thread: str, id: int) -> list[Event]:
         """Return the stored events of a thread after a number."""
         wanted = select(events).where(events.c.thread == thread, events.c.id > id).order_by(events.c.id)
-        return await asyncio.to_thread(self._read, wanted)
+        with transaction(self._engine) as connection:
+            return [Event(**row._mapping) for row in connection.execute(wanted)]
 
     async def follow(
         self, thread: str, after: int, *, is_active: Callable[[], bool], with_deltas: bool = False
@@ -138,22 +141,24 @@ class EventLog:
 
     async def remove(self, thread: str) -> None:
         """Remove the events of a thread."""
-        await asyncio.to_thread(self._delete, events.c.thread == thread)
+        await self._delete(events.c.thread == thread)
 
     async def remove_orphans(self) -> None:
         """Remove the events of deleted threads, pruned by the command line for instance."""
-        await asyncio.to_thread(self._delete, events.c.thread.not_in(select(threads.c.id)))
+        await self._delete(events.c.thread.not_in(select(threads.c.id)))
 
     def put(self, event: Event) -> None:
         """Queue an event to be stored."""
         self._queue.put_nowait(event)
 
+    @in_thread
     def _insert(self, batch: Sequence[Event]) -> None:
         with transaction(self._engine, write=True) as connection:
             for thread, token in sorted({(event.thread, event.token or "") for event in batch}):
                 check_token(connection, thread, token or None)
             connection.execute(insert(events), [event.to_row() for event in batch])
 
+    @in_thread
     def _renumber(self, batch: Sequence[Event]) -> None:
         """Insert events of one thread after those that another process has stored; skip keys that are stored."""
         own = select(events.c.id, events.c.key).where(events.c.thread == batch[0].thread)
@@ -166,11 +171,8 @@ class EventLog:
                 rows = [replace(event, id=id).to_row() for id, event in enumerate(new, last + 1)]
                 connection.execute(insert(events), rows)
 
-    def _read(self, wanted: Any) -> list[Event]:  # noqa: ANN401 - a select
-        with transaction(self._engine) as connection:
-            return [Event(**row._mapping) for row in connection.execute(wanted)]
-
-    def _delete(self, condition: Any) -> None:  # noqa: ANN401 - a condition
+    @in_thread
+    def _delete(self, condition: ColumnElement[bool]) -> None:
         with transaction(self._engine, write=True) as connection:
             connection.execute(delete(events).where(condition))
 

@@ -7,7 +7,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from sleuth.graphs.core import Delta, Reset, Step
 
@@ -25,7 +25,7 @@ class Subscriber:
         self.persisted_only = persisted_only
         self.wakeup = asyncio.Event()
         self.has_news = True
-        self._waiting: deque[tuple[int, StreamItem]] = deque()
+        self._waiting: deque[tuple[int, StreamItem]] = deque()  # each with the number of the event that it follows
         self._size = 0
         self._dropped: set[str] = set()
 
@@ -118,8 +118,9 @@ class Subscribers:
             subscriber.notify()
 
     def close(self, thread: str) -> None:
-        """Remove the text so far of a run that has ended."""
+        """Remove the text so far of a run that has ended, and wake its subscribers."""
         self._text_so_far.pop(thread, None)
+        self.notify(thread)
 
 
 def _size_of(item: StreamItem) -> int:
@@ -135,11 +136,4 @@ def _join(first: StreamItem | None, second: StreamItem) -> Delta | None:
 
 def reset_of(item: StreamItem) -> Reset:
     """Return the reset that withdraws all text of an item's call."""
-    return Reset(
-        thread=item.thread,
-        node=item.node,
-        role=item.role,
-        call=item.call,
-        method=item.method,
-        part_of=item.part_of,
-    )
+    return Reset(**{field.name: getattr(item, field.name) for field in fields(Reset)})

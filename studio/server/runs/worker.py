@@ -10,29 +10,82 @@ import logging
 import math
 from contextlib import aclosing, suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from time import monotonic
 from uuid import uuid4
 
+from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
+from sqlalchemy.engine import Engine
+
 from sleuth.graphs.core import Answer, Budget, Step
+from sleuth.graphs.persistence import LONGEST_NAME, check_token
 from sleuth.graphs.runs import RunService, now, replay_steps
-from sleuth.studio.server.locks import OtherThreadLocks, SharedHomeLock
-from sleuth.studio.server.middleware.rate_limit import Quota
+from sleuth.studio.server.locks import SharedHomeLock
+from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.retry import retry_until_stored
 from sleuth.studio.server.runs.event_log import EventLog, EventWriter
-from sleuth.studio.server.runs.queue import RunQueue
-from sleuth.studio.server.schemas.errors import SERVER_FAILED, STORE_AWAY, kind_of
+from sleuth.studio.server.schemas.errors import describe_failure
 from sleuth.studio.server.telemetry import RunRecord, Telemetry
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools.errors import RunError, SleuthError, ThreadBusy, UnknownName
-from sleuth.tools.storage import is_database_error
+from sleuth.tools.storage import in_thread, make_tables, transaction
 
 _log = logging.getLogger(__name__)
 
 INGEST_WAIT = 60.0
-"""Seconds that a run waits while another process ingests documents."""
+"""Seconds that a run waits while another process ingests documents; a recovered run waits until it has finished."""
 
 LISTENER_GRACE = 10.0
 """Seconds in which a run streams its replies before anybody listens: clients follow a run right after its start."""
+
+
+metadata = MetaData()
+jobs = Table(
+    "sleuth_serve_jobs",
+    metadata,
+    Column("thread", String(LONGEST_NAME), primary_key=True),
+    Column("owner", String(100), nullable=False),
+)
+
+
+class RunQueue:
+    """Jobs of all servers that share a store.
+
+    A thread's row is changed only under its thread lock, whose fencing token is `token`. The methods raise ThreadBusy
+    if another server has locked the thread since.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        """Create the table if it is missing; blocks."""
+        self._engine = engine
+        make_tables(engine, metadata)
+
+    @in_thread
+    def add(self, owner: str, thread: str, token: str | None) -> None:
+        """Add a thread."""
+        with transaction(self._engine, write=True) as connection:
+            check_token(connection, thread, token)
+            connection.execute(delete(jobs).where(jobs.c.thread == thread))
+            connection.execute(insert(jobs).values(thread=thread, owner=owner))
+
+    @in_thread
+    def remove(self, thread: str, token: str | None) -> None:
+        """Remove a thread whose job has ended."""
+        with transaction(self._engine, write=True) as connection:
+            check_token(connection, thread, token)
+            connection.execute(delete(jobs).where(jobs.c.thread == thread))
+
+    @in_thread
+    def contains(self, thread: str) -> bool:
+        """Return whether a thread has a job."""
+        with transaction(self._engine) as connection:
+            return connection.scalar(select(jobs.c.owner).where(jobs.c.thread == thread)) is not None
+
+    @in_thread
+    def pending(self) -> list[tuple[str, str]]:
+        """Return the threads with a job, with their owners."""
+        with transaction(self._engine) as connection:
+            return [(row.thread, row.owner) for row in connection.execute(select(jobs))]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -47,7 +100,6 @@ class _Job:
     owner: str
     thread: str
     budget: Budget | None
-    max_wait: float
     is_recovered: bool
     listener_deadline: float
     stopping: bool = False
@@ -70,7 +122,7 @@ class RunWorker:
     def __init__(
         self, *, tenants: Tenants, log: EventLog, home_lock: SharedHomeLock, quota: Quota, telemetry: Telemetry
     ) -> None:
-        """Create a worker; call `prepare` before its first use."""
+        """Create the table of the queue if it is missing; blocks."""
         self._tenants = tenants
         self._log = log
         self._home_lock = home_lock
@@ -79,10 +131,6 @@ class RunWorker:
         self._queue = RunQueue(tenants.store.engine)
         self._jobs: dict[str, _Job] = {}
         self._is_closing = False
-
-    async def prepare(self) -> None:
-        """Create the table of the queue if it is missing."""
-        await asyncio.to_thread(self._queue.prepare)
 
     @property
     def active(self) -> int:
@@ -112,7 +160,6 @@ class RunWorker:
         thread: str,
         *,
         budget: Budget | None = None,
-        max_wait: float = INGEST_WAIT,
         expect_listener: bool = True,
         is_recovered: bool = False,
     ) -> None:
@@ -122,7 +169,6 @@ class RunWorker:
             owner: the owner of the thread.
             thread: the id of the thread.
             budget: replaces the budget of the run.
-            max_wait: seconds to wait while another process ingests documents.
             expect_listener: stream replies from the first token, before a listener has subscribed.
             is_recovered: an earlier server started the run; start it only if it is still in the queue.
 
@@ -135,7 +181,6 @@ class RunWorker:
             owner=owner,
             thread=thread,
             budget=budget,
-            max_wait=max_wait,
             is_recovered=is_recovered,
             listener_deadline=monotonic() + (LISTENER_GRACE if expect_listener else 0),
         )
@@ -177,9 +222,9 @@ class RunWorker:
     async def recover(self) -> int:
         """Resume the runs in the queue that no other server runs; return their number."""
         resumed = 0
-        for thread, owner in await asyncio.to_thread(self._queue.pending):
+        for thread, owner in await self._queue.pending():
             with suppress(ThreadBusy):
-                await self.start(owner, thread, max_wait=math.inf, is_recovered=True)
+                await self.start(owner, thread, is_recovered=True)
                 resumed += 1
         return resumed
 
@@ -200,13 +245,12 @@ class RunWorker:
             job.started.cancel()  # so that nobody waits forever
             del self._jobs[job.thread]
             self._log.subscribers.close(job.thread)
-            self._log.subscribers.notify(job.thread)
 
     async def _register(self, job: _Job) -> None:
-        if job.is_recovered and not await asyncio.to_thread(self._queue.contains, job.thread):
+        if job.is_recovered and not await self._queue.contains(job.thread):
             raise ThreadBusy(f"Thread {job.thread} was ended by another server.")
         job.token = self._tenants.store.locks.token(job.thread)
-        await asyncio.to_thread(self._queue.add, job.owner, job.thread, job.token)
+        await self._queue.add(job.owner, job.thread, job.token)
         job.events = await self._log.writer(job.thread, token=job.token)
         if self._is_closing:
             raise RunError("The server is shutting down. The run is resumed at its next start.")
@@ -225,9 +269,7 @@ class RunWorker:
                 raise
         await self._log.flush()
         if job.stopping or not self._is_closing:
-            await retry_until_stored(
-                lambda: asyncio.to_thread(self._queue.remove, job.thread, job.token), f"The end of run {job.thread}"
-            )
+            await retry_until_stored(lambda: self._queue.remove(job.thread, job.token), f"The end of run {job.thread}")
 
     async def _run(self, job: _Job) -> None:
         """Run a job with metrics and quota."""
@@ -247,15 +289,12 @@ class RunWorker:
 
     async def _publish(self, job: _Job, record: RunRecord) -> None:
         """Run a job and publish its events."""
-        async with self._home_lock.hold("shared", max_wait=job.max_wait):
-            opened = await self._tenants.runs(job.owner)
-            runs = RunService(
-                replace(opened.store, locks=OtherThreadLocks(opened.store.locks, job.thread)), opened.services
-            )
+        async with self._home_lock.hold("shared", max_wait=math.inf if job.is_recovered else INGEST_WAIT):
+            runs = await self._tenants.runs(job.owner)
             if not job.events.is_empty:
                 await self._publish_missed_steps(runs, job, record)
-            run = runs.run(job.thread, budget=job.budget, listening=lambda: self._has_listener(job))
-            async with aclosing(run) as events:
+            listening = partial(self._has_listener, job)
+            async with aclosing(runs.run(job.thread, budget=job.budget, listening=listening, is_locked=True)) as events:
                 async for event in events:
                     if isinstance(event, Answer):
                         job.finishing = True  # before the event: its reader may close the connection now
@@ -284,15 +323,10 @@ class RunWorker:
 
     async def _fail(self, job: _Job, error: BaseException) -> None:
         job.finishing = True
-        about = {"about": {"thread": job.thread}}
-        if isinstance(error, SleuthError):
-            problem, kind = str(error), kind_of(error)
-        elif is_database_error(error):
-            _log.error("a run ended because the store is unavailable", exc_info=error, extra=about)
-            problem, kind = f"{STORE_AWAY} The run can be resumed.", "store_error"
-        else:
-            _log.error("a run ended with an unexpected error", exc_info=error, extra=about)
-            problem, kind = f"{SERVER_FAILED} The run can be resumed.", "internal_error"
+        problem, kind = describe_failure(error)
+        if not isinstance(error, SleuthError):
+            _log.error("a run ended with an unexpected error", exc_info=error, extra={"about": {"thread": job.thread}})
+            problem = f"{problem} The run can be resumed."
         if not isinstance(error, ThreadBusy | UnknownName):  # another process runs a sub-run of it, or it was deleted
             await retry_until_stored(lambda: self._mark_failed(job, problem), f"The error of run {job.thread}")
         job.events.append("error", {"message": problem, "type": kind}, key=f"error {uuid4().hex}")

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from sleuth.tools import errors
+from sleuth.tools.storage import is_database_error
 
 _log = logging.getLogger(__name__)
 
@@ -91,18 +92,18 @@ STREAM_ERRORS: dict[int | str, dict[str, Any]] = {
 """Errors of streaming routes, for which FastAPI would document event streams."""
 
 
-def status_of(error: errors.SleuthError) -> int:
-    """Return the HTTP status of an error."""
+def _classify(error: errors.SleuthError) -> tuple[int, str]:
+    """Return the HTTP status of an error, and its type as in OpenAI's API."""
     if isinstance(error, errors.UnknownName) and error.kind in PATH_KINDS:
-        return 404
-    return next(status for kind, status, _ in STATUSES if isinstance(error, kind))
+        return 404, "not_found_error"
+    return next((status, name) for kind, status, name in STATUSES if isinstance(error, kind))
 
 
-def kind_of(error: errors.SleuthError) -> str:
-    """Return the type of an error, as in OpenAI's API."""
-    if status_of(error) == 404:
-        return "not_found_error"
-    return next(name for kind, _, name in STATUSES if isinstance(error, kind))
+def describe_failure(error: BaseException) -> tuple[str, str]:
+    """Return the message and the type of an error that ended work in the background."""
+    if isinstance(error, errors.SleuthError):
+        return str(error), _classify(error)[1]
+    return (STORE_AWAY, "store_error") if is_database_error(error) else (SERVER_FAILED, "internal_error")
 
 
 def respond(
@@ -134,9 +135,10 @@ def install(app: FastAPI, *, postgres: bool) -> None:
 async def _sleuth(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, errors.SleuthError)
     headers = {"Retry-After": "5"} if isinstance(error, errors.StoreBusy) else None
+    status, kind = _classify(error)
     name = type(error).__name__
     code = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).strip("_")
-    return respond(status_of(error), str(error), kind=kind_of(error), code=code, headers=headers)
+    return respond(status, str(error), kind=kind, code=code, headers=headers)
 
 
 async def _invalid(_request: Request, error: Exception) -> JSONResponse:

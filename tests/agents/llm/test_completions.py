@@ -66,9 +66,15 @@ async def test_assemble_counts_repeated_end_once() -> None:
     assert (body["choices"][0]["finish_reason"], body["usage"], "".join(texts)) == ("length", USAGE, "In Varn.\u2028\n")
 
 
-async def test_assemble_accepts_missing_done_event() -> None:
-    body, _ = await read(written(*CHUNKS, end=""))
-    assert body["choices"][0]["message"]["content"] == "In Varn.\u2028\n"
+@pytest.mark.parametrize(
+    ("stream", "text"),
+    [(written(*CHUNKS, end=""), "In Varn.\u2028\n"), (written({"choices": [], "usage": USAGE}), "")],
+    ids=["no done event", "no choices"],
+)
+async def test_assemble_accepts_incomplete_streams(stream: bytes, text: str) -> None:
+    body, texts = await read(stream)
+    assert "".join(texts) == text
+    assert bool(body["choices"]) == bool(text)
 
 
 @pytest.mark.parametrize(
@@ -80,12 +86,14 @@ async def test_assemble_accepts_missing_done_event() -> None:
         (written(*CHUNKS[:2], end='data: {"id": "1", "choi\n\n'), "not JSON"),
         (written(*CHUNKS[:2], end="data: 7\n\n"), "no object"),
         (b"", "ends before"),
+        (b"data: " + b"[" * 100_000 + b"\n\n", "not JSON"),
     ],
-    ids=["cut", "cut in the usage", "no usage", "half an event", "a number", "nothing"],
+    ids=["cut", "cut in the usage", "no usage", "half an event", "a number", "nothing", "nested"],
 )
 async def test_assemble_of_broken_stream_raises_malformed(stream: bytes, fault: str) -> None:
-    with pytest.raises(Malformed, match=fault):
+    with pytest.raises(Malformed, match=fault) as raised:
         await read(stream)
+    assert isinstance(raised.value, NoUsage) is (str(raised.value) == "its stream has no usage")
 
 
 @pytest.mark.parametrize(
@@ -102,21 +110,6 @@ async def test_assemble_of_error_event_raises_broken_stream(error: dict[str, Any
         await read(written(chunk("In "), error))
     broken = raised.value if isinstance(raised.value, BrokenStream) else BrokenStream.of(raised.value.body)
     assert (broken.status, broken.detail) == (status, "out of memory")
-
-
-async def test_assemble_without_choices_returns_none() -> None:
-    body, texts = await read(written({"choices": [], "usage": USAGE}))
-    assert (body["choices"], texts) == ([], [])
-
-
-async def test_assemble_of_a_finished_stream_without_usage_raises_no_usage() -> None:
-    with pytest.raises(NoUsage):
-        await read(written(*CHUNKS[:4]))
-
-
-async def test_assemble_of_a_deeply_nested_event_raises_malformed() -> None:
-    with pytest.raises(Malformed, match="not JSON"):
-        await read(b"data: " + b"[" * 100_000 + b"\n\n")
 
 
 def completion(**parts: Any) -> dict[str, Any]:
@@ -202,14 +195,10 @@ def test_reply_of_unusable_usage_counts_nothing_and_warns(usage: Any) -> None:
     assert "unusable token counts" in reply["warnings"][-1]
 
 
-def test_reply_of_a_message_in_parts_has_their_texts() -> None:
+def test_reply_of_a_message_in_parts_without_usage_has_their_texts() -> None:
     parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "Y"}, {"type": "text", "text": "es"}, 7]
-    assert read_reply(completion(choice={"message": {"content": parts}}))["text"] == "Yes"
-
-
-def test_reply_of_a_completion_without_usage_counts_nothing() -> None:
-    reply = read_reply(completion(usage=None))
-    assert (reply["usage"]["prompt_tokens"], reply["warnings"]) == (0, ["first"])
+    reply = read_reply(completion(choice={"message": {"content": parts}}, usage=None))
+    assert (reply["text"], reply["usage"]["prompt_tokens"], reply["warnings"]) == ("Yes", 0, ["first"])
 
 
 def test_reply_of_texts_with_half_characters_can_be_stored() -> None:

@@ -7,7 +7,7 @@ import pytest
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
 from sleuth.agents.llm.testing import reply
@@ -51,11 +51,7 @@ def graph(outcome: Reply | ModelError) -> Any:
     async def answer(state: State) -> State:
         return State(text=(await trace_call(BODY, call))["text"])
 
-    built = StateGraph(State)
-    built.add_node(answer)
-    built.add_edge(START, "answer")
-    built.add_edge("answer", END)
-    return built.compile()
+    return StateGraph(State).add_sequence([answer]).add_edge(START, "answer").compile()
 
 
 async def test_trace_call_reports_prompt_and_reply() -> None:
@@ -71,9 +67,6 @@ async def test_trace_call_reports_a_failure() -> None:
     assert tracer.seen == [("Where is Varn?", 7, True), "down"]
 
 
-async def test_trace_call_adds_no_streamed_messages() -> None:
-    assert [each async for each in graph(reply("x")).astream({"text": ""}, stream_mode="messages")] == []
-
-
 async def test_trace_call_without_callbacks_only_calls() -> None:
+    assert [each async for each in graph(reply("x")).astream({"text": ""}, stream_mode="messages")] == []
     assert await graph(reply("x")).ainvoke({"text": ""}) == {"text": "x"}

@@ -8,11 +8,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from sleuth.agents.formatting import Source
 from sleuth.agents.llm.testing import ScriptedModel, reply
-from sleuth.agents.model import Message, Reply, Request, Sampling
+from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.model_calls.caller import ModelCaller
-from sleuth.agents.role import Role
-from sleuth.agents.roles.planning import PLAN, REFINE, PlanInput, Refined, RefineInput
-from sleuth.agents.roles.reading import DRAFT, Draft, DraftInput
+from sleuth.agents.roles.inputs import QuestionInput, SourcesInput, StepsInput
+from sleuth.agents.roles.planning import BEGIN, PLAN, REFINE, Refined, RefineInput
+from sleuth.agents.roles.reading import DRAFT, Draft
 from sleuth.tools.errors import BadReply, ContextTooLong, ModelUnavailable
 
 MakeHarness = Callable[..., Any]
@@ -20,8 +20,8 @@ MakeHarness = Callable[..., Any]
 VARN = Draft(answer="Varn")
 
 
-def given(question: str = "Where?", *texts: str) -> DraftInput:
-    return DraftInput(question=question, sources=tuple(Source(title="t", text=text) for text in texts))
+def given(question: str = "Where?", *texts: str) -> SourcesInput:
+    return SourcesInput(question=question, sources=tuple(Source(title="t", text=text) for text in texts))
 
 
 async def draft(caller: ModelCaller) -> Draft:
@@ -45,12 +45,7 @@ async def test_ask_returns_typed_output_and_records_the_call(harness: MakeHarnes
     assert record["prompt_tokens"] > 0 < record["completion_tokens"]
     assert len(record["version"]) == 12
     assert node.caller.warnings == []
-
-
-async def test_ask_sends_schema_input_and_both_prompt_parts(harness: MakeHarness) -> None:
-    model = ScriptedModel([VARN])
-    await harness(model).run(draft)
-    (request,) = model.requests
+    assert model.counted == 0, "a short prompt is not counted"
     assert [message["role"] for message in request.messages] == ["system", "user"]
     assert request.schema == DRAFT.schema()
     assert request.input == {"question": "Where?", "sources": ({"title": "t", "text": "In Varn."},)}
@@ -68,29 +63,14 @@ async def test_ask_repairs_a_bad_reply_once(harness: MakeHarness) -> None:
     assert first.sampling.seed != second.sampling.seed
 
 
-async def test_ask_second_bad_reply_raises_and_is_recorded(harness: MakeHarness) -> None:
-    node = harness(ScriptedModel(["no", "still no"]))
-    with pytest.raises(BadReply, match=r"The drafter gave a reply that cannot be used: .* It begins 'still no'"):
-        await node.run(draft)
-    assert len(node.caller.calls) == 2
-
-
-async def test_ask_at_the_limit_does_not_repair(harness: MakeHarness) -> None:
-    node = harness(ScriptedModel(["no"]), limit=1)
-    with pytest.raises(BadReply, match="begins 'no'"):
-        await node.run(draft)
-    node.model.done()
-
-
-async def test_ask_works_after_a_bad_reply(harness: MakeHarness) -> None:
+async def test_ask_second_bad_reply_raises_and_the_next_ask_works(harness: MakeHarness) -> None:
     async def work(caller: ModelCaller) -> Draft:
-        with pytest.raises(BadReply):
+        with pytest.raises(BadReply, match=r"The drafter gave a reply that cannot be used: .* It begins 'still no'"):
             await draft(caller)
+        assert len(caller.calls) == 2
         return await draft(caller)
 
-    node = harness(ScriptedModel(["no", "no", VARN]))
-    assert await node.run(work) == VARN
-    assert len(node.caller.calls) == 3
+    assert await harness(ScriptedModel(["no", "still no", VARN])).run(work) == VARN
 
 
 async def drafts(caller: ModelCaller) -> list[Draft]:
@@ -191,18 +171,14 @@ IN_ORDER = [
 ]
 
 
-async def test_calls_and_warnings_are_ordered_by_request(harness: MakeHarness) -> None:
-    node = harness(ReversedReplies(bad=frozenset({2})))
-    await node.run(ask_and_warn)
-    assert list(node.caller.warnings) == IN_ORDER
-    assert [call["prompt_tokens"] for call in node.caller.calls.values()] == [0, 1, 2, 2, 3]
-
-
-@pytest.mark.parametrize("failing", range(4))
-async def test_resumed_node_has_the_same_warnings_and_calls(harness: MakeHarness, failing: int) -> None:
+@pytest.mark.parametrize("failing", [None, *range(4)])
+async def test_warnings_and_calls_are_ordered_by_ask_also_after_a_resume(
+    harness: MakeHarness, failing: int | None
+) -> None:
     node, saver = harness(ReversedReplies(bad=frozenset({2}), failing=failing)), InMemorySaver()
-    with pytest.raises(ModelUnavailable):
-        await node.run(ask_and_warn, saver=saver)
+    if failing is not None:
+        with pytest.raises(ModelUnavailable):
+            await node.run(ask_and_warn, saver=saver)
     await node.run(ask_and_warn, saver=saver)
     assert list(node.caller.warnings) == IN_ORDER
     assert [call["prompt_tokens"] for call in node.caller.calls.values()] == [0, 1, 2, 2, 3]
@@ -217,13 +193,14 @@ async def test_earlier_asks_get_the_remaining_repairs(harness: MakeHarness, room
     assert len(node.caller.calls) == 4 + room
 
 
-async def test_repair_counts_against_the_limit_of_a_later_ask(harness: MakeHarness) -> None:
+@pytest.mark.parametrize("replies", [["no"], ["no", "still no", "no"]], ids=["one ask", "later ask"])
+async def test_ask_at_the_limit_does_not_repair(harness: MakeHarness, replies: list[str]) -> None:
     async def one_after_another(caller: ModelCaller) -> None:
-        for _ in range(2):
+        for _ in range((len(replies) + 1) // 2):
             with pytest.raises(BadReply):
                 await draft(caller)
 
-    node = harness(ScriptedModel(["no", "still no", "no"]), limit=3)
+    node = harness(ScriptedModel(replies), limit=len(replies))
     await node.run(one_after_another)
     node.model.done()
 
@@ -235,12 +212,6 @@ async def test_ask_drops_the_last_sources_until_the_prompt_fits(harness: MakeHar
     prompt = model.requests[0].text()
     assert "text2" in prompt and "text3" not in prompt
     assert node.caller.warnings == ["drafter/draft: 2 of 5 passages left out: the model's context is too small"]
-
-
-async def test_ask_short_prompt_is_not_counted(harness: MakeHarness) -> None:
-    model = ScriptedModel([VARN])
-    await harness(model).run(draft)
-    assert model.counted == 0
 
 
 async def test_ask_halves_sources_once_if_the_server_refuses_the_length(harness: MakeHarness) -> None:
@@ -265,7 +236,7 @@ async def test_ask_without_sources_to_drop_raises_context_too_long(
 async def test_ask_too_long_question_is_refused_before_sending(harness: MakeHarness) -> None:
     model = ScriptedModel(context_window=2000)
     with pytest.raises(ContextTooLong, match="question is too long"):
-        await harness(model).run(lambda caller: caller.ask(PLAN, PlanInput(question="why " * 3000)))
+        await harness(model).run(lambda caller: caller.ask(PLAN, StepsInput(question="why " * 3000)))
     assert model.requests == []
 
 
@@ -282,24 +253,9 @@ async def test_ask_escapes_chat_markers_in_values(harness: MakeHarness) -> None:
     assert "<|" not in model.requests[0].text()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Claim:
-    question: str
-
-
-JUDGE = Role(
-    "drafter/conclude",
-    Claim,
-    str,
-    Sampling(max_tokens=4, top_logprobs=20),
-    choices=("yes", "no"),
-    render=lambda claim: {"question": claim.question, "trajectory": ""},
-)
-
-
 async def test_ask_with_reply_of_a_choice_returns_label_and_reply(harness: MakeHarness) -> None:
-    model = ScriptedModel(["Yes."])
-    label, whole = await harness(model).run(lambda caller: caller.ask_with_reply(JUDGE, Claim(question="Is it?")))
-    assert (label, whole["text"]) == ("yes", "Yes.")
-    assert model.requests[0].choices == ("yes", "no")
+    model, asked = ScriptedModel(["[subq]."]), QuestionInput(question="Is it?")
+    label, whole = await harness(model).run(lambda caller: caller.ask_with_reply(BEGIN, asked))
+    assert (label, whole["text"]) == ("[SUBQ]", "[subq].")
+    assert model.requests[0].choices == BEGIN.choices
     assert model.requests[0].schema is None

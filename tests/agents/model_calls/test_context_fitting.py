@@ -6,15 +6,15 @@ from sleuth.agents.formatting import Source, format_sources
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model import Message
 from sleuth.agents.model_calls.context_fitting import describe_loss, fit_sources, halve_sources
-from sleuth.agents.roles.reading import DraftInput
+from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.tools.errors import ContextTooLong
 
 
-def draft_input(*texts: str) -> DraftInput:
-    return DraftInput(question="Where?", sources=tuple(Source(title="", text=text) for text in texts))
+def draft_input(*texts: str) -> SourcesInput:
+    return SourcesInput(question="Where?", sources=tuple(Source(title="", text=text) for text in texts))
 
 
-def build(given: DraftInput) -> tuple[Message, ...]:
+def build(given: SourcesInput) -> tuple[Message, ...]:
     return (Message(role="user", content=f"{format_sources(given.sources)} {given.question}"),)
 
 

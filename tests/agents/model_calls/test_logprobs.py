@@ -16,32 +16,27 @@ def replied(*tokens: TokenLogprob, end: TokenLogprob | None = None) -> Reply:
     return reply(text, logprobs=[*tokens, *([end] if end else [])])
 
 
-def test_first_token_sums_all_spellings() -> None:
-    answer = replied(
-        TokenLogprob(
-            token="Yes",
-            logprob=-1.0,
-            top={k: math.log(p) for k, p in {"Yes": 0.3, " yes": 0.1, "NO": 0.1, "I": 0.4}.items()},
-        )
-    )
-    p, warning = first_token_probability(answer)
-    assert p == pytest.approx(0.8)
-    assert warning is None
+SPELLINGS = TokenLogprob(
+    token="Yes",
+    logprob=-1.0,
+    top={text: math.log(p) for text, p in {"Yes": 0.3, " yes": 0.1, "NO": 0.1, "I": 0.4}.items()},
+)
 
 
-def test_first_token_with_one_label_is_certain() -> None:
-    assert first_token_probability(replied(token("No", No=0.2))) == (0.0, None)
-
-
-def test_first_token_without_labels_is_half_with_warning() -> None:
-    p, warning = first_token_probability(replied(token("Well", Well=0.9)))
-    assert p == 0.5
-    assert warning is not None and "neither yes nor no" in warning
-
-
-def test_first_token_without_logprobs_is_half_with_warning() -> None:
-    p, warning = first_token_probability(reply("yes"))
-    assert (p, warning is not None) == (0.5, True)
+@pytest.mark.parametrize(
+    ("answer", "probability", "warns"),
+    [
+        (replied(SPELLINGS), 0.8, False),
+        (replied(token("No", No=0.2)), 0.0, False),
+        (replied(token("Well", Well=0.9)), 0.5, True),
+        (reply("yes"), 0.5, True),
+    ],
+    ids=["all spellings", "one label", "no label", "no log-probabilities"],
+)
+def test_first_token_probability_of_yes(answer: Reply, probability: float, warns: bool) -> None:
+    found, warning = first_token_probability(answer)
+    assert found == pytest.approx(probability)
+    assert ("neither yes nor no" in str(warning)) is warns
 
 
 def test_first_token_accepts_other_labels() -> None:
@@ -62,11 +57,7 @@ def test_scores_of_unfinished_thoughts_are_missing() -> None:
     assert perplexity(answer) is None
 
 
-def test_perplexity_excludes_the_end_token() -> None:
-    answer = replied(token("a", 0.5), token(" b", 0.125), end=token("<|im_end|>", 0.001))
-    assert perplexity(answer) == pytest.approx(4.0)
-
-
-def test_perplexity_of_a_cut_off_reply_has_all_tokens() -> None:
-    answer = replied(token("a", 0.5), token(" b", 0.125))
-    assert perplexity({**answer, "finish": "length"}) == pytest.approx(4.0)
+def test_perplexity_excludes_only_the_end_token() -> None:
+    tokens = token("a", 0.5), token(" b", 0.125)
+    assert perplexity(replied(*tokens, end=token("<|im_end|>", 0.001))) == pytest.approx(4.0)
+    assert perplexity({**replied(*tokens), "finish": "length"}) == pytest.approx(4.0)

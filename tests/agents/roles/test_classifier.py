@@ -36,30 +36,24 @@ def vote(harness: Callable[..., Any]) -> Callable[..., Any]:
     return ask
 
 
-async def test_predict_takes_the_majority(vote: Callable[..., Any]) -> None:
-    model = Voters(["sports", "open", "sports"], ["static", "dynamic", "dynamic"])
-    found, warnings = await vote(model, samples=3)
-    assert (found, warnings) == (Attributes("sports", True), [])
-    assert (found.domain_lead, found.dynamic_lead) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
-    assert len(model.requests) == 6
-
-
-async def test_predict_unanimous_vote_has_full_lead(vote: Callable[..., Any]) -> None:
-    found, _ = await vote(Voters(["music"] * 2, ["static"] * 2), samples=2)
-    assert (found.domain_lead, found.dynamic_lead) == (1.0, 1.0)
-
-
-@pytest.mark.parametrize("votes", [["open", "finance"], ["finance", "open"]])
-async def test_predict_tie_does_not_depend_on_the_order(votes: list[str], vote: Callable[..., Any]) -> None:
-    found, _ = await vote(Voters(votes, ["dynamic", "static"]), samples=2)
-    assert found == Attributes("finance", False)
-    assert found.domain_lead == found.dynamic_lead == 0
-
-
-async def test_predict_samples_with_different_seeds(vote: Callable[..., Any]) -> None:
-    model = Voters(["open"] * 3, ["static"] * 3)
-    await vote(model, samples=3)
-    assert len({request.sampling.seed for request in model.requests}) == 6
+@pytest.mark.parametrize(
+    ("domains", "changes", "expected", "lead"),
+    [
+        (["sports", "open", "sports"], ["static", "dynamic", "dynamic"], Attributes("sports", True), 1 / 3),
+        (["music"] * 2, ["static"] * 2, Attributes("music", False), 1.0),
+        (["open", "finance"], ["dynamic", "static"], Attributes("finance", False), 0.0),
+        (["finance", "open"], ["static", "dynamic"], Attributes("finance", False), 0.0),
+    ],
+    ids=["majority", "unanimous", "tie", "tie in another order"],
+)
+async def test_predict_takes_the_majority_of_samples_with_different_seeds(
+    domains: list[str], changes: list[str], *, expected: Attributes, lead: float, vote: Callable[..., Any]
+) -> None:
+    model = Voters(domains, changes)
+    found, warnings = await vote(model, samples=len(domains))
+    assert (found, warnings) == (expected, [])
+    assert (found.domain_lead, found.dynamic_lead) == (pytest.approx(lead), pytest.approx(lead))
+    assert len({request.sampling.seed for request in model.requests}) == len(model.requests) == 2 * len(domains)
     assert all(request.sampling.temperature > 0 for request in model.requests)
 
 
@@ -72,14 +66,19 @@ async def test_predict_skips_an_unusable_sample_with_warning(vote: Callable[...,
     assert "The vote continues without this sample." in warnings[0]
 
 
-async def test_predict_without_votes_raises_bad_reply(vote: Callable[..., Any]) -> None:
-    with pytest.raises(BadReply):
-        await vote(Voters(["art"] * 4, ["static"] * 2), samples=2)
-
-
-async def test_predict_raises_if_the_server_is_down(vote: Callable[..., Any]) -> None:
-    with pytest.raises(ModelUnavailable):
-        await vote(ScriptedModel(["open", "static", ModelUnavailable("down"), "static"]), samples=2)
+@pytest.mark.parametrize(
+    ("model", "error"),
+    [
+        (Voters(["art"] * 4, ["static"] * 2), BadReply),
+        (ScriptedModel(["open", "static", ModelUnavailable("down"), "static"]), ModelUnavailable),
+    ],
+    ids=["no votes", "server down"],
+)
+async def test_predict_without_votes_raises(
+    model: ScriptedModel, error: type[Exception], vote: Callable[..., Any]
+) -> None:
+    with pytest.raises(error):
+        await vote(model, samples=2)
 
 
 async def test_predictor_calls_is_the_number_of_requests(harness: Callable[..., Any]) -> None:

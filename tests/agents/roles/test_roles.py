@@ -24,12 +24,9 @@ def step(question: str, *needs: int) -> PlanStep:
     return PlanStep(question=question, needs=list(needs))
 
 
-def test_plan_needs_only_earlier_steps() -> None:
+def test_plan_needs_earlier_steps_and_merges_repeated_questions() -> None:
     plan = Plan(steps=[step("a", 1, 2), step("b", 1), step("c", 3, 2, 2)])
     assert [found.needs for found in plan.steps] == [[], [1], [2]]
-
-
-def test_plan_merges_repeated_questions() -> None:
     plan = Plan(steps=[step("a"), step("A "), step("b", 2), step("c", 2, 3)])
     assert [(found.question, found.needs) for found in plan.steps] == [("a", []), ("b", [1]), ("c", [1, 2])]
 
@@ -41,12 +38,9 @@ def test_plan_length_is_limited() -> None:
             Plan(steps=[step(str(i)) for i in range(count)])
 
 
-def test_plan_accepts_a_bare_list() -> None:
-    assert Plan.model_validate([{"question": "a"}]) == Plan(steps=[step("a")])
-
-
-def test_ordered_plan_schema_has_no_needs() -> None:
+def test_schema_of_a_reduced_output_lacks_a_field() -> None:
     assert "needs" not in str(PLAN_IN_ORDER.schema())
+    assert "earlier_step" not in str(REVIEW_STEP.schema())
 
 
 @pytest.mark.parametrize(
@@ -78,10 +72,6 @@ def test_review_schema_allows_the_fields_of_its_status(value: dict[str, Any], fi
     assert jsonschema.Draft202012Validator(schema).is_valid(value) is fits
     if fits:
         assert Review.model_validate(value).status == value["status"]
-
-
-def test_review_step_schema_has_no_earlier_step() -> None:
-    assert "earlier_step" not in str(REVIEW_STEP.schema())
 
 
 WHERE = {"finding": "Varn", "facts": [1], "plan": "[SUBQ]", "query": "Where?"}
@@ -116,7 +106,8 @@ def test_begin_has_no_sufficient_choice() -> None:
     assert parse(" [subq]. ", str, choices=BEGIN.choices) == "[SUBQ]"
 
 
-def test_extraction_accepts_a_bare_list() -> None:
+def test_output_with_one_list_accepts_a_bare_list() -> None:
+    assert Plan.model_validate([{"question": "a"}]) == Plan(steps=[step("a")])
     triple = {"subject": "Oda", "predicate": "born in", "object": "Varn"}
     assert parse(json.dumps([triple]), Extraction) == Extraction.model_validate({"triples": [triple]})
     assert (EXTRACT.schema() or {})["properties"]["triples"]["maxItems"] == MAX_TRIPLES

@@ -6,7 +6,6 @@ import pytest
 from scenes import example, passage, plain, resolves
 
 from sleuth.graphs.baselines.plain_rag import Settings
-from sleuth.graphs.core.context import Budget
 
 TOWER = passage("tower", "The tower stands in Varn. It is 30 m high.")
 
@@ -72,18 +71,3 @@ async def test_plain_rag_inherited_sub_answer_is_read_with_passages() -> None:
     assert case.nodes == ["retrieve", "answer"]
     assert case.retriever.queries[0].entities == ("Varn",)
     assert case.model.requests[0].input["known"] == ({"question": "Where?", "answer": "Varn"},)
-
-
-async def test_plain_rag_unreadable_reply_is_unknown() -> None:
-    case = plain(["no", "no"], [TOWER])
-    assert (await case.run("?"))["status"] == "unknown"
-    assert len(case.state["calls"]) == 2
-    assert case.state["warnings"][0].endswith("The question stays open.")
-
-
-@pytest.mark.parametrize(("budget", "calls"), [(Budget(max_calls=0), 0), (Budget(max_calls=1), 1), (Budget(), 2)])
-async def test_plain_rag_stays_within_budget(budget: Budget, calls: int) -> None:
-    case = plain(["no", "no"], [TOWER], budget=budget)
-    verdict = await case.run("?")
-    assert len(case.model.requests) == calls
-    assert verdict["status"] == ("unknown" if calls else "out_of_budget")

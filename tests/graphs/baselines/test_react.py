@@ -10,7 +10,6 @@ from scenes import Case, Shelf, passage, resolves
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.baselines import react as agent
 from sleuth.graphs.baselines.react import Settings
-from sleuth.graphs.core.context import Budget
 from sleuth.tools.search.retriever import Query
 
 QUESTION = "Where was the builder of the tower born?"
@@ -117,25 +116,3 @@ async def test_react_cites_shown_passages_only() -> None:
     verdict = await case.run(QUESTION)
     assert [citation["quote"] for citation in verdict["citations"]] == ["The tower was built by Oda Brell."]
     assert any("source 7" in warning for warning in case.state["warnings"])
-
-
-async def test_react_unreadable_reply_is_unknown() -> None:
-    case = acting('{"action": "search"}', "no")
-    assert (await case.run(QUESTION))["status"] == "unknown"
-    assert case.state["warnings"][0].endswith("The question stays open.")
-
-
-async def test_react_with_inherited_answer_need_not_search() -> None:
-    known = {"question": QUESTION, "finding": "Varn", "passages": [], "citations": []}
-    case = acting(answer("Varn"))
-    assert (await case.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
-    assert (case.nodes, case.retriever.queries) == (["act", "answer"], [])
-    assert case.state["warnings"] == ["no passage supports this answer word for word"]
-    assert case.model.requests[0].input["known"] == ({"question": known["question"], "answer": "Varn"},)
-
-
-@pytest.mark.parametrize("calls", [0, 1, 2])
-async def test_react_stays_within_budget(calls: int) -> None:
-    case = acting(search("tower"), search("Oda Brell"), VARN, budget=Budget(max_calls=calls))
-    verdict = await case.run(QUESTION)
-    assert (verdict["status"], len(case.model.requests)) == ("out_of_budget", calls)

@@ -84,14 +84,6 @@ async def test_self_ask_follow_ups_are_bounded() -> None:
     assert case.prompts()[-1] == "answerer/answer"
 
 
-async def test_self_ask_with_inherited_answer_need_not_search() -> None:
-    known = {"question": QUESTION, "finding": "Varn", "passages": [], "citations": []}
-    case = asking(final("Varn"))
-    assert (await case.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
-    assert (case.nodes, case.retriever.queries) == (["plan", "answer"], [])
-    assert case.state["warnings"] == ["no passage supports this answer word for word"]
-
-
 async def test_self_ask_with_sub_answer_searches_question() -> None:
     known = {"question": BIRTHPLACE, "finding": "Varn", "passages": [], "citations": []}
     case = asking(follow(BIRTHPLACE), read("Varn"), final("Varn"))

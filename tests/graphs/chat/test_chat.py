@@ -48,7 +48,7 @@ class Talk:
         self.graph = without_checkpoints(chat.graph).copy({"checkpointer": self.saver})
         self.config: Any = {"configurable": {"thread_id": "talk"}}
 
-    async def say(self, given: str | list[Any] | Command[Any] | None) -> AIMessage | None:
+    async def send(self, given: str | list[Any] | Command[Any] | None) -> AIMessage | None:
         """Send a message or resume; return our message if the turn has ended."""
         messages = [HumanMessage(given)] if isinstance(given, str) else given
         sending: Any = {"messages": messages} if isinstance(messages, list) else given
@@ -62,13 +62,13 @@ class Talk:
         return last if isinstance(last, AIMessage) and not self.waiting else None
 
     async def turn(self, given: str | list[Any] | Command[Any] | None) -> AIMessage:
-        said = await self.say(given)
-        assert said
-        return said
+        message = await self.send(given)
+        assert message
+        return message
 
-    async def hop(self, said: AIMessage) -> Json:
+    async def hop(self, message: AIMessage) -> Json:
         """The state of the thread in which a message's question was looked up."""
-        about = said.additional_kwargs
+        about = message.additional_kwargs
         graph = compile_method(about["method"], self.saver)
         return dict((await graph.aget_state({"configurable": {"thread_id": about["thread"]}})).values)
 
@@ -93,37 +93,37 @@ def chain() -> Chain:
 
 async def test_chat_small_talk_makes_no_search(chain: Chain) -> None:
     talk = Talk(ChatModel(chain, "small talk"), chain)
-    said = await talk.turn("Good morning!")
-    assert said.text == "Hello! What would you like to know?"
+    message = await talk.turn("Good morning!")
+    assert message.text == "Hello! What would you like to know?"
     assert talk.nodes == ["classify", "converse", "answer"]
     assert talk.shelf.queries == []
-    assert said.additional_kwargs["citations"] == []
+    assert message.additional_kwargs["citations"] == []
 
 
 async def test_chat_question_is_answered_with_footnotes(chain: Chain) -> None:
     talk = Talk(ChatModel(chain, "question"), chain)
-    said = await talk.turn(chain.question)
+    message = await talk.turn(chain.question)
     assert talk.nodes == ["classify", "plan", "act", "answer"]
-    about = said.additional_kwargs
+    about = message.additional_kwargs
     assert (about["status"], about["method"], about["question"]) == ("answered", "par-rag", chain.question)
     assert about["citations"]
     assert all(resolves(citation, chain.passages) for citation in about["citations"])
-    first, *notes = said.text.split("\n")
+    first, *notes = message.text.split("\n")
     marks = "".join(f" [{number}]" for number in range(1, len(about["citations"]) + 1))
     assert first == f"1868{marks}"
     assert [cited["quote"] in note for cited, note in zip(about["citations"], notes[1:], strict=True)]
     assert about["cost"]["calls"] == 1 + PAR_CALLS == len(talk.model.requests)
     assert "par-rag/plan" in about["cost"]["nodes"]
-    assert (await talk.hop(said))["verdict"]["text"] == "1868"
+    assert (await talk.hop(message))["verdict"]["text"] == "1868"
 
 
 async def test_chat_follow_up_is_rewritten(chain: Chain) -> None:
     model = ChatModel(chain, "small talk", "follow-up", "small talk")
     talk = Talk(model, chain)
     await talk.turn("I like Trevandle & Ruske.")
-    said = await talk.turn(FOLLOW_UP)
-    assert said.additional_kwargs["question"] == chain.question
-    assert said.text.startswith("1868 [1]")
+    message = await talk.turn(FOLLOW_UP)
+    assert message.additional_kwargs["question"] == chain.question
+    assert message.text.startswith("1868 [1]")
     rewriting = next(each for each in model.requests if each.prompt == "rewriter/rewrite")
     assert rewriting.input["question"] == FOLLOW_UP
     assert [turn["speaker"] for turn in rewriting.input["turns"]] == ["user", "assistant"]
@@ -132,38 +132,33 @@ async def test_chat_follow_up_is_rewritten(chain: Chain) -> None:
     assert len(talk.state["calls"]) == 2, "of the latest turn only"
 
 
-async def test_chat_first_message_is_not_rewritten(chain: Chain) -> None:
-    talk = Talk(ChatModel(chain, "follow-up"), chain)
-    await talk.turn(chain.question)
-    assert "rewriter/rewrite" not in [each.prompt for each in talk.model.requests]
-
-
 async def test_chat_unreadable_kind_is_a_question(chain: Chain) -> None:
     talk = Talk(ChatModel(chain, "gossip", "rumour"), chain)
-    said = await talk.turn(chain.question)
-    assert said.text.startswith("1868")
-    assert "The message is taken for a question" in said.additional_kwargs["warnings"][0]
+    message = await talk.turn(chain.question)
+    assert message.text.startswith("1868")
+    assert "The message is taken for a question" in message.additional_kwargs["warnings"][0]
 
 
 async def test_chat_runs_auto_with_its_subruns(chain: Chain) -> None:
     model = ChatModel(chain, "question")
     talk = Talk(model, chain, chat.Settings(method="auto", method_settings={"order": "par-rag"}))
-    said = await talk.turn(chain.question)
-    assert (said.additional_kwargs["method"], said.text[:4]) == ("auto", "1868")
-    assert "auto/par-rag/plan" in said.additional_kwargs["cost"]["nodes"]
+    message = await talk.turn(chain.question)
+    assert (message.additional_kwargs["method"], message.text[:4]) == ("auto", "1868")
+    assert "auto/par-rag/plan" in message.additional_kwargs["cost"]["nodes"]
 
 
-async def test_chat_unknown_answer_is_explained(chain: Chain) -> None:
+@pytest.mark.parametrize(("kind", "reply"), [("question", ""), ("small talk", "It was founded in 1871.")])
+async def test_chat_unknown_answer_is_explained(chain: Chain, kind: str, reply: str) -> None:
     unknown = replace(chain, answer="", hops=[replace(hop, answer="") for hop in chain.hops])
-    said = await Talk(ChatModel(unknown, "question"), unknown).turn(chain.question)
-    assert said.additional_kwargs["status"] == "unknown"
-    assert said.text == "I have not found an answer in the documents."
+    message = await Talk(ChatModel(unknown, kind, reply=reply), unknown).turn("Tell me more about it")
+    assert message.additional_kwargs["status"] == "unknown"
+    assert message.text == "I have not found an answer in the documents."
 
 
 @pytest.mark.parametrize("given", [[], [AIMessage("I speak first.")], [HumanMessage("  ")]])
 async def test_chat_without_message_raises(chain: Chain, given: list[Any]) -> None:
     with pytest.raises(UsageError, match="nothing to reply to"):
-        await Talk(ChatModel(chain), chain).say(given)
+        await Talk(ChatModel(chain), chain).send(given)
 
 
 INVENTED = ["It was founded in 1871.", "It was founded by Ada Merriweather.", "Merriweather founded it in May."]
@@ -172,25 +167,19 @@ INVENTED = ["It was founded in 1871.", "It was founded by Ada Merriweather.", "M
 @pytest.mark.parametrize("reply", INVENTED)
 async def test_converse_with_invented_fact_is_looked_up(chain: Chain, reply: str) -> None:
     talk = Talk(ChatModel(chain, "small talk", "small talk", reply=reply), chain)
-    said = await talk.turn("Tell me more about it")
+    message = await talk.turn("Tell me more about it")
     assert talk.nodes == ["classify", "converse", "refine", "plan", "act", "answer"]
-    assert said.additional_kwargs["citations"]
-    assert said.text.startswith("1868 [1]")
+    assert message.additional_kwargs["citations"]
+    assert message.text.startswith("1868 [1]")
     assert reply not in "\n".join(message.text for message in talk.state["messages"])
     assert talk.state["kind"] == "follow-up"
-    assert "without evidence" in said.additional_kwargs["warnings"][0]
-
-
-async def test_converse_looked_up_without_result_is_unknown(chain: Chain) -> None:
-    unknown = replace(chain, answer="", hops=[replace(hop, answer="") for hop in chain.hops])
-    said = await Talk(ChatModel(unknown, "small talk", reply=INVENTED[0]), unknown).turn("Tell me more about it")
-    assert said.additional_kwargs["status"] == "unknown"
+    assert "without evidence" in message.additional_kwargs["warnings"][0]
 
 
 async def test_converse_ignores_its_own_clarification(chain: Chain) -> None:
     back = {"question": "Do you mean the yard of Ada Merriweather?", "options": []}
     talk = Talk(ChatModel(chain, "ambiguous", "small talk", reply="Merriweather was kind.", back=back), chain)
-    await talk.say("How old is it?")
+    await talk.send("How old is it?")
     talk.nodes.clear()
     await talk.turn("tell me more")
     assert talk.nodes == ["classify", "converse", "refine", "plan", "act", "answer"]
@@ -207,9 +196,9 @@ async def test_classify_question_is_not_small_talk(chain: Chain) -> None:
 @pytest.mark.parametrize("most", [2, 3])
 async def test_chat_withheld_reply_keeps_rest_of_budget(chain: Chain, most: int) -> None:
     talk = Talk(ChatModel(chain, "small talk", reply=INVENTED[0]), chain, budget=Budget(max_calls=most))
-    said = await talk.turn("Tell me more about it")
-    assert said.additional_kwargs["status"] == "out_of_budget"
-    assert INVENTED[0] not in said.text
+    message = await talk.turn("Tell me more about it")
+    assert message.additional_kwargs["status"] == "out_of_budget"
+    assert INVENTED[0] not in message.text
 
 
 # Asking back
@@ -225,27 +214,21 @@ async def test_clarify_that_repeats_the_question_answers_it(chain: Chain) -> Non
 
 async def test_clarify_is_not_repeated_for_the_same_message(chain: Chain) -> None:
     talk = Talk(ChatModel(chain, "ambiguous", "ambiguous"), chain)
-    await talk.say("How old is it?")
+    await talk.send("How old is it?")
     await talk.turn(Command(resume="the yard"))
     assert (await talk.turn("how old is it")).text.startswith("1868")
-
-
-async def test_clarify_waits_and_does_not_claim_an_outcome(chain: Chain) -> None:
-    talk = Talk(ChatModel(chain, "ambiguous"), chain)
-    await talk.say("How old is it?")
-    assert talk.state["verdict"]["status"] == "waiting"
-    assert talk.state["messages"][-1].additional_kwargs["status"] == "waiting"
 
 
 async def test_clarify_reply_resumes_the_question(chain: Chain) -> None:
     model = ChatModel(chain, "ambiguous")
     talk = Talk(model, chain)
-    assert await talk.say("How old is it?") is None
+    assert await talk.send("How old is it?") is None
     assert [each.value for each in talk.waiting] == [BACK]
     asked = talk.state["messages"][-1]
+    assert talk.state["verdict"]["status"] == asked.additional_kwargs["status"] == "waiting"
     assert (asked.text, asked.additional_kwargs["options"]) == (BACK["question"], BACK["options"])
-    said = await talk.turn(Command(resume="the yard"))
-    assert said.text.startswith("1868")
+    message = await talk.turn(Command(resume="the yard"))
+    assert message.text.startswith("1868")
     assert talk.nodes == ["classify", "clarify", "listen", "listen", "refine", "plan", "act", "answer"]
     rewriting = next(each for each in model.requests if each.prompt == "rewriter/rewrite")
     assert [turn["text"] for turn in rewriting.input["turns"]] == ["How old is it?", BACK["question"]]
@@ -255,16 +238,16 @@ async def test_clarify_reply_resumes_the_question(chain: Chain) -> None:
 @pytest.mark.parametrize("empty", ["", {"no": "text"}])
 async def test_listen_ignores_empty_reply(chain: Chain, empty: Any) -> None:
     talk = Talk(ChatModel(chain, "ambiguous"), chain)
-    await talk.say("How old is it?")
-    assert await talk.say(Command(resume=empty)) is None
+    await talk.send("How old is it?")
+    assert await talk.send(Command(resume=empty)) is None
     assert [each.value for each in talk.waiting] == [BACK]
 
 
 async def test_clarify_accepts_reply_as_message(chain: Chain) -> None:
     talk = Talk(ChatModel(chain, "ambiguous", "ambiguous"), chain)
-    await talk.say("How old is it?")
-    said = await talk.turn("the yard")
-    assert said.text.startswith("1868")
+    await talk.send("How old is it?")
+    message = await talk.turn("the yard")
+    assert message.text.startswith("1868")
     assert talk.waiting == ()
     assert talk.nodes[-5:] == ["classify", "refine", "plan", "act", "answer"]
 
@@ -289,7 +272,7 @@ def edit(steps: Any) -> Json:
 
 async def shown(chain: Chain) -> Talk:
     talk = Talk(ChatModel(chain, "question"), chain, SHOWN)
-    assert await talk.say(chain.question) is None
+    assert await talk.send(chain.question) is None
     return talk
 
 
@@ -300,20 +283,20 @@ async def test_approve_runs_approved_plan(chain: Chain) -> None:
     assert [step["question"] for step in action["args"]["steps"]] == [hop.planned for hop in chain.hops]
     assert asked["review_configs"][0]["allowed_decisions"] == ["approve", "edit", "reject"]
     assert talk.shelf.queries == []
-    said = await talk.turn(reply({"type": "approve"}))
-    assert said.text.startswith("1868")
+    message = await talk.turn(reply({"type": "approve"}))
+    assert message.text.startswith("1868")
     assert [each.prompt for each in talk.model.requests].count("planner/plan") == 1
-    assert len(talk.model.requests) == 1 + PAR_CALLS == said.additional_kwargs["cost"]["calls"]
+    assert len(talk.model.requests) == 1 + PAR_CALLS == message.additional_kwargs["cost"]["calls"]
 
 
 @pytest.mark.parametrize("as_text", [False, True])
 async def test_approve_runs_edited_plan(chain: Chain, as_text: bool) -> None:
     talk = await shown(chain)
     asked = chain.hops[1].asked
-    said = await talk.turn(reply(edit(f'["{asked}"]' if as_text else [{"question": asked}])))
-    assert [step["question"] for step in (await talk.hop(said))["plan"].values()] == [asked]
+    message = await talk.turn(reply(edit(f'["{asked}"]' if as_text else [{"question": asked}])))
+    assert [step["question"] for step in (await talk.hop(message))["plan"].values()] == [asked]
     assert talk.shelf.asked()[0][0] == asked
-    assert said.text.startswith("1868")
+    assert message.text.startswith("1868")
 
 
 @pytest.mark.parametrize(
@@ -323,7 +306,7 @@ async def test_approve_runs_edited_plan(chain: Chain, as_text: bool) -> None:
 )
 async def test_approve_invalid_reply_is_asked_again(chain: Chain, unusable: Any) -> None:
     talk = await shown(chain)
-    assert await talk.say(Command(resume=unusable)) is None
+    assert await talk.send(Command(resume=unusable)) is None
     (asked,) = (each.value for each in talk.waiting)
     assert "could not be used" in asked["action_requests"][0]["description"]
     assert (await talk.turn(reply({"type": "approve"}))).text.startswith("1868")
@@ -331,9 +314,9 @@ async def test_approve_invalid_reply_is_asked_again(chain: Chain, unusable: Any)
 
 async def test_approve_rejected_plan_ends_turn(chain: Chain) -> None:
     talk = await shown(chain)
-    said = await talk.turn(reply({"type": "reject", "message": "Too long."}))
-    assert said.additional_kwargs["status"] == "refused"
-    assert said.text == "The plan was not carried out."
+    message = await talk.turn(reply({"type": "reject", "message": "Too long."}))
+    assert message.additional_kwargs["status"] == "refused"
+    assert message.text == "The plan was not carried out."
     assert talk.shelf.queries == []
 
 
@@ -371,9 +354,9 @@ async def test_chat_budget_is_per_turn(chain: Chain, most: int) -> None:
     talk = Talk(model, chain, budget=Budget(max_calls=most))
     for _ in range(2):
         before = len(model.requests)
-        said = await talk.turn(chain.question)
-        assert said.additional_kwargs["status"] == "out_of_budget"
-        assert len(model.requests) - before == said.additional_kwargs["cost"]["calls"] <= most
+        message = await talk.turn(chain.question)
+        assert message.additional_kwargs["status"] == "out_of_budget"
+        assert len(model.requests) - before == message.additional_kwargs["cost"]["calls"] <= most
     talk.budget = Budget()
     assert (await talk.turn(chain.question)).text.startswith("1868")
 
@@ -381,9 +364,9 @@ async def test_chat_budget_is_per_turn(chain: Chain, most: int) -> None:
 @pytest.mark.parametrize(("kind", "node"), [("small talk", "converse"), ("ambiguous", "clarify")])
 async def test_chat_budget_covers_small_talk(chain: Chain, kind: str, node: str) -> None:
     talk = Talk(ChatModel(chain, kind), chain, budget=Budget(max_calls=1))
-    said = await talk.turn("Well?")
+    message = await talk.turn("Well?")
     assert talk.nodes == ["classify", node, "answer"]
-    assert said.text == "The budget was used up before there was an answer."
+    assert message.text == "The budget was used up before there was an answer."
 
 
 # Stops
@@ -396,7 +379,7 @@ def essence(talk: Talk) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("at", range(1, 3 + PAR_CALLS))
 async def test_chat_stopped_at_any_call_repeats_nothing(chain: Chain, at: int) -> None:
     whole = Talk(ChatModel(chain, "ambiguous"), chain)
-    await whole.say("How old is it?")
+    await whole.send("How old is it?")
     await whole.turn(Command(resume="the yard"))
 
     model = ChatModel(chain, "ambiguous")
@@ -412,7 +395,7 @@ async def test_chat_stopped_at_any_call_repeats_nothing(chain: Chain, at: int) -
     steps: list[Any] = ["How old is it?", Command(resume="the yard")]
     while steps:
         try:
-            await talk.say(steps[0])
+            await talk.send(steps[0])
             steps.pop(0)
         except ModelUnavailable:
             steps[0] = None  # resumes from the last checkpoint

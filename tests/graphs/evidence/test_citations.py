@@ -55,7 +55,7 @@ def test_find_quote_ignores_case_and_white_space(quote: str, found: str | None) 
         ("varn", "Varn lies on the Oss."),
         ("the Oss. [1, 2]", "Varn lies on the Oss."),
         ("1861", "in 1861 (so they say)."),
-        ("Lena Holt", "Lena Holt!"),
+        ("Lena Holt", "Its mayor is Dr. Lena Holt!"),
         ("186", None),
         ("arn", None),
         ("[1]", None),

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scenes import Case, Replying, Shelf, passage, resolves
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.core.method import Method
 from sleuth.graphs.methods.crp_rag import graph as crp_rag
 from sleuth.graphs.methods.par_rag import graph as par_rag
 from sleuth.graphs.registry import METHODS
@@ -121,37 +120,23 @@ def model(said: dict[str, list[Any]]) -> Replying:
     return Replying(lambda request: json.dumps(next(turns[request.role])))
 
 
-async def check_run(case: Case, question: str) -> None:
-    verdict = await case.run(question)
+SETTINGS = {"par-rag": par_settings, "crp-rag": crp_settings}
+SLOW = [pytest.param(name, marks=pytest.mark.sweep) for name, method in METHODS.items() if method.baseline]
+
+
+@pytest.mark.parametrize("name", [*SETTINGS, *SLOW])
+@settings(max_examples=10, deadline=None)
+@given(by_role, most_calls, st.data())
+async def test_any_reply_ends_with_verified_citations(
+    name: str, said: dict[str, list[Any]], most: int | None, data: st.DataObject
+) -> None:
+    method = METHODS[name]
+    chosen = data.draw(SETTINGS.get(name, st.just(method.settings())))
+    budget = Budget(max_calls=most)
+    case = Case(method.graph, model(said), Shelf(SHELF), chosen, budget=budget, embedder=HashingEmbedder())
+    verdict = await case.run("Is it high?")
     assert all(resolves(citation, SHELF) for citation in verdict["citations"])
     assert all(resolves(citation, SHELF) for note in case.state["notes"].values() for citation in note["citations"])
     assert verdict["status"] in ("answered", "unknown", "refused", "out_of_budget")
     assert not verdict["citations"] or verdict["text"]
-    assert case.budget.max_calls is None or len(case.model.requests) <= case.budget.max_calls
-
-
-@settings(max_examples=10, deadline=None)
-@given(by_role, par_settings, most_calls)
-async def test_par_rag(said: dict[str, list[Any]], chosen: par_rag.Settings, most: int | None) -> None:
-    case = Case(par_rag.graph, model(said), Shelf(SHELF), chosen, budget=Budget(max_calls=most))
-    await check_run(case, "Is it high?")
-
-
-@settings(max_examples=10, deadline=None)
-@given(by_role, crp_settings, most_calls)
-async def test_crp_rag(said: dict[str, list[Any]], chosen: crp_rag.Settings, most: int | None) -> None:
-    case = Case(crp_rag.graph, model(said), Shelf(SHELF), chosen, budget=Budget(max_calls=most))
-    case.embedder = HashingEmbedder()
-    await check_run(case, "Is it high?")
-
-
-BASELINES = [method for method in METHODS.values() if method.baseline]
-
-
-@pytest.mark.sweep
-@pytest.mark.parametrize("method", BASELINES, ids=lambda method: method.name)
-@settings(max_examples=10, deadline=None)
-@given(by_role, most_calls)
-async def test_baselines(method: Method, said: dict[str, list[Any]], most: int | None) -> None:
-    case = Case(method.graph, model(said), Shelf(SHELF), method.settings(), budget=Budget(max_calls=most))
-    await check_run(case, "Is it high?")
+    assert most is None or len(case.model.requests) <= most

@@ -89,22 +89,6 @@ def test_group_rows_joins_first_similar_group() -> None:
     assert group_rows(similarity, 1.0) == [[0], [1], [2], [3]]
 
 
-@pytest.mark.parametrize(
-    ("sufficient", "paths"),
-    [
-        ("12345", ["124", "134", "135"]),
-        ("1345", ["134", "135"]),
-        ("1245", ["124"]),
-        ("1235", ["135"]),
-        ("123", []),
-        ("145", []),
-        ("2345", []),
-    ],
-)
-def test_sufficient_paths_use_sufficient_nodes_only(sufficient: str, paths: list[str]) -> None:
-    assert list(sufficient_paths(diamond(), sufficient)) == [tuple(path) for path in paths]
-
-
 def test_sufficient_paths_include_question_alone() -> None:
     assert list(sufficient_paths(initial_graph("q"), "1")) == [("1",)]
     assert list(sufficient_paths(initial_graph("q"), "")) == []

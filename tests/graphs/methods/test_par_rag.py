@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from scenes import Chain, Replying, example, par, passage, resolves
+from scenes import Replying, example, par, passage
 
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model import Reply, Request
@@ -37,43 +37,6 @@ def draft(answer: str, *quotes: tuple[int, str]) -> dict[str, Any]:
 
 def plan(*steps: tuple[str, list[int]]) -> list[dict[str, Any]]:
     return [{"question": question, "needs": needs} for question, needs in steps]
-
-
-CHAINS = {"two hops": "q08", "four hops": "q24", "unanswerable": "q31", "false premise": "q37"}
-
-
-@pytest.fixture(params=CHAINS.values(), ids=CHAINS.keys())
-def chain(request: pytest.FixtureRequest) -> Chain:
-    return example(request.param)
-
-
-async def test_par_rag_runs_every_step_of_the_plan(chain: Chain) -> None:
-    case = par(chain.replies(), chain.passages)
-    verdict = await case.run(chain.question)
-
-    assert case.nodes == [*FIRST, *NEXT * (len(chain.hops) - 1), "answer"]
-    asks = ["drafter/draft", "reviewer/review"]
-    assert case.prompts() == [
-        "planner/plan",
-        *asks,
-        *["refiner/refine", *asks] * (len(chain.hops) - 1),
-        "answerer/answer",
-    ]
-    for_draft = [(hop.asked, "graph", 5) for hop in chain.hops]
-    for_review = [(f"{hop.asked} {hop.answer}".strip(), "graph", 4) for hop in chain.hops]
-    assert case.retriever.asked() == [query for pair in zip(for_draft, for_review, strict=True) for query in pair]
-    check_outcome(chain, case.state, verdict)
-
-
-def check_outcome(chain: Chain, state: dict[str, Any], verdict: dict[str, Any]) -> None:
-    findings = [(note["question"], note["finding"]) for note in state["notes"].values()]
-    assert findings == [(hop.asked, hop.answer) for hop in chain.hops]
-    assert verdict["text"] == chain.answer
-    assert verdict["status"] == ("answered" if chain.answer else "unknown")
-    cited = [hop.passage.id for hop in chain.hops] if chain.answer else []
-    assert [citation["passage"] for citation in verdict["citations"]] == cited
-    assert all(resolves(citation, chain.passages) for citation in verdict["citations"])
-    assert state["warnings"] == []
 
 
 async def test_par_rag_prompts_match_snapshot() -> None:
@@ -379,10 +342,6 @@ async def test_par_rag_uncited_draft_is_reviewed() -> None:
     assert case.nodes == [*FIRST, "answer"]
 
 
-def test_par_rag_paper_profile_reviews_all_with_ten_passages() -> None:
-    assert (PAPER.skip_supported, PAPER.coarse_k, PAPER.fine_k) == (False, 10, 10)
-
-
 async def test_par_rag_unreadable_plan_is_repaired_once() -> None:
     case = par(["First I think.", ONE, draft("30 m"), PASS, {"known": False}], BOTH)
     await case.run("How high?")
@@ -390,16 +349,6 @@ async def test_par_rag_unreadable_plan_is_repaired_once() -> None:
     assert [call["repair"] for call in case.state["calls"].values()][:3] == [False, True, False]
     assert case.state["plan"]["1"]["planned"] == "How high is the tower?"
     assert case.state["warnings"] == []
-
-
-async def test_par_rag_plan_unreadable_twice_has_one_step() -> None:
-    case = par(["First I think.", "[]", draft("30 m"), PASS, {"known": False}], BOTH)
-    await case.run("How high?")
-    assert case.state["plan"]["1"]["planned"] == "How high?"
-    assert len(case.state["plan"]) == 1
-    (warning,) = case.state["warnings"]
-    assert warning.startswith("The planner gave a reply that cannot be used")
-    assert warning.endswith("The question is taken as a plan of one step.")
 
 
 async def test_par_rag_unreadable_reply_costs_its_step_only() -> None:
@@ -455,30 +404,7 @@ async def test_par_rag_inherited_note_is_shown_once() -> None:
     assert len(case.model.requests[-1].input["trajectory"]) == 1
 
 
-async def test_par_rag_finished_plan_is_answered() -> None:
-    known = {"question": "How high is the tower?", "finding": "30 m", "passages": []}
-    case = par([ONE, {"known": True, "answer": "30 m"}], BOTH)
-    await case.run("How high is the tower?", {"x": known})  # type: ignore[dict-item]
-    assert case.nodes == ["plan", "answer"]
-    assert case.retriever.queries == []
-
-
 # The budget
-
-
-@pytest.mark.parametrize("id", ["q08", "q29"])
-async def test_par_rag_stays_within_call_budget(id: str) -> None:
-    chain = example(id)
-    full = par(Replying(chain.reply_to), chain.passages)
-    await full.run(chain.question)
-    needed = len(full.model.requests)
-    for most in range(needed + 1):
-        case = par(Replying(chain.reply_to), chain.passages, budget=Budget(max_calls=most))
-        verdict = await case.run(chain.question)
-        assert len(case.model.requests) == len(case.state["calls"]) <= most
-        assert verdict["status"] == ("answered" if most == needed else "out_of_budget")
-        best = [note["finding"] for _, note in sorted(case.state["notes"].items())][-1:]
-        assert [verdict["text"]] == (best or [""] if most < needed else [chain.answer])
 
 
 def muddled(request: Any) -> Any:
@@ -574,15 +500,6 @@ async def test_par_rag_out_of_time_makes_no_call() -> None:
     verdict = await case.run("?", started=time.monotonic() - 61)
     assert verdict == {"status": "out_of_budget", "text": "", "citations": []}
     assert case.nodes == ["plan", "answer"]
-
-
-async def test_par_rag_queries_use_names_and_draft() -> None:
-    chain = example("q08")
-    case = par(chain.replies(), chain.passages)
-    await case.run(chain.question)
-    yard, year = (hop.answer for hop in chain.hops)
-    assert [query.entities for query in case.retriever.queries] == [(), (yard,), (yard,), (yard, year)]
-    assert all(query.hop and not query.seen for query in case.retriever.queries)
 
 
 async def test_par_rag_step_without_draft_searches_new_passages() -> None:

@@ -1,28 +1,29 @@
 """RAS's trajectories: nodes in order, prompts asked, queries made, the graph that grows, and what comes of it."""
 
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from all_roles_model import AllRolesModel, finds
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scenes import Chain, Replying, Shelf, example, finish, passage, resolves, structured
+from retro_scenes import FailingOnce
+from scenes import Replying, Shelf, example, finish, passage, resolves, structured
 from told import Told
 
 from sleuth.agents.llm.testing import ScriptedModel
-from sleuth.agents.model import Reply, Request
+from sleuth.agents.model import Request
 from sleuth.agents.roles.reading import MAX_TRIPLES
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.methods.ras.graph import Settings
 from sleuth.graphs.methods.ras.triple_graph import entity_key
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import configure, method
-from sleuth.graphs.runs.history import fork_run, list_checkpoints
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import ModelUnavailable, UsageError
 from sleuth.tools.storage.triples import MemoryTriples
+from sleuth.tools.types import Passage
 
 PAPER = Settings().as_in_paper()
 UNCHECKED = Settings(grounded=False)
@@ -42,90 +43,9 @@ def final(answer: str, *facts: int, known: bool = True) -> dict[str, Any]:
     return {"facts": list(facts), "answer": answer, "known": known}
 
 
-# The example questions: the question itself finds the first hop's passage, each further hop's question its own.
-
-
-def queries(chain: Chain) -> list[str]:
-    return [chain.question, *(hop.asked for hop in chain.hops[1:])]
-
-
-def shelf(chain: Chain) -> Shelf:
-    return Shelf([], found={query: [hop.passage] for query, hop in zip(queries(chain), chain.hops, strict=True)})
-
-
-def known(chain: Chain) -> list[int]:
-    """Return the hops that have an answer; their facts are numbered in this order."""
-    return [at for at, hop in enumerate(chain.hops, start=1) if hop.answer]
-
-
-def reply_to(chain: Chain) -> Any:
-    """Return the replies of a model that makes no mistake."""
-
-    def reply(request: Request) -> Any:
-        match request.prompt:
-            case "planner/begin":
-                return "[SUBQ]"
-            case "extractor/extract":
-                (source,) = request.input["sources"]
-                hop = next(hop for hop in chain.hops if hop.passage.text == source["text"])
-                return triples((hop.asked.rstrip("?"), "is", hop.answer)) if hop.answer else []
-            case "answerer/from_facts":
-                return final(chain.answer or "a guess", *known(chain), known=bool(chain.answer))
-        done = len(request.input["queries"])
-        said = {"finding": chain.hops[done - 1].answer, "facts": [done]}
-        last = done == len(chain.hops)
-        return {**said, "plan": "[SUFFICIENT]"} if last else {**said, "plan": "[SUBQ]", "query": queries(chain)[done]}
-
-    return reply
-
-
-CHAINS = {"two hops": "q08", "four hops": "q24", "unanswerable": "q31", "false premise": "q37"}
-
-
-@pytest.fixture(params=CHAINS.values(), ids=CHAINS.keys())
-def chain(request: pytest.FixtureRequest) -> Chain:
-    return example(request.param)
-
-
-def check_trajectory(chain: Chain, case: Any, *, mode: str, planner: str) -> None:
-    rounds = len(chain.hops)
-    assert case.nodes == ["plan", *[*ROUND, "plan"] * rounds, "answer"]
-    assert case.prompts() == ["planner/begin", *["extractor/extract", planner] * rounds, "answerer/from_facts"]
-    assert case.retriever.asked() == [(query, mode, 5) for query in queries(chain)]
-    facts = [(fact["object"], fact["passages"], fact["round"]) for fact in case.state.get("facts", {}).values()]
-    hops = [(at, chain.hops[at - 1]) for at in known(chain)]
-    assert facts == [(entity_key(hop.answer), [hop.passage.id], str(at)) for at, hop in hops]
-
-
-async def test_ras_round_searches_structures_and_plans(chain: Chain) -> None:
-    case = structured(Replying(reply_to(chain)), shelf(chain))
-    verdict = await case.run(chain.question)
-    check_trajectory(chain, case, mode="graph", planner="planner/next_with_finding")
-    assert (verdict["status"], verdict["text"]) == (("answered", chain.answer) if chain.answer else ("unknown", ""))
-    cited = [hop.passage.id for hop in chain.hops] if chain.answer else []
-    assert [citation["passage"] for citation in verdict["citations"]] == cited
-    assert all(resolves(citation, chain.passages) for citation in verdict["citations"])
-    first, *rest = chain.hops
-    found = [
-        (f"{first.asked.rstrip('?')} – is?", first.answer),
-        *((hop.asked, hop.answer) for hop in rest if hop.answer),
-    ]
-    own = [(chain.question, chain.answer)] if chain.answer else []
-    assert [(note["question"], note["finding"]) for note in case.state["notes"].values()] == [*found, *own]
-    assert case.state["warnings"] == []
-
-
-async def test_ras_paper_profile_has_no_notes_and_always_answers(chain: Chain) -> None:
-    case = structured(Replying(reply_to(chain)), shelf(chain), PAPER)
-    verdict = await case.run(chain.question)
-    check_trajectory(chain, case, mode="dense", planner="planner/next")
-    assert (verdict["status"], verdict["text"]) == ("answered", chain.answer or "a guess")
-    assert list(case.state["notes"]) == ["answer"]
-
-
 async def test_ras_prompts_match_snapshot() -> None:
     chain = example("q08")
-    case = structured(Replying(reply_to(chain)), shelf(chain))
+    case = structured(Replying(AllRolesModel(chain).reply_to), finds(chain))
     await case.run(chain.question)
     begin, first, second, third, fourth, answer = [each.input for each in case.model.requests]
     subject, other = (hop.asked.rstrip("?") for hop in chain.hops)
@@ -203,26 +123,22 @@ async def test_merge_triples_numbers_new_facts_consecutively() -> None:
     }
 
 
-async def test_ras_cites_sentence_with_whole_triple() -> None:
-    text = passage("text", "Varn is old. Ida Moll wrote. Ida Moll was born in Varn. Varn lies low.")
-    case = structured(["[SUBQ]", triples(BORN), ENOUGH, final("Varn", 1)], Shelf([text]))
-    verdict = await case.run("?")
-    assert [citation["quote"] for citation in verdict["citations"]] == ["Ida Moll was born in Varn."]
+VARN = passage("text", "Varn is old. Ida Moll wrote. Ida Moll was born in Varn. Varn lies low.")
 
 
-async def test_ras_answer_without_fact_cites_facts_naming_it() -> None:
-    case = structured(["[SUBQ]", triples(BUILT, BORN), ENOUGH, final("ida moll")], Shelf([BRIDGE]))
-    verdict = await case.run("?")
-    assert [citation["quote"] for citation in verdict["citations"]] == [BRIDGE.text.split("\n")[1]]
-
-
-async def test_ras_answer_with_wrong_fact_cites_facts_naming_it() -> None:
-    case = structured(
-        ["[SUBQ]", triples(("moon", "of", "cheese"), BORN), ENOUGH, final("Varn", 1)], Shelf([BRIDGE]), UNCHECKED
-    )
-    verdict = await case.run("?")
-    assert [citation["quote"] for citation in verdict["citations"]] == [BRIDGE.text.split("\n")[1]]
-    assert len(case.state["warnings"]) == 1
+@pytest.mark.parametrize(
+    ("text", "facts", "said", "quote"),
+    [
+        (VARN, [BORN], final("Varn", 1), "Ida Moll was born in Varn."),
+        (BRIDGE, [BUILT, BORN], final("ida moll"), BRIDGE.text.split("\n")[1]),
+        (BRIDGE, [("moon", "of", "cheese"), BORN], final("Varn", 1), BRIDGE.text.split("\n")[1]),
+    ],
+    ids=["sentence with the whole triple", "fact that names the answer", "fact that names it, not the wrong one"],
+)
+async def test_ras_cites_sentence_of_fact(text: Passage, facts: list[Any], said: dict[str, Any], quote: str) -> None:
+    case = structured(["[SUBQ]", triples(*facts), ENOUGH, said], Shelf([text]), UNCHECKED)
+    assert [citation["quote"] for citation in (await case.run("?"))["citations"]] == [quote]
+    assert len(case.state["warnings"]) == sum("moon" in fact for fact in facts)
 
 
 async def test_ras_unaided_answer_has_no_citations() -> None:
@@ -309,7 +225,7 @@ async def test_ras_passage_at_fact_limit_is_named() -> None:
 
 async def test_ras_answer_contains_graph(store: Store) -> None:
     chain = example("q08")
-    runs = RunService(store, Services(model=Replying(reply_to(chain)), retriever=shelf(chain)))
+    runs = RunService(store, Services(model=Replying(AllRolesModel(chain).reply_to), retriever=finds(chain)))
     answer = await finish(runs, await runs.start(chain.question, "ras"))
     first, second = (hop.asked.rstrip("?") for hop in chain.hops)
     one, two = (hop.passage.id for hop in chain.hops)
@@ -330,30 +246,13 @@ async def test_answer_json_without_graph_omits_it(store: Store) -> None:
     assert "graph" not in (await finish(runs, await runs.start("2 and 2?", "ras"))).to_json()
 
 
-@pytest.mark.sweep
-async def test_ras_later_runs_use_stored_triples(store: Store) -> None:
-    chain = example("q08")
-    model = Replying(reply_to(chain))
-    runs = RunService(store, Services(model=model, retriever=shelf(chain)))
-    first = await finish(runs, await runs.start(chain.question, "ras"))
-    second = await finish(runs, await runs.start(chain.question, "ras"))
-    assert second.cost["calls"] == first.cost["calls"] - 2
-    assert (second.text, second.citations, second.graph) == (first.text, first.citations, first.graph)
-
-
-async def test_ras_notes_can_be_inherited(store: Store) -> None:
+async def test_ras_notes_are_answers_and_facts_that_lead_to_one() -> None:
     chain = example("q24")
-    model = Replying(reply_to(chain))
-    runs = RunService(store, Services(model=model, retriever=shelf(chain)))
-    id = await runs.start(chain.question, "ras")
-    await finish(runs, id)
-    before = next(moment for moment in await list_checkpoints(runs, id) if moment.next == ["answer"])
-    forked = await fork_run(runs, id, at=before.checkpoint, into="par-rag")
-    thread = await runs.store.threads.get(forked["thread"])
-    given = (await runs.graph(thread).aget_state(runs.config(thread))).values
+    case = structured(Replying(AllRolesModel(chain).reply_to), finds(chain))
+    await case.run(chain.question)
     first, *rest = chain.hops
-    told = [(note["question"], note["finding"]) for note in given["notes"].values()]
-    assert told == [(f"{first.asked.rstrip('?')} – is?", first.answer), *((hop.asked, hop.answer) for hop in rest)]
+    found = [(note["question"], note["finding"]) for key, note in case.state["notes"].items() if key != "answer"]
+    assert found == [(f"{first.asked.rstrip('?')} – is?", first.answer), *((hop.asked, hop.answer) for hop in rest)]
 
 
 async def test_ras_small_context_drops_worst_facts() -> None:
@@ -393,20 +292,6 @@ async def test_ras_repeated_sub_query_ends_the_loop() -> None:
         "The planner asked again 'where IS  the Tower': the question is answered with what was found."
     ]
     assert verdict["status"] == "answered"
-
-
-async def test_ras_unreadable_replies_end_no_run() -> None:
-    case = structured(Replying(lambda _: "no"), Shelf([TOWER]))
-    verdict = await case.run("?")
-    assert case.nodes == ["plan", *ROUND, "plan", "answer"]
-    assert verdict == {"status": "unknown", "text": "", "citations": []}
-    ends = [
-        "The question is looked up.",
-        "Passage tower adds no facts.",
-        "The question is answered with what was found.",
-    ]
-    ends += ["The question stays open."]
-    assert [warning.split(". ")[-1] for warning in case.state["warnings"]] == [end.rstrip(".") + "." for end in ends]
 
 
 words = st.sampled_from(["?", "Varn", "the Varn", "where?", "Where", "30 m", " ", "", "It", "[SUBQ]"]) | st.text(
@@ -506,7 +391,7 @@ async def test_ras_partial_notes_leave_rest_to_search() -> None:
     first, second = chain.hops
     found: Any = {"x": {"question": first.asked, "finding": first.answer, "passages": []}}
     said = [next_(second.asked), triples(("it all", "founded", "1868")), {**ENOUGH, "finding": "1868"}, final("1868")]
-    case = structured(said, shelf(chain))
+    case = structured(said, finds(chain))
     await case.run(chain.question, found)
     assert [query.text for query in case.retriever.queries] == [second.asked]
     assert list(case.state["notes"]) == ["x", "sub-query 1", "answer"]
@@ -519,30 +404,7 @@ async def test_ras_inherited_sub_query_is_not_repeated() -> None:
     assert [query.text for query in case.retriever.queries] == ["How high is it?"]
 
 
-async def test_ras_inherited_answer_needs_no_plan() -> None:
-    found: Any = {"x": {"question": "Where is the tower?", "finding": "Varn", "passages": []}}
-    case = structured([final("Varn")], Shelf([TOWER]))
-    await case.run("Where is the tower?", found)
-    assert case.prompts() == ["answerer/from_facts"]
-
-
 # The budget, and interruptions
-
-
-@pytest.mark.parametrize("id", ["q08", "q24"])
-@pytest.mark.sweep
-async def test_ras_stays_within_call_budget(id: str) -> None:
-    chain = example(id)
-    full = structured(Replying(reply_to(chain)), shelf(chain))
-    await full.run(chain.question)
-    needed = len(full.model.requests)
-    for most in range(needed + 1):
-        case = structured(Replying(reply_to(chain)), shelf(chain), budget=Budget(max_calls=most))
-        verdict = await case.run(chain.question)
-        assert len(case.model.requests) == len(case.state["calls"]) <= most
-        assert verdict["status"] == ("answered" if most == needed else "out_of_budget")
-        best = [note["finding"] for note in case.state.get("notes", {}).values()][-1:]
-        assert [verdict["text"]] == (best or [""])
 
 
 async def test_ras_extraction_requires_budget_for_all_passages() -> None:
@@ -550,22 +412,6 @@ async def test_ras_extraction_requires_budget_for_all_passages() -> None:
     verdict = await case.run("?")
     assert case.nodes == ["plan", *ROUND, "answer"]
     assert verdict == {"status": "out_of_budget", "text": "", "citations": []}
-
-
-@dataclass
-class Failing(Replying):
-    """Is down at one call, once; keeps the ids of the calls that it completed."""
-
-    fails_at: int = 0
-    completed: list[str] = field(default_factory=list)
-
-    async def call(self, request: Request) -> Reply:
-        if len(self.requests) + 1 == self.fails_at:
-            self.fails_at = 0
-            raise ModelUnavailable("down")
-        said = await super().call(request)
-        self.completed.append(request.call_id)
-        return said
 
 
 def about_the_bridge(request: Request) -> Any:
@@ -579,22 +425,9 @@ def about_the_bridge(request: Request) -> Any:
     return next_("Who built it?") if len(request.input["queries"]) == 1 else {**ENOUGH, "finding": "Ida Moll"}
 
 
-@pytest.mark.parametrize("fails_at", range(1, 7))
-async def test_ras_resumed_after_failure_repeats_no_call(fails_at: int) -> None:
-    whole = structured(Replying(about_the_bridge), Shelf([TOWER, BRIDGE]))
-    expected = await whole.run("?")
-    model, kept = Failing(about_the_bridge, fails_at=fails_at), MemoryTriples()
-    case = structured(model, Shelf([TOWER, BRIDGE]))
-    with pytest.raises(ModelUnavailable):
-        await case.run("?", triples=kept)
-    assert await case.run("?", triples=kept) == expected
-    assert len(model.completed) == len(set(model.completed)) == len(whole.model.requests) == 6
-    assert case.state["facts"] == whole.state["facts"]
-
-
 async def test_ras_cache_filled_while_stopped_keeps_assignment() -> None:
     kept = MemoryTriples()
-    case = structured(Failing(about_the_bridge, fails_at=3), Shelf([TOWER, BRIDGE]))
+    case = structured(FailingOnce(about_the_bridge, fails_at=3), Shelf([TOWER, BRIDGE]))
     with pytest.raises(ModelUnavailable):
         await case.run("?", triples=kept)
     other = structured(Replying(about_the_bridge), Shelf([TOWER]))
@@ -607,21 +440,12 @@ async def test_ras_cache_filled_while_stopped_keeps_assignment() -> None:
     }
 
 
-async def test_ras_rounds_search_unseen_passages() -> None:
-    chain = example("q08")
-    case = structured(Replying(reply_to(chain)), shelf(chain))
-    await case.run(chain.question)
-    first, second = case.retriever.queries
-    assert (first.hop, first.seen) == (False, frozenset())
-    assert (second.hop, second.seen, second.entities) == (True, {"q08-1"}, ("Trevandle & Ruske",))
-
-
 async def test_ras_graph_model_receives_graph(tmp_path: Path) -> None:
     for name in ("graph.json", "graph.safetensors"):
         (tmp_path / name).touch()
     chain, folder = example("q08"), str(tmp_path)
-    plain = structured(Replying(reply_to(chain)), shelf(chain))
-    case = structured(Replying(reply_to(chain)), shelf(chain), Settings(graph_model=folder))
+    plain = structured(Replying(AllRolesModel(chain).reply_to), finds(chain))
+    case = structured(Replying(AllRolesModel(chain).reply_to), finds(chain), Settings(graph_model=folder))
     assert await case.run(chain.question, graph_models=Told()) == await plain.run(chain.question)
     told = [(each.prompt, each.soft_token) for each in case.model.requests]
     assert told == [
@@ -633,7 +457,9 @@ async def test_ras_graph_model_receives_graph(tmp_path: Path) -> None:
         ("answerer/from_facts", f"{folder} 2 2"),
     ]
     assert [each.messages for each in case.model.requests] == [each.messages for each in plain.model.requests]
-    without = structured(Replying(reply_to(chain)), shelf(chain), Settings(graph_model=folder, triples=False))
+    without = structured(
+        Replying(AllRolesModel(chain).reply_to), finds(chain), Settings(graph_model=folder, triples=False)
+    )
     await without.run(chain.question, graph_models=Told())
     assert {each.soft_token for each in without.model.requests} == {None}
 

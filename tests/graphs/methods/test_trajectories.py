@@ -7,10 +7,8 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from all_roles_model import AT_ONCE, AllRolesModel, finds
-from hashing_embedder import HashingEmbedder
-from retro_scenes import Judging
-from scenes import Case, example
+from all_roles_model import case_of
+from scenes import example, resolves
 from syrupy.assertion import SnapshotAssertion
 
 from sleuth.graphs.registry import METHODS, configure
@@ -96,12 +94,15 @@ async def test_trajectory_of_each_ablation_matches_snapshot(variant: Variant, sn
 async def _trace(variant: Variant, id: str) -> str:
     method, chain = METHODS[variant.method], example(id)
     settings = configure(method, variant.values, "paper" if variant.name == "as in the paper" else "default")
-    shelf = finds(chain, at_once=variant.method in AT_ONCE)
-    case = Case(method.graph, Judging(AllRolesModel(chain).reply_to), shelf, settings, embedder=HashingEmbedder())
+    case = case_of(variant.method, chain, settings)
     verdict = await case.run(chain.question)
+    assert all(resolves(citation, chain.passages) for citation in verdict["citations"] if citation["passage"])
     assert not variant.without & set(case.prompts())
+    if not variant.values:
+        cited = {citation["passage"] for citation in verdict["citations"]}
+        assert cited == ({hop.passage.id for hop in chain.hops} if verdict["status"] == "answered" else set())
     assert verdict["text"] in (chain.answer, "") or verdict["status"] == "refused"
-    queries = [_told(query) for query in shelf.queries]
+    queries = [_told(query) for query in case.retriever.queries]
     lines = [f"nodes: {_counted(case.nodes)}", f"prompts: {_counted(case.prompts())}", *queries, verdict["status"]]
     return "\n".join(f"    {line}" for line in lines)
 
@@ -130,7 +131,6 @@ def _told(query: Query) -> str:
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "auto"])
 async def test_question_may_exceed_reply_limit(name: str) -> None:
-    method, chain = METHODS[name], example("q08")
+    chain = example("q08")
     asked = replace(chain, question=f"{'Think of the ferry and its yard. ' * 30}{chain.question}")
-    case = Case(method.graph, Judging(AllRolesModel(asked).reply_to), finds(asked, at_once=True), method.settings())
-    assert (await case.run(asked.question))["status"]
+    assert (await case_of(name, asked).run(asked.question))["status"]

@@ -3,14 +3,21 @@ import sqlite3
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import aiosqlite
+import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import ERROR
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from ordering import latest, listed, put
 
-from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints
+from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints, drop_partial_writes
+
+STOPPED = (ERROR, asyncio.CancelledError())
+NOTES = ("notes", {"1": "found"})
+RETURNED = ("__return__", {"reply": "yes"})
 
 
 async def test_langgraph_saver_reads_our_checkpoints(tmp_path: Path) -> None:
@@ -81,3 +88,18 @@ async def test_checkpoints_of_older_release_come_first_by_id(tmp_path: Path) -> 
         await saver.adelete_thread("t")
         await put(saver, "1")
         assert await listed(saver) == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("writes", "kept"),
+    [
+        pytest.param([NOTES, STOPPED], [STOPPED], id="node stopped before its router"),
+        pytest.param([STOPPED, ("branch:to:review", None)], [STOPPED], id="node stopped in its router"),
+        pytest.param([RETURNED, STOPPED], [RETURNED, STOPPED], id="task stopped after its return"),
+        pytest.param([NOTES], [NOTES], id="finished node"),
+        pytest.param([(ERROR, "a text"), NOTES], [(ERROR, "a text"), NOTES], id="error of another process"),
+        pytest.param([], [], id="no writes"),
+    ],
+)
+def test_stopped_node_keeps_only_its_error(writes: list[tuple[str, Any]], kept: list[tuple[str, Any]]) -> None:
+    assert drop_partial_writes(writes) == kept

@@ -3,6 +3,7 @@
 import shutil
 import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,15 @@ def settings(settings: Settings, finished_home: Path) -> Settings:
     return settings
 
 
+def execute(file: Path, statement: str) -> None:
+    with closing(sqlite3.connect(file)) as connection, connection:
+        assert connection.execute(statement).rowcount
+
+
 def damage(file: Path, table: str, cell: str, value: object) -> None:
     """Put a value into a column of all rows of the run `bad`."""
-    connection = sqlite3.connect(file)
     key = "id" if table == "sleuth_threads" else "thread_id"
-    with connection:
-        assert connection.execute(f"UPDATE {table} SET {cell} = {value} WHERE {key} = 'bad'").rowcount
-    connection.close()
+    execute(file, f"UPDATE {table} SET {cell} = {value} WHERE {key} = 'bad'")
 
 
 ROWS = {
@@ -132,10 +135,7 @@ async def test_texts_that_a_damaged_run_names_are_kept(runs: RunService, file: P
 
 @pytest.mark.parametrize("body", ["x'00ff'", "7", "'text'"])
 async def test_damaged_text_is_named(runs: RunService, file: Path, body: str) -> None:
-    connection = sqlite3.connect(file)
-    with connection:
-        connection.execute(f"UPDATE sleuth_texts SET body = {body}, era = 'x'")
-    connection.close()
+    execute(file, f"UPDATE sleuth_texts SET body = {body}, era = 'x'")
     with pytest.raises(StoreDamaged, match=r"archived text [0-9a-f]{64} cannot be read"):
         await export_run(runs, "good")
     assert (await prune(runs, older_than=None, keep_last=1)).damaged == []
@@ -143,18 +143,12 @@ async def test_damaged_text_is_named(runs: RunService, file: Path, body: str) ->
 
 async def test_damaged_prune_epoch_blocks_no_prune(runs: RunService, file: Path) -> None:
     await prune(runs, older_than=None, keep_last=None)
-    connection = sqlite3.connect(file)
-    with connection:
-        connection.execute("UPDATE sleuth_texts_era SET era = 'zzz'")
-    connection.close()
+    execute(file, "UPDATE sleuth_texts_era SET era = 'zzz'")
     assert (await prune(runs, older_than=None, keep_last=1)).damaged == []
 
 
 async def test_damaged_version_of_runs_is_named(store: Store, file: Path, settings: Settings) -> None:
-    connection = sqlite3.connect(file)
-    with connection:
-        connection.execute("UPDATE sleuth_runs_version SET version = 'zzz'")
-    connection.close()
+    execute(file, "UPDATE sleuth_runs_version SET version = 'zzz'")
     with pytest.raises(StoreDamaged, match=r"version of the runs in .*runs\.sqlite is 'zzz', not a number"):
         async with open_store(settings):
             pytest.fail("it was opened")

@@ -15,7 +15,7 @@ from sleuth.tools.errors import ModelUnavailable
 
 
 @dataclass
-class Talking(Replying):
+class Streaming(Replying):
     """Model that streams its replies in two halves, and fails once in the middle of call `breaks_at`."""
 
     breaks_at: int = 0
@@ -35,25 +35,25 @@ def always() -> bool:
     return True
 
 
-async def told(runs: RunService, thread: str, listening: Callable[[], bool] | None = always) -> list[Event]:
+async def collect_events(runs: RunService, thread: str, listening: Callable[[], bool] | None = always) -> list[Event]:
     return [event async for event in runs.run(thread, listening=listening)]
 
 
 def texts(events: list[Event]) -> dict[str, str]:
     """Return the tokens of a listener by call, without those that were reset."""
-    heard: dict[str, str] = {}
+    tokens: dict[str, str] = {}
     for event in events:
         if isinstance(event, Delta):
-            heard[event.call] = heard.get(event.call, "") + event.text
+            tokens[event.call] = tokens.get(event.call, "") + event.text
         if isinstance(event, Reset):
-            heard.pop(event.call, None)
-    return heard
+            tokens.pop(event.call, None)
+    return tokens
 
 
 async def test_tokens_of_a_call_come_within_its_step(runs_with: RunsFor, chain: Chain) -> None:
-    model = Talking(chain.reply_to)
+    model = Streaming(chain.reply_to)
     runs = runs_with(model)
-    events = await told(runs, thread := await runs.start(chain.question, "par-rag"))
+    events = await collect_events(runs, thread := await runs.start(chain.question, "par-rag"))
     replies = {request.call_id: (await Replying(chain.reply_to).call(request))["text"] for request in model.requests}
     assert texts(events) == replies
     assert not any(isinstance(event, Reset) for event in events)
@@ -71,9 +71,9 @@ async def test_tokens_of_a_call_come_within_its_step(runs_with: RunsFor, chain: 
 async def test_run_is_the_same_with_and_without_listener(runs_with: RunsFor, chain: Chain) -> None:
     ends = []
     for listening in (always, lambda: False, None):
-        runs = runs_with(Talking(chain.reply_to))
+        runs = runs_with(Streaming(chain.reply_to))
         thread = await runs.start(chain.question, "par-rag")
-        events = await told(runs, thread, listening)
+        events = await collect_events(runs, thread, listening)
         assert any(isinstance(event, Delta) for event in events) is (listening is always)
         row = await runs.store.threads.get(thread)
         values = (await runs.graph(row).aget_state(runs.config(row))).values
@@ -87,9 +87,9 @@ def _without_ids(values: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_late_listener_gets_tokens_of_later_calls(runs_with: RunsFor, chain: Chain) -> None:
-    model = Talking(chain.reply_to)
+    model = Streaming(chain.reply_to)
     runs = runs_with(model)
-    events = await told(runs, await runs.start(chain.question, "par-rag"), lambda: len(model.requests) >= 3)
+    events = await collect_events(runs, await runs.start(chain.question, "par-rag"), lambda: len(model.requests) >= 3)
     assert list(texts(events)) == [request.call_id for request in model.requests[3:]]
 
 
@@ -98,9 +98,9 @@ async def test_tokens_of_an_unreadable_reply_are_reset(runs_with: RunsFor, chain
         repaired = len(request.messages) > 2
         return '{"steps": [' if request.role == "planner" and not repaired else chain.reply_to(request)
 
-    model = Talking(at_first_half)
+    model = Streaming(at_first_half)
     runs = runs_with(model)
-    events = await told(runs, await runs.start(chain.question, "par-rag"))
+    events = await collect_events(runs, await runs.start(chain.question, "par-rag"))
     bad, repair = model.requests[:2]
     assert [event.call for event in events if isinstance(event, Reset)] == [bad.call_id]
     assert bad.call_id not in texts(events)
@@ -109,7 +109,7 @@ async def test_tokens_of_an_unreadable_reply_are_reset(runs_with: RunsFor, chain
 
 @pytest.mark.parametrize("breaks_at", [1, 3])
 async def test_repeated_call_resets_its_streamed_tokens(runs_with: RunsFor, chain: Chain, breaks_at: int) -> None:
-    model = Talking(chain.reply_to, breaks_at=breaks_at)
+    model = Streaming(chain.reply_to, breaks_at=breaks_at)
     runs = runs_with(model)
     thread = await runs.start(chain.question, "par-rag")
     events: list[Event] = []
@@ -119,22 +119,22 @@ async def test_repeated_call_resets_its_streamed_tokens(runs_with: RunsFor, chai
     broken = model.requests[-1].call_id
     assert isinstance(events[-1], Reset)
     assert events[-1].call == broken
-    again = await told(runs, thread)
+    again = await collect_events(runs, thread)
     ended = [event.task for event in events + again if isinstance(event, Step) and event.state == "finished"]
-    assert len(ended) == len(set(ended)), "a node that failed was told as finished"
+    assert len(ended) == len(set(ended)), "a node that failed was reported as finished"
     first = next(event for event in again if not isinstance(event, Step))
-    assert isinstance(first, Reset), "another process may have told more before it was killed"
+    assert isinstance(first, Reset), "another process may have streamed more before it was killed"
     assert first.call == broken
     assert {event.call for event in again if isinstance(event, Reset)} == {broken}
-    whole = Talking(chain.reply_to)
-    expected = await told(fresh := runs_with(whole), await fresh.start(chain.question, "par-rag"))
+    whole = Streaming(chain.reply_to)
+    expected = await collect_events(fresh := runs_with(whole), await fresh.start(chain.question, "par-rag"))
     assert list(texts(events + again).values()) == list(texts(expected).values())
 
 
 async def test_subrun_tokens_are_streamed_in_the_outer_run(runs_with: RunsFor, chain: Chain) -> None:
-    model = Talking(lambda request: "Yes" if request.role == "evaluator" else chain.reply_to(request))
+    model = Streaming(lambda request: "Yes" if request.role == "evaluator" else chain.reply_to(request))
     runs = runs_with(model)
-    events = await told(runs, thread := await runs.start(chain.question, "auto"))
+    events = await collect_events(runs, thread := await runs.start(chain.question, "auto"))
     deltas = [event for event in events if isinstance(event, Delta)]
     assert {event.part_of for event in deltas} == {"", thread}
     assert all(event.thread.startswith(f"{thread}.") for event in deltas if event.part_of)
@@ -143,20 +143,20 @@ async def test_subrun_tokens_are_streamed_in_the_outer_run(runs_with: RunsFor, c
 
 
 async def test_unsent_small_talk_is_not_streamed(runs_with: RunsFor, chain: Chain) -> None:
-    runs = runs_with(Talking(ChatModel(chain, "small talk", reply="It opened in 1871.").answer))
-    events = await told(runs, await runs.start("Tell me more", "chat", values={"method": "par-rag"}))
+    runs = runs_with(Streaming(ChatModel(chain, "small talk", reply="It opened in 1871.").answer))
+    events = await collect_events(runs, await runs.start("Tell me more", "chat", values={"method": "par-rag"}))
     assert {event.node for event in events if isinstance(event, Delta) and event.method == "chat"} == {"classify"}
     assert any(isinstance(event, Delta) and event.method == "par-rag" for event in events)
 
 
 async def test_finishing_run_streams_no_tokens(runs_with: RunsFor, chain: Chain) -> None:
-    model = Talking(chain.reply_to)
+    model = Streaming(chain.reply_to)
     await finish(runs := runs_with(model), await runs.start(chain.question, "par-rag"))
     assert [request.listener for request in model.requests] == [None] * len(model.requests)
 
 
 async def test_events_are_plain_values(runs_with: RunsFor, chain: Chain) -> None:
-    runs = runs_with(Talking(chain.reply_to))
-    events = await told(runs, await runs.start(chain.question, "plain-rag"))
+    runs = runs_with(Streaming(chain.reply_to))
+    events = await collect_events(runs, await runs.start(chain.question, "plain-rag"))
     delta = next(event for event in events if isinstance(event, Delta))
     assert asdict(delta).keys() == {"thread", "node", "role", "call", "text", "method", "part_of"}

@@ -11,23 +11,25 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage.database import is_away, is_database_error
 
 
+async def assert_refused(settings: Settings, reason: str, error: type[StoreError] = StoreError) -> None:
+    with pytest.raises(error, match=reason):
+        async with open_store(settings):
+            pytest.fail("it was opened")
+
+
 async def test_store_of_newer_release_is_unchanged(settings: Settings) -> None:
     async with open_store(settings):
         pass
     with sqlite3.connect(settings.home / "runs.sqlite") as connection:
         connection.execute("UPDATE sleuth_runs_version SET version = 99")
     connection.close()
-    with pytest.raises(StoreTooNew, match=r"version 99, this one reads up to 1\): upgrade sleuth"):
-        async with open_store(settings):
-            pytest.fail("it was opened")
+    await assert_refused(settings, r"version 99, this one reads up to 1\): upgrade sleuth", StoreTooNew)
 
 
 async def test_file_without_database_is_named(settings: Settings) -> None:
     settings.home.mkdir()
     (settings.home / "runs.sqlite").write_bytes(b"my diary" * 1000)
-    with pytest.raises(StoreError, match=r"runs\.sqlite are damaged: .* backup"):
-        async with open_store(settings):
-            pytest.fail("it was opened")
+    await assert_refused(settings, r"runs\.sqlite are damaged: .* backup")
 
 
 async def test_damaged_pages_are_explained(settings: Settings) -> None:
@@ -44,25 +46,23 @@ async def test_damaged_pages_are_explained(settings: Settings) -> None:
 
 async def test_home_that_cannot_be_created_is_named(settings: Settings) -> None:
     settings.home.write_text("a file")
-    with pytest.raises(StoreError, match=r"SLEUTH_HOME .* cannot be created"):
-        async with open_store(settings):
-            pytest.fail("it was opened")
+    await assert_refused(settings, r"SLEUTH_HOME .* cannot be created")
 
 
 @pytest.mark.parametrize("error", [psycopg.OperationalError("gone"), sqlite3.OperationalError("gone")])
 async def test_lost_database_is_explained_in_one_line(settings: Settings, error: Exception) -> None:
     with pytest.raises(
         StoreError, match=r"cannot be read or written: gone\. What was saved before is not lost"
-    ) as told:
+    ) as raised:
         async with open_store(settings):
             raise error
     assert is_away(error)
-    assert is_away(told.value)
+    assert is_away(raised.value)
 
 
 async def test_other_errors_are_raised_unchanged(settings: Settings) -> None:
-    with pytest.raises(ZeroDivisionError) as told:
+    with pytest.raises(ZeroDivisionError) as raised:
         async with open_store(settings):
             _ = 1 / 0
-    assert not is_away(told.value)
-    assert not is_database_error(told.value)
+    assert not is_away(raised.value)
+    assert not is_database_error(raised.value)

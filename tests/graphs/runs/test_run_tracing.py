@@ -1,7 +1,7 @@
 """Runs are traced where a caller or the setting asks for it, and never because of environment variables alone."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -112,41 +112,36 @@ async def test_environment_alone_traces_other_graphs(recorder: Recorder) -> None
     assert recorder.sent
 
 
-@pytest.mark.usefixtures("asking")
-async def test_environment_alone_traces_no_run(recorder: Recorder) -> None:
-    assert await ended()
-    assert recorder.sent == []
-
-
-@pytest.mark.usefixtures("asking")
-def test_environment_alone_traces_no_synchronous_run(recorder: Recorder) -> None:
+async def run_synchronously() -> None:
     with pytest.raises(TypeError):  # nodes are coroutines
         closed_book().invoke(QUESTION, place(), context=given())
-    assert recorder.sent == []
 
 
-@pytest.mark.usefixtures("asking")
-async def test_environment_alone_traces_no_update_of_a_state(recorder: Recorder) -> None:
+async def update_state() -> None:
     compiled = graph("plain-rag").compile(checkpointer=InMemorySaver())
     begun = await compiled.aupdate_state(place(), QUESTION, as_node=START)
     await compiled.aupdate_state(begun, QUESTION, as_node="answer")
     compiled.update_state(begun, QUESTION, as_node="answer")
-    assert recorder.sent == []
 
 
-@pytest.mark.usefixtures("asking")
-async def test_environment_alone_traces_no_event_stream(recorder: Recorder) -> None:
+async def stream_events() -> None:
     async for _ in closed_book().astream_events(QUESTION, place(), context=given(), version="v2"):
         pass
-    assert recorder.sent == []
 
 
-@pytest.mark.usefixtures("asking")
-async def test_environment_alone_traces_no_tool(recorder: Recorder) -> None:
+async def call_tool() -> None:
     async def ask(question: str) -> Any:
         raise RunError("nothing")
 
     assert await tool_of(ask, "closed-book").ainvoke(QUESTION) == "nothing"
+
+
+@pytest.mark.usefixtures("asking")
+@pytest.mark.parametrize("use", [ended, run_synchronously, update_state, stream_events, call_tool])
+async def test_environment_alone_traces_no_use_of_a_method(
+    recorder: Recorder, use: Callable[[], Awaitable[object]]
+) -> None:
+    await use()
     assert recorder.sent == []
 
 

@@ -19,7 +19,7 @@ from sleuth.graphs.core.events import Step
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.threads import Threads
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
-from sleuth.graphs.runs.service import MAX_QUESTION, RunService, version_of
+from sleuth.graphs.runs.service import MAX_QUESTION, RunService
 from sleuth.tools.errors import ModelUnavailable, RunError, StoreTooNew, ThreadBusy, UnknownName, UsageError
 
 CALLS = 7
@@ -294,20 +294,13 @@ async def test_run_out_of_budget_resumes_with_another(
     assert "fork" in {moment.source for moment in await list_checkpoints(runs, id)}
 
 
-async def test_state_without_version_has_version_one(runs: RunService, chain: Chain) -> None:
-    id = await runs.start(chain.question, "plain-rag")
-    await finish(runs, id)
-    thread = await runs.store.threads.get(id)
-    values = (await runs.graph(thread).aget_state(runs.config(thread))).values
-    assert "schema_version" not in values, "no node writes it"
-    assert (version_of(values), version_of({}), version_of({"schema_version": 7})) == (1, 1, 7)
-
-
 async def test_checkpoint_of_newer_release_is_refused(runs: RunService, chain: Chain) -> None:
     id = await runs.start(chain.question, "plain-rag")
     await finish(runs, id)
     latest = (await list_checkpoints(runs, id))[1]
     thread = await runs.store.threads.get(id)
+    values = (await runs.graph(thread).aget_state(runs.config(thread))).values
+    assert "schema_version" not in values, "a state without a version has the first one"
     config = runs.config(thread, latest.checkpoint)
     await runs.graph(thread).aupdate_state(config, {"schema_version": 99}, as_node=latest.node[-1])
     for reading in (finish(runs, id), runs.answer(id), list_checkpoints(runs, id)):

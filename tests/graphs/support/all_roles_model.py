@@ -3,10 +3,13 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from retro_scenes import Detective
-from scenes import Chain, Hop, Json, Shelf, sure
+from hashing_embedder import HashingEmbedder
+from retro_scenes import Detective, Judging
+from scenes import Case, Chain, Hop, Json, Replying, Shelf, sure
 
 from sleuth.agents.model import Reply, Request
+from sleuth.graphs.core.context import MethodSettings
+from sleuth.graphs.registry import METHODS
 
 
 class AllRolesModel:
@@ -174,3 +177,12 @@ def finds(chain: Chain, *, at_once: bool = False) -> Shelf:
     found = {hop.asked: [hop.passage] for hop in chain.hops}
     drafted = {f"{hop.asked} {hop.answer}": [hop.passage] for hop in chain.hops}
     return Shelf(chain.passages if at_once else [chain.hops[0].passage], found={**found, **drafted})
+
+
+def case_of(
+    name: str, chain: Chain, settings: MethodSettings | None = None, *, model: Replying | None = None, **more: Any
+) -> Case:
+    """Return a case of a method over a chain, by default with a model that makes no mistake."""
+    method, shelf = METHODS[name], finds(chain, at_once=name in AT_ONCE)
+    model = model or Judging(AllRolesModel(chain).reply_to)
+    return Case(method.graph, model, shelf, settings or method.settings(), embedder=HashingEmbedder(), **more)

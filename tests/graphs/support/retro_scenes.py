@@ -11,6 +11,7 @@ from scenes import Case, Chain, Replying, Shelf, passage
 from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Reply, Request, TokenLogprob
 from sleuth.graphs.methods.retro_rag import graph as retro_rag
+from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.types import Passage
 
 
@@ -32,6 +33,26 @@ class Judging(Replying):
         self.requests.append(request)
         await asyncio.sleep(0)
         return judged(said)
+
+
+@dataclass
+class FailingOnce(Judging):
+    """A model that is down at one call; it records the calls that it completes and those in flight at the failure."""
+
+    fails_at: int = 0
+    completed: list[str] = field(default_factory=list)
+    in_flight: set[str] = field(default_factory=set)
+    cut_off: set[str] = field(default_factory=set)
+
+    async def call(self, request: Request) -> Reply:
+        if len(self.requests) + 1 == self.fails_at:
+            self.fails_at, self.cut_off = 0, set(self.in_flight)
+            raise ModelUnavailable("down")
+        self.in_flight.add(request.call_id)
+        said = await super().call(request)
+        self.in_flight.discard(request.call_id)
+        self.completed.append(request.call_id)
+        return said
 
 
 @dataclass

@@ -216,12 +216,15 @@ class Case:
         )
 
 
+def model_of(replies: Iterable[Any] | AnyModel) -> AnyModel:
+    return replies if isinstance(replies, Replying | ScriptedModel) else ScriptedModel(replies)
+
+
 def par(
     replies: Iterable[Any] | AnyModel, passages: list[Passage], settings: MethodSettings | None = None, **more: Any
 ) -> Case:
     """PAR-RAG with a model, or with the replies that it gives in order."""
-    model = replies if isinstance(replies, Replying | ScriptedModel) else ScriptedModel(replies)
-    return Case(par_rag.graph, model, Shelf(passages), settings or par_rag.Settings(), **more)
+    return Case(par_rag.graph, model_of(replies), Shelf(passages), settings or par_rag.Settings(), **more)
 
 
 def plain(replies: Iterable[Any], passages: list[Passage], settings: MethodSettings | None = None, **more: Any) -> Case:
@@ -240,16 +243,14 @@ def crp(
     replies: Iterable[Any] | AnyModel, passages: list[Passage], settings: MethodSettings | None = None, **more: Any
 ) -> Case:
     """CRP-RAG with a model, or with the replies that it gives in order."""
-    model = replies if isinstance(replies, Replying | ScriptedModel) else ScriptedModel(replies)
-    return Case(crp_rag.graph, model, Shelf(passages), settings or crp_rag.Settings(), **more)
+    return Case(crp_rag.graph, model_of(replies), Shelf(passages), settings or crp_rag.Settings(), **more)
 
 
 def structured(
     replies: Iterable[Any] | AnyModel, retriever: Shelf, settings: MethodSettings | None = None, **more: Any
 ) -> Case:
     """RAS with a model, or with the replies that it gives in order."""
-    model = replies if isinstance(replies, Replying | ScriptedModel) else ScriptedModel(replies)
-    return Case(ras.graph, model, retriever, settings or ras.Settings(), **more)
+    return Case(ras.graph, model_of(replies), retriever, settings or ras.Settings(), **more)
 
 
 def resolves(citation: Mapping[str, Any], shown: Iterable[Passage]) -> bool:

@@ -11,9 +11,9 @@ import pytest
 from cli_process import Done, sleuth
 from four_hops import QUESTION, four_hops
 from hashing_embedder import HashingEmbedder
+from process import free_port
 from recording_proxy import proxying
 from scripted_backend import Scripted
-from vllm_fixture import free_port
 
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.tools.search.vectors.embedder import make_embedder

@@ -16,15 +16,15 @@ from typing import Any
 
 import httpx
 import pytest
-from connections import attempts, outside, recorded, require_strace
+from connections import attempts, outside, recorded
 from dev_server import COMMAND as DEV
 from mcp import Client, StdioServerParameters
+from process import free_port, program
 from recording_proxy import Proxy, Said, proxying
 from scripted_backend import Asked, Scripted, Sure
 from serve_process import COMMAND as SERVE
 from serve_scene import FILES, QUESTION, upload
 from typer.core import TyperGroup
-from vllm_fixture import free_port
 
 from sleuth.studio.cli.app import COMMANDS, load
 from sleuth.studio.model_server.install import locked_pins, missing_pins
@@ -182,7 +182,7 @@ async def proxy() -> AsyncIterator[Proxy]:
 
 @pytest.fixture
 def home(tmp_path: Path, proxy: Proxy) -> Iterator[Home]:
-    require_strace()
+    program("strace is not installed: it records the connections", "strace")
     made = Home(tmp_path, proxy.url)
     yield made
     RECORD.parent.mkdir(exist_ok=True)

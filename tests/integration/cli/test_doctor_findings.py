@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vllm_fixture import free_port
+from process import free_port
 
 from sleuth.studio.cli.doctor_checks import Finding, examine
 from sleuth.tools.settings import Settings

@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import signal
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,13 +16,13 @@ from uuid import uuid4
 import kill as kills
 import pytest
 from chat_scene import archive, knowing
-from clock import Clock
 from folders import PYTHONPATH
 from four_hops import QUESTION, four_hops
 from hashing_embedder import HashingEmbedder
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from ordering import latest, listed, put
 from postgres_fixture import database
+from process import program
 from recording_proxy import Sent, proxying
 from run_child import Job
 from scripted_backend import Scripted
@@ -32,6 +33,21 @@ from sleuth.graphs.persistence.store import open_store
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
+
+CLOCK_SOURCE = """
+#define _GNUCLOCK_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <time.h>
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+    int result = real(clock, now);
+    if (clock == CLOCK_REALTIME && !result) now->tv_sec -= atol(getenv("SECONDS_BEHIND"));
+    return result;
+}
+"""
 
 COMMAND = "from sleuth.studio.cli.app import main; main()"
 CHILD = """
@@ -47,6 +63,22 @@ run(pickle.load(sys.stdin.buffer), SimpleNamespace(send=send))
 """
 
 
+@pytest.fixture(scope="session")
+def clock_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a library that sets the clock of a process back if it is loaded before libc."""
+    compiler = program("There is no C compiler (cc).", "cc")
+    folder = tmp_path_factory.mktemp("clock")
+    source, library = folder / "clock.c", folder / "clock.so"
+    source.write_text(CLOCK_SOURCE)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    return library
+
+
+def behind(library: Path, seconds: int) -> dict[str, str]:
+    """Return the environment of a process whose clock is a number of seconds behind."""
+    return {"LD_PRELOAD": str(library), "SECONDS_BEHIND": str(seconds)} if seconds else {}
+
+
 async def python(code: str, *arguments: str, given: bytes = b"", **environment: str) -> tuple[int, bytes]:
     """Runs Python code in a new process; returns its status and output."""
     process = await asyncio.create_subprocess_exec(
@@ -59,9 +91,9 @@ async def python(code: str, *arguments: str, given: bytes = b"", **environment: 
     return int(process.returncode or 0), output
 
 
-async def run(job: Job, clock: Clock, *, behind: int) -> dict[str, Any] | None:
-    """Runs a job to its end, or until it kills itself."""
-    status, output = await python(CHILD, given=pickle.dumps(job), **clock.behind(behind))
+async def run(job: Job, **environment: str) -> dict[str, Any] | None:
+    """Run a job to its end, or until it kills itself."""
+    status, output = await python(CHILD, given=pickle.dumps(job), **environment)
     if status == -signal.SIGKILL:
         return None
     assert status == 0
@@ -70,7 +102,7 @@ async def run(job: Job, clock: Clock, *, behind: int) -> dict[str, Any] | None:
 
 
 async def test_killed_run_resumes_with_clocks_that_are_behind(
-    tmp_path: Path, database_url: str | None, clock: Clock
+    tmp_path: Path, database_url: str | None, clock_library: Path
 ) -> None:
     collection = uuid4().hex
     settings = Settings(home=tmp_path / "home", embedder="hashing", database_url=database_url, collection=collection)
@@ -80,18 +112,18 @@ async def test_killed_run_resumes_with_clocks_that_are_behind(
     async with proxying(Scripted(four_hops)) as proxy:
         asking = settings.model_copy(update={"model_url": proxy.url})
         whole = Job(settings=asking, method="par-rag", question=QUESTION, thread=uuid4().hex)
-        expected = kills.essence(await run(whole, clock, behind=0))
+        expected = kills.essence(await run(whole))
         job, completed = replace(whole, thread=uuid4().hex), set[str]()
-        for behind in (0, 3_600, 20):
+        for seconds in (0, 3_600, 20):
             start = len(proxy.calls)
-            assert await run(replace(job, die_after=10), clock, behind=behind) is None
+            assert await run(replace(job, die_after=10), **behind(clock_library, seconds)) is None
             await proxy.settle()
             assert not completed & asked(proxy.calls[start:]), "a call that had completed was sent again"
             done = kills.committed(settings, set(proxy.ids(start)))
             completed |= asked([sent for sent in proxy.calls[start:] if sent.call in done])
             assert completed
         start = len(proxy.calls)
-        assert kills.essence(await run(job, clock, behind=3_600)) == expected
+        assert kills.essence(await run(job, **behind(clock_library, 3_600))) == expected
         assert not completed & asked(proxy.calls[start:]), "a call that had completed was sent again"
 
 
@@ -100,12 +132,12 @@ def asked(calls: Sequence[Sent]) -> set[str]:
     return {json.dumps(json.loads(sent.body)["messages"]) for sent in calls}
 
 
-async def test_chat_continues_with_a_clock_that_is_behind(tmp_path: Path, clock: Clock) -> None:
+async def test_chat_continues_with_a_clock_that_is_behind(tmp_path: Path, clock_library: Path) -> None:
     async with knowing() as proxy:
         own = {**await archive(tmp_path), "SLEUTH_MODEL_URL": proxy.url}
-        for behind, message in ((0, "Hello!"), (600, "Hello!"), (0, "Who built it?")):
+        for seconds, message in ((0, "Hello!"), (600, "Hello!"), (0, "Who built it?")):
             chat = ("ask", message, "--method", "chat", "--thread", "talk", "--set", "method=plain-rag", "--json")
-            status, output = await python(COMMAND, *chat, **own, **clock.behind(behind))
+            status, output = await python(COMMAND, *chat, **own, **behind(clock_library, seconds))
             assert status == 0
         assert json.loads(output)["text"] == "Built what?"
 

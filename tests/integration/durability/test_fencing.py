@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from four_hops import QUESTION, InProcess, Pausing, Shelf
+from four_hops import QUESTION, InProcess, Shelf
 from postgres_fixture import database
 from sqlalchemy import text
 
@@ -17,7 +17,7 @@ from sleuth.graphs.runs.pruning import TABLES, remove_runs
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.server.runs.event_log import EventLog
-from sleuth.studio.server.runs.queue import RunQueue
+from sleuth.studio.server.runs.worker import RunQueue
 from sleuth.tools.errors import ThreadBusy, UsageError
 from sleuth.tools.settings import Settings
 
@@ -67,7 +67,7 @@ def runs(store: Store, model: InProcess) -> RunService:
 
 
 async def test_run_that_another_process_finished_is_unchanged(two: Two) -> None:
-    model = Pausing()
+    model = InProcess(hold_at=4)
     here, elsewhere = runs(two.here, model), runs(two.elsewhere, InProcess())
     id = await here.start(QUESTION, "par-rag")
     running = asyncio.create_task(last_answer(here.run(id)))
@@ -84,7 +84,7 @@ async def test_run_that_another_process_finished_is_unchanged(two: Two) -> None:
 
 
 async def test_run_continues_if_nobody_takes_its_thread(two: Two) -> None:
-    model = Pausing()
+    model = InProcess(hold_at=4)
     here = runs(two.here, model)
     running = asyncio.create_task(last_answer(here.run(await here.start(QUESTION, "par-rag"))))
     await model.holding.wait()
@@ -94,7 +94,7 @@ async def test_run_continues_if_nobody_takes_its_thread(two: Two) -> None:
 
 
 async def test_run_that_another_process_removed_writes_nothing(two: Two) -> None:
-    model = Pausing()
+    model = InProcess(hold_at=4)
     here, elsewhere = runs(two.here, model), runs(two.elsewhere, InProcess())
     id = await here.start(QUESTION, "par-rag")
     running = asyncio.create_task(last_answer(here.run(id)))
@@ -125,13 +125,12 @@ async def test_run_can_be_resumed_by_the_process_that_lost_it(two: Two) -> None:
 
 async def test_events_and_jobs_of_a_lost_thread_are_not_stored(two: Two) -> None:
     log = await asyncio.to_thread(EventLog, two.here.engine)
-    jobs = RunQueue(two.here.engine)
-    await asyncio.to_thread(jobs.prepare)
+    jobs = await asyncio.to_thread(RunQueue, two.here.engine)
     async with two.here.locks.hold("lost"), two.here.locks.hold("kept"):
         lost, kept = ((name, two.here.locks.token(name)) for name in ("lost", "kept"))
         writers = [await log.writer(name, token=token) for name, token in (lost, kept)]
         for name, token in (lost, kept):
-            await asyncio.to_thread(jobs.add, "local", name, token)
+            await jobs.add("local", name, token)
         await two.cut()
         async with two.elsewhere.locks.hold("lost"):
             pass
@@ -142,9 +141,9 @@ async def test_events_and_jobs_of_a_lost_thread_are_not_stored(two: Two) -> None
         writing.cancel()
         assert [len(await log.after(name, 0)) for name, _ in (lost, kept)] == [0, 1]
         with pytest.raises(ThreadBusy):
-            await asyncio.to_thread(jobs.remove, *lost)
-        await asyncio.to_thread(jobs.remove, *kept)
-        assert await asyncio.to_thread(jobs.pending) == [("lost", "local")]
+            await jobs.remove(*lost)
+        await jobs.remove(*kept)
+        assert await jobs.pending() == [("lost", "local")]
 
 
 async def test_name_with_checkpoints_but_no_run_is_refused(two: Two) -> None:

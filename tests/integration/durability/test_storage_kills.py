@@ -17,21 +17,20 @@ from random import Random
 from typing import Any
 from uuid import uuid4
 
-import fixed_embedder as agreeing
+import index_contents
 import kill as kills
 import later_release
 import pytest
-import storage_operations as deeds
 from four_hops import InProcess, Shelf
 from hashing_embedder import HashingEmbedder
 from postgres_fixture import database
 from sqlalchemy import text as sql
-from storage_child import Deed
+from storage_operations import Done, Operation, execute
 from windows import Sweep, count
 
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.runs.history import export_run, list_checkpoints
-from sleuth.graphs.runs.pruning import WRITES
+from sleuth.graphs.runs.pruning import TABLES
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.collection.index_set import ALL, IndexSet
@@ -42,12 +41,12 @@ from sleuth.tools.storage.database import catalogue_url
 pytestmark = [pytest.mark.integration, pytest.mark.postgres]
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "v1.db"
-LIVES = 40
+SCENARIOS = 40
 KILLS = 25
-"""In a life."""
+"""Of one scenario."""
 KINDS = ("put", "read", "delete", "rebuild", "migrate", "ask", "thin_out", "remove")
 OF_DOCUMENTS, OF_RUNS = ("delete", "migrate"), ("thin_out", "remove")
-"""Deeds on what has to be there already."""
+"""Operations on existing data."""
 POOL = 30
 LOOKED_FOR = 5
 RUNS = 3
@@ -58,36 +57,35 @@ Texts = tuple[str, ...]
 
 
 @dataclass
-class Life:
-    """A store, what has to be in it, how long its deeds take in seconds, and with which it begins."""
+class Scenario:
+    """A store, its expected contents, the seconds that its operations take, and the first operations."""
 
     settings: Settings
-    dice: Random
+    random: Random
     seconds: dict[str, float]
     first: list[str] = field(default_factory=list)
     documents: dict[str, Texts] = field(default_factory=dict)
     runs: dict[str, datetime] = field(default_factory=dict)
     release: int = 0
-    answers: dict[str, Any] = field(default_factory=dict)
     expected: dict[str, Any] | None = None
     kills: Counter[str] = field(default_factory=Counter)
     migrated: Counter[str] = field(default_factory=Counter)
     late: int = 0
-    mended: int = 0
+    repaired: int = 0
     turn: int = 0
 
-    async def go_on(self) -> None:
-        """One deed, killed on the way, and a look at what is there."""
+    async def step(self) -> None:
+        """Start one operation, kill it, and check the store."""
         self.turn += 1
         due = [kind for kind in KINDS if self._is_due(kind)]
-        kind = self.first.pop(0) if self.first else self.dice.choice(due)
-        began, deed = datetime.now(UTC), self._deed(kind)
-        self.release = deed.release
+        kind = self.first.pop(0) if self.first else self.random.choice(due)
+        began, operation = datetime.now(UTC), self._operation(kind)
+        self.release = operation.release
         measured = self.seconds.get(kind)
-        if measured is None or deed.die_at:
-            done = await deeds.do(deed)
+        if measured is None or operation.die_at:
+            done = await execute(operation)
         else:
-            done = await deeds.do(deed, kill_after=self.dice.uniform(0.0, measured * 1.1))
+            done = await execute(operation, kill_after=self.random.uniform(0.0, measured * 1.1))
         if done.whole:
             self.seconds[kind] = done.seconds
             self.late += 1
@@ -96,19 +94,19 @@ class Life:
         if kind == "migrate":
             self._check_release(done)
         with later_release.being(self.release):
-            self._check_documents(deed, done)
+            self._check_documents(operation, done)
             if kind in ("ask", "thin_out", "remove", "migrate"):
-                await self._check_runs(deed, done, began)
+                await self._check_runs(operation, done, began)
 
     def _is_due(self, kind: str) -> bool:
         return bool(self.documents) if kind in OF_DOCUMENTS else bool(self.runs) if kind in OF_RUNS else True
 
-    def _deed(self, kind: str) -> Deed:
+    def _operation(self, kind: str) -> Operation:
         texts: dict[str, Texts] = {}
         names: tuple[str, ...] = ()
         file = None
         if kind == "put":
-            kept = self.dice.sample(range(POOL), 6)
+            kept = self.random.sample(range(POOL), 6)
             texts = {f"d{n}" if n % 2 else f"line{n}": self._some(4) for n in kept}
         elif kind == "read":
             texts = {f"c{n}": self._some(1) for n in range(POOL)}
@@ -116,12 +114,12 @@ class Life:
             rows = ({"id": name, "title": name, "text": text} for name, (text,) in texts.items())
             file.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
         elif kind == "delete":
-            names = tuple(self.dice.sample(sorted(self.documents), min(4, len(self.documents))))
+            names = tuple(self.random.sample(sorted(self.documents), min(4, len(self.documents))))
         elif kind == "ask":
             names = tuple(f"run-{self.turn}-{n}" for n in range(RUNS))
-        dies = kind in ("put", "rebuild") and self.dice.random() < 0.3
-        die_at = self.dice.choice(ALL) if dies else None
-        return Deed(
+        dies = kind in ("put", "rebuild") and self.random.random() < 0.3
+        die_at = self.random.choice(ALL) if dies else None
+        return Operation(
             kind=kind,
             settings=self.settings,
             texts=texts,
@@ -133,9 +131,9 @@ class Life:
         )
 
     def _age(self) -> float:
-        """After how many seconds a run is old, so that some are and the latest are not."""
+        """Return an age in seconds that some runs have, but not the latest."""
         times = sorted(self.runs.values())
-        return (datetime.now(UTC) - self.dice.choice(times[:-RUNS] or times[:1])).total_seconds()
+        return (datetime.now(UTC) - self.random.choice(times[:-RUNS] or times[:1])).total_seconds()
 
     def _some(self, most: int) -> Texts:
         """Texts with a distinct name, and enough words that few pairs have equal distances.
@@ -144,22 +142,22 @@ class Life:
         """
         return tuple(
             f"Here stands Word{self._word()} in this text of Great Ullavar: "
-            f"{' '.join(self._word() for _ in range(self.dice.randint(3, 12)))}."
-            for _ in range(self.dice.randint(1, most))
+            f"{' '.join(self._word() for _ in range(self.random.randint(3, 12)))}."
+            for _ in range(self.random.randint(1, most))
         )
 
     def _word(self) -> str:
-        return f"{self.dice.getrandbits(40):x}"
+        return f"{self.random.getrandbits(40):x}"
 
-    def _check_release(self, done: deeds.Done) -> None:
+    def _check_release(self, done: Done) -> None:
         """A catalogue killed during a migration has the old or the new version; the next start resumes."""
         found = later_release.release_of(catalogue_url(self.settings.home, self.settings.database_url))
         assert found in ([self.release] if done.whole else [self.release - 1, self.release])
         if not done.whole:
             self.migrated["old" if found < self.release else "new"] += 1
 
-    def _check_documents(self, deed: Deed, done: deeds.Done) -> None:
-        """Each document is as it was acknowledged, or, where the kill came before that, whole in one of two states."""
+    def _check_documents(self, operation: Operation, done: Done) -> None:
+        """Check that each document is as it was reported, or whole in the old or the new version."""
         catalogue = Catalogue(
             catalogue_url(self.settings.home, self.settings.database_url),
             owner=self.settings.owner,
@@ -169,11 +167,11 @@ class Life:
             listed.id: tuple(passage.text for passage in catalogue.passages_of(listed.id))
             for listed in catalogue.list_documents(limit=10 * POOL)
         }
-        new = {**deed.texts, **(dict.fromkeys(deed.names) if deed.kind == "delete" else {})}
+        new = {**operation.texts, **(dict.fromkeys(operation.names) if operation.kind == "delete" else {})}
         for name in self.documents.keys() | found.keys() | new.keys():
             old = self.documents.get(name)
             allowed = [new[name]] if name in done.names and name in new else [old, new.get(name, old)]
-            assert found.get(name) in allowed, f"{deed.kind}: {name} is {found.get(name)}, not one of {allowed}"
+            assert found.get(name) in allowed, f"{operation.kind}: {name} is {found.get(name)}, not one of {allowed}"
         before = {text for texts in self.documents.values() for text in texts}
         self.documents = found
         self._check_indexes(catalogue, before - {text for texts in found.values() for text in texts})
@@ -182,26 +180,28 @@ class Life:
     def _check_indexes(self, catalogue: Catalogue, gone: set[str]) -> None:
         indexes = IndexSet(self.settings, catalogue, HashingEmbedder())
         passages = catalogue.passages(sorted(catalogue.passage_ids()))
-        looked_for = self.dice.sample(passages, min(LOOKED_FOR, len(passages)))
-        agreeing.check(indexes, passages, looked_for, self.dice.sample(sorted(gone), min(LOOKED_FOR, len(gone))))
-        self.mended += len(indexes.notes)
+        looked_for = self.random.sample(passages, min(LOOKED_FOR, len(passages)))
+        index_contents.check(
+            indexes, passages, looked_for, self.random.sample(sorted(gone), min(LOOKED_FOR, len(gone)))
+        )
+        self.repaired += len(indexes.notes)
         indexes.close()
 
-    async def _check_runs(self, deed: Deed, done: deeds.Done, began: datetime) -> None:
-        """All runs can be read with their texts; finished ones are unchanged, others resume to their end."""
+    async def _check_runs(self, operation: Operation, done: Done, began: datetime) -> None:
+        """Check that all runs can be read with their texts, finished ones are unchanged, and others can be resumed."""
         async with open_store(self.settings) as store:
             runs = RunService(store, Services(model=InProcess(), retriever=Shelf()))
             found = await times(store)
-            old = began - timedelta(seconds=deed.older_than or 0.0)
+            old = began - timedelta(seconds=operation.older_than or 0.0)
             gone = {self.runs[name] for name in self.runs.keys() - found.keys()}
-            assert not gone or (deed.kind == "remove" and max(gone) <= old + (datetime.now(UTC) - began))
-            assert not (deed.kind == "remove" and done.whole) or all(at >= old for at in found.values())
-            assert deed.kind != "ask" or found.keys() >= set(done.names)
+            assert not gone or (operation.kind == "remove" and max(gone) <= old + (datetime.now(UTC) - began))
+            assert not (operation.kind == "remove" and done.whole) or all(at >= old for at in found.values())
+            assert operation.kind != "ask" or found.keys() >= set(done.names)
             for thread in await store.threads.list_newest():
                 if thread.id != "golden":
-                    said = kills.essence((await last_answer(runs.run(thread.id))).to_json())
-                    self.expected = self.expected or said
-                    assert said == self.expected
+                    answer = kills.essence((await last_answer(runs.run(thread.id))).to_json())
+                    self.expected = self.expected or answer
+                    assert answer == self.expected
                 assert await list_checkpoints(runs, thread.id)
                 await export_run(runs, thread.id)
             self.runs = await times(store)
@@ -214,9 +214,8 @@ async def times(store: Store) -> dict[str, datetime]:
 
 
 def in_checkpoints(store: Store) -> set[str]:
-    """The runs of which anything is kept."""
-    tables = ["checkpoints", WRITES[store.engine.dialect.name]]
-    tables += ["checkpoint_blobs"] if store.engine.dialect.name == "postgresql" else []
+    """Return the runs that have rows."""
+    tables = TABLES[store.engine.dialect.name]
     with store.engine.connect() as connection:
         return {id for table in tables for id in connection.scalars(sql(f"SELECT DISTINCT thread_id FROM {table}"))}
 
@@ -230,44 +229,44 @@ def engines(request: pytest.FixtureRequest) -> Engines:
     return lambda name: str(request.getfixturevalue(name))
 
 
-async def live(
-    life: int, folder: Path, engines: Engines, times: dict[str, float], *, killed: int, first: Sequence[str] = ()
-) -> Life:
+async def run_scenario(
+    number: int, folder: Path, engines: Engines, times: dict[str, float], *, killed: int, first: Sequence[str] = ()
+) -> Scenario:
     """Run a scenario with this number of kills."""
-    in_postgres, on_server = PLACES[life % len(PLACES)]
-    home = folder / f"life-{life}"
+    in_postgres, on_server = PLACES[number % len(PLACES)]
+    home = folder / f"scenario-{number}"
     home.mkdir()
     with database(engines("postgres_url")) if in_postgres else nullcontext(None) as url:
         settings = Settings(
             home=home / "home",
             embedder="hashing",
-            collection=f"life-{life}-{uuid4().hex[:8]}",
+            collection=f"scenario-{number}-{uuid4().hex[:8]}",
             database_url=url,
             chroma_url=engines("chroma_url") if on_server else None,
         )
-        lived = Life(settings, Random(life), times, list(first))
+        scenario = Scenario(settings, Random(number), times, list(first))
         if not in_postgres:
             settings.home.mkdir()
             shutil.copyfile(GOLDEN, settings.home / "runs.sqlite")
         try:
-            while lived.kills.total() < killed:
-                await lived.go_on()
-                assert lived.late < 20 * killed, "most deeds end before they are killed"
+            while scenario.kills.total() < killed:
+                await scenario.step()
+                assert scenario.late < 20 * killed, "most operations end before they are killed"
         except AssertionError as error:
-            error.add_note(f"life {life}, turn {lived.turn}, {lived.kills}")
+            error.add_note(f"scenario {number}, turn {scenario.turn}, {scenario.kills}")
             raise
     shutil.rmtree(home)
-    return lived
+    return scenario
 
 
-@pytest.mark.parametrize("life", range(len(PLACES)))
-async def test_short_sequence_of_kills(life: int, tmp_path: Path, engines: Engines) -> None:
-    """Something is stored, and then killed whenever it is written."""
+@pytest.mark.parametrize("number", range(len(PLACES)))
+async def test_short_sequence_of_kills(number: int, tmp_path: Path, engines: Engines) -> None:
+    """Data is stored, and then each write is killed."""
     first = ("put", "ask", "migrate", "remove")
     times = {kind: 0.5 for kind in KINDS if kind not in first[:2]}
-    lived = await live(life, tmp_path, engines, times, killed=4, first=first)
-    assert lived.documents
-    assert lived.release > 0
+    scenario = await run_scenario(number, tmp_path, engines, times, killed=4, first=first)
+    assert scenario.documents
+    assert scenario.release > 0
 
 
 def _where(settings: Settings) -> str:
@@ -278,20 +277,20 @@ def _where(settings: Settings) -> str:
 @pytest.mark.faults
 @pytest.mark.timeout(7200)
 async def test_thousand_kills_resume(tmp_path: Path, engines: Engines, capsys: pytest.CaptureFixture[str]) -> None:
-    sweep = Sweep("storage-kills", LIVES)
+    sweep = Sweep("storage-kills", SCENARIOS)
     times: dict[tuple[bool, bool], dict[str, float]] = {place: {} for place in PLACES}
-    for life in sweep.left():
-        lived = await live(life, tmp_path, engines, times[PLACES[life % len(PLACES)]], killed=KILLS)
+    for number in sweep.left():
+        scenario = await run_scenario(number, tmp_path, engines, times[PLACES[number % len(PLACES)]], killed=KILLS)
         sweep.passed(
-            life,
-            place={_where(lived.settings): lived.kills.total()},
-            kills=lived.kills,
-            migrated=lived.migrated,
-            late=lived.late,
-            mended=lived.mended,
+            number,
+            place={_where(scenario.settings): scenario.kills.total()},
+            kills=scenario.kills,
+            migrated=scenario.migrated,
+            late=scenario.late,
+            repaired=scenario.repaired,
         )
     rows = sweep.end()
-    told = {name: count(rows, name) for name in ("place", "kills", "migrated")}
-    told["mended"] = {"lines": sum(row["mended"] for row in rows)}
+    summary = {name: count(rows, name) for name in ("place", "kills", "migrated")}
+    summary["repaired"] = {"lines": sum(row["repaired"] for row in rows)}
     with capsys.disabled():
-        sys.stdout.write(f"\n{json.dumps(told, indent=1)}\n")
+        sys.stdout.write(f"\n{json.dumps(summary, indent=1)}\n")

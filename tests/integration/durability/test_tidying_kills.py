@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from entries import entry
 from hashing_embedder import HashingEmbedder
-from preloaded import FORKS
+from preloaded import child
 
 from sleuth.tools.search.vectors.index import VectorIndex
 
@@ -34,15 +34,10 @@ def tidy(folder: Path, pipe: Connection) -> None:
 
 def killed(folder: Path, after: float) -> float | None:
     """Return the duration in seconds; None if the kill came earlier."""
-    here, there = FORKS.Pipe()
-    process = FORKS.Process(target=tidy, args=(folder, there))
-    process.start()
-    assert here.recv() == "begun"
-    began = time.monotonic()
-    took = time.monotonic() - began if here.poll(after) else None
-    process.kill()
-    process.join()
-    return took
+    with child(tidy, folder) as (_, pipe):
+        assert pipe.recv() == "begun"
+        began = time.monotonic()
+        return time.monotonic() - began if pipe.poll(after) else None
 
 
 def test_stored_documents_survive(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from scripted_backend import Asked, Scripted, Sure
 from sleuth.agents.roles.judging import VERIFY
 from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.studio.client.sleuth import open_sleuth
-from sleuth.studio.evaluation.calibration import Calibration, calibrate
+from sleuth.studio.evaluation.calibration import calibrate
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
@@ -54,7 +54,7 @@ def written(folder: Path, *lines: dict[str, Any]) -> Path:
 
 async def run(place: Settings, proxy: Proxy, questions: Path, out: Path) -> dict[str, Any]:
     settings = place.model_copy(update={"model_url": proxy.url})
-    return await calibrate(settings, Calibration(paths=(questions,), out=out), on_progress=lambda done, total: None)
+    return await calibrate(settings, [questions], out=out, on_progress=lambda done, total: None)
 
 
 async def test_discriminating_threshold_is_stored_and_named_in_later_answers(place: Settings, tmp_path: Path) -> None:

@@ -20,10 +20,10 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.evaluation.data.oracle import OracleParts
-from sleuth.studio.evaluation.data.systems import systems
+from sleuth.studio.evaluation.data import systems
 from sleuth.studio.evaluation.evaluate import Evaluation, evaluate
-from sleuth.studio.evaluation.reporting.compare import compare, comparison_table
+from sleuth.studio.evaluation.gold import OracleParts
+from sleuth.studio.evaluation.report import compare, comparison_table
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import UsageError

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import jsonschema
 import pytest
+from model_client import Recorder
 from raw_server import chat, perplexity_of_words, probability_of_yes
 
 from sleuth.agents.formatting import Source
@@ -20,9 +21,10 @@ from sleuth.agents.model_calls.caller import messages
 from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
 from sleuth.agents.model_calls.output_parsing import parse
 from sleuth.agents.role import Role
+from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.judging import REVIEW, REVIEW_STEP
 from sleuth.agents.roles.planning import PLAN, PLAN_IN_ORDER, REFINE
-from sleuth.agents.roles.reading import ANSWER, CONCLUDE, DRAFT, READ, DraftInput
+from sleuth.agents.roles.reading import ANSWER, CONCLUDE, DRAFT, READ
 from sleuth.agents.roles.reasoning import ENTITIES, INFER, MONITOR, REASON, RECALL, REQUERY
 from sleuth.graphs.evidence.text_spans import find_quote
 from sleuth.tools.errors import ContextTooLong
@@ -80,7 +82,7 @@ async def test_a_quote_is_a_copy(seed: int, model: LLMClient) -> None:
     about = 'The "Lund" (built 1604) is a ferry — 14.5 m long — at Varn. Its owner, Ada\\Lund & Co., sold it in 1711.'
     said = f"{about}\n\n| a | 中文 |"
     sources = (Source(title="Ferry", text=said), Source(title="Empty", text=""), Source(title="Isk", text="A river."))
-    given = DraftInput(question="Who sold the ferry?", sources=sources)
+    given = SourcesInput(question="Who sold the ferry?", sources=sources)
     sampling = replace(DRAFT.sampling, temperature=1.5, seed=seed)
     request = asked("", schema=DRAFT.schema(), sampling=sampling)
     reply = await model.call(replace(request, messages=messages(DRAFT, given)))
@@ -155,22 +157,6 @@ async def test_cancelling_frees_the_server_s_slot(model: LLMClient, vllm_url: st
             await asyncio.sleep(0.05)
 
 
-class Ear:
-    """Hears the words of a reply."""
-
-    def __init__(self) -> None:
-        self.words: list[str] = []
-        self.resets = 0
-        self.heard = asyncio.Event()
-
-    def delta(self, text: str) -> None:
-        self.words.append(text)
-        self.heard.set()
-
-    def reset(self) -> None:
-        self.resets += 1
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -185,25 +171,26 @@ class Ear:
 async def test_a_stream_is_the_reply_that_comes_in_one_piece(options: dict[str, Any], model: LLMClient) -> None:
     text = "Name a fruit that grows by the sea of Varn, in two words."
     await model.call(asked(text, **options))  # from here on the prompt is in the server's cache
-    ear = Ear()
-    heard = await model.call(asked(text, listener=ear, **options))
+    recorder = Recorder()
+    streamed = await model.call(asked(text, listener=recorder, **options))
     whole = await model.call(asked(text, **options))
-    assert {**heard, "seconds": 0} == {**whole, "seconds": 0}
-    assert ("".join(ear.words), ear.resets) == (whole["text"], 0)
-    assert len(ear.words) > 1 or whole["usage"]["completion_tokens"] <= 2, "it came in one piece"
+    assert {**streamed, "seconds": 0} == {**whole, "seconds": 0}
+    assert "".join(recorder.texts) == whole["text"]
+    assert len(recorder.texts) > 1 or whole["usage"]["completion_tokens"] <= 2, "it came in one piece"
 
 
 async def test_cancelling_a_stream_frees_the_server_s_slot(model: LLMClient, vllm_url: str) -> None:
-    ear = Ear()
-    task = asyncio.create_task(model.call(asked("Write a novel of a thousand chapters.", listener=ear, sampling=LONG)))
+    recorder = Recorder()
+    request = asked("Write a novel of a thousand chapters.", listener=recorder, sampling=LONG)
+    task = asyncio.create_task(model.call(request))
     async with asyncio.timeout(120):
-        await ear.heard.wait()
+        await recorder.received()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         while await running(vllm_url):  # noqa: ASYNC110 - the server is asked
             await asyncio.sleep(0.05)
-    assert ear.resets == 1
+    assert recorder.texts.count("!") == 1
 
 
 async def test_the_server_never_sees_more_calls_than_allowed(model: LLMClient, vllm_url: str) -> None:

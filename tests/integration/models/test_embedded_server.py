@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from vllm_fixture import free_port
+from process import free_port
 
 from sleuth.studio.model_server import server
 from sleuth.studio.model_server.flags import ServeOptions

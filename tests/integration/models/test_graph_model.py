@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from graph_replies import Replies
 from graph_scene import examples, of_town
 from hashing_embedder import HashingEmbedder
 from tiny_model import write_tiny_model
@@ -17,7 +18,7 @@ from tiny_model import write_tiny_model
 from sleuth.agents.graph_encoder.encoder import Encoder, Graph, Shape, graph_texts, is_graph_model, load, read_graph
 from sleuth.agents.graph_encoder.model import GraphModels
 from sleuth.studio.model_server.adapter import resolve_adapters
-from sleuth.studio.training.graph_llm import GraphRow, GraphTuning, Replies, graph_rows, prompt_ids, tune
+from sleuth.studio.training.graph_llm import GraphRow, GraphTuning, graph_rows, prompt_ids, tune
 from sleuth.studio.training.roles.tuning.batches import Plan, prompt_token_ids
 from sleuth.studio.training.roles.tuning.tune import CHECKPOINT, learn
 from sleuth.tools.errors import UsageError

@@ -12,10 +12,11 @@ from typing import Any
 
 import httpx
 import pytest
+from graph_replies import Replies
 from graph_scene import examples, of_town
 from hashing_embedder import HashingEmbedder
+from process import free_port
 from tiny_model import write_tiny_model
-from vllm_fixture import free_port
 
 from sleuth.agents.graph_encoder.model import GraphModels
 from sleuth.agents.llm.client import LLMClient
@@ -25,7 +26,7 @@ from sleuth.agents.roles.reading import ANSWER_FROM_FACTS
 from sleuth.studio.model_server.adapter import merge
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
 from sleuth.studio.model_server.process import end_session, identify
-from sleuth.studio.training.graph_llm import Replies, tune
+from sleuth.studio.training.graph_llm import tune
 from sleuth.studio.training.roles.tuning.batches import Plan
 from sleuth.tools.errors import ModelError
 from sleuth.tools.settings import Settings

@@ -10,7 +10,7 @@ from pathlib import Path
 import kill as kills
 import pytest
 from four_hops import Shelf
-from vllm_fixture import free_port
+from process import free_port
 from windows import Sweep
 
 from sleuth.agents.llm.client import LLMClient

@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
 from recording_proxy import proxying
 from scripted_backend import Asked, Scripted
-from serve_scene import ANNA, BEN, FILES, KEYS, LIGHT, QUESTION, Oracle, client_of, opening, upload
+from serve_scene import ANNA, BEN, FILES, KEYS, LIGHT, QUESTION, Oracle, opening, upload
 
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.graphs.registry import METHODS
@@ -150,12 +150,3 @@ async def test_key_cannot_access_data_of_another_owner(tmp_path: Path) -> None:
             assert "There is no document" in await refused(ben, "get_document", id="light.md")
             assert "no documents" in await refused(ben, "search", query="light")
             assert "no documents" in await refused(ben, "ask", **PLAIN)
-
-
-async def test_mcp_without_a_key_is_refused(tmp_path: Path) -> None:
-    app = create_app(Settings(home=tmp_path, embedder="none", api_keys=KEYS), open_model=opening(Oracle()))
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
-    accepted = {"Accept": "application/json, text/event-stream"}
-    async with app.router.lifespan_context(app), client_of(app) as http:
-        assert (await http.post("/mcp", json=asked, headers=accepted)).status_code == 401
-        assert (await http.post("/mcp", json=asked, headers={**accepted, **ANNA})).status_code == 200

@@ -5,8 +5,8 @@ from pathlib import Path
 import httpx
 import pytest
 from fastapi.routing import APIRoute
-from serve_fixture import Serve
-from serve_scene import ANNA, BEN, KEYS, QUESTION, begin, client_of, told, upload
+from serve_fixture import BOTH_STORES, Serve
+from serve_scene import ANNA, BEN, KEYS, QUESTION, app_of, begin, client_of, send, told, upload
 from starlette.routing import Route
 
 from sleuth.studio.server.app import create_app
@@ -20,6 +20,7 @@ pytestmark = pytest.mark.integration
 OPEN = {"/healthz", "/"}
 
 
+@BOTH_STORES
 async def test_key_cannot_see_data_of_another_owner(serving: Serve) -> None:
     async with serving(keys=KEYS) as client:
         await upload(client, headers=ANNA)
@@ -82,9 +83,8 @@ async def test_thread_name_of_another_owner_looks_unused(serving: Serve) -> None
 
 def thread_routes(client: httpx.AsyncClient) -> list[tuple[str, str, dict[str, str]]]:
     """Method, path and body of each route that names a run, with NAME in its place."""
-    app = client._transport.app  # type: ignore[attr-defined]
     found = [("POST", "/v1/runs", {"question": QUESTION, "method": "plain-rag", "after": "NAME"})]
-    for route in app.routes:
+    for route in app_of(client).routes:
         if isinstance(route, APIRoute) and "{thread}" in route.path:
             path = route.path.replace("{thread}", "NAME").replace("{checkpoint}", "1")
             found += [(verb, path, {"at": "1"}) for verb in route.methods or ()]
@@ -179,21 +179,15 @@ async def test_other_local_origin_cannot_write(client: httpx.AsyncClient, header
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8100", "localhost:8100", "[::1]:8100"])
-async def test_own_origin_can_upload(client: httpx.AsyncClient, host: str) -> None:
+async def test_page_of_this_machine_is_served(client: httpx.AsyncClient, host: str) -> None:
     headers = {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}
-    reply = await client.post("/v1/documents", files={"files": ("a.txt", b"own")}, headers=headers)
-    assert reply.status_code == 202
+    assert (await client.get("/v1/runs", headers=headers)).status_code == 200
+    await send(client, headers=headers)
 
 
 async def test_other_origin_with_a_key_is_served(serving: Serve) -> None:
     async with serving(keys=KEYS) as client:
-        headers = {**ANNA, "Origin": "http://127.0.0.1:9999", "Sec-Fetch-Site": "cross-site"}
-        reply = await client.post("/v1/documents", files={"files": ("a.txt", b"own")}, headers=headers)
-        assert reply.status_code == 202
-
-
-async def test_page_is_served_on_this_machine(client: httpx.AsyncClient) -> None:
-    assert (await client.get("/v1/runs", headers={"Origin": "http://localhost:8100"})).status_code == 200
+        await send(client, headers={**ANNA, "Origin": "http://127.0.0.1:9999", "Sec-Fetch-Site": "cross-site"})
 
 
 def test_reachable_address_requires_keys() -> None:

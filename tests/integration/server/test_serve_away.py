@@ -11,7 +11,7 @@ import pytest
 from full_disk import full_disk
 from postgres_fixture import PostgresServer
 from serve_fixture import Serve
-from serve_scene import Oracle, begin, events_in, told, upload
+from serve_scene import Oracle, begin, begin_held, events_in, told, upload
 
 pytestmark = pytest.mark.integration
 
@@ -24,7 +24,7 @@ async def test_run_survives_stopped_postgres(serving: Serve, own_postgres: Postg
         await upload(client)
         done = await begin(client)
         assert (await told(client, done))[-1][1] == "answer"
-        thread = await held(client, oracle)
+        thread = await begin_held(client, oracle)
         await asyncio.to_thread(own_postgres.stop)
         oracle.free.set()
         refused = await client.get(f"/v1/runs/{done}")
@@ -46,7 +46,7 @@ async def test_run_survives_read_only_postgres(serving: Serve, own_postgres: Pos
     """As while a standby takes over."""
     async with serving(database_url=own_postgres.url) as client:
         await upload(client)
-        thread = await held(client, oracle)
+        thread = await begin_held(client, oracle)
         with logged(f"The error of run {thread}") as trying:
             await asyncio.to_thread(alter, own_postgres, "SET default_transaction_read_only = on")
             oracle.free.set()
@@ -83,7 +83,7 @@ async def test_upload_survives_stopped_postgres(serving: Serve, own_postgres: Po
 
 async def test_run_survives_a_full_disk(client: httpx.AsyncClient, oracle: Oracle) -> None:
     await upload(client)
-    thread = await held(client, oracle)
+    thread = await begin_held(client, oracle)
     with full_disk(), logged(f"The error of run {thread}") as trying:
         oracle.free.set()
         await trying.wait()
@@ -93,15 +93,6 @@ async def test_run_survives_a_full_disk(client: httpx.AsyncClient, oracle: Oracl
     assert (failed["status"], " cannot be " in failed["problem"]) == ("failed", True)
     assert (await client.post(f"/v1/runs/{thread}/resume")).status_code == 202
     assert (await told(client, thread))[-1][2]["text"] == "Edric Gannow"
-
-
-async def held(client: httpx.AsyncClient, oracle: Oracle) -> str:
-    """Start a run whose model call waits."""
-    oracle.asked.clear()
-    oracle.free.clear()
-    thread = await begin(client)
-    await oracle.asked.wait()
-    return thread
 
 
 async def all_at_once(client: httpx.AsyncClient) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from serve_fixture import Serve
+from serve_fixture import BOTH_STORES, Serve
 from serve_scene import ANNA, BEN, KEYS, QUESTION, Oracle, begin, told, upload
 
 from sleuth.agents.model import Request
@@ -67,6 +67,7 @@ async def test_follow_up_is_rewritten_and_is_a_separate_run(client: httpx.AsyncC
         assert turns[2]["answer"] == shown["answer"]
 
 
+@BOTH_STORES
 async def test_conversation_survives_a_restart_without_deleted_runs(serving: Serve) -> None:
     async with serving() as client:
         await upload(client)

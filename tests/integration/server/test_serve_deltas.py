@@ -9,18 +9,18 @@ from typing import Any
 import four_hops
 import httpx
 import pytest
-from fastapi import FastAPI
 from model_server import ModelServer, Spoken, chunks, completion, cut, forever
 from model_server import serving as model_serving
 from scripted_backend import Scripted
+from serve_fixture import Serve
 from serve_process import sleuth_serve
-from serve_scene import Oracle, begin, client_of, opening, told, upload
+from serve_scene import Oracle, app_of, begin, client_of, told, upload
 from starlette.requests import Request
 from starlette.responses import Response
 from test_serve_kill import ARTICLES, Reader
 
-from sleuth.studio.server.app import create_app, server_state_of
-from sleuth.studio.server.state import ServerState
+from sleuth.studio.server.app import create_app
+from sleuth.studio.server.state import server_state_of
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -33,45 +33,30 @@ STEPS = ["retrieve", "retrieve", "answer", "answer"]
 
 
 @pytest.fixture
-async def app(tmp_path: Path, oracle: Oracle) -> AsyncIterator[FastAPI]:
-    """Serve a model that streams half of a reply and waits."""
+async def client(serving: Serve, oracle: Oracle) -> AsyncIterator[httpx.AsyncClient]:
+    """Yield a client of a server whose model streams half of a reply and waits."""
     oracle.speaks = True
     oracle.free.clear()
-    made = create_app(Settings(home=tmp_path / "home", embedder="none"), open_model=opening(oracle))
-    async with made.router.lifespan_context(made):
-        yield made
-
-
-@pytest.fixture
-def server(app: FastAPI) -> ServerState:
-    return server_state_of(app)
-
-
-@pytest.fixture
-async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    async with client_of(app) as opened:
+    async with serving() as opened:
         await upload(opened)
         yield opened
 
 
-async def follow(
-    client: httpx.AsyncClient, server: ServerState, thread: str, oracle: Oracle, after: int = 0
-) -> list[tuple[int, str, Any]]:
+async def follow(client: httpx.AsyncClient, thread: str, oracle: Oracle, after: int = 0) -> list[tuple[int, str, Any]]:
     """Return the events of a run whose model continues after half a reply was received."""
+    subscribers = server_state_of(app_of(client)).log.subscribers
     reading = asyncio.create_task(told(client, thread, after, words=True))
     async with asyncio.timeout(LIMIT):
-        while not server.log.subscribers.want_deltas(thread):  # noqa: ASYNC110 - there is no event to wait for
+        while not subscribers.want_deltas(thread):  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.01)
     await oracle.asked.wait()
     oracle.free.set()
     return await reading
 
 
-async def test_deltas_arrive_within_their_step_without_id_and_once(
-    client: httpx.AsyncClient, server: ServerState, oracle: Oracle
-) -> None:
+async def test_deltas_arrive_within_their_step_without_id_and_once(client: httpx.AsyncClient, oracle: Oracle) -> None:
     thread = await begin(client)
-    events = await follow(client, server, thread, oracle)
+    events = await follow(client, thread, oracle)
     names = [name for _, name, _ in events]
     heard = [(id, data) for id, name, data in events if name == "delta"]
     assert names[:3] == ["step", "step", "step"]
@@ -95,16 +80,14 @@ async def test_chat_completion_streams_no_deltas(client: httpx.AsyncClient, orac
     assert oracle.requests[0].listener is None
 
 
-async def test_text_before_a_stop_is_reset_when_the_run_is_resumed(
-    client: httpx.AsyncClient, server: ServerState, oracle: Oracle
-) -> None:
+async def test_text_before_a_stop_is_reset_when_the_run_is_resumed(client: httpx.AsyncClient, oracle: Oracle) -> None:
     thread = await begin(client)
     await oracle.asked.wait()
     await client.post(f"/v1/runs/{thread}/stop")
     before = await told(client, thread)
     oracle.asked.clear()
     await client.post(f"/v1/runs/{thread}/resume")
-    after = await follow(client, server, thread, oracle, before[-1][0])
+    after = await follow(client, thread, oracle, before[-1][0])
     first, second = oracle.requests
     assert first.call_id == second.call_id
     said = [(name, data) for _, name, data in after if name in ("delta", "reset")]

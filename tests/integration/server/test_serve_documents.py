@@ -2,11 +2,13 @@
 
 import httpx
 import pytest
+from serve_fixture import BOTH_STORES
 from serve_scene import FILES, LIGHT, upload
 
 pytestmark = pytest.mark.integration
 
 
+@BOTH_STORES
 async def test_uploaded_files_are_ingested_listed_and_found(client: httpx.AsyncClient) -> None:
     last = await upload(client)
     assert (last["status"], last["read"], last["total"], last["failed"]) == ("done", 3, 3, [])
@@ -24,6 +26,7 @@ async def test_uploaded_files_are_ingested_listed_and_found(client: httpx.AsyncC
     assert passage["text"] == document["text"][passage["start"] : passage["end"]]
 
 
+@BOTH_STORES
 async def test_upload_replaces_a_document_of_the_same_name(client: httpx.AsyncClient) -> None:
     await upload(client)
     await upload(client, {"light.md": "# The Pellowrig Light\n\nIt fell in 1950.\n"})
@@ -39,6 +42,7 @@ async def test_unreadable_files_are_named_and_the_others_ingested(client: httpx.
     assert [each["id"] for each in (await client.get("/v1/documents")).json()] == ["light.md"]
 
 
+@BOTH_STORES
 async def test_document_is_deleted(client: httpx.AsyncClient) -> None:
     await upload(client)
     assert (await client.delete("/v1/documents/light.md")).status_code == 204

@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 from cli_process import sleuth
-from serve_fixture import Serve
-from serve_scene import LIGHT, QUESTION, Oracle, begin, told, upload
+from serve_fixture import BOTH_STORES, Serve
+from serve_scene import LIGHT, QUESTION, Oracle, begin, begin_held, steps_in, told, upload
 
 from sleuth.tools.errors import ModelUnavailable
 
@@ -24,7 +24,7 @@ async def test_run_streams_its_steps_and_ends_with_its_answer(client: httpx.Asyn
     await upload(client)
     thread = await begin(client)
     events = await told(client, thread)
-    assert [(data["node"], data["state"]) for _, name, data in events if name == "step"] == STEPS
+    assert steps_in(events) == STEPS
     assert [id for id, _, _ in events] == [1, 2, 3, 4, 5]
     _, name, answer = events[-1]
     assert (name, answer["status"], answer["text"]) == ("answer", "answered", "Edric Gannow")
@@ -45,11 +45,10 @@ async def test_reconnecting_client_receives_missed_events_once(client: httpx.Asy
     assert await told(client, thread, after=len(whole)) == []
 
 
+@BOTH_STORES
 async def test_run_is_stopped_and_resumed(client: httpx.AsyncClient, oracle: Oracle) -> None:
     await upload(client)
-    oracle.free.clear()
-    thread = await begin(client)
-    await oracle.asked.wait()
+    thread = await begin_held(client, oracle)
     busy = [await client.delete(f"/v1/runs/{thread}"), await client.post(f"/v1/runs/{thread}/resume")]
     assert [each.status_code for each in busy] == [409, 409]
     stopped = await client.post(f"/v1/runs/{thread}/stop")
@@ -61,7 +60,7 @@ async def test_run_is_stopped_and_resumed(client: httpx.AsyncClient, oracle: Ora
     resumed = await client.post(f"/v1/runs/{thread}/resume")
     assert resumed.status_code == 202
     events = await told(client, thread)
-    assert [(data["node"], data["state"]) for _, name, data in events if name == "step"] == STEPS, "a step came twice"
+    assert steps_in(events) == STEPS, "a step came twice"
     assert [name for _, name, _ in events if name != "step"] == ["stopped", "answer"]
 
 
@@ -77,11 +76,9 @@ async def test_run_stopped_immediately_is_never_left_running(client: httpx.Async
 async def test_run_stopped_repeatedly_is_not_resumed_by_the_next_start(
     serving: Serve, oracle: Oracle, tmp_path: Path
 ) -> None:
-    oracle.free.clear()
     async with serving() as client:
         await upload(client)
-        thread = await begin(client)
-        await oracle.asked.wait()
+        thread = await begin_held(client, oracle)
         with closing(sqlite3.connect(tmp_path / "home" / "runs.sqlite")) as connection, connection:
             connection.execute("BEGIN IMMEDIATE")  # the stop cannot be written down yet
             stops = []
@@ -112,16 +109,15 @@ async def test_run_of_a_killed_process_is_interrupted_everywhere(serving: Serve,
     assert lost.items() <= listed.items()
 
 
+@BOTH_STORES
 async def test_run_is_resumed_when_the_server_restarts(serving: Serve, oracle: Oracle) -> None:
     async with serving() as client:
         await upload(client)
-        oracle.free.clear()
-        thread = await begin(client)
-        await oracle.asked.wait()
+        thread = await begin_held(client, oracle)
     oracle.free.set()
     async with serving() as client:
         events = await told(client, thread)
-        assert [(data["node"], data["state"]) for _, name, data in events if name == "step"] == STEPS
+        assert steps_in(events) == STEPS
         assert events[-1][1] == "answer"
         assert (await client.get(f"/v1/runs/{thread}")).json()["thread"]["status"] == "done"
     async with serving() as client:
@@ -131,14 +127,12 @@ async def test_run_is_resumed_when_the_server_restarts(serving: Serve, oracle: O
 async def test_second_server_does_not_touch_runs_of_the_first(serving: Serve, oracle: Oracle) -> None:
     async with serving() as first:
         await upload(first)
-        oracle.free.clear()
-        thread = await begin(first)
-        await oracle.asked.wait()
+        thread = await begin_held(first, oracle)
         async with serving() as second:
             assert (await second.get(f"/v1/runs/{thread}")).json()["thread"]["status"] == "running"
         oracle.free.set()
         events = await told(first, thread)
-        assert [(data["node"], data["state"]) for _, name, data in events if name == "step"] == STEPS
+        assert steps_in(events) == STEPS
         assert events[-1][1] == "answer"
         assert len(oracle.requests) == 1
 
@@ -155,6 +149,7 @@ async def test_run_error_is_an_event_and_the_run_can_be_resumed(client: httpx.As
     assert (await told(client, thread))[-1][1] == "answer"
 
 
+@BOTH_STORES
 async def test_run_is_shown_forked_and_deleted(client: httpx.AsyncClient) -> None:
     await upload(client)
     thread = await begin(client)
@@ -178,7 +173,7 @@ async def test_run_is_shown_forked_and_deleted(client: httpx.AsyncClient) -> Non
     events = await told(client, thread)
     await client.post(f"/v1/runs/{thread}/resume")
     after = await told(client, thread, after=events[-1][0])
-    assert [(data["node"], data["state"]) for _, name, data in after if name == "step"] == STEPS[2:]
+    assert steps_in(after) == STEPS[2:]
     assert after[-1][1] == "answer"
     assert (await client.get(f"/v1/runs/{thread}/export")).json()["thread"]["id"] == thread
     assert (await client.delete(f"/v1/runs/{thread}")).status_code == 204

@@ -39,23 +39,11 @@ async def test_no_request_causes_an_internal_error(tmp_path: Path, database_url:
         async with httpx.AsyncClient(base_url=url, headers=ANNA, timeout=60, trust_env=False) as client:
             await upload(client)
             await told(client, await begin(client))
+        command = [sys.executable, "-m", "schemathesis.cli", "run", f"{url}/openapi.json", "--no-color"]
+        command += ["--checks", CHECKS, "--phases", "coverage,fuzzing", "--max-examples", str(EXAMPLES), "--seed", "1"]
+        command += ["--header", f"Authorization: {ANNA['Authorization']}", "--request-timeout", "60"]
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "schemathesis.cli", "run", f"{url}/openapi.json"),
-            *(
-                "--checks",
-                CHECKS,
-                "--max-examples",
-                str(EXAMPLES),
-                "--seed",
-                "1",
-                "--no-color",
-                "--phases",
-                "coverage,fuzzing",
-            ),
-            *("--header", f"Authorization: {ANNA['Authorization']}", "--request-timeout", "60"),
-            cwd=tmp_path,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            *command, cwd=tmp_path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
         )
         told_by, _ = await process.communicate()
     assert process.returncode == 0, told_by.decode()[-8000:]

@@ -1,25 +1,23 @@
-"""Uploads that cannot be ingested immediately: the server retries them until it succeeds."""
+"""Uploads: retried until they are ingested, or stopped; ingested files stay complete and indexed."""
 
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from blocking_model import Gated
+from blocking_model import CORPUS, LINES, Gated
 from full_disk import full_disk
 from hashing_embedder import HashingEmbedder
-from pydantic import SecretStr
-from serve_scene import Oracle, client_of, events_in, opening, upload
+from index_contents import held
+from serve_fixture import Serve
+from serve_scene import ANNA, BEN, KEYS, ended, send, upload
 from sqlalchemy import create_engine
 
 from sleuth.graphs.ingestion.graph import IngestProgress
-from sleuth.studio.server.app import create_app
 from sleuth.studio.server.ingestion import worker as ingests
 from sleuth.studio.server.ingestion.uploads import HOUR, Failure, Ingest, Uploads
 from sleuth.studio.server.ingestion.worker import _after
@@ -43,27 +41,15 @@ class Away(HashingEmbedder):
         return super().embed_passages(texts)
 
 
+@pytest.fixture
+def gated() -> Gated:
+    return Gated()
+
+
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ingests, "FIRST_PAUSE", 0.05)
     monkeypatch.setattr(ingests, "LONGEST_PAUSE", 0.2)
-
-
-@asynccontextmanager
-async def serving(settings: Settings, embedder: HashingEmbedder) -> AsyncIterator[httpx.AsyncClient]:
-    app = create_app(settings, open_model=opening(Oracle()), embedder=embedder)
-    async with app.router.lifespan_context(app), client_of(app) as client:
-        yield client
-
-
-async def send(client: httpx.AsyncClient, files: dict[str, str]) -> str:
-    sent = [("files", (name, text.encode())) for name, text in files.items()]
-    return str((await client.post("/v1/documents", files=sent)).json()["ingest"])
-
-
-async def ended(client: httpx.AsyncClient, ingest: str) -> Any:
-    followed = await client.get(f"/v1/ingests/{ingest}/events")
-    return events_in(followed.text)[-1][2]
 
 
 async def complaint(client: httpx.AsyncClient, ingest: str) -> Any:
@@ -82,9 +68,9 @@ def files_in(settings: Settings) -> list[Path]:
     return [path for path in (settings.home / "uploads").rglob("*") if path.is_file()]
 
 
-async def test_upload_waits_for_the_embedder_and_delays_the_next(settings: Settings) -> None:
+async def test_upload_waits_for_the_embedder_and_delays_the_next(serving: Serve, settings: Settings) -> None:
     embedder = Away(ModelUnavailable("The embeddings are away: start them."))
-    async with serving(settings, embedder) as client:
+    async with serving(embedder=embedder) as client:
         first = await send(client, {"notes.txt": "The first notes."})
         waiting = await complaint(client, first)
         assert (waiting["status"], waiting["done"]) == ("waiting", False)
@@ -100,40 +86,38 @@ async def test_upload_waits_for_the_embedder_and_delays_the_next(settings: Setti
     assert not files_in(settings)
 
 
-async def test_waiting_upload_is_ingested_after_a_restart(settings: Settings) -> None:
-    async with serving(settings, Away(ModelUnavailable("They are away."))) as client:
+async def test_waiting_upload_is_ingested_after_a_restart(serving: Serve) -> None:
+    async with serving(embedder=Away(ModelUnavailable("They are away."))) as client:
         ingest = await send(client, {"notes.txt": "The notes."})
         await complaint(client, ingest)
-    async with serving(settings, HashingEmbedder()) as client:
+    async with serving(embedder=HashingEmbedder()) as client:
         assert (await ended(client, ingest))["status"] == "done"
         assert await text_of(client, "notes.txt") == "The notes."
 
 
-async def test_waiting_upload_can_be_stopped(settings: Settings) -> None:
-    async with serving(settings, Away(ModelUnavailable("They are away."))) as client:
+async def test_waiting_upload_can_be_stopped(serving: Serve) -> None:
+    async with serving(embedder=Away(ModelUnavailable("They are away."))) as client:
         ingest = await send(client, {"notes.txt": "The notes."})
         await complaint(client, ingest)
         await client.post(f"/v1/ingests/{ingest}/stop")
         assert (await ended(client, ingest))["status"] == "stopped"
 
 
-async def test_waiting_upload_does_not_delay_other_owners(settings: Settings) -> None:
-    keys = settings.model_copy(update={"api_keys": SecretStr("anna:apple,ben:plum")})
-
+async def test_waiting_upload_does_not_delay_other_owners(serving: Serve) -> None:
     class Picky(Away):
         def embed_passages(self, texts: list[str]) -> Vectors:
             return HashingEmbedder.embed_passages(self, texts) if "ben" in texts[0] else super().embed_passages(texts)
 
-    async with serving(keys, Picky(ModelUnavailable("They are away."))) as client:
-        client.headers["Authorization"] = "Bearer apple"
+    async with serving(keys=KEYS, embedder=Picky(ModelUnavailable("They are away."))) as client:
+        client.headers.update(ANNA)
         await complaint(client, await send(client, {"notes.txt": "What anna says."}))
-        client.headers["Authorization"] = "Bearer plum"
+        client.headers.update(BEN)
         assert (await ended(client, await send(client, {"notes.txt": "What ben says."})))["status"] == "done"
 
 
-async def test_permanent_error_ends_an_upload(settings: Settings) -> None:
+async def test_permanent_error_ends_an_upload(serving: Serve, settings: Settings) -> None:
     embedder = Away(EmbedderChanged("Built by another: rebuild it."))
-    async with serving(settings, embedder) as client:
+    async with serving(embedder=embedder) as client:
         last = await ended(client, await send(client, {"notes.txt": "The notes."}))
         assert (last["status"], last["failed"][0]["problem"]) == ("failed", "Built by another: rebuild it.")
         embedder.complaint = None
@@ -141,30 +125,26 @@ async def test_permanent_error_ends_an_upload(settings: Settings) -> None:
     assert not files_in(settings)
 
 
+@pytest.mark.parametrize("store", ["postgres"], indirect=True)
 @pytest.mark.postgres
-async def test_servers_with_separate_homes_ignore_each_others_uploads(
-    settings: Settings, postgres_url: str, tmp_path: Path
-) -> None:
-    shared = settings.model_copy(update={"database_url": postgres_url, "collection": tmp_path.name})
-    other = shared.model_copy(update={"home": tmp_path / "other"})
-    async with serving(shared, Away(ModelUnavailable("They are away."))) as client:
+async def test_servers_with_separate_homes_ignore_each_others_uploads(serving: Serve, tmp_path: Path) -> None:
+    async with serving(embedder=Away(ModelUnavailable("They are away."))) as client:
         ingest = await send(client, {"notes.txt": "The notes."})
         await complaint(client, ingest)
-    async with serving(other, HashingEmbedder()) as client:
+    async with serving(home=tmp_path / "other", embedder=HashingEmbedder()) as client:
         assert (await upload(client, {"others.txt": "Other notes."}))["status"] == "done"
         assert not (await client.get(f"/v1/ingests/{ingest}")).json()["done"]
-    async with serving(shared, HashingEmbedder()) as client:
+    async with serving(embedder=HashingEmbedder()) as client:
         last = await ended(client, ingest)
         assert (last["status"], last["read"], last["failed"]) == ("done", 1, [])
         assert await text_of(client, "notes.txt") == "The notes."
 
 
-async def test_servers_with_one_home_ingest_an_upload_once(settings: Settings) -> None:
-    gated = Gated()
-    async with serving(settings, gated) as first:
+async def test_servers_with_one_home_ingest_an_upload_once(serving: Serve, gated: Gated) -> None:
+    async with serving(embedder=gated) as first:
         ingest = await send(first, {"notes.txt": "The notes."})
         await asyncio.to_thread(gated.reached.wait)
-        async with serving(settings, HashingEmbedder()) as second:
+        async with serving(embedder=HashingEmbedder()) as second:
             gated.gate.set()
             done = await ended(first, ingest)
             assert (done["status"], done["read"], done["failed"]) == ("done", 1, [])
@@ -174,8 +154,8 @@ async def test_servers_with_one_home_ingest_an_upload_once(settings: Settings) -
 
 
 @pytest.mark.parametrize("size", [10, 2_000_000])
-async def test_full_disk_refuses_an_upload_completely(settings: Settings, size: int) -> None:
-    async with serving(settings, HashingEmbedder()) as client:
+async def test_full_disk_refuses_an_upload_completely(serving: Serve, settings: Settings, size: int) -> None:
+    async with serving(embedder=HashingEmbedder()) as client:
         await upload(client, {"first.txt": "The first notes."})
         with full_disk():
             refused = await client.post("/v1/documents", files=[("files", ("notes.txt", b"x" * size))])
@@ -184,28 +164,28 @@ async def test_full_disk_refuses_an_upload_completely(settings: Settings, size: 
         assert (await upload(client, {"notes.txt": "The notes."}))["status"] == "done"
 
 
-def test_orphaned_files_of_a_kill_are_removed(tmp_path: Path) -> None:
+async def test_orphaned_files_of_a_kill_are_removed(tmp_path: Path) -> None:
     uploads = Uploads(create_engine(f"sqlite:///{tmp_path / 'serve.db'}"), tmp_path / "uploads")
     with (tmp_path / "sent").open("wb+") as sent:
         kept = Ingest(id="a1", owner="anna", files=("notes.txt",), at="2026-01-01")
-        uploads.add(kept, {"notes.txt": sent})
-        uploads.add(replace(kept, id="b2"), {"notes.txt": sent})
-    uploads.finish(replace(kept, id="b2", status="done"), is_placed=False)
+        await uploads.add(kept, {"notes.txt": sent})
+        await uploads.add(replace(kept, id="b2"), {"notes.txt": sent})
+    await uploads.finish(replace(kept, id="b2", status="done"), is_placed=False)
     left = [tmp_path / "uploads" / "c3" / "notes.txt", uploads.folder_of("anna") / "more.txt"]
     placed = uploads.folder_of("anna") / "notes.txt"
     for path in (*left, placed):
         path.parent.mkdir(exist_ok=True)
         path.touch()
-    uploads.remove_orphans()
+    await uploads.remove_orphans()
     assert all(path.exists() for path in left), "it may be about to be written down"
     before = time.time() - HOUR - 1
     for path in (*left, placed, *(tmp_path / "uploads").iterdir()):
         os.utime(path, (before, before))
-    uploads.remove_orphans()
+    await uploads.remove_orphans()
     assert not any(path.exists() for path in left)
     assert placed.exists()
     assert (tmp_path / "uploads" / "a1" / "notes.txt").exists()
-    assert uploads.unfinished() == [kept]
+    assert await uploads.unfinished() == [kept]
 
 
 def test_failure_belongs_to_the_file_that_it_names() -> None:
@@ -213,3 +193,69 @@ def test_failure_belongs_to_the_file_that_it_names() -> None:
     failing = IngestProgress(failure="/files/11.txt is empty.")
     told = _after(Ingest(id="a1", owner="anna", files=("1.txt", "11.txt")), failing, paths)
     assert told.failed == (Failure(source="11.txt", problem="11.txt is empty."),)
+
+
+async def stop(client: httpx.AsyncClient, ingest: str) -> Any:
+    stopped = await client.post(f"/v1/ingests/{ingest}/stop")
+    assert stopped.status_code == 202, stopped.text
+    return stopped.json()
+
+
+def whole(settings: Settings) -> int:
+    """Return the number of passages, which must be the same in every store."""
+    (count, ids), *indexes = held(settings)
+    assert indexes == [(count, ids)] * len(indexes)
+    return count
+
+
+async def test_stopped_upload_keeps_ingested_files_and_skips_the_rest(
+    serving: Serve, settings: Settings, gated: Gated
+) -> None:
+    async with serving(embedder=gated) as client:
+        ingest = await send(client, CORPUS)
+        await asyncio.to_thread(gated.reached.wait)
+        assert (await stop(client, ingest))["status"] == "stopping"
+        gated.gate.set()
+        last = await ended(client, ingest)
+        assert (last["status"], last["read"], last["total"], last["failed"]) == ("stopped", 0, 1, [])
+        assert await stop(client, ingest) == last, "a second stop changed something"
+        kept = [row["id"] for row in (await client.get("/v1/documents?limit=1000")).json()]
+    assert 0 < whole(settings) < LINES
+    async with serving(embedder=HashingEmbedder()) as client:
+        assert (await client.get(f"/v1/ingests/{ingest}")).json() == last
+        assert [row["id"] for row in (await client.get("/v1/documents?limit=1000")).json()] == kept, "it was read on"
+        again = await upload(client, CORPUS)
+        assert again["status"] == "done"
+    assert whole(settings) == LINES, "the same upload did not begin anew"
+
+
+async def test_stopped_upload_is_not_resumed_after_a_restart(serving: Serve, settings: Settings, gated: Gated) -> None:
+    async with serving(embedder=gated) as client:
+        ingest = await send(client, CORPUS)
+        await asyncio.to_thread(gated.reached.wait)
+        await stop(client, ingest)
+        asyncio.get_running_loop().call_later(0.2, gated.gate.set)  # or the server could not end
+    async with serving(embedder=HashingEmbedder()) as client:
+        assert (await ended(client, ingest))["status"] == "stopped"
+    assert 0 < whole(settings) < LINES
+    assert not list((settings.home / "uploads").glob("*/*")), "files were left behind"
+
+
+async def test_queued_upload_can_be_stopped(serving: Serve, gated: Gated) -> None:
+    files = {"one.txt": "The first file.", "two.txt": "The second file."}
+    async with serving(embedder=gated) as client:
+        first = await send(client, files)
+        await asyncio.to_thread(gated.reached.wait)
+        second = await send(client, {"one.txt": "Something else.", "three.txt": "The third file."})
+        assert (await stop(client, second))["status"] == "stopped"
+        gated.gate.set()
+        assert (await ended(client, first))["status"] == "done"
+        assert {row["id"] for row in (await client.get("/v1/documents")).json()} == set(files)
+        assert "first" in (await client.get("/v1/documents/one.txt")).json()["text"]
+
+
+async def test_stop_after_the_last_file_is_done(serving: Serve) -> None:
+    async with serving(embedder=HashingEmbedder()) as client:
+        last = await upload(client, {"one.txt": "The first file."})
+        assert await stop(client, last["id"]) == last
+        assert (await client.post("/v1/ingests/none/stop")).status_code == 404

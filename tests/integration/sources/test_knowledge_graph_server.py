@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from sleuth.tools.sources.knowledge_graph.backends import MAX_BYTES, ServedGraph
+from sleuth.tools.sources.knowledge_graph.backends import MAX_BYTES, open_graph
 from sleuth.tools.sources.knowledge_graph.lookups import look_up
 
 pytestmark = pytest.mark.integration
@@ -41,7 +41,7 @@ async def served() -> AsyncIterator[tuple[str, list[tuple[str, object]]]]:
 
 
 async def test_calls_are_sent_as_the_benchmark_has_them() -> None:
-    async with served() as (url, seen), ServedGraph.open(url) as graph:
+    async with served() as (url, seen), open_graph(url) as graph:
         found = await look_up(
             graph,
             [
@@ -74,13 +74,13 @@ async def test_calls_are_sent_as_the_benchmark_has_them() -> None:
     ],
 )
 async def test_what_is_no_answer_is_a_problem_of_that_call(entity: str, problem: str) -> None:
-    async with served() as (url, _), ServedGraph.open(url) as graph:
+    async with served() as (url, _), open_graph(url) as graph:
         bad, good = await look_up(graph, [("open_get_entity", {"entity": each}) for each in (entity, "fine")])
         assert problem in bad.problem
         assert good.text == '{"echo": {"query": "fine"}}'
 
 
 async def test_a_server_that_is_not_there_is_a_problem_too() -> None:
-    async with ServedGraph.open("http://127.0.0.1:9") as graph:
+    async with open_graph("http://127.0.0.1:9") as graph:
         (found,) = await look_up(graph, [("open_get_entity", {"entity": "x"})])
         assert "does not answer" in found.problem

@@ -8,9 +8,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-import storage_operations as deeds
 from hashing_embedder import HashingEmbedder
-from storage_child import Deed
+from storage_operations import Operation, execute
 
 from sleuth.graphs.ingestion.graph import ingest
 from sleuth.tools.errors import StoreError
@@ -57,7 +56,7 @@ async def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [{"id": name, "title": name, "text": text} for name, (text,) in TEXTS.items()]
     file.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
     settings = Settings(home=home, embedder="hashing")
-    await deeds.do(Deed(kind="read", settings=settings, texts={}, file=file))
+    await execute(Operation(kind="read", settings=settings, texts={}, file=file))
     return home
 
 
@@ -66,10 +65,10 @@ async def look(home: Path) -> dict[str, str]:
 
     Chroma may crash the first process that reads a damaged index; the next one has to report it.
     """
-    deed = Deed(kind="look", settings=Settings(home=home, embedder="hashing"), texts=WANTED)
-    done = await deeds.do(deed, may_break=True)
+    operation = Operation(kind="look", settings=Settings(home=home, embedder="hashing"), texts=WANTED)
+    done = await execute(operation, may_break=True)
     if not done.whole:
-        done = await deeds.do(deed)
+        done = await execute(operation)
     told = [json.loads(line) for line in done.names]
     return {mode: said or f"found {found}" for mode, found, said in told if found != ["d0"]}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from folders import CHILDREN, PYTHONPATH
 from hashing_embedder import HashingEmbedder
-from lock_holder import held
+from index_contents import held
 
 from sleuth.graphs.ingestion.graph import IngestProgress, IngestReport, ingest
 from sleuth.tools.collection.collection import Collection
@@ -68,44 +68,9 @@ async def test_ingested_files_are_found_in_each_mode(settings: Settings, tmp_pat
             hits = await library.search(Query(text="stone bridge masons", k=3, mode=mode))
             assert hits[0].passage.document_id == "bridge.md"
             assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
-
-
-async def test_second_ingest_embeds_nothing(settings: Settings, tmp_path: Path) -> None:
-    write(tmp_path / "docs" / "a.md", "Some words.")
-    await run(settings, tmp_path / "docs")
     embedder = HashingEmbedder()
-    report = await run(settings, tmp_path / "docs", embedder=embedder)
-    assert (report.added, report.unchanged, report.resumed, embedder.embedded) == (0, 1, False, [])
-
-
-async def test_stepwise_sync_equals_a_full_rebuild(settings: Settings, tmp_path: Path) -> None:
-    file = corpus(tmp_path / "c.jsonl", 300, word="old")
-    await run(settings, file)
-    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
-        assert await library.delete([f"p{n}" for n in range(200, 300)]) == 100
-    corpus(file, 250, word="new")
-    report = await run(settings, file)
-    assert (report.added, report.updated) == (50, 200)
-    at_once = settings.model_copy(update={"home": tmp_path / "other"})
-    await run(at_once, file)
-    assert held(settings) == held(at_once)
-    found = []
-    for each in (settings, at_once):
-        async with await Collection.open(each, embedder=HashingEmbedder()) as library:
-            hits = [await library.search(Query(text=line(n, "new"), k=1)) for n in (3, 77)]
-            found.append([hit.passage for (hit,) in hits])
-    assert found[0] == found[1]
-    assert [passage.id for passage in found[0]] == ["p3", "p77"]
-
-
-async def test_deleted_documents_are_in_no_index(settings: Settings, tmp_path: Path) -> None:
-    await run(settings, corpus(tmp_path / "c.jsonl", 20))
-    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
-        await library.delete(["p3", "p4"])
-        for mode in MODES:
-            hits = await library.search(Query(text="number 3", k=20, mode=mode))
-            assert not {"p3", "p4"} & {hit.passage.id for hit in hits}
-    assert {count for count, _ in held(settings)} == {18}
+    report = await run(settings, tmp_path / "docs", tmp_path / "c.jsonl", embedder=embedder)
+    assert (report.added, report.unchanged, report.resumed, embedder.embedded) == (0, 601, False, [])
 
 
 async def test_broken_files_among_many_are_named(settings: Settings, tmp_path: Path) -> None:
@@ -158,16 +123,6 @@ async def test_another_embedder_is_refused_until_a_rebuild(settings: Settings, t
         assert (await library.search(Query(text=line(7), k=1, mode="dense")))[0].passage.id == "p7"
 
 
-@pytest.mark.parametrize("lost", ["keywords", "chroma"])
-async def test_lost_index_is_rebuilt(settings: Settings, tmp_path: Path, lost: str) -> None:
-    await run(settings, corpus(tmp_path / "c.jsonl", 30))
-    (settings.home / lost).rename(tmp_path / "away")
-    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
-        for mode in MODES:
-            assert await library.search(Query(text=line(7), k=1, mode=mode))
-    assert {count for count, _ in held(settings)} == {30}
-
-
 async def test_passages_lost_by_an_index_are_repaired_and_reported(settings: Settings, tmp_path: Path) -> None:
     await run(settings, corpus(tmp_path / "c.jsonl", 30))
     catalogue = Catalogue(catalogue_url(settings.home, None), owner=settings.owner, collection=settings.collection)
@@ -181,19 +136,6 @@ async def test_passages_lost_by_an_index_are_repaired_and_reported(settings: Set
         assert len(library.notes) == 3
         assert all("2 passages were missing and 0 left over" in note for note in library.notes)
     assert {count for count, _ in held(settings)} == {30}
-
-
-async def test_changes_after_restoring_a_catalogue_are_indexed(settings: Settings, tmp_path: Path) -> None:
-    catalogue, backup = settings.home / "catalogue.db", tmp_path / "backup.db"
-    await run(settings, corpus(tmp_path / "c.jsonl", 3))
-    backup.write_bytes(catalogue.read_bytes())
-    await run(settings, corpus(tmp_path / "c.jsonl", 3, word="old"))
-    catalogue.write_bytes(backup.read_bytes())
-    await run(settings, corpus(tmp_path / "c.jsonl", 3, word="new"))  # the same ids at the same numbers
-    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
-        assert len(await library.search(Query(text="new", k=3, mode="keyword"))) == 3
-        (nearest,) = await library.search(Query(text=f"Title 1. {line(1, 'new')}", k=1, mode="dense"))
-        assert nearest.score > 0.999
 
 
 async def test_open_collection_sees_writes_of_another(settings: Settings, tmp_path: Path) -> None:
@@ -247,13 +189,6 @@ async def test_ingest_killed_anywhere_loses_and_repeats_nothing(settings: Settin
     assert held(settings) == [(4_000, wanted)] * 4
     again = await run(settings, file)
     assert (again.resumed, again.unchanged) == (False, 4_000)
-
-
-async def test_killed_ingest_can_be_searched(settings: Settings, tmp_path: Path) -> None:
-    kill_at(settings, corpus(tmp_path / "c.jsonl", 2_000), 1024, 0.0)
-    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
-        for mode in MODES:
-            assert (await library.search(Query(text=line(7), k=1, mode=mode)))[0].passage.id == "p7"
 
 
 async def test_interrupted_ingest_resumes(settings: Settings, tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Pruning: each kept checkpoint is unchanged and can be forked and resumed."""
 
-import asyncio
-import uuid
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
@@ -9,31 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from four_hops import QUESTION, InProcess, Shelf
-from sqlalchemy import text
+from four_hops import QUESTION, InProcess
+from sqlalchemy import event, text
+from stored_runs import assert_has_texts, finished, interrupt, open_runs, own_settings, services
 
 from sleuth.graphs.core.answer import Answer
-from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.runs.history import export_run, find_hashes, fork_run, list_checkpoints
-from sleuth.graphs.runs.pruning import WRITES, PruneReport, prune
-from sleuth.graphs.runs.service import RunService, Services, checkpoint_id_of
+from sleuth.graphs.runs.history import fork_run, list_checkpoints
+from sleuth.graphs.runs.pruning import TABLES, PruneReport, prune
+from sleuth.graphs.runs.service import RunService, checkpoint_id_of
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import UnknownName
-from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
 async def runs(tmp_path: Path, database_url: str | None) -> AsyncIterator[RunService]:
-    settings = Settings(home=tmp_path / "home", database_url=database_url, owner=uuid.uuid4().hex)
-    async with open_store(settings) as store:
-        yield RunService(store, Services(model=InProcess(), retriever=Shelf()))
-
-
-async def finished(runs: RunService) -> tuple[str, Answer]:
-    id = await runs.start(QUESTION, "par-rag")
-    return id, await last_answer(runs.run(id))
+    async with open_runs(own_settings(tmp_path, database_url)) as opened:
+        yield opened
 
 
 async def branched(runs: RunService) -> tuple[str, set[str]]:
@@ -48,11 +39,7 @@ async def branched(runs: RunService) -> tuple[str, set[str]]:
     planned = next(moment for moment in reversed(trunk) if moment.node == ["plan"])
     await fork_run(runs, id, at=planned.checkpoint, changes={"plan": {"4": None, "5": None}})
     model = InProcess(hold_at=4)
-    running = asyncio.create_task(last_answer(RunService(runs.store, Services(model=model, retriever=Shelf())).run(id)))
-    await model.holding.wait()
-    await asyncio.sleep(0.3)  # the parallel replies are committed
-    running.cancel()
-    await asyncio.wait([running])
+    await interrupt(runs, id, model, pause=0.3)
     return id, {request.call_id for request in model.requests if request is not model.requests[3]}
 
 
@@ -61,12 +48,6 @@ async def states(runs: RunService, id: str) -> dict[str, tuple[dict[str, Any], t
     thread = await runs.store.threads.get(id)
     found = runs.graph(thread).aget_state_history(runs.config(thread))
     return {checkpoint_id_of(state): (state.values, state.next) async for state in found}
-
-
-async def assert_texts_are_there(runs: RunService, id: str) -> None:
-    exported = await export_run(runs, id)
-    assert exported["texts"], "a run names passages and prompts"
-    assert find_hashes(exported["state"]) <= exported["texts"].keys()
 
 
 def count(runs: RunService, table: str, id: str) -> int:
@@ -86,7 +67,7 @@ async def test_kept_checkpoints_are_unchanged_by_a_prune(runs: RunService, keep_
     assert [list(values.get("notes", {})) for values, _ in after.values()] == [
         list(before[id][0].get("notes", {})) for id in after
     ]
-    await assert_texts_are_there(runs, id)
+    await assert_has_texts(runs, id)
     assert (await prune(runs, older_than=None, keep_last=keep_last)).checkpoints == 0
 
 
@@ -110,11 +91,11 @@ async def test_interrupted_run_resumes_after_a_prune(runs: RunService, keep_last
     expected = await last_answer(runs.run(twin))
     await prune(runs, older_than=None, keep_last=keep_last)
     model = InProcess()
-    answer = await last_answer(RunService(runs.store, Services(model=model, retriever=Shelf())).run(id))
+    answer = await last_answer(RunService(runs.store, services(model)).run(id))
     assert replace(answer, thread="", checkpoint="") == replace(expected, thread="", checkpoint="")
     assert completed
     assert not completed & {request.call_id for request in model.requests}
-    await assert_texts_are_there(runs, id)
+    await assert_has_texts(runs, id)
 
 
 async def one_step(runs: RunService, id: str) -> bool:
@@ -141,15 +122,14 @@ async def test_prune_removes_unneeded_texts(runs: RunService) -> None:
     gone = await prune(runs, older_than=None, keep_last=1)
     after = {table: count(runs, table, id) for table in tables(runs)}
     assert after["checkpoints"] == 1
-    assert after[WRITES[runs.store.engine.dialect.name]] == 0
+    assert after[tables(runs)[1]] == 0
     assert gone.checkpoints == before["checkpoints"] - 1
     if "checkpoint_blobs" in after:
         assert after["checkpoint_blobs"] <= len((await states(runs, id)).popitem()[1][0])
 
 
-def tables(runs: RunService) -> list[str]:
-    shared = ["checkpoints", WRITES[runs.store.engine.dialect.name]]
-    return shared if runs.store.engine.dialect.name == "sqlite" else [*shared, "checkpoint_blobs"]
+def tables(runs: RunService) -> tuple[str, ...]:
+    return TABLES[runs.store.engine.dialect.name]
 
 
 async def test_prune_removes_old_runs_with_their_texts(runs: RunService) -> None:
@@ -164,7 +144,7 @@ async def test_prune_removes_old_runs_with_their_texts(runs: RunService) -> None
         await runs.answer(old)
     assert all(count(runs, table, old) == 0 for table in tables(runs))
     assert await runs.answer(young) == answer
-    await assert_texts_are_there(runs, young)
+    await assert_has_texts(runs, young)
 
 
 async def test_prune_removes_an_old_run_whose_process_was_killed(runs: RunService) -> None:
@@ -177,11 +157,32 @@ async def test_prune_removes_an_old_run_whose_process_was_killed(runs: RunServic
 async def test_prune_keeps_runs_of_other_owners(runs: RunService, tmp_path: Path, database_url: str | None) -> None:
     id, _ = await finished(runs)
     before = await states(runs, id)
-    settings = Settings(home=tmp_path / "home", database_url=database_url, owner=uuid.uuid4().hex)
-    async with open_store(settings) as store:
-        other = RunService(store, runs.services)
+    async with open_runs(own_settings(tmp_path, database_url)) as other:
         await finished(other)
         await prune(other, older_than=-1, keep_last=1)
-        assert await store.threads.list_newest() == []
+        assert await other.store.threads.list_newest() == []
     assert await states(runs, id) == before
-    await assert_texts_are_there(runs, id)
+    await assert_has_texts(runs, id)
+
+
+class Killed(Exception):
+    """The process ends here."""
+
+
+def die_at_the_row(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+    if statement.startswith("DELETE FROM sleuth_threads"):
+        raise Killed
+
+
+async def test_interrupted_removal_of_a_run_removes_nothing(runs: RunService) -> None:
+    id, _ = await finished(runs)
+    before = await list_checkpoints(runs, id)
+    event.listen(runs.store.engine, "before_cursor_execute", die_at_the_row)
+    with pytest.raises(Killed):
+        await prune(runs, older_than=-60, keep_last=None)
+    event.remove(runs.store.engine, "before_cursor_execute", die_at_the_row)
+    assert [thread.id for thread in await runs.store.threads.list_newest()] == [id]
+    assert await list_checkpoints(runs, id) == before
+    assert (await prune(runs, older_than=-60, keep_last=None)).threads == 1
+    assert await runs.store.threads.list_newest() == []
+    assert all(count(runs, table, id) == 0 for table in tables(runs))

@@ -9,14 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from four_hops import QUESTION, InProcess, Shelf
+from four_hops import QUESTION, InProcess
+from stored_runs import assert_has_texts, finished, interrupt, open_runs, own_settings, services
 
-from sleuth.graphs.core.answer import Answer
-from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.persistence.thread_locks import ThreadLocks
-from sleuth.graphs.runs.history import export_run, find_hashes
 from sleuth.graphs.runs.pruning import prune
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import ThreadBusy, UnknownName
 from sleuth.tools.settings import Settings
@@ -62,50 +60,30 @@ def meanwhile(runs: RunService, deed: Deed, *, after: str | None = None) -> RunS
     return RunService(replace(runs.store, locks=locks), runs.services)
 
 
-@asynccontextmanager
-async def machine(settings: Settings, home: Path) -> AsyncIterator[RunService]:
-    async with open_store(settings.model_copy(update={"home": home})) as store:
-        yield RunService(store, Services(model=InProcess(), retriever=Shelf()))
-
-
 @pytest.fixture
 def shared(tmp_path: Path, postgres_url: str) -> Settings:
-    return Settings(home=tmp_path, database_url=postgres_url, owner=uuid.uuid4().hex)
+    return own_settings(tmp_path, postgres_url)
 
 
 @pytest.fixture
 async def here(shared: Settings, tmp_path: Path) -> AsyncIterator[RunService]:
     """The machine that prunes; it has a run, so that there is something to look at."""
-    async with machine(shared, tmp_path / "here") as runs:
+    async with open_runs(shared.model_copy(update={"home": tmp_path / "here"})) as runs:
         await finished(runs)
         yield runs
 
 
 @pytest.fixture
 async def there(shared: Settings, tmp_path: Path) -> AsyncIterator[RunService]:
-    async with machine(shared, tmp_path / "there") as runs:
+    async with open_runs(shared.model_copy(update={"home": tmp_path / "there"})) as runs:
         yield runs
-
-
-async def finished(runs: RunService, question: str = QUESTION) -> tuple[str, Answer]:
-    id = await runs.start(question, "par-rag")
-    return id, await last_answer(runs.run(id))
 
 
 async def interrupted(runs: RunService) -> str:
     """A run that has kept a prompt which no checkpoint names yet."""
-    id, stuck = await runs.start(f"{QUESTION} {uuid.uuid4().hex}", "par-rag"), InProcess(hold_at=1)
-    running = asyncio.create_task(last_answer(RunService(runs.store, Services(model=stuck, retriever=Shelf())).run(id)))
-    await stuck.holding.wait()
-    running.cancel()
-    await asyncio.wait([running])
+    id = await runs.start(f"{QUESTION} {uuid.uuid4().hex}", "par-rag")
+    await interrupt(runs, id, InProcess(hold_at=1))
     return id
-
-
-async def assert_texts_are_there(runs: RunService, id: str) -> None:
-    exported = await export_run(runs, id)
-    assert find_hashes(exported["state"]), "a run names passages and prompts"
-    assert find_hashes(exported["state"]) <= exported["texts"].keys()
 
 
 async def test_run_started_during_prune_keeps_its_texts(here: RunService, there: RunService) -> None:
@@ -115,13 +93,13 @@ async def test_run_started_during_prune_keeps_its_texts(here: RunService, there:
         begun.append((await finished(there, f"{QUESTION} {uuid.uuid4().hex}"))[0])
 
     await prune(meanwhile(here, begin), older_than=None, keep_last=1)
-    await assert_texts_are_there(there, begun[0])
+    await assert_has_texts(there, begun[0])
 
 
 async def test_run_resumed_during_prune_keeps_its_texts(here: RunService, there: RunService) -> None:
     id = await interrupted(there)
     await prune(meanwhile(here, lambda: last_answer(there.run(id)), after=id), older_than=None, keep_last=1)
-    await assert_texts_are_there(there, id)
+    await assert_has_texts(there, id)
 
 
 async def test_old_run_resumed_during_prune_is_kept(here: RunService, there: RunService) -> None:
@@ -130,18 +108,12 @@ async def test_old_run_resumed_during_prune_is_kept(here: RunService, there: Run
     gone = await prune(meanwhile(here, lambda: last_answer(there.run(id))), older_than=3600, keep_last=None)
     assert gone.threads == 0
     assert (await there.answer(id)).status == "answered"
-    await assert_texts_are_there(there, id)
+    await assert_has_texts(there, id)
 
 
 async def test_prune_is_refused_while_another_machine_runs_a_thread(here: RunService, there: RunService) -> None:
-    stuck = InProcess(hold_at=1)
-    running = asyncio.create_task(
-        last_answer(
-            RunService(there.store, Services(model=stuck, retriever=Shelf())).run(
-                id := await there.start(f"{QUESTION} {uuid.uuid4().hex}", "par-rag")
-            )
-        )
-    )
+    stuck, id = InProcess(hold_at=1), await there.start(f"{QUESTION} {uuid.uuid4().hex}", "par-rag")
+    running = asyncio.create_task(last_answer(RunService(there.store, services(stuck)).run(id)))
     await stuck.holding.wait()
     with pytest.raises(ThreadBusy, match=f"Thread {id} is being run by another process"):
         await prune(here, older_than=None, keep_last=1)

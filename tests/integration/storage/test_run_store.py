@@ -9,7 +9,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
-from four_hops import QUESTION, InProcess, Shelf
+from four_hops import QUESTION, InProcess
+from stored_runs import finished, interrupt, open_runs, own_settings, services
 
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.core.answer import Answer
@@ -17,7 +18,7 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.persistence.threads import LONGEST_NAME
 from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
-from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import ModelUnavailable, RunError, ThreadBusy, UnknownName, UsageError
 from sleuth.tools.settings import Settings
@@ -25,11 +26,7 @@ from sleuth.tools.settings import Settings
 pytestmark = pytest.mark.integration
 
 
-def services(model: InProcess) -> Services:
-    return Services(model=model, retriever=Shelf())
-
-
-def told(answer: Answer) -> Answer:
+def without_place(answer: Answer) -> Answer:
     """An answer without its place in the store."""
     return replace(answer, thread="", checkpoint="")
 
@@ -37,18 +34,17 @@ def told(answer: Answer) -> Answer:
 @pytest.fixture
 def stored(tmp_path: Path, database_url: str | None) -> Settings:
     """A store of its own: in Postgres an owner of its own."""
-    return Settings(home=tmp_path / "home", database_url=database_url, owner=uuid.uuid4().hex)
+    return own_settings(tmp_path, database_url)
 
 
 @pytest.fixture
 async def runs(stored: Settings) -> AsyncIterator[RunService]:
-    async with open_store(stored) as store:
-        yield RunService(store, services(InProcess()))
+    async with open_runs(stored) as opened:
+        yield opened
 
 
 async def test_finished_run_is_visible_to_the_next_process(runs: RunService, stored: Settings) -> None:
-    id = await runs.start(QUESTION, "par-rag")
-    answer = await last_answer(runs.run(id))
+    id, answer = await finished(runs)
     assert (answer.status, answer.text, len(answer.notes)) == ("answered", "the fair at Brindlecote", 5)
     async with open_store(stored) as store:
         again = RunService(store)
@@ -58,23 +54,17 @@ async def test_finished_run_is_visible_to_the_next_process(runs: RunService, sto
 
 
 async def test_cancelled_run_resumes_from_its_last_checkpoint(runs: RunService, stored: Settings) -> None:
-    uninterrupted = await last_answer(runs.run(await runs.start(QUESTION, "par-rag")))
+    _, uninterrupted = await finished(runs)
     stuck = InProcess(hold_at=6)
-    held = RunService(runs.store, services(stuck))
-    id = await held.start(QUESTION, "par-rag")
-    running = asyncio.create_task(last_answer(held.run(id)))
-    await stuck.holding.wait()
-    await asyncio.sleep(0.3)  # the other replies of that moment are committed
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
+    id = await runs.start(QUESTION, "par-rag")
+    await interrupt(runs, id, stuck, pause=0.3)
     assert (await runs.store.threads.get(id)).status == "interrupted"
     with pytest.raises(RunError, match=f"sleuth resume {id}"):
         await runs.answer(id)
     model = InProcess()
     async with open_store(stored) as store:
         answer = await last_answer(RunService(store, services(model)).run(id))
-    assert told(answer) == told(uninterrupted)
+    assert without_place(answer) == without_place(uninterrupted)
     ids = {request.call_id for request in stuck.requests[:5]} & {request.call_id for request in model.requests}
     assert not ids, "calls that had completed were made again"
     assert len(stuck.requests) + len(model.requests) == uninterrupted.cost["calls"] + 1
@@ -95,8 +85,7 @@ async def test_failed_run_stores_its_reason_and_resumes(runs: RunService) -> Non
 
 
 async def test_checkpoints_list_nodes_and_changes(runs: RunService) -> None:
-    id = await runs.start(QUESTION, "par-rag")
-    await last_answer(runs.run(id))
+    id, _ = await finished(runs)
     moments = await list_checkpoints(runs, id)
     assert [moments[0].node, moments[0].next] == [["answer"], []]
     assert [moment.parent for moment in moments[:-1]] == [moment.checkpoint for moment in moments[1:]]
@@ -110,8 +99,7 @@ async def test_checkpoints_list_nodes_and_changes(runs: RunService) -> None:
 
 
 async def test_fork_with_changed_plan_runs_the_new_plan(runs: RunService) -> None:
-    id = await runs.start(QUESTION, "par-rag")
-    first = await last_answer(runs.run(id))
+    id, first = await finished(runs)
     planned = next(moment for moment in await list_checkpoints(runs, id) if moment.node == ["plan"])
     model = InProcess()
     forking = RunService(runs.store, services(model))
@@ -127,16 +115,14 @@ async def test_fork_with_changed_plan_runs_the_new_plan(runs: RunService) -> Non
 
 
 async def test_fork_without_changes_repeats_the_run(runs: RunService) -> None:
-    id = await runs.start(QUESTION, "par-rag")
-    first = await last_answer(runs.run(id))
+    id, first = await finished(runs)
     for moment in (await list_checkpoints(runs, id))[1:-1:12]:
         await fork_run(runs, id, at=moment.checkpoint)
-        assert told(await last_answer(runs.run(id))) == told(first)
+        assert without_place(await last_answer(runs.run(id))) == without_place(first)
 
 
 async def test_fork_into_another_method_keeps_notes(runs: RunService) -> None:
-    id = await runs.start(QUESTION, "par-rag")
-    await last_answer(runs.run(id))
+    id, _ = await finished(runs)
     at = next(moment for moment in await list_checkpoints(runs, id) if moment.node == ["refine"])
     made = await fork_run(runs, id, at=at.checkpoint, into="plain-rag")
     thread = await runs.store.threads.get(made["thread"])
@@ -160,8 +146,7 @@ async def test_unknown_field_error_names_the_nearest(runs: RunService) -> None:
 
 
 async def test_owners_are_separate(runs: RunService, stored: Settings) -> None:
-    id = await runs.start(QUESTION, "par-rag")
-    await last_answer(runs.run(id))
+    id, _ = await finished(runs)
     async with open_store(stored.model_copy(update={"owner": uuid.uuid4().hex})) as store:
         assert await store.threads.list_newest() == []
         with pytest.raises(UnknownName):

@@ -55,7 +55,7 @@ class Disk:
             os.posix_fallocate(file.fileno(), 0, free - room)
 
     def make_room(self) -> None:
-        """Gives everything back."""
+        """Free the space again."""
         self._ballast.unlink()
 
 
@@ -73,12 +73,6 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
         yield Disk(folder)
     finally:
         subprocess.run(["umount", "--lazy", folder], check=True)
-
-
-@pytest.fixture
-async def model_url() -> AsyncIterator[str]:
-    async with proxying(Scripted(four_hops)) as proxy:
-        yield proxy.url
 
 
 @pytest.fixture

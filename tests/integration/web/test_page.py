@@ -13,9 +13,9 @@ import pytest
 from asgi_server import serving
 from page_fixture import Site
 from page_scene import DOCUMENTS, QUESTION, QUOTE, Teller
-from page_use import ask, drop_documents, expect_status, faults, open_tab, picture
+from page_use import ask, ask_and_wait, drop_documents, expect_status, faults, open_tab, picture
 from playwright.async_api import Page, Route, expect
-from vllm_fixture import free_port
+from process import free_port
 
 from sleuth.studio.server.app import create_app
 from sleuth.tools.errors import ModelUnavailable
@@ -24,10 +24,14 @@ from sleuth.tools.settings import Settings
 pytestmark = pytest.mark.integration
 
 
-async def test_documents_are_uploaded_opened_and_deleted(page: Page, site: Site) -> None:
+async def test_documents_are_uploaded_found_opened_and_deleted(page: Page, site: Site) -> None:
     await drop_documents(page, await site())
     await page.reload()
     await expect(page.get_by_text("3 files ingested.")).to_be_visible()
+    await page.get_by_label("Find by title").fill("nobody")
+    await expect(page.get_by_text("No title contains this text.")).to_be_visible()
+    await page.get_by_label("Find by title").fill("oake")
+    await expect(page.locator("tbody tr")).to_have_count(1)
     await page.get_by_role("button", name="Bastian Oake", exact=True).click()
     await expect(page.get_by_role("dialog")).to_contain_text("could not remember learning to swim")
     await page.keyboard.press("Escape")
@@ -35,6 +39,7 @@ async def test_documents_are_uploaded_opened_and_deleted(page: Page, site: Site)
     page.on("dialog", lambda dialog: dialog.accept())
     await page.get_by_role("button", name="Delete Bastian Oake").click()
     await expect(page.get_by_role("button", name="Delete Bastian Oake")).to_have_count(0)
+    await page.get_by_label("Find by title").fill("")
     await expect(page.locator("tbody tr")).to_have_count(2)
 
 
@@ -100,15 +105,6 @@ async def test_run_is_stopped_resumed_and_followed_across_a_reload(page: Page, s
     assert visited[-1] == "answer"
 
 
-async def test_document_is_found_by_its_title(page: Page, site: Site) -> None:
-    await drop_documents(page, await site())
-    await page.get_by_label("Find by title").fill("oake")
-    await expect(page.locator("tbody tr")).to_have_count(1)
-    await expect(page.get_by_role("button", name="Bastian Oake", exact=True)).to_be_visible()
-    await page.get_by_label("Find by title").fill("nobody")
-    await expect(page.get_by_text("No title contains this text.")).to_be_visible()
-
-
 async def test_ask_page_shows_missing_documents_and_model_server(page: Page, tmp_path: Path) -> None:
     app = create_app(Settings(home=tmp_path, embedder="none", model_url=f"http://127.0.0.1:{free_port()}/v1"))
     async with app.router.lifespan_context(app), serving(app) as url:
@@ -130,9 +126,7 @@ async def test_failed_run_shows_its_error_and_can_be_resumed(page: Page, site: S
 
 
 async def test_broken_stream_continues_from_the_last_event(page: Page, site: Site) -> None:
-    await drop_documents(page, url := await site())
-    await ask(page)
-    await expect_status(page, "done")
+    await ask_and_wait(page, url := await site())
     after: list[str | None] = []
 
     async def cut(route: Route) -> None:
@@ -208,9 +202,7 @@ def _mended(plan: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_fork_into_another_method_is_a_separate_run(page: Page, site: Site) -> None:
-    await drop_documents(page, await site())
-    await ask(page)
-    await expect_status(page, "done")
+    await ask_and_wait(page, await site())
     first = page.url
     await open_tab(page, "Explore")
     await page.get_by_role("button", name="Change the state and fork").click()
@@ -230,9 +222,7 @@ async def test_fork_into_another_method_is_a_separate_run(page: Page, site: Site
 async def test_findings_of_a_run_are_drawn_as_a_graph(
     page: Page, site: Site, method: str, settings: dict[str, str], title: str
 ) -> None:
-    await drop_documents(page, await site())
-    await ask(page, method, **settings)
-    await expect_status(page, "done")
+    await ask_and_wait(page, await site(), method, **settings)
     await open_tab(page, "Explore")
     drawing = page.get_by_role("group", name=title)
     await expect(drawing.locator(".react-flow__edge").nth(1)).to_be_visible()
@@ -278,9 +268,7 @@ async def test_axe_finds_no_serious_violation(page: Page, site: Site, axe: str, 
 @pytest.mark.parametrize("width", [360, 760, 1120])
 async def test_no_view_is_wider_than_the_screen(page: Page, site: Site, width: int) -> None:
     await page.set_viewport_size({"width": width, "height": 740})
-    await drop_documents(page, await site())
-    await ask(page)
-    await expect_status(page, "done")
+    await ask_and_wait(page, await site())
     for tab in ("Answer", "Explore", "Compare"):
         await open_tab(page, tab)
         await page.wait_for_load_state("networkidle")

@@ -7,7 +7,7 @@ import pytest
 from blocking_model import CORPUS, Gated
 from page_fixture import Site
 from page_scene import FOLLOW_UP, QUESTION, Teller
-from page_use import ask, drop_documents, expect_status, faults, open_tab, picture
+from page_use import ask_and_wait, drop_documents, expect_status, faults, open_tab, picture
 from playwright.async_api import Page, expect
 
 pytestmark = pytest.mark.integration
@@ -29,9 +29,7 @@ async def expect_conversation(page: Page) -> None:
 
 
 async def test_follow_up_continues_the_conversation(page: Page, site: Site, teller: Teller, axe: str) -> None:
-    await drop_documents(page, await site())
-    await ask(page)
-    await expect_status(page, "done")
+    await ask_and_wait(page, await site())
     first = page.url
     teller.gates["rewriter/rewrite"].clear()
     await ask_on(page)

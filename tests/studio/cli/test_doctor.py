@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from sleuth.studio.cli.doctor_checks import Check, Finding, run_check
+from sleuth.studio.cli.doctor_checks import Finding, run_check
 from sleuth.tools.errors import StoreError
 from sleuth.tools.settings import Settings
 
@@ -32,4 +32,4 @@ async def crashing(_settings: Settings) -> str:
 async def test_run_check_outcome_becomes_a_finding(
     run: Callable[[Settings], Awaitable[str]], expected: Finding
 ) -> None:
-    assert await run_check(Check(name="thing", run=run, fix="fix thing"), Settings()) == expected
+    assert await run_check("thing", run, "fix thing", Settings()) == expected

@@ -1,16 +1,16 @@
 """Questions for tests of evaluation."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from written import Write
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Write:
-    """Writes a questions file, a line per row."""
+def write(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that writes a questions file, a line per row."""
 
     def made(*rows: dict[str, Any] | str, name: str = "questions.jsonl") -> Path:
         path = tmp_path / name

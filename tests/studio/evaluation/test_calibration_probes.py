@@ -1,7 +1,7 @@
 """Which questions a threshold is fitted on."""
 
 from sleuth.studio.evaluation.calibration import Probe, probes
-from sleuth.studio.evaluation.data.questions import GoldQuestion, Hop
+from sleuth.studio.evaluation.data import GoldQuestion, Hop
 
 
 def asked(

@@ -1,9 +1,12 @@
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from entries import entry
+from hashing_embedder import HashingEmbedder
 
-from sleuth.studio.evaluation.data.oracle import OracleParts, OracleRetriever
+from sleuth.studio.evaluation.gold import OracleParts, OracleRetriever
+from sleuth.studio.evaluation.models import CachedEmbedder
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Hit, Passage
@@ -52,3 +55,14 @@ def test_parts_are_roles_and_passages(names: Sequence[str]) -> None:
 def test_an_unknown_part_is_named() -> None:
     with pytest.raises(UnknownName, match=r"There is no part 'planer'\. Did you mean planner"):
         OracleParts.parse(["planer"])
+
+
+def test_a_passage_is_embedded_once_and_keeps_its_vector() -> None:
+    inner, fresh = HashingEmbedder(), HashingEmbedder()
+    caching = CachedEmbedder(inner)
+    caching.embed_passages(["a weir", "a fair"])
+    found = caching.embed_passages(["a fair", "a tower", "a weir", "a fair"])
+    assert inner.embedded == ["a weir", "a fair", "a tower"]
+    assert np.array_equal(found, fresh.embed_passages(["a fair", "a tower", "a weir", "a fair"]))
+    assert caching.name == inner.name
+    assert np.array_equal(caching.embed_query("a weir"), fresh.embed_query("a weir"))

@@ -1,10 +1,11 @@
+import json
 from pathlib import Path
 
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.core.answer import Cost
-from sleuth.studio.evaluation.data.questions import GoldQuestion
-from sleuth.studio.evaluation.scoring.judging import judge_all
-from sleuth.studio.evaluation.scoring.results import Result, open_results
+from sleuth.studio.evaluation.data import GoldQuestion
+from sleuth.studio.evaluation.harness import judge_all
+from sleuth.studio.evaluation.results import RESULTS, Result, node_means, open_results
 
 QUESTIONS = {
     "s/town": GoldQuestion(set="s", id="town", question="Which town?", answers=("Tolvane", "the town of Tolvane")),
@@ -78,3 +79,17 @@ async def test_a_line_that_was_cut_off_is_dropped(tmp_path: Path) -> None:
     assert (await open_results(tmp_path)).by_thread.keys() == {"a", "c"}
     await again.add(result("d", "s/town", "", status="failed"))
     assert (await open_results(tmp_path)).by_thread.keys() == {"a", "c"}
+
+
+NODE = {"calls": 2, "prompt_tokens": 9, "completion_tokens": 3}
+
+
+async def test_seconds_of_older_results_are_model_seconds(tmp_path: Path) -> None:
+    node = {**NODE, "seconds": 7.5}
+    cost = {**node, "cached_tokens": 0, "nodes": {"answer": node}}
+    line = {"thread": "a", "status": "answered", "cost": cost, "scores": {"em": 1.0, "seconds": 7.5}}
+    (tmp_path / RESULTS).write_text(json.dumps(line) + "\n")
+    kept = (await open_results(tmp_path)).by_thread["a"]
+    assert kept["cost"]["model_seconds"] == 7.5
+    assert kept["scores"] == {"em": 1.0, "model_seconds": 7.5, "seconds": None}
+    assert node_means([kept]) == {"answer": {**NODE, "model_seconds": 7.5}}

@@ -1,13 +1,15 @@
 import bz2
 import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from written import Write
 
-from sleuth.studio.evaluation.data.questions import read_questions, sample
+from sleuth.studio.evaluation.data import read_questions, sample
 from sleuth.tools.errors import UsageError
+
+Write = Callable[..., Path]
 
 
 def test_a_question_alone_is_enough(write: Write) -> None:
@@ -96,14 +98,15 @@ def test_a_broken_line_is_named(write: Write, line: str, told: str) -> None:
         read_questions([write({"id": "q1", "question": "Why?"}, line)])
 
 
-def test_files_that_cannot_be_read(tmp_path: Path, write: Write) -> None:
+@pytest.mark.parametrize("name", ["nowhere.jsonl", "broken.jsonl.gz", "broken.jsonl.bz2"])
+def test_unreadable_file_is_refused(tmp_path: Path, name: str) -> None:
+    if name.startswith("broken"):
+        (tmp_path / name).write_bytes(b"not compressed")
     with pytest.raises(UsageError, match="cannot be read"):
-        read_questions([tmp_path / "nowhere.jsonl"])
-    with pytest.raises(UsageError, match="cannot be read"):
-        read_questions([write("no gzip", name="broken.jsonl.gz")])
-    (tmp_path / "broken.jsonl.bz2").write_bytes(b"no bzip2")
-    with pytest.raises(UsageError, match="cannot be read"):
-        read_questions([tmp_path / "broken.jsonl.bz2"])
+        read_questions([tmp_path / name])
+
+
+def test_file_without_questions_is_refused(write: Write) -> None:
     with pytest.raises(UsageError, match="holds no question"):
         read_questions([write("")])
 

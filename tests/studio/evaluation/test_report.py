@@ -1,19 +1,17 @@
 from xml.etree import ElementTree
 
-import pytest
-
-from sleuth.studio.evaluation.reporting.blocks import (
+from sleuth.studio.evaluation.report import cell, difference_table
+from sleuth.studio.evaluation.reporting import (
     Code,
     Heading,
     Paragraph,
     Picture,
     Table,
     align_columns,
+    pareto_front,
     to_html,
     to_markdown,
 )
-from sleuth.studio.evaluation.reporting.plots import pareto_front
-from sleuth.studio.evaluation.reporting.report import amount, difference_table, percent
 
 BLOCKS = [
     Heading(1, "Evaluation <1>"),
@@ -44,12 +42,13 @@ def test_html_is_whole_and_escapes_what_people_wrote() -> None:
 
 def test_a_table_for_a_terminal() -> None:
     assert align_columns([["mode", "R"], ["keyword", "1.5"]]) == "mode       R\nkeyword  1.5"
+    assert align_columns([["a"]]) == "a"
 
 
 def test_numbers_are_shown_with_their_intervals() -> None:
-    assert percent({"mean": 0.5, "low": 0.25, "high": 1.0, "n": 4}) == "50.0 (25.0 to 100.0)"
-    assert amount({"mean": 1234.5, "low": 1000.0, "high": 2000.0, "n": 4}) == "1,234 (1,000 to 2,000)"
-    assert percent({"mean": None, "low": None, "high": None, "n": 0}) == "–"
+    assert cell("f1", {"mean": 0.5, "low": 0.25, "high": 1.0, "n": 4}) == "50.0 (25.0 to 100.0)"
+    assert cell("tokens", {"mean": 1234.5, "low": 1000.0, "high": 2000.0, "n": 4}) == "1,234 (1,000 to 2,000)"
+    assert cell("f1", {"mean": None, "low": None, "high": None, "n": 0}) == "–"
 
 
 def test_a_difference_in_tokens_is_not_in_points() -> None:
@@ -62,8 +61,3 @@ def test_a_difference_in_tokens_is_not_in_points() -> None:
 def test_the_front_leaves_out_what_is_dearer_and_no_better() -> None:
     assert pareto_front([(3, 50), (1, 20), (2, 60), (4, 60), (5, 70), (1, 10)]) == [(1, 20), (2, 60), (5, 70)]
     assert pareto_front([]) == []
-
-
-@pytest.mark.parametrize("rows", [[["a"]], [["a", "b"], ["c", "d"]]])
-def test_tables_without_lines(rows: list[list[str]]) -> None:
-    assert align_columns(rows)

@@ -1,7 +1,7 @@
 import pytest
 
 from sleuth.graphs.registry import METHODS
-from sleuth.studio.evaluation.data.systems import systems
+from sleuth.studio.evaluation.data import systems
 from sleuth.tools.errors import UnknownName, UsageError
 
 
@@ -42,14 +42,16 @@ def test_settings_go_to_the_methods_that_have_them() -> None:
     assert (plain.values, par.values) == ({"top_k": "3"}, {"coarse_k": "4"})
 
 
-def test_mistakes_are_named() -> None:
-    with pytest.raises(UnknownName, match="Did you mean par-rag"):
-        systems(["par-arg"])
-    with pytest.raises(UnknownName, match="Did you mean top_k"):
-        systems(["plain-rag"], values={"topk": "3"})
-    with pytest.raises(UsageError, match="not among the methods"):
-        systems(["plain-rag"], values={"ras.plan": "false"})
-    with pytest.raises(UnknownName, match="setting of plain-rag"):
-        systems(["plain-rag"], values={"plain-rag.topk": "3"})
-    with pytest.raises(UsageError, match="top_k"):
-        systems(["plain-rag"], values={"top_k": "0"})
+@pytest.mark.parametrize(
+    ("method", "values", "error", "message"),
+    [
+        ("par-arg", {}, UnknownName, "Did you mean par-rag"),
+        ("plain-rag", {"topk": "3"}, UnknownName, "Did you mean top_k"),
+        ("plain-rag", {"ras.plan": "false"}, UsageError, "not among the methods"),
+        ("plain-rag", {"plain-rag.topk": "3"}, UnknownName, "setting of plain-rag"),
+        ("plain-rag", {"top_k": "0"}, UsageError, "top_k"),
+    ],
+)
+def test_mistakes_are_named(method: str, values: dict[str, str], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        systems([method], values=values)

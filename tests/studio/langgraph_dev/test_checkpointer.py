@@ -83,15 +83,6 @@ async def talk(tmp_path: Path) -> AsyncIterator[Conversation]:
     yield begun
 
 
-async def test_rollback_restores_the_history_before_the_run(talk: Conversation) -> None:
-    before = await talk.history()
-    await talk.small_talk("2", "Goodbye")
-    await talk.roll_back("2")
-    assert await talk.history() == before
-    await talk.small_talk("3", "Welcome")
-    assert await talk.texts() == ["Hello", "Hello too", "Welcome", "Welcome too"]
-
-
 async def test_rollback_removes_a_run_from_the_middle(talk: Conversation) -> None:
     await talk.small_talk("2", "Goodbye")
     await talk.small_talk("3", "Welcome")
@@ -124,17 +115,6 @@ async def test_rollback_of_an_unknown_run_changes_nothing(talk: Conversation) ->
     await talk.roll_back()
     await talk.roll_back("7")
     assert await talk.history() == before
-
-
-async def test_copied_thread_is_independent_of_the_original(talk: Conversation) -> None:
-    copy = Conversation(talk.file, str(uuid4()))
-    async with opened(talk.file) as saver:
-        await saver.acopy_thread(talk.thread, copy.thread)
-    assert await copy.history() == await talk.history()
-    await copy.small_talk("2", "Goodbye")
-    await talk.small_talk("3", "Welcome")
-    assert await copy.texts() == ["Hello", "Hello too", "Goodbye", "Goodbye too"]
-    assert await talk.texts() == ["Hello", "Hello too", "Welcome", "Welcome too"]
 
 
 async def test_prune_keeps_the_latest_state_of_a_thread(talk: Conversation) -> None:

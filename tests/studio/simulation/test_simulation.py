@@ -15,6 +15,7 @@ from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
 from sleuth.agents.role import NAMES, Role
 from sleuth.agents.roles.conversation import REWRITE, ROUTE, ConversationInput, Rewritten
+from sleuth.agents.roles.inputs import QuestionInput, SourcesInput, StepsInput
 from sleuth.agents.roles.judging import (
     CONSISTENCY,
     DOMAIN,
@@ -27,7 +28,6 @@ from sleuth.agents.roles.judging import (
     ReviewStepInput,
     StepReview,
     SupportInput,
-    VerifyInput,
 )
 from sleuth.agents.roles.planning import (
     EXPAND,
@@ -36,12 +36,10 @@ from sleuth.agents.roles.planning import (
     ExpandInput,
     NextStep,
     Plan,
-    PlanInput,
     Refined,
     RefineInput,
 )
-from sleuth.agents.roles.reading import ANSWER_UNAIDED, DRAFT, Draft, DraftInput
-from sleuth.agents.roles.reasoning import QuestionInput
+from sleuth.agents.roles.reading import ANSWER_UNAIDED, DRAFT, Draft
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation, gold_of, gold_on_pages
 from sleuth.studio.simulation.model import HANDLERS
 from sleuth.studio.simulation.parameters import ERRORS, ROLES
@@ -98,7 +96,7 @@ async def reply(
 
 
 async def drafted(question: str, *sources: Source, simulation: Simulation | None = None) -> Draft:
-    said = await reply(DRAFT, DraftInput(question=question, sources=sources), simulation)
+    said = await reply(DRAFT, SourcesInput(question=question, sources=sources), simulation)
     return Draft.model_validate_json(said["text"])
 
 
@@ -145,19 +143,15 @@ async def test_classifier_errors_return_other_labels_per_sample() -> None:
 # Answers
 
 
-@pytest.mark.parametrize(("question", "answer", "id"), HOPS)
-async def test_draft_answers_a_hop_from_its_passage_with_citation(question: str, answer: str, id: str) -> None:
-    found = await drafted(question, ELSEWHERE, source(id))
-    assert found.answer == answer
-    assert [cited.source for cited in found.citations] == [2]
-    assert found.citations[0].quote in PASSAGES[id][1]
-
-
 @given(shown=st.sets(st.sampled_from(sorted(PASSAGES))), hop=st.sampled_from(HOPS))
-async def test_draft_answers_only_with_the_gold_passage(shown: set[str], hop: tuple[str, str, str]) -> None:
+async def test_draft_answers_only_with_the_gold_passage_and_cites_it(
+    shown: set[str], hop: tuple[str, str, str]
+) -> None:
     question, answer, id = hop
     found = await drafted(question, ELSEWHERE, *map(source, sorted(shown)))
     assert found.answer == (answer if id in shown else "")
+    assert [cited.source for cited in found.citations] == ([2 + sorted(shown).index(id)] if id in shown else [])
+    assert all(cited.quote in PASSAGES[id][1] for cited in found.citations)
 
 
 @given(shown=st.sets(st.sampled_from(sorted(PASSAGES))))
@@ -166,25 +160,23 @@ async def test_draft_of_whole_question_needs_every_passage(shown: set[str]) -> N
     assert found.answer == ("Kelp Fair" if len(shown) == 3 else "")
 
 
-async def test_draft_of_another_subject_is_empty() -> None:
-    assert (await drafted("In which town was Gunnora Yoll born?", source("oake"))).answer == ""
-
-
-async def test_draft_from_a_part_of_a_passage_needs_its_evidence() -> None:
-    _, text = PASSAGES["oake"]
-    assert (await drafted(HOPS[1][0], Source(title="Bastian Oake", text=text[30:]))).answer == "Sennick Harbour"
-    assert (await drafted(HOPS[1][0], Source(title="Bastian Oake", text=text[:40]))).answer == ""
-
-
-async def test_draft_accepts_a_sentence_with_subject_and_answer() -> None:
-    other = Source(title="News", text="In this town, Sennick Harbour, the engineer Bastian Oake was born.")
-    assert (await drafted(HOPS[1][0], other)).answer == "Sennick Harbour"
+@pytest.mark.parametrize(
+    ("question", "title", "text", "answer"),
+    [
+        ("In which town was Gunnora Yoll born?", *PASSAGES["oake"], ""),
+        (HOPS[1][0], "Bastian Oake", PASSAGES["oake"][1][30:], "Sennick Harbour"),
+        (HOPS[1][0], "Bastian Oake", PASSAGES["oake"][1][:40], ""),
+        (HOPS[1][0], "News", "In this town, Sennick Harbour, the engineer Bastian Oake was born.", "Sennick Harbour"),
+    ],
+)
+async def test_draft_needs_the_evidence_about_its_subject(question: str, title: str, text: str, answer: str) -> None:
+    assert (await drafted(question, Source(title=title, text=text))).answer == answer
 
 
 async def test_draft_of_unanswerable_question_is_empty() -> None:
     row = ROW | {"answer": "", "decomposition": [*STEPS[:2], STEPS[2] | {"answer": ""}]}
     gold = gold_of(row, PASSAGES)
-    said = await reply(DRAFT, DraftInput(question=GOLD.question, sources=(source("town"),)), gold=gold)
+    said = await reply(DRAFT, SourcesInput(question=GOLD.question, sources=(source("town"),)), gold=gold)
     assert Draft.model_validate_json(said["text"]).answer == ""
 
 
@@ -200,7 +192,7 @@ async def test_closed_book_rate_decides_per_question() -> None:
 
 
 async def test_plan_has_the_hops_with_their_needs() -> None:
-    said = await reply(PLAN, PlanInput(question=GOLD.question))
+    said = await reply(PLAN, StepsInput(question=GOLD.question))
     plan = Plan.model_validate_json(said["text"])
     assert [step.needs for step in plan.steps] == [[], [1], [2]]
     assert plan.steps[1].question == "In which town was the person who built the Pellowrig Light born?"
@@ -208,7 +200,7 @@ async def test_plan_has_the_hops_with_their_needs() -> None:
 
 async def test_plan_skips_known_hops_and_uses_their_answers() -> None:
     known = (Step(question=HOPS[0][0], answer="Bastian Oake"),)
-    said = await reply(PLAN, PlanInput(question=GOLD.question, known=known))
+    said = await reply(PLAN, StepsInput(question=GOLD.question, known=known))
     assert Plan.model_validate_json(said["text"]).steps[0].question == HOPS[1][0]
 
 
@@ -284,7 +276,7 @@ async def test_verify_perplexity_is_low_only_with_evidence() -> None:
     questions = [f"Who built the Pellowrig Light{' indeed' * times}?" for times in range(30)]
     measured = {}
     for name, shown in (("evidence", source("light")), ("none", ELSEWHERE)):
-        replies = [await reply(VERIFY, VerifyInput(question=asked, sources=(shown,))) for asked in questions]
+        replies = [await reply(VERIFY, SourcesInput(question=asked, sources=(shown,))) for asked in questions]
         measured[name] = sorted(found for said in replies if (found := perplexity(said)) is not None)
     assert measured["evidence"][15] == pytest.approx(1.25, abs=0.15)
     assert measured["none"][15] == pytest.approx(8.0, abs=4.0)
@@ -314,19 +306,12 @@ async def test_errors_occur_at_their_rate(kind: str, answer: list[str]) -> None:
     assert set(wrong) <= {*answer, "Quarve"}
 
 
-async def test_guess_replaces_only_a_missing_answer() -> None:
+async def test_guess_replaces_a_missing_answer_at_the_rate_of_its_role() -> None:
     guessing = errors(guessed=1.0)
     assert (await drafted(HOPS[0][0], source("light"), simulation=guessing)).answer == "Bastian Oake"
-    assert (await drafted(HOPS[0][0], ELSEWHERE)).answer == ""
     assert (await drafted(HOPS[0][0], ELSEWHERE, simulation=guessing)).answer not in ("", "Bastian Oake")
-
-
-async def test_error_rate_of_one_role_does_not_affect_others() -> None:
-    found = [
-        (await drafted(HOPS[0][0], source("light"), simulation=simulation)).answer == "Bastian Oake"
-        for simulation in (errors(reader=1.0), errors(drafter=1.0))
-    ]
-    assert found == [True, False]
+    assert (await drafted(HOPS[0][0], source("light"), simulation=errors(reader=1.0))).answer == "Bastian Oake"
+    assert (await drafted(HOPS[0][0], source("light"), simulation=errors(drafter=1.0))).answer != "Bastian Oake"
 
 
 # Randomness
@@ -334,7 +319,7 @@ async def test_error_rate_of_one_role_does_not_affect_others() -> None:
 
 async def test_replies_do_not_depend_on_the_order_of_calls() -> None:
     simulation = Simulation(seed=3, rates={"missed": 0.5, "invented": 0.5})
-    requests = [request(DRAFT, DraftInput(question=q, sources=(source(id), ELSEWHERE))) for q, _, id in HOPS] * 2
+    requests = [request(DRAFT, SourcesInput(question=q, sources=(source(id), ELSEWHERE))) for q, _, id in HOPS] * 2
     requests += [request(EXPAND, ExpandInput(question=GOLD.question, steps=()), seed) for seed in range(9)]
     forth, back = SimulatedModel(GOLD, simulation), SimulatedModel(GOLD, simulation)
     one = [await forth.call(each) for each in requests]
@@ -347,7 +332,7 @@ async def test_replies_do_not_depend_on_the_order_of_calls() -> None:
 
 
 async def test_reply_has_model_name_usage_and_seconds() -> None:
-    said = await reply(DRAFT, DraftInput(question=HOPS[0][0], sources=(source("light"),)))
+    said = await reply(DRAFT, SourcesInput(question=HOPS[0][0], sources=(source("light"),)))
     usage, simulation = said["usage"], Simulation()
     assert said["model"] == "simulated"
     assert usage["completion_tokens"] == count_tokens(said["text"]) > 0
@@ -419,12 +404,9 @@ def test_gold_on_pages_selects_the_unit_with_most_answer_words(question: str, an
     assert [(hop.question, hop.answer, hop.evidence) for hop in gold.hops] == [(question, answer, evidence)]
 
 
-def test_gold_on_pages_without_the_answer_has_no_hops() -> None:
+def test_gold_on_pages_needs_the_answer_and_contradicts_a_false_premise() -> None:
     assert gold_on_pages({"question": "Who keeps the weir house today?", "answer": "Lena Holt"}, WEIR).hops == ()
     assert gold_on_pages({"question": "Who?", "answer": "Ida Moll"}, {}).hops == ()
-
-
-def test_gold_on_pages_of_a_false_premise_is_contradicted() -> None:
     row = {"question": "How often did Ida Moll dance there?", "answer": "Ida Moll sang", "type": "false_premise"}
     assert gold_on_pages(row, WEIR).contradicted()
 

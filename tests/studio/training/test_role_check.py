@@ -34,16 +34,18 @@ def test_the_wanted_reply_is_valid_exact_and_its_citation_resolves() -> None:
 @pytest.mark.parametrize(
     ("citation", "resolves"),
     [
-        ('{"source":2,"quote":"BORN  in ghent"}', 1),
-        ('{"source":1,"quote":"born in Ghent"}', 0),
-        ('{"source":3,"quote":"born in Ghent"}', 0),
-        ('{"source":2,"quote":"born in Bruges"}', 0),
+        ('{"source":2,"quote":"BORN  in ghent"}', (1, 1)),
+        ('{"source":1,"quote":"born in Ghent"}', (1, 0)),
+        ('{"source":3,"quote":"born in Ghent"}', (1, 0)),
+        ('{"source":2,"quote":"born in Bruges"}', (1, 0)),
+        ('{"source":1,"quote":""}', (0, 0)),
     ],
 )
-def test_citation_resolves_if_its_source_contains_it(citation: str, resolves: int) -> None:
+def test_citation_resolves_if_its_source_contains_it(citation: str, resolves: tuple[int, int]) -> None:
     said = f'{{"answer":"the city of Ghent","citations":[{citation}],"answerable":true}}'
     found = score_reply(row("reader/read", WANTED), reply(said))
-    assert (found["citations"], found["resolved"], found["exact"]) == (1, resolves, False)
+    assert (found["citations"], found["resolved"]) == resolves
+    assert not found["exact"]
     assert found["f1"] == pytest.approx(0.5)
 
 
@@ -69,25 +71,13 @@ def test_a_table_has_shares_by_prompt_and_over_all() -> None:
     assert (found["all"]["examples"], found["all"]["valid"]) == (4, 0.75)
 
 
-def test_an_empty_citation_is_none() -> None:
-    found = score_reply(
-        row("reader/read", WANTED), reply('{"answer":"","citations":[{"source":1,"quote":""}],"answerable":false}')
-    )
-    assert (found["citations"], found["resolved"]) == (0, 0)
-
-
 def asked(chance: float, *, yes: bool, prompt: str = "p") -> Checked:
     return Checked(prompt=prompt, valid=True, exact=True, f1=None, citations=0, resolved=0, p_yes=chance, yes=yes)
 
 
 def test_the_threshold_is_where_yes_and_no_part_best() -> None:
-    mixed = [
-        asked(0.9, yes=True),
-        asked(0.6, yes=True),
-        asked(0.7, yes=False),
-        asked(0.2, yes=False),
-        asked(0.1, yes=False),
-    ]
+    chances = [(0.9, True), (0.6, True), (0.7, False), (0.2, False), (0.1, False)]
+    mixed = [asked(chance, yes=yes) for chance, yes in chances]
     alone = [asked(0.9, yes=True, prompt="one kind only")]
     found = thresholds([*mixed, *alone])
     assert found.keys() == {"p"}

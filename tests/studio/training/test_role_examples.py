@@ -2,7 +2,7 @@ import importlib
 import json
 import pkgutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from sleuth.studio.training.roles.data.examples import (
 )
 from sleuth.studio.training.roles.data.facts import PassageFacts
 from sleuth.studio.training.roles.data.questions import TrainingSet, read
-from sleuth.studio.training.roles.data.source_order import ArrangedRetriever, remove_answers
+from sleuth.studio.training.roles.data.source_order import ArrangedRetriever, passage_of, remove_answers
 from sleuth.studio.training.roles.data.teacher import Example
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search.retriever import Query
@@ -58,14 +58,9 @@ class All:
     """A retriever that finds everything."""
 
     known: TrainingSet
-    asked: list[Query] = field(default_factory=list)
 
     async def search(self, query: Query) -> list[Hit]:
-        self.asked.append(query)
-        found = [
-            Passage(id=id, document_id=id, title=title, text=text, start=0, end=len(text))
-            for id, (title, text) in self.known.passages.items()
-        ]
+        found = [passage_of(id, *titled) for id, titled in self.known.passages.items()]
         return [Hit(passage=passage, score=1.0, rank=at) for at, passage in enumerate(found[: query.k], start=1)]
 
 
@@ -103,13 +98,15 @@ def example(prompt: str, text: str, reply: str = "x") -> Example:
     )
 
 
-NOTHING = PassageFacts({})
+async def played(known: TrainingSet, method: str, seed: int = 0, at: int = 0, **values: str) -> list[Example]:
+    """Return the examples from a run on one of the questions."""
+    each = SimulatedRun(row=known.questions[at], method=method, seed=seed, values=values)
+    return await simulate_run(each, known, All(known), PassageFacts({}))
 
 
 @pytest.mark.parametrize("seed", range(2))
 async def test_every_reply_is_right_however_the_run_goes(known: TrainingSet, seed: int) -> None:
-    each = SimulatedRun(row=known.questions[0], method="par-rag", seed=seed)
-    learned = by_prompt(await simulate_run(each, known, All(known), NOTHING))
+    learned = by_prompt(await played(known, "par-rag", seed))
     first, second = learned["planner/plan"][0]["steps"]
     assert (first["question"], second["needs"]) == ("For whom was the ferry built?", [1])
     said = {draft["answer"] for draft in learned["drafter/draft"]}
@@ -120,11 +117,7 @@ async def test_some_students_err_so_that_reviews_can_correct(known: TrainingSet)
     reviews = [
         review["status"]
         for seed in range(8)
-        for review in by_prompt(
-            await simulate_run(
-                SimulatedRun(row=known.questions[0], method="par-rag", seed=seed), known, All(known), NOTHING
-            )
-        ).get("reviewer/review", [])
+        for review in by_prompt(await played(known, "par-rag", seed)).get("reviewer/review", [])
     ]
     assert "PASS" in reviews
     assert "REVISED" in reviews
@@ -134,9 +127,7 @@ async def test_some_students_err_so_that_reviews_can_correct(known: TrainingSet)
 async def test_every_reply_is_one_that_its_schema_lets_a_guided_model_write(known: TrainingSet, method: str) -> None:
     schemas = {role.prompt: role.schema() for role in all_roles()}
     for seed in range(3):
-        for example in await simulate_run(
-            SimulatedRun(row=known.questions[0], method=method, seed=seed), known, All(known), NOTHING
-        ):
+        for example in await played(known, method, seed):
             schema = schemas[example.prompt]
             if schema is not None:
                 jsonschema.validate(json.loads(example.reply), schema)
@@ -146,10 +137,8 @@ async def test_every_reply_is_one_that_its_schema_lets_a_guided_model_write(know
 
 async def test_ras_is_played_with_texts_where_that_is_set(known: TrainingSet) -> None:
     found = []
-    for values in ({}, {"triples": "false"}):
-        learned = await simulate_run(
-            SimulatedRun(row=known.questions[0], method="ras", seed=0, values=values), known, All(known), NOTHING
-        )
+    for values in (dict[str, str](), {"triples": "false"}):
+        learned = await played(known, "ras", **values)
         found.append(next(example for example in learned if example.prompt == "answerer/from_facts"))
     assert [bool(read_graph(example.messages)) for example in found] == [True, False]
     assert "Oda Brask was born in Kestrow." in found[1].messages[-1]["content"]
@@ -175,9 +164,7 @@ async def test_quotes_are_contained_in_the_prompt(known: TrainingSet) -> None:
     examples = [
         example
         for seed in range(4)
-        for example in await simulate_run(
-            SimulatedRun(row=known.questions[0], method="plain-rag", seed=seed), known, All(known), NOTHING
-        )
+        for example in await played(known, "plain-rag", seed)
         if example.prompt == "reader/read"
     ]
     quotes = [(each["quote"], example) for example in examples for each in json.loads(example.reply)["citations"]]
@@ -186,7 +173,7 @@ async def test_quotes_are_contained_in_the_prompt(known: TrainingSet) -> None:
 
 
 def passage(id: str, text: str = "?") -> Passage:
-    return Passage(id=id, document_id=id, title=id, text=text, start=0, end=len(text))
+    return passage_of(id, id, text)
 
 
 async def test_what_is_withheld_is_not_found_and_others_take_its_place(known: TrainingSet) -> None:
@@ -239,27 +226,20 @@ def silent(known: TrainingSet, monkeypatch: pytest.MonkeyPatch) -> TrainingSet:
 
 
 async def test_where_the_passage_is_silent_nothing_is_answered(silent: TrainingSet) -> None:
-    (learned,) = await simulate_run(
-        SimulatedRun(row=silent.questions[1], method="plain-rag", seed=0), silent, All(silent), NOTHING
-    )
+    (learned,) = await played(silent, "plain-rag", at=1)
     assert json.loads(learned.reply) == {"answerable": False, "answer": "", "citations": []}
     assert "She built boats." in str(learned.messages)
 
 
 async def test_draft_without_evidence_is_a_guess_that_fails_review(silent: TrainingSet) -> None:
-    learned = by_prompt(
-        await simulate_run(
-            SimulatedRun(row=silent.questions[1], method="par-rag", seed=0), silent, All(silent), NOTHING
-        )
-    )
+    learned = by_prompt(await played(silent, "par-rag", at=1))
     assert "drafter/draft" not in learned
     assert {review["status"] for review in learned["reviewer/review"]} == {"UNCONFIDENT"}
 
 
 async def test_steps_that_are_only_derived_teach_no_planning(known: TrainingSet) -> None:
-    row = {**known.questions[0], "decomposition": []}
-    learned = await simulate_run(SimulatedRun(row=row, method="par-rag", seed=0), known, All(known), NOTHING)
-    assert {example.role for example in learned} <= WHOLE_QUESTION
+    known.questions[0]["decomposition"] = []
+    assert {example.role for example in await played(known, "par-rag")} <= WHOLE_QUESTION
 
 
 def test_errors_of_an_example_depend_on_its_position(known: TrainingSet) -> None:

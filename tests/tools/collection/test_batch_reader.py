@@ -1,5 +1,4 @@
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,13 +8,6 @@ from sleuth.tools.documents.file_list import take_passed_over, write_worklist
 from sleuth.tools.documents.loading import NO_LOADERS, LoadedDocument, Loaders
 from sleuth.tools.errors import UsageError
 from sleuth.tools.storage.catalogue import Catalogue
-
-
-@pytest.fixture
-def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
-    opened = Catalogue(f"sqlite:///{tmp_path}/c.db", owner="local", collection="default")
-    yield opened
-    opened.close()
 
 
 def write(path: Path, text: str = "Some words.") -> Path:

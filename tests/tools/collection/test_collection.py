@@ -1,12 +1,15 @@
+from collections.abc import AsyncIterator
+
 import pytest
 from entries import entry
 from hashing_embedder import HashingEmbedder
 
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import EmbedderChanged, StoreError, UnknownName, UsageError
-from sleuth.tools.search.retriever import GRAPH_MODES, Mode, Query, Retriever
+from sleuth.tools.search.retriever import Query, Retriever
 from sleuth.tools.search.vectors.embedder import EndpointEmbedder, LocalEmbedder, NoEmbedder, make_embedder
 from sleuth.tools.settings import Settings
+from sleuth.tools.types import Hit
 
 
 async def test_hit_has_passage_rank_and_score(settings: Settings) -> None:
@@ -21,19 +24,6 @@ async def test_hit_has_passage_rank_and_score(settings: Settings) -> None:
         assert len(await library.search(Query(text="bridge", k=1, mode="keyword"))) == 1
 
 
-async def test_search_finds_documents_just_stored(settings: Settings) -> None:
-    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
-        for word in ("first", "second"):
-            await library.put([entry(word, f"The {word} text.")])
-            assert [hit.passage.document_id for hit in await library.search(Query(text=word, mode="keyword"))] == [word]
-
-
-async def test_empty_collection_error_names_ingest(settings: Settings) -> None:
-    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
-        with pytest.raises(UsageError, match=r"no documents yet.*sleuth ingest"):
-            await library.search(Query(text="anything"))
-
-
 FERRY = entry("ferry", "The Grey Sister was built for Oda Brask.", title="Grey Sister")
 BUILDER = entry("builder", "She was a pilot from Kestrow who married twice.", title="Oda Brask")
 OTHERS = [
@@ -41,83 +31,80 @@ OTHERS = [
 ]
 
 
-async def test_graph_search_explains_named_passages(settings: Settings) -> None:
+async def test_search_of_an_empty_collection_or_question_is_refused(settings: Settings) -> None:
+    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
+        with pytest.raises(UsageError, match=r"no documents yet.*sleuth ingest"):
+            await library.search(Query(text="anything"))
+        with pytest.raises(UsageError, match="question is empty"):
+            await library.search(Query(text=" \n", mode="keyword"))
+
+
+@pytest.fixture
+async def ferries(settings: Settings) -> AsyncIterator[Collection]:
+    """A collection without vectors in which one passage names another."""
     async with await Collection.open(settings, embedder=NoEmbedder()) as library:
         await library.put([FERRY, BUILDER, *OTHERS])
-        hits = await library.search(Query(text="For whom was the Grey Sister built?", k=2, mode="graph"))
-        assert [hit.passage.document_id for hit in hits] == ["ferry", "builder"]
-        assert hits[1].why is not None
-        reason = hits[1].why.reasons[0]
-        assert (reason.kind, reason.source, reason.name) == ("names", FERRY.passages[0].id, "Oda Brask")
-        assert reason.sentence == FERRY.passages[0].text[reason.start : reason.end]
+        yield library
 
 
-async def test_formula_score_is_the_sum_of_its_parts(settings: Settings) -> None:
+def documents(hits: list[Hit]) -> list[str]:
+    return [hit.passage.document_id for hit in hits]
+
+
+async def test_graph_search_explains_named_passages(ferries: Collection) -> None:
+    hits = await ferries.search(Query(text="For whom was the Grey Sister built?", k=2, mode="graph"))
+    assert documents(hits) == ["ferry", "builder"]
+    assert hits[1].why is not None
+    reason = hits[1].why.reasons[0]
+    assert (reason.kind, reason.source, reason.name) == ("names", FERRY.passages[0].id, "Oda Brask")
+    assert reason.sentence == FERRY.passages[0].text[reason.start : reason.end]
+
+
+async def test_formula_score_is_the_sum_of_its_parts(settings: Settings, ferries: Collection) -> None:
     by_formula = settings.model_copy(update={"ranker": "formula"})
     async with await Collection.open(by_formula, embedder=NoEmbedder()) as library:
-        await library.put([FERRY, BUILDER, *OTHERS])
         hits = await library.search(Query(text="For whom was the Grey Sister built?", k=2, mode="graph"))
-        assert [hit.passage.document_id for hit in hits] == ["ferry", "builder"]
+        assert documents(hits) == ["ferry", "builder"]
         for hit in hits:
             assert hit.why is not None
             assert hit.score == pytest.approx(hit.why.parts["alone"] + hit.why.parts["edges"])
 
 
-async def test_second_hop_starts_from_found_passages(settings: Settings) -> None:
-    async with await Collection.open(settings, embedder=NoEmbedder()) as library:
-        await library.put([FERRY, BUILDER, *OTHERS])
-        seen = frozenset({FERRY.passages[0].id, "gone"})
-        hits = await library.search(Query(text="Where did the owner live?", k=20, mode="graph", seen=seen))
-        assert [hit.passage.document_id for hit in hits] == ["builder", "ferry"]
+async def test_second_hop_follows_found_passages_until_they_are_deleted(ferries: Collection) -> None:
+    seen = frozenset({FERRY.passages[0].id, "gone"})
+    query = Query(text="Where did the owner live?", k=20, mode="graph", seen=seen)
+    assert documents(await ferries.search(query)) == ["builder", "ferry"]
+    await ferries.delete(["ferry"])
+    assert await ferries.search(query) == []
 
 
-async def test_known_names_lead_to_passages(settings: Settings) -> None:
-    async with await Collection.open(settings, embedder=NoEmbedder()) as library:
-        await library.put([FERRY, BUILDER, *OTHERS])
-        query = Query(text="Which pilot married?", k=2, mode="graph", entities=("Grey Sister",))
-        assert {hit.passage.document_id for hit in await library.search(query)} == {"builder", "ferry"}
+async def test_known_names_lead_to_passages(ferries: Collection) -> None:
+    query = Query(text="Which pilot married?", k=2, mode="graph", entities=("Grey Sister",))
+    assert set(documents(await ferries.search(query))) == {"builder", "ferry"}
 
 
-async def test_deleting_a_passage_deletes_its_edges(settings: Settings) -> None:
-    async with await Collection.open(settings, embedder=NoEmbedder()) as library:
-        await library.put([FERRY, BUILDER, *OTHERS])
-        seen = frozenset({FERRY.passages[0].id})
-        await library.delete(["ferry"])
-        assert await library.search(Query(text="Where did the owner live?", mode="graph", seen=seen)) == []
+async def test_pagerank_follows_added_and_deleted_triples(ferries: Collection) -> None:
+    query = Query(text="Grey Sister", k=2, mode="graph-ppr", entities=("Averil Quay",))
+    assert "o3" not in documents(await ferries.search(query))
+    (read,) = OTHERS[3].passages
+    store = ferries.triples(model="small")
+    await store.put({read.fingerprint(): [("Averil Quay", "home of", "the pilot")]}, version="1")
+    found = {hit.passage.document_id: hit for hit in await ferries.search(query)}
+    assert found["o3"].why is not None
+    assert found["o3"].why.reasons[0].name == "Averil Quay – home of – the pilot"
+    await store.put({read.fingerprint(): []}, version="1")
+    assert "o3" not in documents(await ferries.search(query))
 
 
-async def test_pagerank_follows_added_and_deleted_triples(settings: Settings) -> None:
-    async with await Collection.open(settings, embedder=NoEmbedder()) as library:
-        await library.put([FERRY, BUILDER, *OTHERS])
-        query = Query(text="Grey Sister", k=2, mode="graph-ppr", entities=("Averil Quay",))
-        assert "o3" not in [hit.passage.document_id for hit in await library.search(query)]
-        (read,) = OTHERS[3].passages
-        store = library.triples(model="small")
-        await store.put({read.fingerprint(): [("Averil Quay", "home of", "the pilot")]}, version="1")
-        found = {hit.passage.document_id: hit for hit in await library.search(query)}
-        assert found["o3"].why is not None
-        assert found["o3"].why.reasons[0].name == "Averil Quay – home of – the pilot"
-        await store.put({read.fingerprint(): []}, version="1")
-        assert "o3" not in [hit.passage.document_id for hit in await library.search(query)]
-
-
-async def test_deleting_a_passage_deletes_its_triples_from_the_walk(settings: Settings) -> None:
+async def test_deleting_a_passage_deletes_its_triples_from_the_walk(ferries: Collection) -> None:
     read = entry("read", "Nothing to see here.", title="Notes")
-    async with await Collection.open(settings, embedder=NoEmbedder()) as library:
-        await library.put([FERRY, BUILDER, *OTHERS, read])
-        marks = {read.passages[0].fingerprint(): [("Grey Sister", "lay at", "Averil Quay")]}
-        await library.triples(model="small").put(marks, version="1")
-        query = Query(text="What lay at Averil Quay?", k=3, mode="graph-ppr")
-        assert (await library.search(query))[0].passage.document_id == "read"
-        await library.delete(["read"])
-        assert not any(hit.why and hit.why.reasons for hit in await library.search(query))
-
-
-async def test_empty_question_is_refused(settings: Settings) -> None:
-    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
-        await library.put([entry("a", "x")])
-        with pytest.raises(UsageError, match="empty"):
-            await library.search(Query(text=" \n", mode="keyword"))
+    await ferries.put([read])
+    marks = {read.passages[0].fingerprint(): [("Grey Sister", "lay at", "Averil Quay")]}
+    await ferries.triples(model="small").put(marks, version="1")
+    query = Query(text="What lay at Averil Quay?", k=3, mode="graph-ppr")
+    assert documents(await ferries.search(query))[0] == "read"
+    await ferries.delete(["read"])
+    assert not any(hit.why and hit.why.reasons for hit in await ferries.search(query))
 
 
 async def test_deleting_an_unknown_document_deletes_nothing(settings: Settings) -> None:
@@ -126,13 +113,6 @@ async def test_deleting_an_unknown_document_deletes_nothing(settings: Settings) 
         with pytest.raises(UnknownName, match="Did you mean guide"):
             await library.delete(["guide", "guid"])
         assert await library.count() == (1, 1)
-
-
-async def test_another_embedder_is_refused_with_both_names(settings: Settings) -> None:
-    async with await Collection.open(settings, embedder=HashingEmbedder("one")) as library:
-        await library.put([entry("a", "x")])
-    with pytest.raises(EmbedderChanged, match=r"one.*two.*--rebuild"):
-        await Collection.open(settings, embedder=HashingEmbedder("two"))
 
 
 async def test_keyword_search_works_without_an_embedder(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
@@ -188,12 +168,3 @@ async def test_indexing_time_is_known_for_each_mode(settings: Settings) -> None:
         assert (await library.index_seconds("graph") or 0.0) <= whole
         await library.rebuild()
         assert (await library.index_seconds("keyword")) is not None
-
-
-@pytest.mark.parametrize("mode", GRAPH_MODES)
-async def test_methods_can_search_the_graph_by_either_scorer(settings: Settings, mode: Mode) -> None:
-    async with await Collection.open(settings, embedder=NoEmbedder()) as library:
-        await library.put([FERRY, BUILDER, *OTHERS])
-        for hit in await library.search(Query(text="For whom was the Grey Sister built?", k=2, mode=mode)):
-            assert hit.why is not None
-            assert {"alone", "edges"} <= hit.why.parts.keys()

@@ -7,30 +7,19 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from entries import entry
 from hashing_embedder import HashingEmbedder
 
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Entry
-from sleuth.tools.types import Document, Passage, content_hash, now
 
 MODES: tuple[Mode, ...] = tuple(mode for mode in get_args(Mode) if mode != "graph-ppr")
 
 
-def entry(place: str) -> Entry:
-    text = f"The light stands at {place}."
-    passage = Passage(id=place, document_id=place, title=place, text=text, start=0, end=len(text))
-    document = Document(
-        id=place,
-        title=place,
-        source=f"{place}.jsonl",
-        text=text,
-        media_type="text/plain",
-        content_hash=content_hash(text),
-        added_at=now(),
-    )
-    return Entry(document=document, passages=(passage,))
+def light(place: str) -> Entry:
+    return entry(place, f"The light stands at {place}.")
 
 
 def _emptied(folder: Path) -> None:
@@ -53,7 +42,7 @@ ADDED = ("Fennimer", "Pellowrig", "Kestle", "Ombersley", "Tarn")
 
 async def first(library: Collection, place: str) -> dict[Mode, str]:
     hits = {mode: await library.search(Query(text=f"Which light stands at {place}?", k=1, mode=mode)) for mode in MODES}
-    return {mode: each[0].passage.id for mode, each in hits.items()}
+    return {mode: each[0].passage.document_id for mode, each in hits.items()}
 
 
 @pytest.fixture
@@ -64,7 +53,7 @@ async def libraries(settings: Settings) -> AsyncIterator[list[Collection]]:
         for owner in ("local", "other"):
             mine = settings.model_copy(update={"owner": owner})
             library = await opened.enter_async_context(await Collection.open(mine, embedder=HashingEmbedder()))
-            await library.put([entry(place) for place in ("Kestrow", "Immer", "Quarve")])
+            await library.put([light(place) for place in ("Kestrow", "Immer", "Quarve")])
             assert await first(library, "Immer") == dict.fromkeys(MODES, "Immer")
             made.append(library)
         yield made
@@ -79,7 +68,7 @@ async def test_deleted_indexes_are_rebuilt_at_the_next_use(
         for library in libraries:
             if searched:
                 assert await first(library, "Immer") == dict.fromkeys(MODES, "Immer"), deletion
-            await library.put([entry(added)])
+            await library.put([light(added)])
             await library.catch_up()
             assert await first(library, added) == dict.fromkeys(MODES, added), deletion
             assert await first(library, "Immer") == dict.fromkeys(MODES, "Immer"), deletion

@@ -1,5 +1,4 @@
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 from entries import entry
@@ -33,8 +32,6 @@ class Shelf:
     def set_reached(self, seq: int) -> None:
         self.begun = seq
 
-    def refresh(self) -> None: ...
-
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         self.calls += 1
         if self.calls == self.breaks_at:
@@ -53,18 +50,6 @@ class Shelf:
 
     def ids(self) -> set[str]:
         return set(self.held)
-
-    def search(self, text: str, k: int) -> list[tuple[str, float]]:
-        return [(id_, 1.0) for id_, held in self.held.items() if text in held][:k]
-
-    def close(self) -> None: ...
-
-
-@pytest.fixture
-def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
-    opened = Catalogue(f"sqlite:///{tmp_path}/c.db", owner="local", collection="default")
-    yield opened
-    opened.close()
 
 
 def ignore(_passages: int) -> None: ...
@@ -98,10 +83,12 @@ def test_extraction_interrupted_anywhere_ends_the_same(catalogue: Catalogue) -> 
         shelf.breaks_at = breaks_at
         with pytest.raises(ConnectionError):
             catch_up(catalogue, shelf, on_indexed=ignore)
-        told: list[int] = []
-        catch_up(catalogue, shelf, on_indexed=told.append)
+        indexed: list[int] = []
+        catch_up(catalogue, shelf, on_indexed=indexed.append)
         assert shelf.ids() == catalogue.passage_ids()
-        assert sum(told) == (700 if breaks_at < 3 else 700 - 512)  # only finished pages of the journal are not redone
+        assert sum(indexed) == (
+            700 if breaks_at < 3 else 700 - 512
+        )  # only finished pages of the journal are not redone
 
 
 def test_restored_catalogue_rebuilds_the_index(catalogue: Catalogue) -> None:

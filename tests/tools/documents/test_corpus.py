@@ -1,6 +1,5 @@
 import gzip
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -23,11 +22,9 @@ def error(path: Path) -> str:
     return found
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"), [("a.jsonl", True), ("A.JSONL.GZ", True), ("a.json", False), ("b.gz", False)]
-)
-def test_corpora_are_known_by_name(name: str, expected: bool) -> None:
-    assert is_corpus(Path(name)) is expected
+@pytest.mark.parametrize("name", ["a.json", "b.gz"])
+def test_other_names_are_not_corpora(name: str) -> None:
+    assert not is_corpus(Path(name))
 
 
 def test_lines_keep_their_ids_titles_and_texts(tmp_path: Path) -> None:
@@ -41,16 +38,21 @@ def test_lines_keep_their_ids_titles_and_texts(tmp_path: Path) -> None:
     ]
 
 
-def test_a_gzipped_corpus_reads_the_same(tmp_path: Path) -> None:
-    path = tmp_path / "c.jsonl.gz"
-    path.write_bytes(gzip.compress(json.dumps(GOOD).encode()))
-    assert list(read_corpus(path)) == [CorpusLine(id="a1", title="Arden", text="A town.")]
-
-
-def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
-    path = tmp_path / "c.jsonl"
-    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(GOOD).encode())
-    assert [type(line) for line in read_corpus(path)] == [CorpusLine]
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("c.jsonl.gz", gzip.compress(json.dumps(GOOD).encode())),
+        ("C.JSONL", b"\xef\xbb\xbf" + json.dumps(GOOD).encode()),
+        ("c.jsonl", rb'{"id": "a1", "title": "Arden\u0000", "text": "A\ud800\u0000\r\ntown."}'),
+    ],
+    ids=["gzipped", "with a byte order mark", "with characters that cannot be stored"],
+)
+def test_written_forms_are_normalized(tmp_path: Path, name: str, written: bytes) -> None:
+    (tmp_path / name).write_bytes(written)
+    assert is_corpus(tmp_path / name)
+    (line,) = read_corpus(tmp_path / name)
+    assert isinstance(line, CorpusLine)
+    assert (line.id, line.title, line.text.replace("\ufffd\n", " ")) == ("a1", "Arden", "A town.")
 
 
 @pytest.mark.parametrize(
@@ -73,10 +75,11 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
 )
 def test_a_bad_line_is_reported_and_the_others_are_read(tmp_path: Path, bad: object, reason: str) -> None:
     path = write(tmp_path / "c.jsonl", GOOD, bad, {**GOOD, "id": "a2"})
-    first, problem, last = read_corpus(path)
-    assert isinstance(first, CorpusLine)
-    assert isinstance(last, CorpusLine)
+    lines = read_corpus(path)
+    assert isinstance(next(lines), CorpusLine), "lines are read as they are requested"
+    problem, last = lines
     assert isinstance(problem, DocumentError)
+    assert isinstance(last, CorpusLine)
     assert "line 2" in str(problem)
     assert reason in str(problem)
 
@@ -92,11 +95,6 @@ def test_an_id_that_comes_again_names_both_lines(tmp_path: Path) -> None:
     path = write(tmp_path / "c.jsonl", {**GOOD, "id": 7}, GOOD, {**GOOD, "id": "7"})
     assert "line 3" in error(path)
     assert "already used on line 1" in error(path)
-
-
-def test_what_cannot_be_stored_is_replaced(tmp_path: Path) -> None:
-    path = write(tmp_path / "c.jsonl", r'{"id": "a", "title": "T\u0000", "text": "x\ud800y\u0000\r\nz"}')
-    assert list(read_corpus(path)) == [CorpusLine(id="a", title="T", text="x\ufffdy\nz")]
 
 
 def test_a_truncated_gzip_reports_after_the_good_lines(tmp_path: Path) -> None:
@@ -119,23 +117,3 @@ def test_corpus_without_lines_explains_the_format(tmp_path: Path, content: bytes
 def test_a_file_that_is_not_there_or_not_gzipped_is_reported(tmp_path: Path) -> None:
     assert "cannot be read" in error(tmp_path / "c.jsonl")
     assert "cannot be read" in error(write(tmp_path / "c.jsonl.gz", GOOD))
-
-
-def test_lines_are_read_as_they_are_asked_for(tmp_path: Path) -> None:
-    path = write(tmp_path / "c.jsonl", GOOD, "{broken")
-    lines = read_corpus(path)
-    assert isinstance(next(lines), CorpusLine)
-    assert isinstance(next(lines), DocumentError)
-
-
-def test_a_corpus_that_unpacks_without_end_is_broken_off(tmp_path: Path) -> None:
-    path = tmp_path / "c.jsonl.gz"
-    path.write_bytes(gzip.compress(json.dumps(GOOD).encode() + b"\n") + gzip.compress(b" " * (1 << 20)) * 12)
-    first, last = read_corpus(path)
-    assert isinstance(first, CorpusLine)
-    assert "breaks off after line 1 (it unpacks to more than 100 times its size)" in str(last)
-
-
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "c.jsonl")
-    assert "no ordinary file" in error(tmp_path / "c.jsonl")

@@ -1,28 +1,43 @@
+import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from linear_time import takes_linear_time
 
-from sleuth.tools.documents.loading import MAX_FILE_BYTES, LoadedDocument, find_files, is_supported, load
-from sleuth.tools.errors import DocumentError, UsageError
+from sleuth.tools.documents.file_list import write_worklist
+from sleuth.tools.documents.loading import LIGHT_BYTES, MAX_FILE_BYTES, FileReader, LoadedDocument, load
+from sleuth.tools.documents.resource_limits import Bounds, printable
+from sleuth.tools.errors import DocumentError, StoreError, UsageError
+
+PAGE = "<html><head><title>The mill</title></head><body><p>It stands in Varn, as ever.</p></body></html>"
+NOTEBOOK = {".ipynb": "NotebookLoader"}
 
 
 def tree(root: Path, *names: str) -> Path:
     for name in names:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text("text")
+        write(root / name, "text")
     return root
 
 
-def found(*paths: Path, below: Path) -> list[str]:
-    return [path.relative_to(below).as_posix() for path in find_files(paths)]
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
-def refusal(path: Path) -> str:
+def listed(*roots: Path, below: Path) -> list[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        write_worklist(Path(folder) / "list", roots)
+        lines = (Path(folder) / "list").read_text().splitlines()
+    return [Path(json.loads(line)[0]).relative_to(below).as_posix() for line in lines]
+
+
+def refusal(path: Path, read: Callable[[Path], object] = load) -> str:
     with pytest.raises(DocumentError) as caught:
-        load(path)
+        read(path)
     message = str(caught.value)
     assert message.startswith(f"{path}: ")
     assert len(message.splitlines()) == 1
@@ -30,19 +45,20 @@ def refusal(path: Path) -> str:
 
 
 def test_folders_are_walked_in_order_of_name(tmp_path: Path) -> None:
-    tree(tmp_path, "b.md", "a/z.txt", "a/b/c.pdf", "c.xyz", "A.md")
-    assert found(tmp_path, below=tmp_path) == ["A.md", "a/b/c.pdf", "a/z.txt", "b.md", "c.xyz"]
+    tree(tmp_path, "b.md", "a/z.txt", "a/b/c.pdf", "c.xyz", "d.jsonl.gz", "README", "A.HTML")
+    assert listed(tmp_path, below=tmp_path) == ["A.HTML", "a/b/c.pdf", "a/z.txt", "b.md", "d.jsonl.gz"]
 
 
 def test_named_paths_keep_their_order_and_come_once(tmp_path: Path) -> None:
-    tree(tmp_path, "b.md", "a/z.txt")
-    assert found(tmp_path / "b.md", tmp_path, tmp_path / "a", below=tmp_path) == ["b.md", "a/z.txt"]
+    tree(tmp_path, "b.md", "a/z.txt", "c.xyz")
+    named = (tmp_path / "c.xyz", tmp_path / "b.md", tmp_path, tmp_path / "a")
+    assert listed(*named, below=tmp_path) == ["c.xyz", "b.md", "a/z.txt"]
 
 
 def test_hidden_files_are_read_only_when_named(tmp_path: Path) -> None:
     tree(tmp_path, ".git/config.txt", ".hidden.md", "a.md")
-    assert found(tmp_path, below=tmp_path) == ["a.md"]
-    assert found(tmp_path / ".hidden.md", tmp_path / ".git", below=tmp_path) == [".hidden.md", ".git/config.txt"]
+    assert listed(tmp_path, below=tmp_path) == ["a.md"]
+    assert listed(tmp_path / ".hidden.md", tmp_path / ".git", below=tmp_path) == [".hidden.md", ".git/config.txt"]
 
 
 def test_links_are_followed_but_not_in_circles(tmp_path: Path) -> None:
@@ -50,46 +66,15 @@ def test_links_are_followed_but_not_in_circles(tmp_path: Path) -> None:
     (tmp_path / "home" / "loop").symlink_to(tmp_path / "home", target_is_directory=True)
     (tmp_path / "home" / "self.md").symlink_to(tmp_path / "home" / "self.md")
     (tmp_path / "home" / "other").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
-    assert found(tmp_path / "home", below=tmp_path) == ["home/a.md", "home/other/b.md", "home/self.md"]
+    assert listed(tmp_path / "home", below=tmp_path) == ["home/a.md", "home/other/b.md", "home/self.md"]
     assert "cannot be opened" in refusal(tmp_path / "home" / "self.md")
 
 
-def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no file or folder '.*missing'"):
-        list(find_files([tmp_path / "missing"]))
-
-
-def test_every_file_of_a_crowded_folder_is_found(tmp_path: Path) -> None:
-    for number in range(1_000):
-        os.close(os.open(tmp_path / f"{number}.txt", os.O_CREAT))
-    assert sum(map(is_supported, find_files([tmp_path]))) == 1_000
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("a.md", True),
-        ("a.HTML", True),
-        ("a.jsonl.gz", True),
-        ("a.jsonl", True),
-        ("a.xyz", False),
-        ("README", False),
-        ("a.gz", False),
-    ],
-)
-def test_what_is_supported(name: str, expected: bool) -> None:
-    assert is_supported(Path(name)) is expected
-
-
 def test_a_text_file(tmp_path: Path) -> None:
-    path = tmp_path / "the-old_mill.txt"
-    path.write_bytes("It’s old.\r\nVery.".encode())
-    assert load(path) == LoadedDocument(title="The old mill", text="It’s old.\nVery.", media_type="text/plain")
-
-
-def test_utf_16_text(tmp_path: Path) -> None:
-    (tmp_path / "a.TXT").write_text("Größe und Maß", encoding="utf-16")
-    assert load(tmp_path / "a.TXT").text == "Größe und Maß"
+    path = tmp_path / "the-old_mill.TXT"
+    for encoding in ("utf-8", "utf-16"):
+        path.write_bytes("It’s old.\r\nVery.".encode(encoding))
+        assert load(path) == LoadedDocument(title="The old mill", text="It’s old.\nVery.", media_type="text/plain")
 
 
 @pytest.mark.parametrize(
@@ -100,49 +85,23 @@ def test_file_without_text_is_reported(tmp_path: Path, content: bytes, reason: s
     assert reason in refusal(tmp_path / "a.txt")
 
 
-def test_a_gigantic_file_is_not_even_opened(tmp_path: Path) -> None:
-    with (tmp_path / "a.txt").open("wb") as file:
-        file.truncate(MAX_FILE_BYTES + 1)
-    assert "at most 64.0 MiB" in refusal(tmp_path / "a.txt")
-
-
-def test_the_limit_can_be_set(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("text")
-    assert load(tmp_path / "a.txt", max_bytes=4).text == "text"
-    with pytest.raises(DocumentError, match="at most"):
-        load(tmp_path / "a.txt", max_bytes=3)
-
-
 def test_an_unknown_type_names_the_known_ones(tmp_path: Path) -> None:
-    (tmp_path / "a.xyz").write_text("text")
-    assert ".docx" in refusal(tmp_path / "a.xyz")
+    assert ".docx" in refusal(write(tmp_path / "a.xyz", "text"))
 
 
 def test_a_loader_class_goes_before_what_is_read_without_one(tmp_path: Path) -> None:
-    (tmp_path / "the-mill.MD").write_text('{"cells": [{"cell_type": "raw", "source": "I\\u0308ts old."}]}')
-    read = load(tmp_path / "the-mill.MD", loaders={".md": "NotebookLoader"})
+    path = write(tmp_path / "the-mill.MD", '{"cells": [{"cell_type": "raw", "source": "I\\u0308ts old."}]}')
+    read = load(path, loaders={".md": "NotebookLoader"})
     assert (read.title, read.media_type) == ("The mill", "text/plain")
     assert "Ïts old." in read.text
 
 
-def test_a_loader_class_gets_no_file_that_cannot_be_used(tmp_path: Path) -> None:
-    (tmp_path / "a.ipynb").touch()
-    with pytest.raises(DocumentError, match=r"a\.ipynb: is empty"):
-        load(tmp_path / "a.ipynb", loaders={".ipynb": "NotebookLoader"})
-    (tmp_path / "a.ipynb").write_text("text")
-    with pytest.raises(DocumentError, match="at most"):
-        load(tmp_path / "a.ipynb", loaders={".ipynb": "NotebookLoader"}, max_bytes=3)
-
-
-def test_a_file_that_went_away_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").symlink_to(tmp_path / "gone.txt")
-    assert found(tmp_path, below=tmp_path) == ["a.txt"]
-    assert "cannot be opened (No such file" in refusal(tmp_path / "a.txt")
-
-
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "a.txt")
-    assert "no ordinary file" in refusal(tmp_path / "a.txt")
+@pytest.mark.parametrize(("size", "reason"), [(0, "is empty"), (MAX_FILE_BYTES + 1, "at most 64.0 MiB")])
+@pytest.mark.parametrize("name", ["a.txt", "a.ipynb"])
+def test_an_empty_or_gigantic_file_is_not_parsed(tmp_path: Path, name: str, size: int, reason: str) -> None:
+    with (tmp_path / name).open("wb") as file:
+        file.truncate(size)
+    assert reason in refusal(tmp_path / name, lambda path: load(path, loaders=NOTEBOOK))
 
 
 @pytest.fixture
@@ -163,9 +122,85 @@ def guarded() -> Iterator[Path]:
 
 
 def test_what_may_not_be_read_is_reported(guarded: Path) -> None:
-    assert found(guarded, below=guarded) == ["a.txt", "closed"]
-    assert is_supported(guarded / "closed")
+    assert listed(guarded, below=guarded) == ["a.txt", "closed"]
     assert "Permission denied" in refusal(guarded / "a.txt")
     assert "may not be read" in refusal(guarded / "closed")
-    with pytest.raises(UsageError, match="no file or folder"):
-        list(find_files([guarded / "closed" / "b.txt"]))
+    with pytest.raises(UsageError, match=r"no file or folder '.*b.txt'"):
+        listed(guarded / "closed" / "b.txt", below=guarded)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (b"a b\xc3\xa9.md", "a bé.md"),
+        (b"\xff.md", "\\xff.md"),
+        (b"a\nb.md", "a\\nb.md"),
+        (b"\x1b[2J.md", "\\x1b[2J.md"),
+    ],
+)
+def test_a_name_is_shown_on_one_line_and_can_be_stored(name: bytes, expected: str) -> None:
+    assert printable(Path(os.fsdecode(name))) == expected
+    expected.encode()
+
+
+def test_text_and_markup_are_read_in_time_that_grows_with_their_size(tmp_path: Path) -> None:
+    texts = {
+        "heading.md": lambda size: "# a" + " " * size + "b",
+        "marks.txt": lambda size: "a" + "\u0301\u0316" * (size // 2),
+        "wide.csv": lambda size: "," * (size // 2) + "\n" + "x\n" * (size // 4),
+    }
+    for name, text in texts.items():
+        assert takes_linear_time(lambda size, name=name, text=text: load(write(tmp_path / name, text(size)))), name
+
+
+# In a worker process
+
+
+@pytest.fixture(scope="module")
+def reader() -> Iterator[FileReader]:
+    opened = FileReader(loaders=NOTEBOOK)
+    yield opened
+    opened.close()
+    opened.stop()
+
+
+def test_a_file_reads_the_same_in_a_process_of_its_own(reader: FileReader, tmp_path: Path) -> None:
+    for path in (write(tmp_path / "a.html", PAGE), write(tmp_path / "b.txt", "Gänse “dort”.\n" * (LIGHT_BYTES // 15))):
+        assert reader.read(path) == load(path)
+
+
+def test_loader_classes_and_what_they_print_are_of_that_process(reader: FileReader, tmp_path: Path) -> None:
+    book = write(tmp_path / "a.ipynb", '{"cells": [{"cell_type": "markdown", "source": ["Of mills."]}]}')
+    assert "Of mills." in reader.read(book).text
+    assert "NotebookLoader cannot read it" in refusal(write(tmp_path / "b.ipynb", "[1"), reader.read)
+
+
+def test_why_a_file_cannot_be_read_comes_through_and_the_next_one_is_read(reader: FileReader, tmp_path: Path) -> None:
+    assert refusal(write(tmp_path / "a.pdf", "no PDF"), reader.read) == (
+        f"{tmp_path}/a.pdf: is not a PDF, or is damaged. Print it to a new PDF, or leave it out."
+    )
+    page = write(tmp_path / "a.html", PAGE)
+    assert reader.read(page).title == "The mill"
+    reader.stop()
+    assert reader.read(page).title == "The mill"
+
+
+@pytest.mark.skipif(os.uname().sysname != "Linux", reason="only Linux bounds the memory of a process")
+def test_file_that_needs_too_much_memory_is_refused(tmp_path: Path) -> None:
+    reader = FileReader(bounds=Bounds(megabytes=1))
+    assert "a.html: takes more than 1 MB to read" in refusal(write(tmp_path / "a.html", PAGE), reader.read)
+    assert reader.read(write(tmp_path / "a.md", "# The mill\n\nWords.")).title == "The mill"
+
+
+def test_a_text_that_is_too_long_names_the_limit_and_how_to_raise_it(tmp_path: Path) -> None:
+    reader = FileReader(bounds=Bounds(characters=9))
+    reason = refusal(write(tmp_path / "a.md", "Ten of it."), reader.read)
+    assert "has 10 characters of text, and at most 9 are read. Split it, or raise SLEUTH_FILE_CHARACTERS." in reason
+
+
+def test_nothing_is_read_once_it_is_closed(tmp_path: Path) -> None:
+    page, reader = write(tmp_path / "a.html", PAGE), FileReader()
+    reader.read(page)
+    reader.close()
+    with pytest.raises(StoreError, match="closed"):
+        reader.read(page)

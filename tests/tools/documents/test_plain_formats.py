@@ -1,6 +1,6 @@
 import pytest
 
-from sleuth.tools.documents.plain_formats import read_html, read_markdown, read_plain, read_table
+from sleuth.tools.documents.plain_formats import read_html, read_markdown, read_table
 from sleuth.tools.errors import DocumentError
 
 ARTICLE = "The weir house was built by Rosa Quill in 1843, and it has stood beside the river ever since. " * 4
@@ -17,10 +17,6 @@ def rows(text: str) -> list[list[str]]:
     return [
         [cell.strip() for cell in line.strip(" |").split("|")] for line in text.splitlines() if line.startswith("|")
     ]
-
-
-def test_plain_text_has_no_title() -> None:
-    assert read_plain(b"# no heading") == (None, "# no heading")
 
 
 @pytest.mark.parametrize(
@@ -74,25 +70,24 @@ def test_a_page_title_goes_without_the_name_of_the_site(page: bytes, title: str 
     assert read_html(page)[0] == title
 
 
-def test_a_page_in_its_declared_encoding() -> None:
-    page = "<meta charset='windows-1250'><p>Zażółć gęślą jaźń</p>".encode("cp1250")
-    assert "Zażółć gęślą jaźń" in read_html(page)[1]
-
-
 @pytest.mark.parametrize("page", [b"", b"<html><body></body></html>", b"<script>alert(1)</script>", b"<!-- only -->"])
 def test_a_page_without_words_has_no_text(page: bytes) -> None:
     assert read_html(page)[1].strip() == ""
 
 
 @pytest.mark.parametrize(
-    "page", [b"http://example.org/page", b"page.html", b"<?xml version='1.0'?><rss><b>x y</b></rss>"]
+    ("page", "text"),
+    [
+        (b"http://example.org/page", "page"),
+        (b"page.html", "page.html"),
+        (b"<?xml version='1.0'?><rss><b>x y</b></rss>", "x y"),
+        (b"<div>" * 600 + b"deep inside" + b"</div>" * 600, "deep inside"),
+        ("<meta charset='windows-1250'><p>Zażółć gęślą jaźń</p>".encode("cp1250"), "Zażółć gęślą jaźń"),
+    ],
+    ids=["address", "file name", "xml", "deep", "declared encoding"],
 )
-def test_odd_pages_are_read_without_a_warning(page: bytes) -> None:
-    assert read_html(page)[1].strip()
-
-
-def test_a_deeply_nested_page_is_read() -> None:
-    assert "deep inside" in read_html(b"<div>" * 600 + b"deep inside" + b"</div>" * 600)[1]
+def test_odd_pages_are_read_without_a_warning(page: bytes, text: str) -> None:
+    assert text in read_html(page)[1]
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
@@ -108,10 +103,7 @@ def test_quoted_cells_and_ragged_rows() -> None:
         'name: Ash; note: said "no"; extra',
         "name: Brock",
     ]
-
-
-def test_a_table_with_only_a_header_has_no_text() -> None:
-    assert read_table(b"name,built\n") == (None, "")
+    assert read_table(b"name,built\n") == (None, ""), "only a header"
 
 
 def test_a_quote_that_never_ends_is_reported() -> None:

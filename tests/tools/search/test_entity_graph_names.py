@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sleuth.tools.search.entity_graph.names import MOST_NAMES, find_aliases, find_mentions, find_phrases, kept_names
-from sleuth.tools.search.entity_graph.tokenization import name_key, sentence_spans
+from sleuth.tools.search.entity_graph.tokenization import name_key
 from sleuth.tools.types import Passage
 
 
@@ -26,26 +26,6 @@ def test_names_are_compared_without_case_accents_and_punctuation(one: str, other
 
 def test_vowel_signs_of_other_scripts_are_kept() -> None:
     assert name_key("कि") != name_key("का")
-
-
-def test_sentences_do_not_end_after_initials_or_abbreviations() -> None:
-    text = "J. Pell came to St. Louis. He stayed.\n\nThen he left! 湖は深い。冷たい。"
-    assert [text[start:end] for start, end in sentence_spans(text)] == [
-        "J. Pell came to St. Louis.",
-        "He stayed.",
-        "Then he left!",
-        "湖は深い。",
-        "冷たい。",
-    ]
-
-
-def test_list_items_and_headings_are_sentences_of_their_own() -> None:
-    text = "# Copper Sunday\n- Dunvarrow\n- Port Lethany"
-    assert [text[start:end] for start, end in sentence_spans(text)] == [
-        "# Copper Sunday",
-        "- Dunvarrow",
-        "- Port Lethany",
-    ]
 
 
 def test_a_name_holds_shorter_names() -> None:
@@ -125,11 +105,3 @@ def test_any_text_can_be_read(text: str, title: str) -> None:
         assert 0 <= mention.start < mention.end <= len(text)
     assert len(kept_names(text)) <= MOST_NAMES
     assert all(0 < weight <= 1 for weight in find_aliases(passage(text, title=title)).values())
-    spans = sentence_spans(text)
-    assert "".join(text[start:end] for start, end in spans).split() == [] or spans == sorted(spans)
-    assert sum(len(text[start:end].replace(" ", "")) for start, end in spans) <= len(text)
-
-
-@given(text=st.text(alphabet="aBc .!?\n", max_size=80))
-def test_sentences_hold_everything_but_white_space(text: str) -> None:
-    assert "".join("".join(text[start:end].split()) for start, end in sentence_spans(text)) == "".join(text.split())

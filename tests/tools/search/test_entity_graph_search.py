@@ -3,41 +3,26 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
+from small_collection import SmallCollection, passage
 
 from sleuth.tools.search.entity_graph.base_scores import Meaning
-from sleuth.tools.search.entity_graph.index import GraphIndex
 from sleuth.tools.search.entity_graph.query_terms import QueryTerms
 from sleuth.tools.search.entity_graph.search import Candidate, EntityGraphSearch
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.types import Passage
 
 
-def passage(id_: str, title: str, text: str) -> Passage:
-    return Passage(id=id_, document_id=id_, title=title, text=text, start=0, end=len(text))
+class Scene(SmallCollection):
+    """A collection that can be searched."""
 
-
-FILLER = [passage(f"f{number}", f"Report {number}", f"Report number {number} on the weather.") for number in range(30)]
-
-
-class Scene:
-    """A collection in memory and on disk that can be asked."""
-
-    def __init__(self, folder: Path, passages: Sequence[Passage], meaning: Meaning | None = None) -> None:
-        self._texts = {each.id: each for each in [*passages, *FILLER]}
-        self._graph, self._words = GraphIndex(folder / "graph.db"), KeywordIndex(folder / "words")
-        for index in (self._graph, self._words):
-            index.apply(upsert=list(self._texts.values()), delete=[])
-        self._meaning = meaning
+    meaning: Meaning | None = None
 
     def ask(
         self, text: str, *, entities: Sequence[str] = (), seen: Sequence[str] = (), hop: bool = False
     ) -> dict[str, Candidate]:
-        graph = EntityGraphSearch(self._graph, self._words, self._fetch, self._meaning, hop=hop)
+        graph = EntityGraphSearch(self.graph, self.keywords, self.fetch, self.meaning, hop=hop)
         _, found = graph.candidates(text, entities=entities, seen=seen)
         return {candidate.passage.id: candidate for candidate in found}
-
-    def _fetch(self, ids: Sequence[str]) -> list[Passage]:
-        return [self._texts[id_] for id_ in ids if id_ in self._texts]
 
 
 FILM = passage("film", "Low Tide", "Low Tide is a film of 1931. It was directed by Oda Brask. Edith Vey played in it.")
@@ -88,7 +73,9 @@ def test_nearness_in_meaning_is_a_part_of_the_score(tmp_path: Path) -> None:
     def meaning(_text: str, _k: int) -> list[tuple[str, float]]:
         return [("actor", 0.9), ("film", 0.5), ("f1", 0.1)]
 
-    found = Scene(tmp_path, [FILM, DIRECTOR, ACTOR], meaning).ask("tide")
+    scene = Scene(tmp_path, [FILM, DIRECTOR, ACTOR])
+    scene.meaning = meaning
+    found = scene.ask("tide")
     assert found["actor"].base.meaning == 1.0
     assert found["film"].base.meaning == pytest.approx(0.5)
 
@@ -148,14 +135,6 @@ def test_changed_passage_is_read_again(tmp_path: Path) -> None:
     again = Scene(before, [FILM, DIRECTOR, ACTOR]).ask(QUESTION)
     assert list(again) == list(first)
     assert [each.score for each in again.values()] == [each.score for each in first.values()]
-
-
-def test_which_of_some_passages_mention_names(tmp_path: Path) -> None:
-    index = GraphIndex(tmp_path / "graph.db")
-    index.apply(upsert=[FILM, DIRECTOR, ACTOR], delete=[])
-    among = index.mentioning_among(["oda brask", "marrabeck", "kestrow"], ["film", "actor", "elsewhere"])
-    assert among == {"oda brask": ["film"], "marrabeck": ["actor"]}
-    assert index.mentioning_among([], ["film"]) == {}
 
 
 def test_a_share_of_the_question_does_not_depend_on_the_order_of_its_words(tmp_path: Path) -> None:

@@ -63,35 +63,6 @@ def test_a_whole_book_is_a_query(shared: KeywordIndex) -> None:
     assert found(shared, "bridge " + " ".join(f"word{number}" for number in range(20_000)))[0] == "bridge"
 
 
-def test_applying_twice_changes_nothing(index: KeywordIndex) -> None:
-    before = index.search("river", 10)
-    index.apply(upsert=PASSAGES, delete=["never there"])
-    assert index.count() == 3
-    assert [id_ for id_, _ in index.search("river", 10)] == [id_ for id_, _ in before]
-
-
-def test_what_is_deleted_is_not_found(index: KeywordIndex) -> None:
-    index.apply(upsert=[], delete=[PASSAGES[0].id])
-    assert found(index, "bridge") == []
-    assert index.ids() == {PASSAGES[1].id, PASSAGES[2].id}
-
-
-def test_another_opening_sees_the_same(index: KeywordIndex, tmp_path: Path) -> None:
-    index.set_applied(7)
-    other = KeywordIndex(tmp_path / "index")
-    assert (other.applied(), other.ids()) == (7, index.ids())
-    index.apply(upsert=[], delete=[PASSAGES[0].id])
-    assert other.count() == 3
-    other.refresh(anew=True)
-    assert other.count() == 2
-
-
-def test_cleared_is_empty_and_knows_nothing(index: KeywordIndex) -> None:
-    index.set_applied(7)
-    index.clear()
-    assert (index.count(), index.applied(), index.ids()) == (0, 0, set())
-
-
 def test_ids_may_hold_anything(tmp_path: Path) -> None:
     odd = 'a b/ü.md#1 AND "x"'
     index = KeywordIndex(tmp_path / "index")

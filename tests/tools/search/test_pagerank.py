@@ -1,19 +1,17 @@
 """The walk on graphs small enough for pencil and paper; the graph of triples, however it came to be."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from entries import entry
 from hypothesis import given
 from hypothesis import strategies as st
+from small_collection import SmallCollection, passage
 
-from sleuth.tools.search.entity_graph.index import GraphIndex
 from sleuth.tools.search.entity_graph.names import name_id
-from sleuth.tools.search.index import Index, IndexName
-from sleuth.tools.search.keyword_index import KeywordIndex
-from sleuth.tools.search.pagerank.power_iteration import Node, random_walk
+from sleuth.tools.search.pagerank.local_graph import Node, random_walk
 from sleuth.tools.search.pagerank.triple_graph import TripleCache, TripleGraph
 from sleuth.tools.search.pagerank_search import search_pagerank
 from sleuth.tools.search.retriever import Query
@@ -100,44 +98,27 @@ def same(one: TripleGraph, other: TripleGraph, passages: Sequence[str]) -> None:
         assert sorted(set(one.facts(id_))) == sorted(set(other.facts(id_)))
 
 
-def passage(id_: str, title: str, text: str) -> Passage:
-    return Passage(id=id_, document_id=id_, title=title, text=text, start=0, end=len(text))
-
-
-FILLER = [passage(f"f{number}", f"Report {number}", f"Report number {number} on the weather.") for number in range(30)]
 FILM = passage("film", "Low Tide", "Low Tide is a film of 1931. It was made by Oda Brask. Edith Vey played in it.")
 MAKER = passage("maker", "Oda Brask", "She was born in Kestrow.")
 TOWN = passage("town", "A town", "It lies on the river Ulm, and the maker of many films was born there.")
 
 
-class Scene:
-    """A small collection to walk through."""
+class Scene(SmallCollection):
+    """A small collection with triples."""
 
     def __init__(self, folder: Path, passages: Sequence[Passage], triples: dict[str, list[Triple]]) -> None:
-        self._texts = {each.id: each for each in [*passages, *FILLER]}
-        self._indexes: dict[IndexName, Index] = {"graph": GraphIndex(folder / "g.db"), "keyword": KeywordIndex(folder)}
-        for index in self._indexes.values():
-            index.apply(upsert=list(self._texts.values()), delete=[])
+        super().__init__(folder, passages)
         self._triples = TripleGraph(triples)
 
     def ask(self, text: str, k: int = 5, entities: tuple[str, ...] = (), seen: Sequence[str] = ()) -> list[Hit]:
         query = Query(text=text, k=k, mode="graph-ppr", entities=entities, seen=frozenset(seen))
-        return search_pagerank(query, self._indexes, self._fetch, self._triples)
-
-    def close(self) -> None:
-        for index in self._indexes.values():
-            index.close()
-
-    def _fetch(self, ids: Sequence[str]) -> list[Passage]:
-        return [self._texts[id_] for id_ in ids if id_ in self._texts]
+        return search_pagerank(query, self.indexes, self.fetch, self._triples)
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
+def scene(tmp_path: Path) -> Scene:
     triples = {"film": [("Low Tide", "made by", "Oda Brask")], "town": [("Oda Brask", "came from", "the river Ulm")]}
-    made = Scene(tmp_path, [FILM, MAKER, TOWN], triples)
-    yield made
-    made.close()
+    return Scene(tmp_path, [FILM, MAKER, TOWN], triples)
 
 
 def test_a_name_leads_to_the_passage_that_goes_by_it(tmp_path: Path) -> None:
@@ -150,13 +131,11 @@ def test_a_name_leads_to_the_passage_that_goes_by_it(tmp_path: Path) -> None:
     assert 0 < reason.gain <= maker.score < film.score
     assert maker.why.parts["alone"] + maker.why.parts["edges"] == pytest.approx(maker.score)
     assert maker.why.parts["edges"] > maker.why.parts["alone"]
-    scene.close()
 
 
 def test_a_triple_leads_where_no_mention_does(scene: Scene, tmp_path: Path) -> None:
     unread = Scene(tmp_path / "unread", [FILM, MAKER, TOWN], {})
     assert "town" not in [hit.passage.id for hit in unread.ask("Low Tide", k=3) if hit.score > 0]
-    unread.close()
     town = next(hit for hit in scene.ask("Low Tide") if hit.passage.id == "town")
     assert town.score > 0
     assert town.why is not None
@@ -189,5 +168,4 @@ def test_the_order_in_which_passages_came_does_not_matter(tmp_path: Path) -> Non
         random.Random(turn).shuffle(passages)
         scene = Scene(tmp_path / str(turn), passages, {})
         rankings.append([(hit.passage.id, pytest.approx(hit.score)) for hit in scene.ask("Who made Low Tide?")])
-        scene.close()
     assert rankings[0] == rankings[1] == rankings[2]

@@ -3,6 +3,7 @@
 import sqlite3
 from pathlib import Path
 
+import entries
 import pytest
 
 from sleuth.tools.collection.collection import Collection
@@ -10,19 +11,12 @@ from sleuth.tools.errors import StoreDamaged
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Entry
-from sleuth.tools.types import Document, Passage, content_hash, now
 
 MODES: tuple[Mode, ...] = ("keyword", "hybrid", "graph")
 
 
 def entry(place: str) -> Entry:
-    text = f"The light stands at {place}."
-    passage = Passage(id=f"{place}#1", document_id=place, title=place, text=text, start=0, end=len(text))
-    kind, mark = "text/plain", content_hash(text)
-    document = Document(
-        id=place, title=place, source=place, text=text, media_type=kind, content_hash=mark, added_at=now()
-    )
-    return Entry(document=document, passages=(passage,))
+    return entries.entry(place, f"The light stands at {place}.", by_place=True)
 
 
 @pytest.fixture
@@ -73,12 +67,12 @@ async def test_damaged_passage_is_logged_and_not_found(home: Settings, cell: str
     async with await Collection.open(home) as library:
         for mode in MODES:
             hits = await library.search(Query(text="Which light stands at bad or good?", mode=mode))
-            assert [hit.passage.id for hit in hits] == ["good#1"]
-        with pytest.raises(StoreDamaged, match=rf"document bad is damaged .*{cell} .*passage bad#1"):
+            assert [hit.passage.id for hit in hits] == ["good#0"]
+        with pytest.raises(StoreDamaged, match=rf"document bad is damaged .*{cell} .*passage bad#0"):
             await library.passages_of("bad")
         assert await library.delete(["bad"]) == 1
         await library.put([entry("bad")])
-        assert (await library.search(Query(text="bad", mode="keyword")))[0].passage.id == "bad#1"
+        assert (await library.search(Query(text="bad", mode="keyword")))[0].passage.id == "bad#0"
 
 
 @pytest.mark.parametrize("table", ["documents", "passages"])
@@ -89,7 +83,7 @@ async def test_text_that_is_not_utf8_hides_no_other_row(home: Settings, table: s
         assert len(await library.documents()) == 2
         assert (await library.document("bad")).id == "bad"
         hits = await library.search(Query(text="Which light stands at bad or good?", mode="hybrid"))
-        assert {hit.passage.id for hit in hits} == {"good#1", "bad#1"}
+        assert {hit.passage.id for hit in hits} == {"good#0", "bad#0"}
 
 
 @pytest.mark.parametrize("value", ["'{broken'", "'[1]'", "7", "x'ff'", NOT_UTF8, f"'{'[' * 20_000}'"])
@@ -99,7 +93,7 @@ async def test_damaged_journal_row_reindexes_its_document(home: Settings, value:
         damage(home, "journal", "passage_ids", value, "document_id = 'new'")
         for mode in MODES:
             hits = await library.search(Query(text="Which light stands at new?", k=1, mode=mode))
-            assert [hit.passage.id for hit in hits] == ["new#1"]
+            assert [hit.passage.id for hit in hits] == ["new#0"]
 
 
 @pytest.mark.parametrize("value", ["'{broken'", "'[1]'", "'[[1, 2, 3]]'", "x'ff'", NOT_UTF8])
@@ -111,7 +105,7 @@ async def test_damaged_triples_are_read_again(home: Settings, value: str) -> Non
         damage(home, "triples", "triples", value, "model = 'm'")
         assert await triples.get([mark], version="1") == {}
         assert await triples.naming("a") == []
-        assert library.triple_stats.triples().get("bad#1", []) == []
+        assert library.triple_stats.triples().get("bad#0", []) == []
         await triples.put({mark: [("d", "e", "f")]}, version="1")
         assert await triples.get([mark], version="1") == {mark: [("d", "e", "f")]}
 

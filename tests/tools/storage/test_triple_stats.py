@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,12 +18,9 @@ OLD = ("Varn", "is", "old")
 ONE, TWO = ODA.passages
 
 
-@pytest.fixture
-def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
-    opened = Catalogue(f"sqlite:///{tmp_path}/catalogue.db", owner="local", collection="default")
-    opened.put_documents([ODA, TWIN])
-    yield opened
-    opened.close()
+@pytest.fixture(autouse=True)
+def documents(catalogue: Catalogue) -> None:
+    catalogue.put_documents([ODA, TWIN])
 
 
 async def test_coverage_counts_equal_passages_for_each_model(catalogue: Catalogue) -> None:
@@ -82,7 +78,7 @@ def test_lines_name_passages_by_id_or_text(tmp_path: Path, catalogue: Catalogue,
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ({"id": "a", "triples": [["Oda", "born in"]]}, "line 1: triples.0"),
         ({"id": "a", "triples": [["Oda", "born in", " "]]}, "line 1: triples.0.2"),
@@ -91,8 +87,8 @@ def test_lines_name_passages_by_id_or_text(tmp_path: Path, catalogue: Catalogue,
         ({"id": "nobody", "triples": [BORN]}, "none of 1 lines"),
     ],
 )
-def test_invalid_line_is_named(tmp_path: Path, catalogue: Catalogue, line: object, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_invalid_line_is_named(tmp_path: Path, catalogue: Catalogue, line: object, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         read_triples(lines(tmp_path / "t.jsonl", line), catalogue.triple_stats().fingerprints())
 
 

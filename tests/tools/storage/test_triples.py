@@ -1,13 +1,13 @@
 """Triples are stored by the text of passages, and removed with them."""
 
 import json
-from collections.abc import Iterator
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from entries import entry
-from sqlalchemy import create_engine, text
 
 from sleuth.tools.errors import StoreError
 from sleuth.tools.sources.knowledge_graph.backends import CollectionGraph, ServedGraph, open_graph
@@ -16,13 +16,12 @@ from sleuth.tools.sources.knowledge_graph.lookups import look_up
 from sleuth.tools.storage.catalogue import Catalogue, Entry
 from sleuth.tools.storage.triples import MemoryTriples, SqlTriples, TripleStore
 
-URL = "sqlite:///{}/catalogue.db"
 BORN = ("Oda", "born in", "Värn")
 OLD = ("Varn", "is", "old")
 
 
 def open_catalogue(folder: Path, owner: str = "local", collection: str = "default") -> Catalogue:
-    return Catalogue(URL.format(folder), owner=owner, collection=collection)
+    return Catalogue(f"sqlite:///{folder}/catalogue.db", owner=owner, collection=collection)
 
 
 def marks(of: Entry) -> list[str]:
@@ -34,15 +33,8 @@ BORN_MARK, OLD_MARK = marks(ONE)
 
 
 @pytest.fixture
-def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
-    opened = open_catalogue(tmp_path)
-    opened.put_documents([ONE])
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def kept(catalogue: Catalogue) -> SqlTriples:
+    catalogue.put_documents([ONE])
     return catalogue.triples(model="small")
 
 
@@ -76,13 +68,6 @@ async def test_triples_are_separate_by_model_collection_and_owner(
         beside.delete_documents(["a"])
         beside.close()
     assert await kept.get([BORN_MARK], version="1") == {BORN_MARK: [BORN]}
-
-
-async def test_triples_survive_closing_the_catalogue(tmp_path: Path, kept: SqlTriples) -> None:
-    await kept.put({BORN_MARK: [BORN]}, version="1")
-    reopened = open_catalogue(tmp_path)
-    assert await reopened.triples(model="small").get([BORN_MARK], version="1") == {BORN_MARK: [BORN]}
-    reopened.close()
 
 
 async def test_deleting_a_document_deletes_its_triples(catalogue: Catalogue, kept: SqlTriples) -> None:
@@ -121,25 +106,15 @@ def test_fingerprint_depends_on_title_and_text() -> None:
     assert len(others | {passage.fingerprint()}) == 3
 
 
-async def test_store_without_triples_table_gets_one(tmp_path: Path, catalogue: Catalogue) -> None:
-    catalogue.close()
-    engine = create_engine(URL.format(tmp_path))
-    with engine.begin() as connection:
-        connection.execute(text("DROP TABLE sleuth_triples"))
-    engine.dispose()
-    reopened = open_catalogue(tmp_path)
-    await reopened.triples(model="small").put({BORN_MARK: [BORN]}, version="1")
-    assert await reopened.triples(model="small").get([BORN_MARK], version="1") == {BORN_MARK: [BORN]}
-    reopened.close()
-
-
-async def test_damaged_store_is_named_in_the_error(tmp_path: Path, catalogue: Catalogue, kept: SqlTriples) -> None:
-    engine = create_engine(URL.format(tmp_path))
-    with engine.begin() as connection:
-        connection.execute(text("DROP TABLE sleuth_triples"))
-    engine.dispose()
+async def test_missing_table_is_an_error_and_made_at_the_next_start(tmp_path: Path, kept: SqlTriples) -> None:
+    with closing(sqlite3.connect(tmp_path / "catalogue.db")) as connection:
+        connection.execute("DROP TABLE sleuth_triples")
     with pytest.raises(StoreError, match="The catalogue cannot be read"):
         await kept.get([BORN_MARK], version="1")
+    reopened = open_catalogue(tmp_path)
+    await reopened.triples(model="small").put({BORN_MARK: [BORN]}, version="1")
+    assert await kept.get([BORN_MARK], version="1") == {BORN_MARK: [BORN]}
+    reopened.close()
 
 
 async def test_triples_are_found_by_name_with_their_passage(kept: SqlTriples) -> None:

@@ -36,7 +36,7 @@ class Weights:
 QUESTION = Weights()
 """For a question whose answer may take several passages."""
 HOP = Weights(meaning=0.5, title=0.5, entities=0.5, edges=0.2, coverage=0.5)
-"""For a step that one passage should answer, tuned on MuSiQue's sub-questions (`benchmarks/studies/per_hop.py`)."""
+"""For a step that one passage should answer, tuned on MuSiQue's sub-questions (`docs/benchmarks/retrieval.md`)."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -58,60 +58,56 @@ class BaseScores:
     meaning_rank: int | None = None
     s0: float = 0.0
 
-
-class Signals:
-    """Base scores, collected from the indexes."""
-
-    def __init__(
-        self, index: GraphIndex, keywords: KeywordIndex, meaning: Meaning | None, weights: Weights = QUESTION
-    ) -> None:
-        self._index = index
-        self._keywords = keywords
-        self._meaning = meaning
-        self._weights = weights
-
-    def gather(self, text: str, entities: Sequence[str]) -> dict[str, BaseScores]:
-        """Return base scores of all passages found by a question and the known names."""
-        base: dict[str, BaseScores] = {}
-        self._by_words(base, text)
-        if self._meaning is not None:
-            _by_meaning(base, self._meaning(text, DEPTH))
-        self._by_title(base, [text, *entities])
-        self._by_mention(base, entities)
-        by = self._weights
-        sums = {
-            id_: each.words + by.meaning * each.meaning + by.title * each.title + by.entities * each.entities
-            for id_, each in base.items()
-        }
-        most = max(sums.values(), default=0.0)
-        for id_, each in base.items():
-            each.s0 = sums[id_] / most if most else 0.0
-        return base
-
-    def _by_words(self, base: dict[str, BaseScores], text: str) -> None:
-        words = self._keywords.search(text, DEPTH)
-        for rank, (id_, score) in enumerate(words, start=1):
-            base[id_] = BaseScores(words=score / words[0][1], words_rank=rank)
-
-    def _by_title(self, base: dict[str, BaseScores], texts: Iterable[str]) -> None:
-        """Add alias weight / √(passages with the alias), for the longest names in the texts."""
-        for text in texts:
-            for mention, known in match_aliases(self._index, number_mentions(find_phrases(text))):
-                for alias in known:
-                    each = base.setdefault(alias.passage, BaseScores())
-                    each.title = max(each.title, mention.sure * alias.weight / math.sqrt(alias.sharing))
-
-    def _by_mention(self, base: dict[str, BaseScores], entities: Sequence[str]) -> None:
-        names = [name for entity in entities if (name := name_key(entity))]
-        few = self._index.mentioning(names, at_most=RARE)
-        many = self._index.mentioning_among([name for name in names if name not in few], list(base))
-        for ids in (few | many).values():
-            for id_ in ids:
-                base.setdefault(id_, BaseScores()).entities = 1.0
+    def parts(self) -> dict[str, float]:
+        """Return the components by their names in explanations."""
+        return {"words": self.words, "meaning": self.meaning, "title": self.title, "entities": self.entities}
 
 
-def _by_meaning(base: dict[str, BaseScores], found: Scored) -> None:
+def find_base_scores(
+    text: str,
+    entities: Sequence[str],
+    *,
+    index: GraphIndex,
+    keywords: KeywordIndex,
+    meaning: Meaning | None,
+    weights: Weights = QUESTION,
+) -> dict[str, BaseScores]:
+    """Return base scores of all passages found by a question and the known names."""
+    words = keywords.search(text, DEPTH)
+    base = {id_: BaseScores(words=score / words[0][1], words_rank=rank) for rank, (id_, score) in enumerate(words, 1)}
+    if meaning is not None:
+        _add_meaning(base, meaning(text, DEPTH))
+    _add_titles(base, [text, *entities], index)
+    _add_mentions(base, entities, index)
+    for each in base.values():
+        own = each.words + weights.meaning * each.meaning
+        each.s0 = own + weights.title * each.title + weights.entities * each.entities
+    most = max((each.s0 for each in base.values()), default=0.0)
+    for each in base.values():
+        each.s0 = each.s0 / most if most else 0.0
+    return base
+
+
+def _add_meaning(base: dict[str, BaseScores], found: Scored) -> None:
     for rank, (id_, cosine) in enumerate(found, start=1):
         each = base.setdefault(id_, BaseScores())
         low, high = found[-1][1], found[0][1]
         each.meaning, each.meaning_rank = (cosine - low) / (high - low) if high > low else 1.0, rank
+
+
+def _add_titles(base: dict[str, BaseScores], texts: Iterable[str], index: GraphIndex) -> None:
+    """Add alias weight / √(passages with the alias), for the longest names in the texts."""
+    for text in texts:
+        for mention, known in match_aliases(index, number_mentions(find_phrases(text))):
+            for alias in known:
+                each = base.setdefault(alias.passage, BaseScores())
+                each.title = max(each.title, mention.sure * alias.weight / math.sqrt(alias.sharing))
+
+
+def _add_mentions(base: dict[str, BaseScores], entities: Sequence[str], index: GraphIndex) -> None:
+    names = [name for entity in entities if (name := name_key(entity))]
+    few = index.mentioning(names, at_most=RARE)
+    many = index.mentioning_among([name for name in names if name not in few], list(base))
+    for ids in (few | many).values():
+        for id_ in ids:
+            base.setdefault(id_, BaseScores()).entities = 1.0

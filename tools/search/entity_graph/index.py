@@ -18,7 +18,7 @@ from sleuth.tools.errors import StoreError
 from sleuth.tools.search.entity_graph.names import find_aliases, kept_names, name_id
 from sleuth.tools.types import Passage
 
-FACTS_VERSION = 1
+FACTS_VERSION = 2
 """Version of the extraction; incremented when the same text gives other names, which rebuilds the index."""
 
 _BUSY_SECONDS = 30.0
@@ -183,17 +183,6 @@ class GraphIndex:
             RARE,
         )
         return {row[0] for row in rows}
-
-    def facts(self) -> dict[str, tuple[dict[int, float], frozenset[int]]]:
-        """Return the aliases with weights, and the mentions, of each passage."""
-        result: dict[str, tuple[dict[int, float], set[int]]] = {id_: ({}, set()) for id_ in self.ids()}
-        for id_, name, weight in self._read(
-            "SELECT p.id, a.name, a.weight FROM alias a JOIN passage p ON p.number = a.passage"
-        ):
-            result[id_][0][name] = weight
-        for id_, name in self._read("SELECT p.id, m.name FROM mention m JOIN passage p ON p.number = m.passage"):
-            result[id_][1].add(name)
-        return {id_: (known_as, frozenset(names)) for id_, (known_as, names) in result.items()}
 
     def _open(self) -> sqlite3.Connection:
         self._file.parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,8 @@ from hashlib import blake2b
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from sleuth.tools.search.entity_graph.tokenization import Word, name_key, sentence_spans, tokenize
+from sleuth.tools.search.entity_graph.tokenization import Word, name_key, tokenize
+from sleuth.tools.text import sentence_spans
 from sleuth.tools.types import Passage
 
 _INSIDE_NAMES = (

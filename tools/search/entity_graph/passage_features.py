@@ -11,10 +11,8 @@ from sleuth.tools.search.entity_graph.names import (
     find_phrases,
     number_mentions,
 )
-from sleuth.tools.search.entity_graph.tokenization import sentence_spans
+from sleuth.tools.text import Span, sentence_spans
 from sleuth.tools.types import Passage
-
-Span = tuple[int, int]
 
 REMEMBERED = 2048
 """Passages; one of 80 words takes some 20 kB. The steps of a question, and questions on one subject, share theirs."""

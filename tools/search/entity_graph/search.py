@@ -4,7 +4,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
 
-from sleuth.tools.search.entity_graph.base_scores import DEPTH, HOP, QUESTION, BaseScores, Meaning, Signals, Weights
+from sleuth.tools.search.entity_graph.base_scores import (
+    DEPTH,
+    HOP,
+    QUESTION,
+    BaseScores,
+    Meaning,
+    Weights,
+    find_base_scores,
+)
 from sleuth.tools.search.entity_graph.edges import (
     Edge,
     Kind,
@@ -86,8 +94,8 @@ class EntityGraphSearch:
         self._index = index
         self._keywords = keywords
         self._fetch = fetch
+        self._meaning = meaning
         self._weights = HOP if hop else QUESTION
-        self._signals = Signals(index, keywords, meaning, self._weights)
 
     def candidates(
         self, text: str, *, entities: Sequence[str] = (), seen: Iterable[str] = ()
@@ -99,34 +107,29 @@ class EntityGraphSearch:
         """
         whole = " ".join([text, *(name for name in entities if name.casefold() not in text.casefold())])
         asked = QueryTerms(whole, self._keywords)
-        base = self._signals.gather(whole, entities)
+        base = find_base_scores(
+            whole, entities, index=self._index, keywords=self._keywords, meaning=self._meaning, weights=self._weights
+        )
         order = sorted(base, key=lambda id_: (-base[id_].s0, id_))
         read: dict[str, MatchedPassage] = {}
-        seeds = self._seeds(order, base, sorted(seen), asked, read)
+        strength = _seed_scores(order, base, sorted(seen))
+        self._read(strength, asked, read)
+        seeds = [Seed(passage=read[id_].passage, s0=s0) for id_, s0 in strength.items() if id_ in read]
         edges, backward = self._edges(seeds, read, asked, order)
         self._read(_pool(order, edges, backward, base), asked, read)
         edges += [edge for way in backward if way.target in read and (edge := way.seen_in(read[way.target]))]
-        found = [_candidate(each, base.get(id_, BaseScores()), asked) for id_, each in read.items()]
+        found = [
+            Candidate(
+                passage=each.passage, read=each, base=base.get(id_, BaseScores()), coverage=asked.share(each.found)
+            )
+            for id_, each in read.items()
+        ]
         _link(found, edges, read, asked, self._weights)
         return asked, sorted(found, key=lambda candidate: (-candidate.score, candidate.passage.id))
 
     def _read(self, ids: Iterable[str], asked: QueryTerms, read: dict[str, MatchedPassage]) -> None:
         for passage in self._fetch([id_ for id_ in ids if id_ not in read]):
             read[passage.id] = MatchedPassage(passage, asked)
-
-    def _seeds(
-        self,
-        order: Sequence[str],
-        base: Mapping[str, BaseScores],
-        seen: Sequence[str],
-        asked: QueryTerms,
-        read: dict[str, MatchedPassage],
-    ) -> list[Seed]:
-        strength = {id_: base[id_].s0 for id_ in order[:SEEDS]}
-        known = nlargest(SEEDS, seen, key=lambda id_: (_s0(base, id_), id_))
-        strength |= {id_: max(SEEN, _s0(base, id_)) for id_ in known}
-        self._read(strength, asked, read)
-        return [Seed(passage=read[id_].passage, s0=s0) for id_, s0 in strength.items() if id_ in read]
 
     def _edges(
         self, seeds: Sequence[Seed], read: Mapping[str, MatchedPassage], asked: QueryTerms, order: Sequence[str]
@@ -140,6 +143,11 @@ class EntityGraphSearch:
             edges += find_shared_name_edges(self._index, seed, of_seed, asked, passages)
             backward += find_reverse_edges(self._index, seed, order[:DEPTH])
         return edges, backward
+
+
+def _seed_scores(order: Sequence[str], base: Mapping[str, BaseScores], seen: Sequence[str]) -> dict[str, float]:
+    known = nlargest(SEEDS, seen, key=lambda id_: (_s0(base, id_), id_))
+    return {id_: base[id_].s0 for id_ in order[:SEEDS]} | {id_: max(SEEN, _s0(base, id_)) for id_ in known}
 
 
 def _pool(
@@ -166,11 +174,6 @@ def _s0(base: Mapping[str, BaseScores], id_: str) -> float:
     return base[id_].s0 if id_ in base else 0.0
 
 
-def _candidate(read: MatchedPassage, base: BaseScores, asked: QueryTerms) -> Candidate:
-    coverage = asked.share(read.found)
-    return Candidate(passage=read.passage, read=read, base=base, coverage=coverage, score=base.s0)
-
-
 def _link(
     found: Iterable[Candidate],
     edges: Iterable[Edge],
@@ -187,14 +190,8 @@ def _link(
     for edge in edges:
         if edge.target in candidates:
             nc = asked.share(read[edge.target].found - read[edge.source].found)
-            gain = (
-                weights.edges
-                * LAMBDA[edge.kind]
-                * edge.s0**2
-                * edge.w
-                * edge.r
-                * (AT_LEAST[edge.kind] + NEW_WORDS * nc)
-            )
+            gain = weights.edges * LAMBDA[edge.kind] * edge.s0**2 * edge.w * edge.r
+            gain *= AT_LEAST[edge.kind] + NEW_WORDS * nc
             candidates[edge.target].links.append(Link(edge=edge, nc=nc, gain=gain))
     for candidate in candidates.values():
         candidate.links.sort(key=lambda link: (-link.gain, link.edge.kind, link.edge.source, link.edge.name))

@@ -1,8 +1,7 @@
-"""Words and sentences of a text in any script, as spans of characters."""
+"""Words of a text in any script, as spans of characters."""
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -13,14 +12,6 @@ Gap = Literal["close", "comma", "break"]
 _LETTER = r"(?:[^\W_]|[\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u109f])"
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _WORD = re.compile(rf"{_LETTER}+(?:['’.&\-‐]{_LETTER}+)*")
-_SENTENCE_END = re.compile(
-    r"[.!?…]+[\"'”’»)\]]*\s+(?=[\"'“‘«(\[]*[^\Wa-z_])|[。！？｡।॥؟۔]+|\n\s*\n|\n(?=\s*(?:[-*+#|>]|\d+[.)])\s?)"
-)
-# A full stop after these does not end a sentence: "St. Louis", "J. Pell", "c. 1860".
-_ABBREVIATION = re.compile(
-    r"(?:\b[^\W\d_]|\b(?:St|Ste|Mt|Mr|Mrs|Ms|Dr|Prof|Rev|Gen|Col|Capt|Lt|Sgt|Gov|Sen|Rep|Hon|Jr|Sr|No|vs|Inc|Ltd|Co|Corp"
-    r"|Bros|approx|born|ca|cf|e\.g|i\.e|etc|al|Vol|Fr|Ph\.D|U\.S|U\.K))\.$"
-)
 _POSSESSIVE = re.compile(r"['’](?:s|S)?$")
 _IGNORED = re.compile(r"['’.&\-‐]")
 _COMBINING = re.compile("[\u0300-\u036f]")
@@ -49,33 +40,11 @@ def tokenize(text: str, start: int = 0, end: int | None = None) -> list[Word]:
     return found
 
 
-def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Return spans of the sentences, list items and paragraphs, in order, trimmed."""
-    return [span for start, end in _pieces(text) if (span := _trimmed(text, start, end))[0] < span[1]]
-
-
 def name_key(text: str) -> str:
     """Return a name's normalized form: without case, accents of European scripts, punctuation and
     possessive endings.
     """
     return " ".join(word.form for word in tokenize(text))
-
-
-def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    for match in _SENTENCE_END.finditer(text):
-        if match.group().lstrip()[:1] == "." and _ABBREVIATION.search(
-            text, max(start, match.start() - 10), match.start() + 1
-        ):
-            continue
-        yield start, match.end()
-        start = match.end()
-    yield start, len(text)
-
-
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    piece = text[start:end]
-    return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
 
 
 @lru_cache(maxsize=1 << 16)

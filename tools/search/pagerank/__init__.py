@@ -1,7 +1,6 @@
 """Personalized PageRank over passages, names and triples (HippoRAG 2), as another scorer of graph search."""
 
-from sleuth.tools.search.pagerank.local_graph import Weights
-from sleuth.tools.search.pagerank.power_iteration import DAMPING, Node
+from sleuth.tools.search.pagerank.local_graph import DAMPING, Node, Weights
 from sleuth.tools.search.pagerank.ranking import PageRank, WalkResult
 from sleuth.tools.search.pagerank.triple_graph import Fact, TripleCache, TripleGraph
 

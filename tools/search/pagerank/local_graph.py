@@ -1,4 +1,4 @@
-"""The local graph around a question: passages, the names that connect them, and triples.
+"""The local graph around a question, of passages, the names that connect them, and triples; the random walk on it.
 
 Like the entity graph it is never stored: the edges are looked up for the passages that a question finds, and for
 passages one name away from the best of them.
@@ -8,16 +8,31 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sleuth.tools.search.entity_graph import GraphIndex, PassageNames
-from sleuth.tools.search.pagerank.power_iteration import Node
 from sleuth.tools.search.pagerank.triple_graph import TripleGraph
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Node = str | int
+"""A passage by its id, or a name by its number."""
+Edges = Mapping[tuple[Node, Node], float]
+
+DAMPING = 0.5
+"""Probability of following an edge instead of restarting (HippoRAG 2, section 4)."""
+STEPS = 30
+"""Number of iterations; the remaining error is below DAMPING to this power."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Weights:
     """Weights of the kinds of edges: between a passage and a name that it mentions, has as an alias, or has in a
-    triple, and between a triple's subject and object; 0 disables a kind. Tuned with benchmarks/studies/ppr.py.
+    triple, and between a triple's subject and object; 0 disables a kind. See `docs/benchmarks/retrieval.md`.
     """
 
     mentions: float = 1.0
@@ -63,15 +78,15 @@ def build_local_graph(
     passages = list(dict.fromkeys([*front, *near, *pool]))
     named = index.names_of(passages)
     passages = [id_ for id_ in passages if id_ in named]
-    said = {id_: _said(triples, id_) for id_ in passages}
+    in_triples = {id_: _names_in_triples(triples, id_) for id_ in passages}
     mentioned = Counter(name for each in named.values() for name in each.mentions)
     known = Counter(name for each in named.values() for name in each.aliases)
-    stated = Counter(name for names in said.values() for name in names)
+    stated = Counter(name for names in in_triples.values() for name in names)
     leading = {name for name, count in (mentioned + known + stated).items() if count > 1}
     kept = (leading - index.too_common(leading)) | {name for name in asked if name in mentioned + known + stated}
     edges: dict[tuple[Node, Node], float] = {}
     for id_ in passages:
-        for name, weight in _connected(named[id_], said[id_], mentioned, known, weights).items():
+        for name, weight in _connected(named[id_], in_triples[id_], mentioned, known, weights).items():
             if name in kept and weight:
                 edges[id_, name] = weight
         for fact in triples.facts(id_):
@@ -84,19 +99,19 @@ def build_local_graph(
 def _near(index: GraphIndex, triples: TripleGraph, front: Sequence[str]) -> Iterable[str]:
     named = index.names_of(front)
     names = dict.fromkeys(name for each in named.values() for name in (*each.aliases, *each.mentions))
-    said = dict.fromkeys(name for id_ in front for name in _said(triples, id_))
-    rare = dict.fromkeys(said.keys() - index.too_common(said))
+    stated = dict.fromkeys(name for id_ in front for name in _names_in_triples(triples, id_))
+    rare = dict.fromkeys(stated.keys() - index.too_common(stated))
     for found in (index.with_name(names), triples.with_name(rare)):
         for ids in found.values():
             yield from ids
 
 
-def _said(triples: TripleGraph, passage: str) -> dict[int, None]:
+def _names_in_triples(triples: TripleGraph, passage: str) -> dict[int, None]:
     return dict.fromkeys(name for fact in triples.facts(passage) for name in (fact.subject, fact.object))
 
 
 def _connected(
-    named: PassageNames, said: Iterable[int], mentioned: Mapping[int, int], known: Mapping[int, int], kinds: Weights
+    named: PassageNames, stated: Iterable[int], mentioned: Mapping[int, int], known: Mapping[int, int], kinds: Weights
 ) -> dict[int, float]:
     """Return a passage's names with the weights of their edges; the more passages share a name, the
     lower its weight.
@@ -104,6 +119,35 @@ def _connected(
     weights = {name: kinds.mentions / math.sqrt(mentioned[name]) for name in named.mentions}
     for name, weight in named.aliases.items():
         weights[name] = weights.get(name, 0.0) + kinds.goes_by * weight / math.sqrt(known[name])
-    for name in said:
+    for name in stated:
         weights[name] = weights.get(name, 0.0) + kinds.says
     return weights
+
+
+def random_walk(edges: Edges, start: Mapping[Node, float]) -> dict[Node, float]:
+    """Return the stationary distribution of a random walk that restarts according to the weights in `start`.
+
+    Edges are undirected; at a node without edges the walk restarts. The scores add up to 1; the result is empty if
+    `start` has no positive weight.
+    """
+    nodes = list(dict.fromkeys([*start, *(node for edge in edges for node in edge)]))
+    given = np.array([start.get(node, 0.0) for node in nodes])
+    if not given.sum() > 0:
+        return {}
+    at = first = given / given.sum()
+    step = _step(edges, {node: number for number, node in enumerate(nodes)})
+    for _ in range(STEPS):
+        moved = DAMPING * (step @ at)
+        at = moved + (1 - moved.sum()) * first
+    return dict(zip(nodes, at.tolist(), strict=True))
+
+
+def _step(edges: Edges, place: Mapping[Node, int]) -> "csr_array":
+    """Return the transition matrix: each column distributes a node's score along its edges, by their weights."""
+    from scipy.sparse import csr_array
+
+    ends = np.array([(place[one], place[other]) for one, other in edges], dtype=np.int64).reshape(-1, 2)
+    to, come_from = np.concatenate([ends, ends[:, ::-1]]).T
+    weights: NDArray[np.float64] = np.tile(np.array(list(edges.values())), 2)
+    sums = np.bincount(come_from, weights=weights, minlength=len(place))
+    return csr_array((weights / sums[come_from], (to, come_from)), shape=(len(place), len(place)))

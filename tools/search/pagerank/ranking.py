@@ -13,14 +13,13 @@ from sleuth.tools.search.entity_graph import (
     GraphIndex,
     Meaning,
     QueryTerms,
-    Signals,
+    find_base_scores,
     find_phrases,
     match_aliases,
     number_mentions,
 )
 from sleuth.tools.search.keyword_index import KeywordIndex
-from sleuth.tools.search.pagerank.local_graph import WEIGHTS, LocalGraph, Weights, build_local_graph
-from sleuth.tools.search.pagerank.power_iteration import Node, random_walk
+from sleuth.tools.search.pagerank.local_graph import WEIGHTS, LocalGraph, Node, Weights, build_local_graph, random_walk
 from sleuth.tools.search.pagerank.triple_graph import Fact, TripleGraph
 from sleuth.tools.search.retriever import Query
 
@@ -64,12 +63,14 @@ class PageRank:
         self._index = index
         self._keywords = keywords
         self._triples = triples
-        self._signals = Signals(index, keywords, meaning)
+        self._meaning = meaning
 
     def rank(self, query: Query) -> WalkResult:
         """Return the passages around a query, ranked by the walk's stationary distribution."""
         asked = QueryTerms(" ".join([query.text, *query.entities]), self._keywords)
-        base = self._signals.gather(asked.text, query.entities)
+        base = find_base_scores(
+            asked.text, query.entities, index=self._index, keywords=self._keywords, meaning=self._meaning
+        )
         order = sorted(base, key=lambda id_: (-base[id_].s0, id_))
         strength = {id_: each.s0 for id_, each in base.items()}
         strength |= {id_: max(SEEN, strength.get(id_, 0.0)) for id_ in sorted(query.seen)[:SEEDS]}
@@ -78,15 +79,15 @@ class PageRank:
         facts = self._linked(asked, dict.fromkeys([*order[:READ], *stating]))
         front = list(dict.fromkeys([*order[:FRONT], *sorted(query.seen)[:SEEDS]]))
         wanted = {*names, *(name for fact in facts for name in (fact.subject, fact.object))}
-        network = self._around(front, [*order, *stating], wanted)
+        pool = [*order, *stating]
+        network = build_local_graph(
+            self._index, self._triples, front=front, pool=pool, asked=wanted, weights=self._weights
+        )
         there = {*network.passages, *(node for edge in network.edges for node in edge)}
         start = {node: weight for node, weight in self._start(strength, names, facts).items() if node in there}
         shares = random_walk(network.edges, start)
         ranked = sorted(((id_, shares.get(id_, 0.0)) for id_ in network.passages), key=lambda each: (-each[1], each[0]))
         return WalkResult(asked=asked, ranked=ranked, base=base, network=network, start=start, shares=shares)
-
-    def _around(self, front: Sequence[str], pool: Sequence[str], asked: Iterable[int]) -> LocalGraph:
-        return build_local_graph(self._index, self._triples, front=front, pool=pool, asked=asked, weights=self._weights)
 
     def _names(self, texts: Iterable[str]) -> dict[int, float]:
         """Return the names in the query that are an alias or occur in triples."""

@@ -19,14 +19,20 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 
-# Clients of one folder share what the last of them stops; Chroma does not keep one from coming while it does.
+# The clients of a folder share one server, which the last of them stops: no client may open it meanwhile.
 _turn = threading.Lock()
 
 
 def connect(place: Path | str) -> "Client":
     """Return a client for a folder or a server's URL, to be closed by `disconnect`."""
     with translate_errors(place), _turn:
-        return _embedded(place) if isinstance(place, Path) else _served(place)
+        if not isinstance(place, Path):
+            return _served(place)
+        import chromadb
+        from chromadb.config import Settings
+
+        # This function and HttpClient are annotated as the interface, which lacks the client's close().
+        return cast("Client", chromadb.PersistentClient(str(place), Settings(anonymized_telemetry=False)))
 
 
 def disconnect(place: Path | str, client: "Client") -> None:
@@ -46,14 +52,6 @@ def refresh_clients(place: Path | str, client: "Client") -> None:
             client._server.start()  # all clients of a folder have one server between them, and no refresh
 
 
-def _embedded(folder: Path) -> "Client":
-    import chromadb
-    from chromadb.config import Settings
-
-    # This function and HttpClient are annotated as the interface, which lacks the client's close().
-    return cast("Client", chromadb.PersistentClient(str(folder), Settings(anonymized_telemetry=False)))
-
-
 @lru_cache(maxsize=16)
 def _served(address: str) -> "Client":
     """Return one cached client per server: Chroma's close() leaks sockets (chroma#2702)."""
@@ -64,9 +62,9 @@ def _served(address: str) -> "Client":
     if url.scheme not in ("http", "https") or not url.hostname:
         raise UsageError("SLEUTH_CHROMA_URL must look like http://HOST:PORT.")
     secure = url.scheme == "https"
+    settings = Settings(anonymized_telemetry=False)
     port = url.port or (443 if secure else 8000)
-    quiet = Settings(anonymized_telemetry=False)
-    return cast("Client", chromadb.HttpClient(host=url.hostname, port=port, ssl=secure, settings=quiet))
+    return cast("Client", chromadb.HttpClient(host=url.hostname, port=port, ssl=secure, settings=settings))
 
 
 @contextmanager
@@ -77,15 +75,13 @@ def translate_errors(place: Path | str) -> Iterator[None]:
 
     try:
         yield
-    # AttributeError: what could not be opened once, Chroma keeps, and has not all its parts.
+    # AttributeError: Chroma caches a server that could not be opened completely.
     except (ChromaError, httpx.HTTPError, OSError, ValueError, AttributeError) as error:
-        where = place if isinstance(place, Path) else f"the Chroma server at {place}"
-        look = (
-            "Check the disk's free space. They are derived from the documents: delete that folder to rebuild them."
-            if isinstance(place, Path)
-            else "Check SLEUTH_CHROMA_URL."
-        )
-        raise StoreError(f"The vectors in {where} cannot be used: {error}. {look}") from error
+        where, advice = f"the Chroma server at {place}", "Check SLEUTH_CHROMA_URL."
+        if isinstance(place, Path):
+            where, advice = str(place), "Check the disk's free space. They are derived from the documents: "
+            advice += "delete that folder to rebuild them."
+        raise StoreError(f"The vectors in {where} cannot be used: {error}. {advice}") from error
 
 
 def vector_folders(place: Path | str, collection: "Collection") -> list[Path]:

@@ -22,7 +22,6 @@ from sleuth.tools.settings import Settings
 
 if TYPE_CHECKING:
     from openai import OpenAI
-    from sentence_transformers import SentenceTransformer
 
 Vectors: TypeAlias = compiled.Vectors
 
@@ -106,7 +105,7 @@ class LocalEmbedder:
         folder = _folder(self.name)
         if folder and self._cache and not _has_gpu() and (encode := compiled.open_compiled(folder, self._cache)):
             return encode
-        return partial(_encode, _load(self.name))
+        return _load_torch(self.name, folder)
 
 
 class EndpointEmbedder:
@@ -217,11 +216,6 @@ def _give_memory_back() -> None:
         trim(0)
 
 
-def _encode(model: "SentenceTransformer", texts: list[str]) -> Vectors:
-    rows = model.encode(texts, convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False)
-    return np.asarray(rows, dtype=np.float32)
-
-
 def _has_gpu() -> bool:
     """Return whether torch finds a GPU; a CPU-only build is recognized without the slow import."""
     if version("torch").endswith("+cpu"):
@@ -231,10 +225,9 @@ def _has_gpu() -> bool:
     return accelerator.is_available()
 
 
-def _load(name: str) -> "SentenceTransformer":
-    folder = _folder(name)
+def _load_torch(name: str, folder: Path | None) -> compiled.Encode:
     if folder is not None:
-        # Everything is on the disk: without this the hub is asked for a newer version of it at every start.
+        # All files are on the disk: without this every start requests a newer version from the hub.
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     from sentence_transformers import SentenceTransformer
@@ -242,12 +235,14 @@ def _load(name: str) -> "SentenceTransformer":
 
     disable_progress_bar()  # type: ignore[no-untyped-call]  # it has no annotations
     try:
-        return SentenceTransformer(str(folder or name))
+        model = SentenceTransformer(str(folder or name))
     except (OSError, ValueError) as error:
         raise StoreError(
             f"The embedding model {name!r} cannot be loaded ({str(error).splitlines()[0]}). `sleuth model install` "
             "installs the default one; or set SLEUTH_EMBEDDER to a model's folder."
         ) from error
+    encode = partial(model.encode, convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False)
+    return lambda texts: np.asarray(encode(texts), dtype=np.float32)
 
 
 def _folder(name: str) -> Path | None:

@@ -6,8 +6,8 @@ Chroma stores our embeddings with ids only; texts stay in the catalogue. All met
 import json
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +16,8 @@ import numpy as np
 
 from sleuth.tools.errors import EmbedderChanged, VectorsReplaced
 from sleuth.tools.search.vectors.chroma import connect, disconnect, refresh_clients, translate_errors, vector_folders
-from sleuth.tools.search.vectors.embedder import Embedder, Vectors
+from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.search.vectors.integrity_probe import checked_open
-from sleuth.tools.storage import LivenessFile
 from sleuth.tools.types import Passage
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 _PAGE = 5_000
 # Wider than Chroma's defaults: at some ten thousand passages the approximate search then finds what an exact one does.
 _NEIGHBOURS, _EFFORT = 32, 200
-# Vectors that may be gone before their room is given back; each takes as much as one that is in.
+# Deleted vectors before a compaction; each takes as much space as a stored one.
 _SPARE = 2_000
 
 
@@ -44,24 +43,20 @@ class VectorIndex:
         self._key = "sleuth-" + sha256(json.dumps([owner, collection]).encode()).hexdigest()[:32]
         self._draft = f"{self._key}-draft"
         self._gone = 0
-        self._swap = threading.RLock()  # searches come from any thread, also while another one makes room
+        self._swap = threading.RLock()  # any thread may search, also during a compaction
         self._embedder = embedder
-        self._mark = _enter(place, self._key) if isinstance(place, Path) else None
-        try:
+        with ExitStack() as opened:
+            if isinstance(place, Path):
+                with translate_errors(place):
+                    opened.callback(checked_open(place, self._key).remove)
             self._client: Client = connect(place)
-            try:
-                self._collection = self._open()
-            except BaseException:
-                disconnect(place, self._client)
-                raise
-        except BaseException:
-            self._leave()
-            raise
+            opened.callback(disconnect, place, self._client)
+            self._collection = self._open()
+            self._opened = opened.pop_all()
 
     def close(self) -> None:
         """Close the files; the connection to a server is cached."""
-        disconnect(self._place, self._client)
-        self._leave()
+        self._opened.close()
 
     def refresh(self, *, anew: bool) -> None:
         """Reload changes from other indexes; `anew`: also from other processes, and without deleted data."""
@@ -90,8 +85,8 @@ class VectorIndex:
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Embed and add passages, and remove ids; repeating it changes nothing."""
         vectors = self._embedder.embed_passages([index_text(passage) for passage in upsert]) if upsert else None
-        if vectors is not None:
-            self._check_dimension(vectors)
+        if vectors is not None and self._check_dimension(vectors.shape[1]) is None:
+            self._remember(dimension=vectors.shape[1])
         with translate_errors(self._place):
             if delete:
                 self._collection.delete(ids=list(delete))
@@ -119,8 +114,9 @@ class VectorIndex:
         with translate_errors(self._place):
             self._drop(self._draft)
             draft = self._made(self._draft)
-            for ids, vectors in self._pages():
-                draft.upsert(ids=ids, embeddings=vectors)
+            for offset in range(0, self._collection.count(), _PAGE):
+                page = self._collection.get(include=["embeddings"], limit=_PAGE, offset=offset)
+                draft.upsert(ids=page["ids"], embeddings=np.asarray(page["embeddings"], dtype=np.float32))
             draft.modify(metadata=self._metadata() | {"gone": 0, "whole": 1})
         with self._swap:
             with translate_errors(self._place):
@@ -150,8 +146,7 @@ class VectorIndex:
         from chromadb.errors import NotFoundError
 
         vector = self._embedder.embed_query(text)
-        if (known := self.dimension()) not in (None, len(vector)):
-            raise self._changed_dimension(known, len(vector))
+        self._check_dimension(len(vector))
         with self._swap, translate_errors(self._place):
             try:
                 found = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])
@@ -171,20 +166,13 @@ class VectorIndex:
         if built_with != self._embedder.name:
             raise embedder_changed(self._about["collection"], built_with, self._embedder.name)
 
-    def _leave(self) -> None:
-        if self._mark:
-            self._mark.remove()
-
-    def _check_dimension(self, vectors: Vectors) -> None:
-        length, known = vectors.shape[1], self.dimension()
-        if known is None:
-            self._remember(dimension=length)
-        elif known != length:
-            raise self._changed_dimension(known, length)
-
-    def _changed_dimension(self, known: int | None, length: int) -> EmbedderChanged:
-        name = self._embedder.name
-        return embedder_changed(self._about["collection"], f"{name} ({known} numbers)", f"{name} ({length} numbers)")
+    def _check_dimension(self, length: int) -> int | None:
+        """Return the length of the stored vectors; raise EmbedderChanged if it is another one."""
+        known, name = self.dimension(), self._embedder.name
+        if known not in (None, length):
+            old, new = f"{name} ({known} numbers)", f"{name} ({length} numbers)"
+            raise embedder_changed(self._about["collection"], old, new)
+        return known
 
     def _metadata(self) -> dict[str, Any]:
         return dict(self._collection.metadata or {})
@@ -227,11 +215,6 @@ class VectorIndex:
             for folder in left:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _pages(self) -> Iterator[tuple[list[str], Vectors]]:
-        for offset in range(0, self._collection.count(), _PAGE):
-            page = self._collection.get(include=["embeddings"], limit=_PAGE, offset=offset)
-            yield page["ids"], np.asarray(page["embeddings"], dtype=np.float32)
-
 
 def index_text(passage: Passage) -> str:
     """Return the text of a passage that is embedded: the title adds context."""
@@ -244,9 +227,3 @@ def embedder_changed(collection: str, built_with: str, present: str) -> Embedder
         f"Collection {collection!r} was built with the embedder {built_with}, the present one is {present}. "
         "Set SLEUTH_EMBEDDER back, or embed everything again with `sleuth ingest --rebuild`."
     )
-
-
-def _enter(folder: Path, key: str) -> LivenessFile:
-    with translate_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        return checked_open(folder, key)

@@ -16,6 +16,7 @@ import numpy as np
 from filelock import FileLock
 
 from sleuth.tools.errors import StoreError
+from sleuth.tools.search.vectors.chroma import connect
 from sleuth.tools.storage import LivenessFile, is_stale
 
 _MARK = "in-use-"
@@ -29,7 +30,8 @@ def checked_open(folder: Path, collection: str) -> LivenessFile:
     Raises:
         StoreError: the vectors are corrupt.
     """
-    with FileLock(folder / "entrance.lock", thread_local=False):  # one after the other: who comes next need not try
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / "entrance.lock", thread_local=False):  # one probe for all that open the folder
         dead = [mark for mark in folder.glob(f"{_MARK}*") if is_stale(mark)]
         if dead:
             _try(folder, collection)
@@ -50,13 +52,10 @@ def _try(folder: Path, collection: str) -> None:
 
 def main(folder: str, collection: str) -> None:
     """Read through the index; errors other than crashes are reported when it is opened."""
-    import chromadb
-    from chromadb.config import Settings
     from chromadb.errors import NotFoundError
 
-    client = chromadb.PersistentClient(path=folder, settings=Settings(anonymized_telemetry=False))
     try:
-        found = client.get_collection(collection, embedding_function=None)
+        found = connect(Path(folder)).get_collection(collection, embedding_function=None)
     except NotFoundError:
         return
     if length := (found.metadata or {}).get("dimension"):

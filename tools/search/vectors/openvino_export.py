@@ -45,17 +45,13 @@ def compile_model(folder: Path, place: Path) -> str:
         simplefilter("ignore")  # the tracer's, of conditions that the comparison below covers
         converted = openvino.convert_model(_whole(model), example_input=example)
     openvino.save_model(converted, place / MODEL, compress_to_fp16=False)
-    _save_tokenizer(model, place / TOKENIZER)
-    likeness = float((expected * load_compiled(place)(_PROBES)).sum(axis=1).min())
-    return "" if likeness >= _FAITHFUL else f"its vectors would differ (a cosine of {likeness:.4f})"
-
-
-def _save_tokenizer(model: "SentenceTransformer", file: Path) -> None:
     tokenizer = model.tokenizer.backend_tokenizer
     tokenizer.enable_truncation(model.max_seq_length or model.tokenizer.model_max_length)
     pad = {"pad_id": model.tokenizer.pad_token_id, "pad_token": model.tokenizer.pad_token}
     tokenizer.enable_padding(pad_to_multiple_of=_LENGTH_STEP, **pad)
-    tokenizer.save(str(file))
+    tokenizer.save(str(place / TOKENIZER))
+    likeness = float((expected * load_compiled(place)(_PROBES)).sum(axis=1).min())
+    return "" if likeness >= _FAITHFUL else f"its vectors would differ (a cosine of {likeness:.4f})"
 
 
 def _whole(model: "SentenceTransformer") -> "Module":

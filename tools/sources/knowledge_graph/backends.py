@@ -1,47 +1,46 @@
 """Backends of the knowledge graph: a server, the collection's triples, or a file."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any
 
 import httpx
 
 from sleuth.tools.sources.knowledge_graph.functions import FUNCTIONS, Function
 from sleuth.tools.sources.knowledge_graph.local import LocalGraph, similar
 from sleuth.tools.sources.knowledge_graph.lookups import GraphUnavailable, KnowledgeGraph
-from sleuth.tools.storage import SqlTriples, Triple
+from sleuth.tools.storage import SqlTriples
 from sleuth.tools.text import comparison_key
 
 MAX_BYTES = 5_000_000
+"""Limit of a server's answer."""
+MAX_FACTS = 40
+"""Facts given of one entity."""
 
 
 class ServedGraph:
-    """A knowledge graph behind a URL; made by `open`."""
+    """A knowledge graph behind the URL of a client; answers all functions."""
+
+    functions = tuple(FUNCTIONS.values())
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client = client
 
-    @classmethod
-    @asynccontextmanager
-    async def open(cls, url: str, *, seconds: float = 10.0) -> AsyncIterator[Self]:
-        """Open connections for the duration of the block."""
-        async with httpx.AsyncClient(base_url=url, timeout=seconds, trust_env=False) as client:
-            yield cls(client)
-
-    @property
-    def functions(self) -> Sequence[Function]:
-        """All of the benchmark's."""
-        return tuple(FUNCTIONS.values())
-
     async def answer(self, function: Function, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
         """Return the server's `result`; raise GraphUnavailable for any other response."""
-        sent = {each.sent_as: arguments[each.name] for each in function.parameters if each.name in arguments}
+        # The benchmark's server takes the only argument of a function as `query`, except the ids of games.
+        by_name = len(function.parameters) > 1 or "game_ids" in arguments
+        sent = {name if by_name else "query": value for name, value in arguments.items()}
+        body = bytearray()
         try:
             async with self._client.stream("POST", function.path, json=sent) as response:
-                body = await self._body(response)
-            answered = httpx.Response(response.status_code, content=body, request=response.request)
+                async for chunk in response.aiter_bytes():
+                    body += chunk
+                    if len(body) > MAX_BYTES:
+                        raise GraphUnavailable(f"the server's answer is larger than {MAX_BYTES:,} bytes")
+            answered = httpx.Response(response.status_code, content=bytes(body), request=response.request)
             result = answered.raise_for_status().json()["result"]
         except httpx.HTTPStatusError as error:
             raise GraphUnavailable(f"the server answers {error.response.status_code} to {function.path}") from error
@@ -51,55 +50,28 @@ class ServedGraph:
             raise GraphUnavailable(f"the server's answer to {function.path} has no result in JSON") from error
         return result
 
-    async def _body(self, response: httpx.Response) -> bytes:
-        body = bytearray()
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > MAX_BYTES:
-                raise GraphUnavailable(f"the server's answer is larger than {MAX_BYTES:,} bytes")
-        return bytes(body)
-
-
-MAX_FACTS = 40
-"""Facts given of one entity."""
-
-
-class ReadTriples(Protocol):
-    """An index of extracted triples by the names in them."""
-
-    async def naming(self, text: str) -> list[tuple[Triple, str]]:
-        """Return triples with the text in a subject or an object, case-insensitively, each with a passage's id."""
-        ...
-
 
 class CollectionGraph:
     """A graph of the triples that RAS has extracted so far; answers the two functions on open entities."""
 
-    def __init__(self, triples: ReadTriples) -> None:
-        self._triples = triples
+    functions = (FUNCTIONS["open_search_entity_by_name"], FUNCTIONS["open_get_entity"])
 
-    @property
-    def functions(self) -> Sequence[Function]:
-        """Entity search, and the facts of an entity."""
-        return (FUNCTIONS["open_search_entity_by_name"], FUNCTIONS["open_get_entity"])
+    def __init__(self, triples: SqlTriples) -> None:
+        self._triples = triples
 
     async def answer(self, function: Function, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
         """Return names for a search; for an entity its facts, each with its passage."""
         if function.name == "open_search_entity_by_name":
-            return await self._search(arguments["name"])
-        return await self._facts(arguments["entity"])
-
-    async def _search(self, name: str) -> list[str]:
-        found = await self._triples.naming(name) or await self._triples.naming(max(name.split(), key=len))
-        return similar(name, {end for (subject, _, object), _ in found for end in (subject, object)})
-
-    async def _facts(self, entity: str) -> list[dict[str, str]] | None:
-        found = [
+            name = arguments["name"]
+            found = await self._triples.naming(name) or await self._triples.naming(max(name.split(), key=len))
+            return similar(name, {end for (subject, _, object), _ in found for end in (subject, object)})
+        entity = arguments["entity"]
+        facts = [
             {"subject": subject, "predicate": predicate, "object": object, "passage": passage}
             for (subject, predicate, object), passage in await self._triples.naming(entity)
             if comparison_key(entity) in (comparison_key(subject), comparison_key(object))
         ]
-        return found[:MAX_FACTS] or None
+        return facts[:MAX_FACTS] or None
 
 
 @asynccontextmanager
@@ -112,8 +84,8 @@ async def open_graph(place: str | None, triples: SqlTriples | None = None) -> As
     if place is None:
         yield CollectionGraph(triples) if triples and await triples.any() else None
     elif is_url(place):
-        async with ServedGraph.open(place) as graph:
-            yield graph
+        async with httpx.AsyncClient(base_url=place, timeout=10.0, trust_env=False) as client:
+            yield ServedGraph(client)
     else:
         yield await LocalGraph.read(await asyncio.to_thread(Path(place).expanduser))
 

@@ -4,15 +4,12 @@ import asyncio
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
 from sleuth.tools.errors import SleuthError, UnknownName, UsageError
-from sleuth.tools.sources.knowledge_graph.functions import FUNCTIONS, Function
-
-if TYPE_CHECKING:
-    from langchain_core.tools import StructuredTool
+from sleuth.tools.sources.knowledge_graph.functions import Function
 
 MAX_CALLS = 5
 MAX_SECONDS = 10.0
@@ -96,25 +93,3 @@ def format_call(name: str, arguments: dict[str, Any]) -> str:
     """Return a call on one line: how it is cited."""
     given = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in sorted(arguments.items()))
     return f"{name}({given})"
-
-
-def as_tools(graph: KnowledgeGraph) -> "list[StructuredTool]":
-    """Return the graph's functions as LangChain tools, for agents of other makes; each answers with a lookup's text."""
-    from sleuth.tools.tracing import PrivateTool
-
-    def tool(function: Function) -> "StructuredTool":
-        async def call(**arguments: Any) -> str:  # noqa: ANN401 - checked by the schema
-            given = {key: value for key, value in arguments.items() if value is not None}
-            (found,) = await look_up(graph, [(function.name, given)])
-            return found.text or found.problem
-
-        return PrivateTool(
-            name=function.name, description=function.line, args_schema=function.arguments, coroutine=call
-        )
-
-    return [tool(function) for function in graph.functions]
-
-
-def functions_of(*domains: str) -> tuple[Function, ...]:
-    """Return the functions of some domains, of all where none is named."""
-    return tuple(each for each in FUNCTIONS.values() if not domains or each.domain in domains)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sleuth.tools.sources.knowledge_graph.functions import FUNCTIONS
 from sleuth.tools.sources.knowledge_graph.lookups import MAX_SECONDS, KnowledgeGraph, Lookup, look_up
 
 KINDS = ("company", "ticker", "film", "person", "musician", "band", "song", "team", "year", "day", "other")
@@ -26,53 +27,41 @@ class NamedEntity:
     kind: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Rule:
-    """A function for questions with one of these words; without words, a fallback for the kind."""
-
-    function: str
-    argument: str
-    words: str = ""
-
-
-_TICKER = (
-    _Rule(function="finance_get_market_capitalization", argument="ticker_name", words="market cap|capitali|worth|larg"),
-    _Rule(function="finance_get_eps", argument="ticker_name", words="eps|earnings"),
-    _Rule(function="finance_get_pe_ratio", argument="ticker_name", words="p/e|pe ratio|price.to.earnings"),
-    _Rule(function="finance_get_dividends_history", argument="ticker_name", words="dividend"),
-    _Rule(function="finance_get_price_history", argument="ticker_name", words="price|open|clos|stock|volume|trad"),
-    _Rule(function="finance_get_info", argument="ticker_name"),
-)
-_ARTIST = (
-    _Rule(function="music_get_members", argument="band_name", words="member|band|group|who (?:plays|sings)"),
-    _Rule(function="music_get_artist_birth_place", argument="artist_name", words="where|country|born in|birth ?place"),
-    _Rule(function="music_get_artist_birth_date", argument="artist_name", words="born|birth|old|age|when|form"),
-    _Rule(function="music_get_lifespan", argument="artist_name", words="die|death|dead|alive|live"),
-    _Rule(function="music_grammy_get_award_count_by_artist", argument="artist_name", words="grammy|award"),
-    _Rule(function="music_grammy_get_award_date_by_artist", argument="artist_name", words="grammy|award"),
-    _Rule(function="music_get_artist_all_works", argument="artist_name"),
-)
-_SONG = (
-    _Rule(function="music_get_song_release_date", argument="song_name", words="when|year|release|came out|old"),
-    _Rule(function="music_get_song_release_country", argument="song_name", words="countr|where"),
-    _Rule(function="music_grammy_get_award_count_by_song", argument="song_name", words="grammy|award"),
-    _Rule(function="music_get_song_author", argument="song_name"),
-)
-_YEAR = (
-    _Rule(function="movie_get_year_info", argument="year", words="oscar|film|movie|academy"),
-    _Rule(function="music_grammy_get_best_song_by_year", argument="year", words="song"),
-    _Rule(function="music_grammy_get_best_album_by_year", argument="year", words="album"),
-    _Rule(function="music_grammy_get_best_artist_by_year", argument="year", words="grammy|new artist"),
-)
-_RULES: dict[str, tuple[_Rule, ...]] = {
-    "ticker": _TICKER,
-    "film": (_Rule(function="movie_get_movie_info", argument="movie_name"),),
-    "person": (_Rule(function="movie_get_person_info", argument="person_name"),),
-    "musician": _ARTIST[1:],
-    "band": _ARTIST,
-    "song": _SONG,
-    "year": _YEAR,
+_MUSICIAN = {
+    "music_get_artist_birth_place": "where|country|born in|birth ?place",
+    "music_get_artist_birth_date": "born|birth|old|age|when|form",
+    "music_get_lifespan": "die|death|dead|alive|live",
+    "music_grammy_get_award_count_by_artist": "grammy|award",
+    "music_grammy_get_award_date_by_artist": "grammy|award",
+    "music_get_artist_all_works": "",
 }
+_RULES: dict[str, dict[str, str]] = {
+    "ticker": {
+        "finance_get_market_capitalization": "market cap|capitali|worth|larg",
+        "finance_get_eps": "eps|earnings",
+        "finance_get_pe_ratio": "p/e|pe ratio|price.to.earnings",
+        "finance_get_dividends_history": "dividend",
+        "finance_get_price_history": "price|open|clos|stock|volume|trad",
+        "finance_get_info": "",
+    },
+    "film": {"movie_get_movie_info": ""},
+    "person": {"movie_get_person_info": ""},
+    "musician": _MUSICIAN,
+    "band": {"music_get_members": "member|band|group|who (?:plays|sings)", **_MUSICIAN},
+    "song": {
+        "music_get_song_release_date": "when|year|release|came out|old",
+        "music_get_song_release_country": "countr|where",
+        "music_grammy_get_award_count_by_song": "grammy|award",
+        "music_get_song_author": "",
+    },
+    "year": {
+        "movie_get_year_info": "oscar|film|movie|academy",
+        "music_grammy_get_best_song_by_year": "song",
+        "music_grammy_get_best_album_by_year": "album",
+        "music_grammy_get_best_artist_by_year": "grammy|new artist",
+    },
+}
+"""By kind: functions for questions with one of the words; those without words are a fallback."""
 _GAMES = (("sports_soccer_get_games_on_date", "soccer|football"), ("sports_nba_get_games_on_date", "nba|basketball"))
 _MOST_PER_ENTITY = 2
 
@@ -97,14 +86,14 @@ async def explore(
         seconds: the time limit of a call.
     """
     offered = {each.name for each in graph.functions if domain is None or each.domain in (domain, "open")}
-    first = await look_up(graph, _offered(_first(named, question, today), offered), seconds=seconds)
+
+    async def run(calls: Iterable[Call]) -> list[Lookup]:
+        return await look_up(graph, [call for call in calls if call[0] in offered], seconds=seconds)
+
+    first = await run(_first(named, question, today))
     asked = {each.call for each in first}
-    second = await look_up(graph, _offered(_second(_found(first), question), offered), seconds=seconds)
+    second = await run(_second(_found(first), question))
     return [*first, *(each for each in second if each.call not in asked)]
-
-
-def _offered(calls: Iterable[Call], offered: set[str]) -> list[Call]:
-    return [call for call in calls if call[0] in offered]
 
 
 def _first(named: Sequence[NamedEntity], question: str, today: str) -> list[Call]:
@@ -115,12 +104,8 @@ def _first(named: Sequence[NamedEntity], question: str, today: str) -> list[Call
         elif entity.kind == "team":
             calls += _games(entity, named, question, today)
         calls += _by_rule(entity, question)
-    by_name: list[Call] = [
-        ("open_search_entity_by_name", {"name": entity.name})
-        for entity in named
-        if entity.kind not in ("ticker", "year", "day")
-    ]
-    return [*calls, *by_name]
+    searched = (entity for entity in named if entity.kind not in ("ticker", "year", "day"))
+    return [*calls, *(("open_search_entity_by_name", {"name": entity.name}) for entity in searched)]
 
 
 def _second(found: Sequence[NamedEntity], question: str) -> list[Call]:
@@ -129,10 +114,10 @@ def _second(found: Sequence[NamedEntity], question: str) -> list[Call]:
 
 
 def _by_rule(entity: NamedEntity, question: str) -> list[Call]:
-    rules = _RULES.get(entity.kind, ())
-    fitting = [rule for rule in rules if rule.words and re.search(rf"\b(?:{rule.words})", question, re.IGNORECASE)]
-    chosen = fitting[:_MOST_PER_ENTITY] or [rule for rule in rules if not rule.words]
-    return [(rule.function, {rule.argument: entity.name}) for rule in chosen]
+    rules = _RULES.get(entity.kind, {}).items()
+    fitting = [name for name, words in rules if words and re.search(rf"\b(?:{words})", question, re.IGNORECASE)]
+    chosen = fitting[:_MOST_PER_ENTITY] or [name for name, words in rules if not words]
+    return [(name, {next(iter(FUNCTIONS[name].parameters)): entity.name}) for name in chosen]
 
 
 def _games(team: NamedEntity, named: Sequence[NamedEntity], question: str, today: str) -> list[Call]:
@@ -146,20 +131,15 @@ def _found(lookups: Sequence[Lookup]) -> list[NamedEntity]:
     """Return the ticker symbols of companies, and the first open entity for each name."""
     found: list[NamedEntity] = []
     for lookup in lookups:
-        value = _value(lookup)
+        try:
+            value = json.loads(lookup.text)
+        except ValueError:  # a long result was cut
+            continue
         if lookup.call.startswith("finance_get_ticker_by_name(") and isinstance(value, str):
             found.append(NamedEntity(name=value, kind="ticker"))
         elif lookup.call.startswith("open_search_entity_by_name(") and isinstance(value, list) and value:
             found.append(NamedEntity(name=str(value[0]), kind="other"))
-    return [each for at, each in enumerate(found) if each not in found[:at]]
-
-
-def _value(lookup: Lookup) -> object:
-    """Return a result, where it is whole: a long one was cut."""
-    try:
-        return json.loads(lookup.text)
-    except ValueError:
-        return None
+    return list(dict.fromkeys(found))
 
 
 def deduplicate(named: Iterable[NamedEntity]) -> list[NamedEntity]:

@@ -3,12 +3,14 @@
 The package's own are in questions.jsonl. docs/reference/question-attributes.md describes their origin and labels.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import StrictBool, StringConstraints, TypeAdapter, ValidationError
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.sources.question_attributes import DOMAINS, Domain
@@ -18,9 +20,12 @@ from sleuth.tools.sources.question_attributes import DOMAINS, Domain
 class Example:
     """A question and what it was labelled."""
 
-    question: str
+    question: Annotated[str, StringConstraints(pattern=r"\S")]
     domain: Domain
-    dynamic: bool
+    dynamic: StrictBool
+
+
+_EXAMPLE = TypeAdapter(Example)
 
 
 def packaged_examples() -> list[Example]:
@@ -53,13 +58,9 @@ def select_demonstrations(examples: Iterable[Example], *, each: int) -> tuple[tu
         for domain in DOMAINS
         for dynamic in (False, True)
     }
-    by_domain = [_by_turns([cells[domain, False], cells[domain, True]], each) for domain in DOMAINS]
-    by_change = [_by_turns([cells[domain, dynamic] for domain in DOMAINS], each) for dynamic in (False, True)]
+    by_domain = [_mixed([cells[domain, False], cells[domain, True]])[:each] for domain in DOMAINS]
+    by_change = [_mixed([cells[domain, dynamic] for domain in DOMAINS])[:each] for dynamic in (False, True)]
     return tuple(_mixed(by_domain)), tuple(_mixed(by_change))
-
-
-def _by_turns(cells: Sequence[Sequence[Example]], count: int) -> list[Example]:
-    return _mixed(cells)[:count]
 
 
 def _mixed(lists: Sequence[Sequence[Example]]) -> list[Example]:
@@ -69,24 +70,15 @@ def _mixed(lists: Sequence[Sequence[Example]]) -> list[Example]:
 
 
 def _parse(text: str, name: str) -> list[Example]:
-    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
-    return [_example(line, f"{name}, line {number}") for number, line in lines]
-
-
-def _example(line: str, where: str) -> Example:
-    try:
-        row = json.loads(line)
-        domain = DOMAINS[DOMAINS.index(row["domain"])]
-        labelled = Example(question=row["question"], domain=domain, dynamic=row["dynamic"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise _fault(where) from error
-    if not isinstance(labelled.question, str) or not labelled.question.strip() or type(labelled.dynamic) is not bool:
-        raise _fault(where)
-    return labelled
-
-
-def _fault(where: str) -> UsageError:
-    return UsageError(
-        f'{where}: not a labeled question. Each line is {{"question": "…", "domain": "…", "dynamic": true or false}} '
-        f"with a domain of {', '.join(DOMAINS)}."
-    )
+    examples: list[Example] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            examples.append(_EXAMPLE.validate_json(line))
+        except ValidationError as error:
+            raise UsageError(
+                f'{name}, line {number}: not a labeled question. Each line is {{"question": "…", "domain": "…", '
+                f'"dynamic": true or false}} with a domain of {", ".join(DOMAINS)}.'
+            ) from error
+    return examples

@@ -10,6 +10,7 @@ import zipfile
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +67,7 @@ class LinearSvm:
             raise UsageError(f"{file} cannot be written: {error}.") from error
 
     @classmethod
-    def load(cls, file: Path) -> "LinearSvm":
+    def load(cls, file: Path) -> Self:
         """Load a file that `save` has written, without unpickling.
 
         Raises:
@@ -74,9 +75,17 @@ class LinearSvm:
         """
         try:
             with np.load(file, allow_pickle=False) as arrays:
-                return _checked({name: arrays[name] for name in ("embedder", "labels", "domains", "dynamic")})
+                embedder, labels = str(arrays["embedder"]), tuple(arrays["labels"].tolist())
+                domains, dynamic = arrays["domains"].astype(np.float64), arrays["dynamic"].astype(np.float64)
+            if labels != DOMAINS:
+                raise ValueError("it has other labels")
+            if dynamic.ndim != 1 or domains.shape != (len(DOMAINS), len(dynamic)) or len(dynamic) < 2:
+                raise ValueError("its weights have a wrong shape")
+            if not (np.isfinite(domains).all() and np.isfinite(dynamic).all()):
+                raise ValueError("a weight is not a number")
         except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
             raise StoreError(f"{file} is not a question classifier ({error}). `{TRAINING}` makes one.") from error
+        return cls(embedder=embedder, domains=domains, dynamic=dynamic)
 
 
 class SvmPredictor:
@@ -119,14 +128,3 @@ def find_svm(home: Path, embedder: Embedder | None) -> SvmPredictor | None:
 def _model_name(embedder: str) -> str:
     """Return the model's own name, without organization, folder or endpoint."""
     return re.split(r"[/\\#]", embedder.rstrip("/\\"))[-1].lower()
-
-
-def _checked(arrays: dict[str, NDArray[np.generic]]) -> LinearSvm:
-    domains, dynamic = arrays["domains"].astype(np.float64), arrays["dynamic"].astype(np.float64)
-    if tuple(arrays["labels"].tolist()) != DOMAINS:
-        raise ValueError("it has other labels")
-    if dynamic.ndim != 1 or domains.shape != (len(DOMAINS), len(dynamic)) or len(dynamic) < 2:
-        raise ValueError("its weights have a wrong shape")
-    if not (np.isfinite(domains).all() and np.isfinite(dynamic).all()):
-        raise ValueError("a weight is not a number")
-    return LinearSvm(embedder=str(arrays["embedder"]), domains=domains, dynamic=dynamic)

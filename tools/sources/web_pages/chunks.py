@@ -1,24 +1,23 @@
 """The chunker of the hybrid system (section 3.1): questions with the following sentences, others in threes."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from sleuth.tools.sources.web_pages.page import Span
-from sleuth.tools.sources.web_pages.sentences import is_question
+from sleuth.tools.text import Span
 
 CHUNK_CHARS = 200 * 3
 """The most that a sentence, and a chunk, may have (the paper's table 5)."""
 TOGETHER = 3
-"""Sentences in a chunk."""
+"""Sentences in a chunk without a question."""
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Chunks:
-    """Spans of a text in order; `cut` are spans in no chunk, because their sentence was too long."""
-
-    spans: tuple[Span, ...]
-    cut: tuple[Span, ...] = ()
+# The words of the paper's appendix B.
+_ASKING = frozenset(
+    {*("who", "what", "when", "where", "why", "how", "which", "whom", "whose"), *("is", "are", "was", "were")}
+    | {*("can", "could", "do", "does", "did"), *("has", "have", "had"), *("will", "would", "should")}
+)
+_FIRST_WORD = re.compile(r"[^\W\d_]+")
+_QUESTION_END = re.compile(r"[?？][\"'”’)\]]*\s*$")
 
 
 class _Piece(NamedTuple):
@@ -27,60 +26,50 @@ class _Piece(NamedTuple):
     asks: bool
 
 
-def chunk(
-    text: str,
-    sentences: Sequence[Span],
-    *,
-    limit: int = CHUNK_CHARS,
-    together: int = TOGETHER,
-    keep_rest: bool = True,
-) -> Chunks:
-    """Group sentences into chunks of at most `limit` characters, each a span of the text.
+def chunk(text: str, sentences: Sequence[Span]) -> list[Span]:
+    """Group sentences into chunks of at most CHUNK_CHARS characters, each a span of the text.
+
+    A longer sentence is cut, and the rest of it becomes a sentence; the paper drops it.
 
     Args:
         text: the page's text.
         sentences: spans in order, without overlaps.
-        limit: a longer sentence is cut, and no chunk exceeds it.
-        together: the number of sentences in a chunk without a question.
-        keep_rest: the rest of a cut sentence becomes a sentence; otherwise it is dropped, as in the paper.
     """
-    pieces: list[_Piece] = []
-    cut: list[Span] = []
-    for start, end in sentences:
-        asks = is_question(text[start:end])
-        parts = _cut(text, start, end, limit)
-        if not keep_rest and len(parts) > 1:
-            cut.append((parts[0][1], end))
-            parts = parts[:1]
-        pieces += (_Piece(*part, asks and part[0] == start) for part in parts)
-    return Chunks(spans=tuple(_join(text, pieces, limit, together)), cut=tuple(cut))
+    pieces = [
+        _Piece(*part, asks=part[0] == start and is_question(text[start:end]))
+        for start, end in sentences
+        for part in _cut(text, start, end)
+    ]
+    spans: list[Span] = []
+    at = 0
+    while at < len(pieces):
+        size = 1
+        while at + size < len(pieces) and _belongs(text, pieces[at : at + size + 1]):
+            size += 1
+        spans.append((pieces[at].start, pieces[at + size - 1].end))
+        at += size
+    return spans
 
 
-def _cut(text: str, start: int, end: int, limit: int) -> list[Span]:
+def _cut(text: str, start: int, end: int) -> list[Span]:
     """Return a sentence in parts within the limit, cut between words where there is a space in its latter half."""
     parts: list[Span] = []
-    while end - start > limit:
-        space = text.rfind(" ", start + limit // 2, start + limit + 1)
-        stop = space if space > start else start + limit
+    while end - start > CHUNK_CHARS:
+        space = text.rfind(" ", start + CHUNK_CHARS // 2, start + CHUNK_CHARS + 1)
+        stop = space if space > start else start + CHUNK_CHARS
         parts.append((start, stop))
         start = stop + (space > start)
     return [*parts, (start, end)] if start < end else parts
 
 
-def _join(text: str, pieces: Sequence[_Piece], limit: int, together: int) -> list[Span]:
-    spans: list[Span] = []
-    at = 0
-    while at < len(pieces):
-        first, size = pieces[at], 1
-        while at + size < len(pieces) and _goes_on(text, pieces[at : at + size + 1], limit, together):
-            size += 1
-        spans.append((first.start, pieces[at + size - 1].end))
-        at += size
-    return spans
-
-
-def _goes_on(text: str, pieces: Sequence[_Piece], limit: int, together: int) -> bool:
+def _belongs(text: str, pieces: Sequence[_Piece]) -> bool:
     """Return whether the last of some pieces belongs to the chunk of the previous ones."""
     first, last, before = pieces[0], pieces[-1], pieces[-2]
-    fits = last.end - first.start <= limit and not text[before.end : last.start].strip()
-    return fits and (first.asks or (not last.asks and len(pieces) <= together))
+    fits = last.end - first.start <= CHUNK_CHARS and not text[before.end : last.start].strip()
+    return fits and (first.asks or (not last.asks and len(pieces) <= TOGETHER))
+
+
+def is_question(sentence: str) -> bool:
+    """Return whether it ends with a question mark, or begins with an interrogative or auxiliary word (appendix B)."""
+    first = _FIRST_WORD.match(sentence.lstrip("\"'“‘¿([ "))
+    return bool(_QUESTION_END.search(sentence)) or (first is not None and first[0].casefold() in _ASKING)

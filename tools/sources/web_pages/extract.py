@@ -8,18 +8,13 @@ from bs4 import BeautifulSoup
 
 from sleuth.tools.documents import Bounds, html_title, parse_html, whole_page
 from sleuth.tools.sources.web_pages.page import Page, PageText, Table
-from sleuth.tools.sources.web_pages.sentences import sentences
 from sleuth.tools.sources.web_pages.tables import take_tables
-from sleuth.tools.text import normalize, single_line, title_from
+from sleuth.tools.text import normalize, sentence_spans, single_line, title_from
 
 MAX_MARKUP = 4_000_000
 """Characters of HTML that are parsed; a parsed page takes about a hundred times as many bytes."""
 
 _SILENT = re.compile(r"<!--|<(script|style|template|noscript|svg|iframe)\b", re.IGNORECASE)
-_CLOSING = {
-    name: re.compile(rf"</{name}\b", re.IGNORECASE)
-    for name in ("script", "style", "template", "noscript", "svg", "iframe")
-}
 _HIDES_THE_REST = ("script", "style")
 _INLINE_DATA = re.compile(r"data:[\w.+-]{1,80}/[\w.+-]{1,80};base64,[A-Za-z0-9+/=]+")
 
@@ -54,7 +49,7 @@ def _end_of(html: str, opening: re.Match[str], unclosed: set[str]) -> int:
     if not name:
         end = html.find("-->", opening.end())
         return end + 3 if end >= 0 else len(html)
-    closing = None if name in unclosed else _CLOSING[name].search(html, opening.end())
+    closing = None if name in unclosed else re.compile(rf"</{name}\b", re.IGNORECASE).search(html, opening.end())
     if closing is None:
         unclosed.add(name)
         return len(html) if name in _HIDES_THE_REST else opening.end()
@@ -74,13 +69,13 @@ def extract(page: Page) -> PageText:
     """
     markup, warnings = visible_markup(normalize(page.html))
     soup = parse_html(markup)
-    name = title_from(normalize(page.name)) or html_title(soup) or title_from(page.url) or "Page without a name"
+    title = html_title(soup)
     tables, cut = take_tables(soup)
     text, shortened = _bounded(_text(soup))
     if not text and not tables:
         text = single_line(normalize(page.snippet))
         warnings.append("nothing could be read: " + ("its snippet is used instead" if text else "it is empty"))
-    return describe(page, name, text, tables, [*warnings, *cut, *shortened])
+    return describe(page, title, text, tables, [*warnings, *cut, *shortened])
 
 
 def extract_from_json(given: dict[str, Any], _bounds: Bounds) -> dict[str, Any]:
@@ -88,8 +83,9 @@ def extract_from_json(given: dict[str, Any], _bounds: Bounds) -> dict[str, Any]:
     return asdict(extract(Page(**{**given, "warnings": tuple(given["warnings"])})))
 
 
-def describe(page: Page, name: str, text: str, tables: list[Table], warnings: list[str]) -> PageText:
-    """Return the text of a page, with its metadata on one line each."""
+def describe(page: Page, title: str | None, text: str, tables: list[Table], warnings: list[str]) -> PageText:
+    """Return the text of a page, with its metadata on one line each; its given name takes precedence over the title."""
+    name = title_from(normalize(page.name)) or title or title_from(page.url) or "Page without a name"
     url = single_line(normalize(page.url))[:MAX_URL]
     return PageText(
         id=url or name,
@@ -97,7 +93,7 @@ def describe(page: Page, name: str, text: str, tables: list[Table], warnings: li
         url=url,
         last_modified=title_from(normalize(page.last_modified)) or "",
         text=text,
-        sentences=tuple(sentences(text)),
+        sentences=tuple(sentence_spans(text, lines=False)),
         tables=tuple(tables),
         warnings=tuple(f"{name}: {warning}" for warning in [*page.warnings, *warnings]),
     )
@@ -105,19 +101,15 @@ def describe(page: Page, name: str, text: str, tables: list[Table], warnings: li
 
 def _text(soup: BeautifulSoup) -> str:
     """Return one line per block; tables are gone already."""
-    found = _article(str(soup)) or whole_page(soup)
-    lines = map(single_line, found.split("\n"))
-    return "\n".join(line for line in lines if line)
-
-
-def _article(html: str) -> str:
     import trafilatura
     from lxml.etree import LxmlError
 
     try:
-        return str(trafilatura.extract(html, include_comments=False) or "")
+        article = trafilatura.extract(str(soup), include_comments=False)
     except (LxmlError, ValueError, TypeError, AttributeError, LookupError, RecursionError):
-        return ""  # a page that it cannot read
+        article = None  # a page that it cannot read
+    lines = map(single_line, (article or whole_page(soup)).split("\n"))
+    return "\n".join(filter(None, lines))
 
 
 def _bounded(text: str) -> tuple[str, list[str]]:

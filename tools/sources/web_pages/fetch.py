@@ -7,7 +7,6 @@ the name have no effect. Each redirect is checked in the same way.
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import httpx
@@ -54,29 +53,11 @@ _HEADERS = {"User-Agent": "sleuth", "Accept": "text/html,application/xhtml+xml",
 _PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
-    """Limits for a page from the network; content beyond `bytes` is cut off."""
-
-    seconds: float = 30.0
-    bytes: int = 20 << 20
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Fetched:
-    """A server's response: the body, its declared encoding, and whether it was cut."""
-
-    url: str
-    body: bytes
-    charset: str | None
-    last_modified: str
-    cut: bool
-
-
 async def fetch_page(
     url: str,
     *,
-    limits: Limits | None = None,
+    seconds: float = 30.0,
+    max_bytes: int = 20 << 20,
     resolver: Resolver = resolve,
     permitted: Callable[[str], bool] = is_public,
 ) -> Page:
@@ -84,7 +65,8 @@ async def fetch_page(
 
     Args:
         url: http or https, without a password in it.
-        limits: time in all and size.
+        seconds: the time limit in all.
+        max_bytes: content beyond this size is cut off.
         resolver: finds a host's addresses.
         permitted: whether an address may be connected to.
 
@@ -92,33 +74,33 @@ async def fetch_page(
         UsageError: no URL that may be fetched, or an address that is not public.
         DocumentError: the server cannot be reached, does not send a page, or takes too long.
     """
-    limits = limits or Limits()
+    target = _checked(url)
+    # No keep-alive: two hosts may share an address, and a certificate is checked for one of them.
+    once = httpx.Limits(max_keepalive_connections=0)
     try:
         async with (
-            asyncio.timeout(limits.seconds),
-            _client(limits) as client,
+            asyncio.timeout(seconds),
+            httpx.AsyncClient(trust_env=False, timeout=seconds, limits=once) as client,
         ):
-            found = await _follow(client, _checked(url), limits, resolver, permitted)
+            for _ in range(MAX_REDIRECTS + 1):
+                address = await _address(target, resolver, permitted)
+                response, body = await _get(client, target, address, max_bytes)
+                if not response.has_redirect_location:
+                    break
+                target = _checked(str(target.join(response.headers["Location"])))
+            else:
+                raise DocumentError(f"{target} redirects more than {MAX_REDIRECTS} times.")
     except TimeoutError as error:
-        raise DocumentError(
-            f"{url} took longer than {limits.seconds:g} s. Save the page, and pass the file."
-        ) from error
+        raise DocumentError(f"{url} took longer than {seconds:g} s. Save the page, and pass the file.") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise DocumentError(f"{url} cannot be fetched: {str(error) or type(error).__name__}.") from error
     try:
-        html = decode_html(found.body, declared=found.charset)
+        html = decode_html(body[:max_bytes], declared=response.charset_encoding)
     except DocumentError as error:
         raise DocumentError(f"{url} is not a page: it {error}") from error
-    warnings = (f"only the first {limits.bytes:,} bytes were fetched",) if found.cut else ()
-    return Page(html=html, url=found.url, last_modified=found.last_modified, warnings=warnings)
-
-
-def _client(limits: Limits) -> httpx.AsyncClient:
-    """Return a client without keep-alive: two hosts may share an address, and a certificate is checked for one of
-    them.
-    """
-    once = httpx.Limits(max_keepalive_connections=0)
-    return httpx.AsyncClient(trust_env=False, timeout=limits.seconds, limits=once)
+    warnings = (f"only the first {max_bytes:,} bytes were fetched",) if len(body) > max_bytes else ()
+    last_modified = response.headers.get("Last-Modified", "")
+    return Page(html=html, url=str(target), last_modified=last_modified, warnings=warnings)
 
 
 def _checked(url: str) -> httpx.URL:
@@ -131,18 +113,6 @@ def _checked(url: str) -> httpx.URL:
     if parsed.userinfo:
         raise UsageError("A URL with a password in it is not fetched: it would be kept with the run.")
     return parsed
-
-
-async def _follow(
-    client: httpx.AsyncClient, url: httpx.URL, limits: Limits, resolver: Resolver, permitted: Callable[[str], bool]
-) -> Fetched:
-    for _ in range(MAX_REDIRECTS + 1):
-        address = await _address(url, resolver, permitted)
-        answer = await _get(client, url, address, limits)
-        if isinstance(answer, Fetched):
-            return answer
-        url = _checked(str(answer))
-    raise DocumentError(f"{url} redirects more than {MAX_REDIRECTS} times.")
 
 
 async def _address(url: httpx.URL, resolver: Resolver, permitted: Callable[[str], bool]) -> str:
@@ -158,18 +128,23 @@ async def _address(url: httpx.URL, resolver: Resolver, permitted: Callable[[str]
     return found[0]
 
 
-async def _get(client: httpx.AsyncClient, url: httpx.URL, address: str, limits: Limits) -> Fetched | httpx.URL:
-    """Send one request to an address in the name of a host; return the response, or the redirect's target."""
+async def _get(client: httpx.AsyncClient, url: httpx.URL, address: str, limit: int) -> tuple[httpx.Response, bytes]:
+    """Send one request to an address in the name of a host; return the response, and its body unless it is a redirect.
+
+    The body is complete, or longer than the limit.
+    """
     there = url.copy_with(host=f"[{address}]" if ":" in address else address)
     headers = {**_HEADERS, "Host": url.netloc.decode("ascii")}
     extensions = {"sni_hostname": url.raw_host.decode("ascii")}  # also what the certificate must be for
+    body = bytearray()
     async with client.stream("GET", there, headers=headers, extensions=extensions) as response:
-        if response.has_redirect_location:
-            return url.join(response.headers["Location"])
-        _check(response, url)
-        body, cut = await _body(response, limits.bytes)
-        last_modified = response.headers.get("Last-Modified", "")
-        return Fetched(url=str(url), body=body, charset=response.charset_encoding, last_modified=last_modified, cut=cut)
+        if not response.has_redirect_location:
+            _check(response, url)
+            async for part in response.aiter_bytes():
+                body += part
+                if len(body) > limit:
+                    break
+    return response, bytes(body)
 
 
 def _check(response: httpx.Response, url: httpx.URL) -> None:
@@ -180,12 +155,3 @@ def _check(response: httpx.Response, url: httpx.URL) -> None:
         raise DocumentError(f"{url} is not a page but {kind}. `sleuth ingest` reads other files.")
     if response.headers.get("Content-Encoding", "").strip().lower() not in _ENCODINGS:
         raise DocumentError(f"{url} is sent in an encoding that was not asked for.")
-
-
-async def _body(response: httpx.Response, limit: int) -> tuple[bytes, bool]:
-    body = bytearray()
-    async for part in response.aiter_bytes():
-        body += part
-        if len(body) > limit:
-            return bytes(body[:limit]), True
-    return bytes(body), False

@@ -72,22 +72,17 @@ def pages_of_json(data: bytes | str) -> list[Page]:
         raise DocumentError(
             'is not a page as JSON: write {"page_result": "<html>…", "page_name": …, "page_url": …}, or a list of them.'
         ) from error
-    match given:
-        case _Question():
-            rows = given.search_results
-        case PageRow():
-            rows = [given]
-        case _:
-            rows = given
-    return [row.page() for row in rows]
+    if isinstance(given, _Question):
+        given = given.search_results
+    return [row.page() for row in (given if isinstance(given, list) else [given])]
 
 
 async def get_pages(places: Sequence[str]) -> list[Page]:
     """Return the pages at these places, in order; only http:// and https:// go to the network."""
-    return [page for place in places for page in await _at(place)]
-
-
-async def _at(place: str) -> list[Page]:
-    if place.lower().startswith(("http://", "https://")):
-        return [await fetch_page(place)]
-    return await asyncio.to_thread(read_page_file, Path(place))
+    pages: list[Page] = []
+    for place in places:
+        if place.lower().startswith(("http://", "https://")):
+            pages.append(await fetch_page(place))
+        else:
+            pages += await asyncio.to_thread(read_page_file, Path(place))
+    return pages

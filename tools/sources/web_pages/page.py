@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-Span = tuple[int, int]
-"""Start and end of a piece of a text, in characters."""
+from pydantic import TypeAdapter
+
+from sleuth.tools.text import Span
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,14 +62,10 @@ class PageText:
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> "PageText":
         """Return the page with these fields, as JSON has them."""
-        return cls(
-            **{
-                **fields,
-                "sentences": tuple((start, end) for start, end in fields["sentences"]),
-                "tables": tuple(Table(**table) for table in fields["tables"]),
-                "warnings": tuple(fields["warnings"]),
-            }
-        )
+        return _PAGE_TEXT.validate_python(fields)
+
+
+_PAGE_TEXT = TypeAdapter(PageText)
 
 
 def without_duplicates(pages: Sequence[Page]) -> list[Page]:

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 
 from sleuth.tools.documents import Bounds, Worker, WorkerError
+from sleuth.tools.sources.web_pages.extract import describe
 from sleuth.tools.sources.web_pages.page import Page, PageText, unique_names, without_duplicates
+from sleuth.tools.text import normalize, single_line
 
 PAGE_SECONDS = 20.0
 PAGE_MEGABYTES = 2048
@@ -13,6 +15,7 @@ MAX_HTML = 20 << 20
 """Characters of HTML that are looked at."""
 MAX_PAGES = 100
 _NO_LIMIT = 1_000_000
+"""Seconds of processor time: the wall-clock limit of each page applies instead."""
 
 
 async def read_pages(
@@ -26,11 +29,11 @@ async def read_pages(
         megabytes: the memory limit of the reading process (on Linux).
     """
     wanted = without_duplicates(pages)
-    reader = Reader(seconds=seconds, megabytes=megabytes)
+    worker = Worker("page", Bounds(seconds=_NO_LIMIT, megabytes=megabytes))
     try:
-        read = [await reader.read(page) for page in wanted[:MAX_PAGES]]
+        read = [await read_page(worker, page, seconds=seconds) for page in wanted[:MAX_PAGES]]
     finally:
-        await reader.stop()
+        await asyncio.to_thread(worker.stop)
     if len(wanted) > MAX_PAGES:
         left_out = f"{len(wanted) - MAX_PAGES} further pages were left out: {MAX_PAGES} are read for one question"
         read[-1] = replace(read[-1], warnings=(*read[-1].warnings, left_out))
@@ -38,45 +41,20 @@ async def read_pages(
     return [replace(page, id=id) for page, id in zip(read, ids, strict=True)]
 
 
-@dataclass
-class Reader:
-    """Reader of single pages; `seconds` is the limit for the next page."""
-
-    seconds: float
-    megabytes: int
-    _worker: Worker = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Prepare the worker, whose processor time is not limited: `seconds` limits the time of each page."""
-        self._worker = Worker("page", Bounds(seconds=_NO_LIMIT, megabytes=self.megabytes))
-
-    async def read(self, page: Page) -> PageText:
-        """Return the text of a page, or its snippet with a warning if it exceeded a limit."""
-        if len(page.html) > MAX_HTML:
-            cut = f"only the first {MAX_HTML:,} of {len(page.html):,} characters were looked at"
-            page = replace(page, html=page.html[:MAX_HTML], warnings=(*page.warnings, cut))
-        try:
-            read = await asyncio.to_thread(self._worker.call, asdict(page), seconds=self.seconds)
-        except WorkerError as error:
-            late = error.cause == "time"
-            why = f"longer than {self.seconds:g} s" if late else f"more than {self.megabytes:,} MB, or cannot be parsed"
-            return _given_up(page, f"it took {why}")
-        except asyncio.CancelledError:
-            self._worker.close()
-            raise
-        return PageText.from_fields(read)
-
-    async def stop(self) -> None:
-        """End the worker process."""
-        await asyncio.to_thread(self._worker.stop)
-
-
-def _given_up(page: Page, why: str) -> PageText:
-    """Return a page of which only the snippet is known."""
-    from sleuth.tools.sources.web_pages.extract import describe
-    from sleuth.tools.text.normalization import normalize, single_line, title_from
-
-    name = title_from(normalize(page.name)) or title_from(page.url) or "Page without a name"
+async def read_page(worker: Worker, page: Page, *, seconds: float) -> PageText:
+    """Return the text of a page, or its snippet with a warning if it exceeded a limit."""
+    if len(page.html) > MAX_HTML:
+        cut = f"only the first {MAX_HTML:,} of {len(page.html):,} characters were looked at"
+        page = replace(page, html=page.html[:MAX_HTML], warnings=(*page.warnings, cut))
+    try:
+        return PageText.from_fields(await asyncio.to_thread(worker.call, asdict(page), seconds=seconds))
+    except asyncio.CancelledError:
+        worker.close()
+        raise
+    except WorkerError as error:
+        late = error.cause == "time"
+        memory = f"more than {worker.bounds.megabytes:,} MB, or cannot be parsed"
+        why = f"it took {f'longer than {seconds:g} s' if late else memory}"
     text = single_line(normalize(page.snippet))
     snippet = "its snippet is used instead" if text else "it has no snippet"
-    return describe(page, name, text, [], [f"was given up, because {why}: {snippet}"])
+    return describe(page, None, text, [], [f"was given up, because {why}: {snippet}"])

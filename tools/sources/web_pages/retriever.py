@@ -16,14 +16,10 @@ from sleuth.tools.sources.web_pages.page import PageText, Table
 from sleuth.tools.text import MAX_TITLE_CHARS
 from sleuth.tools.types import Hit, Passage
 
-CHUNKS_KEPT = 10
-"""Of all chunks of a question's pages (the paper's table 5)."""
 
-
-def text_passages(page: PageText, *, keep_rest: bool = True) -> list[Passage]:
-    """Return a page's chunks; `start` and `end` are places in its text. See `chunks.chunk` for `keep_rest`."""
-    spans = chunk(page.text, page.sentences, keep_rest=keep_rest).spans
-    return [_passage(page.id, page.name, page.text, start, end) for start, end in spans]
+def text_passages(page: PageText) -> list[Passage]:
+    """Return a page's chunks; `start` and `end` are places in its text."""
+    return [_passage(page.id, page.name, page.text, start, end) for start, end in chunk(page.text, page.sentences)]
 
 
 def table_passages(page: PageText) -> list[Passage]:

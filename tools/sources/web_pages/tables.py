@@ -1,12 +1,11 @@
 """Tables of a page as Markdown, with the page's name, so that a cell can be found and cited."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bs4 import BeautifulSoup, Tag
 
-from sleuth.tools.sources.web_pages.page import PageText, Table
+from sleuth.tools.sources.web_pages.page import Table
 from sleuth.tools.text import markdown_table, single_line, title_from
 
 MAX_ROWS = 2_000
@@ -15,12 +14,8 @@ MAX_LAYOUT_CELL = 1_000
 """Characters; a table with a longer cell lays out prose."""
 MAX_PAGE_CHARS = 100_000
 """Characters that all tables of one page may have."""
-MAX_REFERENCE_CHARS = 4_000
-"""Characters of all tables shown for one question (the paper's table 5)."""
 
 _CELLS = ("th", "td")
-_HEADER_LINES = 3
-"""Lines before the first row: the page's name, the header and the rule below it."""
 _BAR = re.compile(r"(?<!\\)\|")
 _PARTS = ("table", "caption", "tbody", "thead", "tfoot", "tr", *_CELLS)
 
@@ -111,27 +106,3 @@ def cell_at(table: Table, place: int) -> Cell:
 
 def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in _BAR.split(line)[1:-1]]
-
-
-def table_reference(pages: Sequence[PageText], *, limit: int = MAX_REFERENCE_CHARS) -> tuple[str, list[str]]:
-    """Return all tables as one reference text, at most `limit` characters, cut between rows, and warnings."""
-    blocks = [_named(page, table) for page in pages for table in page.tables]
-    shown: list[str] = []
-    room = limit
-    for block in blocks:
-        whole = block[: room + 1]
-        fitting = block if len(whole) == len(block) <= room else whole.rpartition("\n")[0]
-        if fitting.count("\n") < _HEADER_LINES:  # a header without a row is useless
-            break
-        shown.append(fitting)
-        room -= len(fitting) + 2
-        if len(fitting) < len(block):
-            break
-    lost = sum(map(len, blocks)) - sum(map(len, shown))
-    warnings = [f"the tables were cut to {limit:,} characters: {lost:,} are not shown"] if lost else []
-    return "\n\n".join(shown), warnings
-
-
-def _named(page: PageText, table: Table) -> str:
-    caption = f"\nTable: {table.caption}" if table.caption else ""
-    return f"Page name: {page.name}{caption}\n{table.markdown}"

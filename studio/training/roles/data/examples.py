@@ -8,8 +8,7 @@ import asyncio
 import json
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -21,7 +20,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 
 from sleuth.agents.formatting import Source
-from sleuth.agents.roles.reading import EXTRACT, MAX_TRIPLES, READ, ExtractInput, Extraction, Triple
+from sleuth.agents.roles.reading import EXTRACT, READ, ExtractInput
 from sleuth.agents.roles.reasoning import INFER
 from sleuth.graphs.core import Context
 from sleuth.graphs.ingestion import ingest
@@ -30,7 +29,7 @@ from sleuth.graphs.runs import RECURSION_LIMIT, compile_method
 from sleuth.studio.cli.app import run_cli
 from sleuth.studio.cli.commands.ask import parse_pairs
 from sleuth.studio.simulation import Simulation, gold_of
-from sleuth.studio.training.roles.data.facts import Known, PassageFacts
+from sleuth.studio.training.roles.data.facts import Known, PassageFacts, extraction_of
 from sleuth.studio.training.roles.data.judgements import attributions, irrelevances, supports
 from sleuth.studio.training.roles.data.mix import BUDGET, count_by_prompt, mix_examples, write_lines
 from sleuth.studio.training.roles.data.questions import TrainingSet, read
@@ -150,20 +149,14 @@ def _whole(learned: Learned, question: str) -> bool:
 
 
 def extractions(files: Sequence[Path]) -> tuple[list[Example], Known]:
-    """Return the extractor's right replies for passages of files that `sleuth triples import` reads,
-    and the triples.
-    """
+    """Return the right extractions of passages in files for `sleuth triples import`, and the triples."""
     known = {(line.title, line.text): line.triples for file in files for line in triple_lines(file) if line.text}
-    return [_extraction(title, text, triples) for (title, text), triples in known.items()], known
-
-
-def _extraction(title: str, text: str, triples: Sequence[tuple[str, str, str]]) -> Example:
-    given = ExtractInput(sources=(Source(title=title, text=text),))
-    fields = [
-        Triple(subject=one[:100], predicate=two[:80], object=three[:160]) for one, two, three in triples[:MAX_TRIPLES]
-    ]
-    reply = Extraction(triples=fields).model_dump_json()
-    return Example.of(EXTRACT, given, reply, set="triples", hops=0, question=title)
+    examples = []
+    for (title, text), triples in known.items():
+        given = ExtractInput(sources=(Source(title=title, text=text),))
+        reply = extraction_of(triples).model_dump_json()
+        examples.append(Example.of(EXTRACT, given, reply, set="triples", hops=0, question=title))
+    return examples, known
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -207,17 +200,6 @@ def _methods(row: Mapping[str, Any], dice: Random) -> list[str]:
     return dice.sample(["plain-rag", dice.choice(["crp-rag", "retro-rag"])], 2)
 
 
-@asynccontextmanager
-async def collection(known: TrainingSet, folder: Path) -> AsyncIterator[Collection]:
-    """Open a collection of all passages in the folder; existing passages stay."""
-    corpus = folder / "corpus.jsonl"
-    await asyncio.to_thread(write_lines, corpus, known.corpus())
-    settings = Settings(home=folder / "home", embedder="none")
-    await ingest([corpus], settings=settings)
-    async with await Collection.open(settings) as library:
-        yield library
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Given:
     """The files to learn from: questions, triples of passages, and SciFact's claims with its abstracts, or None."""
@@ -225,10 +207,6 @@ class Given:
     questions: Sequence[Path]
     triples: Sequence[Path] = ()
     claims: tuple[Path, Path] | None = None
-
-    def all(self) -> list[Path]:
-        """Return every file."""
-        return [*self.questions, *self.triples, *(self.claims or ())]
 
 
 async def make(
@@ -242,23 +220,27 @@ async def make(
     found, triples = extractions(given.triples)
     found += attributions(*given.claims) if given.claims else []
     facts = PassageFacts(triples)
-    diary = RunLog(folder / "played.jsonl")
-    async with collection(known, folder) as library:
-        turns = plan_runs(known, seed=seed, limit=limit, which=which)
+    log = RunLog(folder / "played.jsonl")
+    turns = plan_runs(known, seed=seed, limit=limit, which=which)
+    corpus, settings = folder / "corpus.jsonl", Settings(home=folder / "home", embedder="none")
+    await asyncio.to_thread(write_lines, corpus, known.corpus())
+    await ingest([corpus], settings=settings)
+    async with await Collection.open(settings) as library:
         with typer.progressbar(turns, label="Playing", file=sys.stderr) as shown:
             for each in shown:
-                if each.name not in diary.plays:
-                    diary.write(each.name, await simulate_run(each, known, library, facts))
-    found += diary.examples(turns)
+                if each.name not in log.plays:
+                    log.write(each.name, await simulate_run(each, known, library, facts))
+    found += log.examples(turns)
     kept = mix_examples(found, budget=budget, seed=seed)
     await asyncio.to_thread(write_lines, folder / "all.jsonl", map(asdict, found))
     await asyncio.to_thread(write_lines, folder / "examples.jsonl", map(asdict, kept))
+    files = [*given.questions, *given.triples, *(given.claims or ())]
     card = {
         "questions": dict(Counter(row["set"] for row in known.questions)),
         "seed": seed,
         "found": dict(sorted(Counter(example.prompt for example in found).items())),
         "examples": count_by_prompt(kept),
-        "files": {f"{file.parent.name}/{file.name}": sha256(file.read_bytes()).hexdigest() for file in given.all()},
+        "files": {f"{file.parent.name}/{file.name}": sha256(file.read_bytes()).hexdigest() for file in files},
     }
     await asyncio.to_thread((folder / "card.json").write_text, json.dumps(card, indent=1) + "\n")
     return card

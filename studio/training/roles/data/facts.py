@@ -39,6 +39,12 @@ def by_rule(title: str, text: str) -> list[tuple[str, str, str]]:
     return found
 
 
+def extraction_of(triples: Sequence[tuple[str, str, str]]) -> Extraction:
+    """Return the first MAX_TRIPLES as the extractor's reply, cut to the lengths that it allows."""
+    fields = [Triple(subject=one[:100], predicate=two[:80], object=three[:160]) for one, two, three in triples]
+    return Extraction(triples=fields[:MAX_TRIPLES])
+
+
 @dataclass(frozen=True, slots=True)
 class PassageFacts:
     """The facts that a run on a question finds in a passage: those known of it, with what its hops need among them."""
@@ -52,8 +58,7 @@ class PassageFacts:
         room = MAX_TRIPLES - len(needed)
         every = {*needed, *others[:room]}
         order = sorted(every, key=lambda each: (text.find(each[2]) % (len(text) + 1), each))
-        triples = [Triple(subject=one[:100], predicate=two[:80], object=three[:160]) for one, two, three in order]
-        return Extraction(triples=triples[:MAX_TRIPLES])
+        return extraction_of(order)
 
     def worded(self, gold: Gold) -> Gold:
         """Return the gold with predicates of its passages' triples, for steps that are not relations already."""

@@ -7,17 +7,17 @@ yes as no, some unanswerable, and few one-hop questions, which do not teach plan
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
+from statistics import mean
 from typing import Annotated, Any
 
 import typer
 
 from sleuth.studio.cli.app import run_cli
 from sleuth.studio.training.roles.data.teacher import Example
-from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.errors import UsageError
 
 LONGEST = 5_000
 """Characters of a prompt; longer ones cost more than they teach."""
@@ -74,25 +74,17 @@ def tokens(example: Example) -> float:
     return (sum(len(each["content"]) for each in example.messages) + len(example.reply)) / PER_TOKEN
 
 
-def sent(example: Example) -> str:
-    """Return the messages as one text, equal for equal prompts."""
-    return json.dumps(example.messages)
-
-
-def mix_examples(
-    found: Iterable[Example], *, budget: float, seed: int, known: AbstractSet[str] = frozenset()
-) -> list[Example]:
+def mix_examples(found: Iterable[Example], *, budget: float, seed: int) -> list[Example]:
     """Return examples within the token budget, shuffled, without duplicates or overlong ones.
 
-    The unused budget of a rare prompt goes to the others. Prompts that are `known`, as `sent` writes them, are
-    excluded.
+    The unused budget of a rare prompt goes to the others.
     """
     dice = Random(seed)  # noqa: S311 - repeatable by design
     pools: dict[str, dict[str, Example]] = defaultdict(dict)
     for example in found:
-        written = sent(example)
-        if example.prompt in SHARES and len(written) <= LONG.get(example.prompt, LONGEST) and written not in known:
-            pools[example.prompt].setdefault(written, example)
+        messages = json.dumps(example.messages)
+        if example.prompt in SHARES and len(messages) <= LONG.get(example.prompt, LONGEST):
+            pools[example.prompt].setdefault(messages, example)
     orders = {prompt: balance(list(pool.values()), dice) for prompt, pool in sorted(pools.items())}
     kept: list[Example] = []
     while orders and budget > 0:
@@ -152,18 +144,11 @@ def main(
     found: Annotated[list[Path], typer.Argument(help="Files `all.jsonl`, as roles.examples has made them.")],
     *,
     out: Annotated[Path, typer.Option(help="The file to write.")],
-    without: Annotated[list[Path], typer.Option(help="Examples that have been learned and stay out.")] = [],  # noqa: B006 - never changed
-    only: Annotated[str, typer.Option(help="These prompts alone, as in reader/read,drafter/draft.")] = ",".join(SHARES),
     tokens: Annotated[float, typer.Option(help="About how many tokens in all.")] = BUDGET,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
 ) -> None:
     """Draw what is learned from, and print how many examples of each prompt."""
-    for name in only.split(","):
-        if name not in SHARES:
-            raise UnknownName("prompt", name, list(SHARES), f"There are: {', '.join(SHARES)}.")
-    examples = [example for file in found for example in read_all(file) if example.prompt in only.split(",")]
-    known = {sent(example) for file in without for example in read_all(file)}
-    kept = mix_examples(examples, budget=tokens, seed=seed, known=known)
+    kept = mix_examples([example for file in found for example in read_all(file)], budget=tokens, seed=seed)
     write_lines(out, map(asdict, kept))
     typer.echo(json.dumps(count_by_prompt(kept), indent=1))
 
@@ -189,21 +174,16 @@ def count_by_prompt(examples: Sequence[Example]) -> dict[str, Any]:
         prompt: {
             "examples": len(those),
             "tokens": round(sum(map(tokens, those))),
-            "one hop": _share(each.hops == 1 for each in those),
-            "untold": _share(not each.told for each in those),
-            "yes": _share(each.reply == "Yes" for each in those),
+            "one hop": round(mean(each.hops == 1 for each in those), 2),
+            "untold": round(mean(not each.told for each in those), 2),
+            "yes": round(mean(each.reply == "Yes" for each in those), 2),
         }
         for prompt, those in sorted(own.items())
     }
 
 
-def _share(true: Iterable[bool]) -> float:
-    marks = list(true)
-    return round(sum(marks) / len(marks), 2)
-
-
 def write_lines(file: Path, rows: Iterable[Any]) -> None:
-    """Return one JSON value a line."""
+    """Write one JSON value per line."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w", encoding="utf-8") as lines:
         lines.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -1,15 +1,12 @@
-import itertools
 import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.tools.sources.web_pages.chunks import CHUNK_CHARS, chunk
+from sleuth.tools.sources.web_pages.chunks import CHUNK_CHARS, chunk, is_question
 from sleuth.tools.sources.web_pages.page import Span
-from sleuth.tools.sources.web_pages.sentences import is_question
 
-LIMIT = CHUNK_CHARS
 SENTENCES = st.lists(
     st.one_of(
         st.text(st.characters(blacklist_categories=("Z", "C")), min_size=1, max_size=900),
@@ -31,35 +28,23 @@ def laid_out(sentences: list[str], gaps: list[str]) -> tuple[str, list[Span]]:
     return text, spans
 
 
-def cut(text: str, **options: bool) -> list[str]:
+def cut(text: str) -> list[str]:
     """The chunks of a text with a sentence on each line."""
     spans = [found.span() for found in re.finditer(r"[^\n]+", text)]
-    return [text[start:end] for start, end in chunk(text, spans, **options).spans]
+    return [text[start:end] for start, end in chunk(text, spans)]
 
 
-@given(
-    sentences=SENTENCES,
-    gaps=st.lists(st.sampled_from([" ", "\n", "  ", "\n\n"]), min_size=1, max_size=3),
-    keep_rest=st.booleans(),
-)
-def test_each_character_is_in_a_chunk_or_reported_as_cut(
-    sentences: list[str], gaps: list[str], keep_rest: bool
-) -> None:
+@given(sentences=SENTENCES, gaps=st.lists(st.sampled_from([" ", "\n", "  ", "\n\n"]), min_size=1, max_size=3))
+def test_each_character_is_in_a_chunk(sentences: list[str], gaps: list[str]) -> None:
     text, spans = laid_out(sentences, gaps)
-    chunks = chunk(text, spans, keep_rest=keep_rest)
-    taken = [*chunks.spans, *chunks.cut]
-    assert all(0 <= start < end <= len(text) for start, end in taken)
-    in_order = sorted(taken)
-    assert list(chunks.spans) == sorted(chunks.spans)
-    assert all(first[1] <= second[0] for first, second in itertools.pairwise(in_order)), "they overlap"
-    left_out = text
-    for start, end in reversed(in_order):
-        left_out = left_out[:start] + left_out[end:]
-    assert not left_out.strip()
-    assert all(end - start <= LIMIT for start, end in chunks.spans)
-    assert not (keep_rest and chunks.cut)
-    dropped = {start for start, _ in chunks.cut}
-    assert all(any(start < at <= end for start, end in spans) for at in dropped)
+    chunks = chunk(text, spans)
+    last = 0
+    for start, end in chunks:
+        assert last <= start < end <= len(text)
+        assert end - start <= CHUNK_CHARS
+        assert not text[last:start].strip()
+        last = end
+    assert not text[last:].strip()
 
 
 def test_sentences_are_joined_in_threes() -> None:
@@ -72,7 +57,7 @@ def test_a_question_is_joined_with_what_follows_up_to_the_limit() -> None:
     assert first == "Before."
     assert others[0].startswith("Who built it?\nAnswer 0")
     assert others[0].count("Answer") == 5
-    assert LIMIT - 103 < len(others[0]) <= LIMIT
+    assert CHUNK_CHARS - 103 < len(others[0]) <= CHUNK_CHARS
 
 
 def test_long_sentence_is_split_between_words() -> None:
@@ -81,30 +66,10 @@ def test_long_sentence_is_split_between_words() -> None:
     assert [len(piece) for piece in found] == [599, 154]
 
 
-def test_as_in_the_paper_what_is_too_long_is_dropped() -> None:
-    text = "word " * 150 + "end.\nNext."
-    chunks = chunk(text, [(0, 754), (755, 760)], keep_rest=False)
-    assert [text[start:end] for start, end in chunks.spans] == [("word " * 120).strip(), "Next."]
-    assert [text[start:end].strip() for start, end in chunks.cut] == [("word " * 30) + "end."]
+ASKING = ["Who built it", "“Is it true", "It was?", "Really?”", "WERE they there", "can it", "Which of them", "本当？"]
+OTHER = ["Isolated places.", "Candles burn.", "Whoever came.", "He asked who.", "", "1?!"]
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "Who built it",
-        "“Is it true",
-        "It was?",
-        "Really?”",
-        "WERE they there",
-        "can it",
-        "Which of them, then",
-        "本当？",
-    ],
-)
-def test_questions(sentence: str) -> None:
-    assert is_question(sentence)
-
-
-@pytest.mark.parametrize("sentence", ["Isolated places.", "Candles burn.", "Whoever came.", "He asked who.", "", "1?!"])
-def test_other_sentences(sentence: str) -> None:
-    assert not is_question(sentence)
+@pytest.mark.parametrize("sentence", [*ASKING, *OTHER])
+def test_questions_are_recognized(sentence: str) -> None:
+    assert is_question(sentence) == (sentence in ASKING)

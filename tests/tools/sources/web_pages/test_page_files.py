@@ -27,18 +27,17 @@ def test_pages_as_the_benchmark_has_them(tmp_path: Path, given: object) -> None:
     assert read_page_file(written(tmp_path / "pages.json", json.dumps(given).encode())) == [PAGE]
 
 
-def test_encoding_of_a_page_is_taken_from_it(tmp_path: Path) -> None:
-    html = '<meta charset="windows-1251"><p>Мельница</p>'
-    assert read_page_file(written(tmp_path / "page.HTML", html.encode("cp1251"))) == [Page(html=html)]
-
-
-def test_a_page_that_names_the_wrong_encoding_is_read_all_the_same(tmp_path: Path) -> None:
-    html = '<meta charset="shift_jis"><p>Café “Mühle”</p>'
-    assert read_page_file(written(tmp_path / "page.html", html.encode())) == [Page(html=html)]
+@pytest.mark.parametrize(
+    ("html", "encoding"),
+    [('<meta charset="windows-1251"><p>Мельница</p>', "cp1251"), ('<meta charset="shift_jis"><p>Mühle</p>', "utf-8")],
+    ids=["declared", "wrongly declared"],
+)
+def test_encoding_of_a_page_is_found(tmp_path: Path, html: str, encoding: str) -> None:
+    assert read_page_file(written(tmp_path / "page.HTML", html.encode(encoding))) == [Page(html=html)]
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "kind", "told"),
+    ("name", "data", "kind", "reason"),
     [
         ("page.json", b"{}", DocumentError, "page_result"),
         ("page.json", b"\xff\x00{", DocumentError, "is not a page as JSON"),
@@ -46,18 +45,15 @@ def test_a_page_that_names_the_wrong_encoding_is_read_all_the_same(tmp_path: Pat
         ("page.html", b"", DocumentError, "empty"),
         ("page.html", b"\x00\x01\x02" * 99, DocumentError, "binary"),
         ("page.pdf", b"%PDF-", UsageError, "sleuth ingest"),
+        ("none.html", None, UsageError, "There is no file"),
     ],
 )
 def test_file_that_is_no_page_has_a_reason(
-    tmp_path: Path, name: str, data: bytes, kind: type[Exception], told: str
+    tmp_path: Path, name: str, data: bytes | None, kind: type[Exception], reason: str
 ) -> None:
-    with pytest.raises(kind, match=told):
-        read_page_file(written(tmp_path / name, data))
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="There is no file"):
-        read_page_file(tmp_path / "none.html")
+    path = tmp_path / name if data is None else written(tmp_path / name, data)
+    with pytest.raises(kind, match=reason):
+        read_page_file(path)
 
 
 def test_each_content_is_kept_once_in_order() -> None:

@@ -1,7 +1,7 @@
 from bs4 import BeautifulSoup
 
-from sleuth.tools.sources.web_pages.page import PageText, Table
-from sleuth.tools.sources.web_pages.tables import Cell, cell_at, table_reference, take_tables
+from sleuth.tools.sources.web_pages.page import Table
+from sleuth.tools.sources.web_pages.tables import Cell, cell_at, take_tables
 
 
 def taken(html: str) -> tuple[list[str], str]:
@@ -11,10 +11,13 @@ def taken(html: str) -> tuple[list[str], str]:
     return [table.markdown for table in tables], " ".join(soup.get_text(" ").split())
 
 
-def test_a_table_is_taken_out_of_the_text() -> None:
-    tables, text = taken("<p>Before.</p><table><tr><th>Name<th>Built<tr><td>Heron<td>1843</table><p>After.</p>")
-    assert tables == ["| Name | Built |\n| --- | --- |\n| Heron | 1843 |"]
-    assert text == "Before. After."
+def test_a_table_is_taken_out_of_the_text_with_its_caption() -> None:
+    table = "<table><caption>Ferries<tr><th>Name<th>Built<tr><td>Heron<td>1843</table>"
+    soup = BeautifulSoup(f"<p>Before.</p>{table}<p>After.</p>", "lxml")
+    tables, warnings = take_tables(soup)
+    assert tables == [Table(markdown="| Name | Built |\n| --- | --- |\n| Heron | 1843 |", caption="Ferries")]
+    assert warnings == []
+    assert soup.get_text(" ").split() == ["Before.", "After."]
 
 
 def test_spanning_cells_are_repeated_in_rows_and_columns() -> None:
@@ -65,11 +68,6 @@ def test_of_nested_tables_the_innermost_is_the_one_with_data() -> None:
     assert all(f"level {depth}" in text for depth in range(50))
 
 
-def test_a_caption_goes_with_its_table() -> None:
-    tables, _ = take_tables(BeautifulSoup("<table><caption>Keepers<tr><td>a<td>b<tr><td>c<td>d</table>", "lxml"))
-    assert tables[0].caption == "Keepers"
-
-
 TABLE = Table(markdown="| Name | Built |\n| --- | --- |\n| Heron \\| Co | 1843 |\n| Swift | 1850 |")
 
 
@@ -79,16 +77,3 @@ def test_a_place_in_a_table_is_a_cell() -> None:
     assert cell_at(TABLE, text.index("Co")) == Cell(row=1, column="Name", text="Heron \\| Co")
     assert cell_at(TABLE, text.index("Swift")) == Cell(row=2, column="Name", text="Swift")
     assert cell_at(TABLE, 2) == Cell(row=0, column="Name", text="Name")
-
-
-def test_reference_names_the_page_and_the_cut_rows() -> None:
-    page = PageText(id="p", name="Ferries", tables=(TABLE, TABLE))
-    whole, nothing = table_reference([page])
-    assert whole.count("Page name: Ferries\n| Name | Built |") == 2
-    assert nothing == []
-    limit = len(whole) - 5
-    cut, warnings = table_reference([page], limit=limit)
-    assert len(cut) <= limit
-    assert cut == whole.rpartition("\n")[0]
-    assert len(warnings) == 1 and "not shown" in warnings[0]
-    assert table_reference([page], limit=40)[0] == ""

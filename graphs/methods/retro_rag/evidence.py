@@ -1,0 +1,245 @@
+"""RetroRAG's evidence: its form in the state, and the model calls that score it, infer from it and answer.
+
+Inferences are notes under keys of their own, so that a fork into another method inherits them. Notes under other keys
+were inherited from another run, and are kept. Each call has a default for a reply that cannot be parsed.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from sleuth.agents.formatting import Source
+from sleuth.agents.model_calls import ModelCaller, first_token_probability
+from sleuth.agents.role import I, Role
+from sleuth.agents.roles import inputs, judging, reasoning
+from sleuth.graphs.core import Citation, Note, Threshold, ask_or
+from sleuth.graphs.evidence import as_sources, as_steps, find_sentence, find_support, make_note, verify_quotes
+from sleuth.tools.errors import BadReply
+from sleuth.tools.text import comparison_key
+from sleuth.tools.types import Passage
+
+_INFERENCE = "inference "
+
+UNDECIDED = 0.5
+"""The score of evidence that cannot be scored; a test is passed only above it."""
+
+PUBLISHED = Threshold(value=0.7, by="the paper's; another one was not fitted for the model")
+"""The consistency above which an answer is final, for models without a fitted threshold."""
+
+_NO_ANSWER = "This round has no answer."
+
+
+class EvidencePassage(TypedDict):
+    """A passage of the source evidence: its place in the archive, the round that found it, and its latest score."""
+
+    reference: str
+    round: int
+    score: float
+
+
+class RemovedEvidence(TypedDict):
+    """A passage's id or an inference that was removed from the evidence, with round and reason."""
+
+    round: int
+    what: str
+    why: str
+
+
+class AnswerAttempt(TypedDict):
+    """An answer with its reasons, the second one to compare it with, and the measured consistency of the two."""
+
+    answer: str
+    reason: str
+    second: str
+    declarative: bool
+    consistency: float | None
+    citations: list[Citation]
+
+
+Notes = Mapping[str, Note]
+
+
+def inferences(notes: Notes) -> dict[str, Note]:
+    """Return the notes that are inferences."""
+    return {key: found for key, found in notes.items() if key.startswith(_INFERENCE)}
+
+
+def inherited_notes(notes: Notes) -> dict[str, Note]:
+    """Return the notes that are not inferences."""
+    return {key: found for key, found in notes.items() if not key.startswith(_INFERENCE)}
+
+
+def with_sources(inference: Note, passages: Iterable[Passage]) -> Note:
+    """Return an inference with its passages, including those without a verified quote."""
+    return Note(**{**inference, "passages": list(dict.fromkeys(passage.id for passage in passages))})
+
+
+def rank_passages(pieces: Mapping[str, EvidencePassage]) -> list[str]:
+    """Return references of the source evidence, best first; the newest first if scores are equal."""
+    return [each["reference"] for each in sorted(pieces.values(), key=lambda each: (-each["score"], -each["round"]))]
+
+
+def highest_scores(scores: Mapping[str, float], most: int) -> list[str]:
+    """Return the keys of the highest scores; the first ones if scores are equal."""
+    return sorted(scores, key=lambda key: -scores[key])[:most]
+
+
+def drop_lowest_ranked(
+    round: int, gone: Mapping[str, str], scores: Mapping[str, float], query: str, most: int
+) -> dict[str, RemovedEvidence]:
+    """Describe the removal of evidence that others outscored for a query; without a query the newest is kept."""
+    left = {}
+    for key, what in gone.items():
+        why = f"scored {scores[key]:.2f} for {query!r}: not among the best {most}" if key in scores and query else ""
+        not_scored = f"not among the newest {most}" if key in scores else "evidence of earlier rounds is not kept"
+        left[f"{round} {key}"] = RemovedEvidence(round=round, what=what, why=why or not_scored)
+    return left
+
+
+def remove_unsupported(round: int, orphans: Notes, kept: Notes, *, tested: bool) -> dict[str, RemovedEvidence]:
+    """Describe the removal of unsupported inferences that were not kept."""
+    outcome = "no other passage supports it" if tested else "it was not tested again"
+    left = {}
+    for key, found in orphans.items():
+        if key not in kept:
+            why = f"its passages have left ({', '.join(found['passages'])}): {outcome}"
+            left[f"{round} {key}"] = RemovedEvidence(round=round, what=found["finding"], why=why)
+    return left
+
+
+def summarize_removed(update: Mapping[str, Any]) -> list[str]:
+    """Return a line for each item that was removed from the evidence in the latest round of an update, and why."""
+    removed = (update.get("departures") or {}).values()
+    latest = max((each["round"] for each in removed), default=0)
+    return [f"left in round {latest}: {each['what']}: {each['why']}" for each in removed if each["round"] == latest]
+
+
+def best_attempt(attempts: Mapping[str, AnswerAttempt]) -> AnswerAttempt | None:
+    """Return the most consistent answer so far that states something; the latest if several are equal."""
+    stated = [
+        attempt for _, attempt in sorted(attempts.items(), key=lambda each: -int(each[0])) if attempt["declarative"]
+    ]
+    return max(stated, key=lambda each: -1.0 if each["consistency"] is None else each["consistency"], default=None)
+
+
+def supporting_notes(question: str, attempt: AnswerAttempt, notes: Notes) -> list[Note]:
+    """Return the notes that an answer cites from: the inherited ones, and last its own, with its citations and those of
+    the inferences that state it.
+    """
+    stating = [found for found in inferences(notes).values() if find_sentence(attempt["answer"], found["finding"])]
+    quoted = [citation for found in stating for citation in found.get("citations", [])]
+    own = attempt["citations"]
+    citations = own + [citation for citation in quoted if citation not in own]
+    return [*inherited_notes(notes).values(), make_note(question, attempt["answer"], citations)]
+
+
+# Model calls
+
+
+async def yes_probability(model: ModelCaller, role: Role[I, str], given: I) -> float:
+    """Return P(yes) / (P(yes) + P(no)) at the first token (equation 1); undecided, with a warning, without either."""
+    try:
+        _, reply = await model.ask_with_reply(role, given)
+    except BadReply as error:
+        model.warn(f"{error} It counts as undecided.")
+        return UNDECIDED
+    score, warning = first_token_probability(reply)
+    if warning:
+        model.warn(f"{role.prompt}: {warning}")
+    return score
+
+
+async def score_relevance(model: ModelCaller, query: str, pieces: Mapping[str, Source]) -> dict[str, float]:
+    """Score the relevance of each piece of evidence to a query in parallel (equations 2 and 4)."""
+    given = [judging.EvidenceInput(query=query, sources=(piece,)) for piece in pieces.values()]
+    scores = await asyncio.gather(*(yes_probability(model, judging.EVIDENCE, each) for each in given))
+    return dict(zip(pieces, scores, strict=True))
+
+
+async def attempt_answer(
+    model: ModelCaller, given: inputs.ReadInput, *, from_memory: bool, twice: bool
+) -> tuple[reasoning.Reasoned, str]:
+    """Return an answer with its reasons and, if `twice`, a second one; `from_memory` shows no evidence."""
+    first = _first(model, given, from_memory=from_memory)
+    if not twice:
+        return await first, ""
+    return await asyncio.gather(first, _second(model, given, from_memory=from_memory))
+
+
+async def _first(model: ModelCaller, given: inputs.ReadInput, *, from_memory: bool) -> reasoning.Reasoned:
+    if not from_memory:
+        return await ask_or(model, reasoning.REASON, given, reasoning.Reasoned(answer=""), _NO_ANSWER)
+    question = inputs.QuestionInput(question=given.question)
+    recalled = await ask_or(model, reasoning.RECALL, question, reasoning.Recalled(answer=""), _NO_ANSWER)
+    return reasoning.Reasoned(reason=recalled.reason, answer=recalled.answer)
+
+
+async def _second(model: ModelCaller, given: inputs.ReadInput, *, from_memory: bool) -> str:
+    nothing, loss = reasoning.Direct(answer=""), "This round has no second answer."
+    if not from_memory:
+        return (await ask_or(model, reasoning.MONITOR, given, nothing, loss)).answer
+    question = inputs.QuestionInput(question=given.question)
+    return (await ask_or(model, reasoning.GUESS, question, nothing, loss)).answer
+
+
+async def name_entities(model: ModelCaller, question: str) -> list[str]:
+    """Return the key entities of the question, or the question itself if the reply cannot be parsed."""
+    given = inputs.QuestionInput(question=question)
+    itself = reasoning.Entities(entities=[question[:80]])
+    loss = "The question is taken as its own entity."
+    return list(dict.fromkeys((await ask_or(model, reasoning.ENTITIES, given, itself, loss)).entities))
+
+
+async def infer(
+    model: ModelCaller, given: reasoning.InferInput, shown: Sequence[Passage], *, round: int, known: Notes
+) -> dict[str, Note]:
+    """Return new inferences, each with the passages that it names; those without a shown passage are dropped."""
+    none = reasoning.Inferences(inferences=[])
+    said = await ask_or(model, reasoning.INFER, given, none, f"Round {round} has no inferences.")
+    heard = {comparison_key(found["finding"]) for found in known.values()}
+    notes = {}
+    for at, inference in enumerate(said.inferences, start=1):
+        resting = [shown[cited.source - 1] for cited in inference.citations if cited.source <= len(shown)]
+        if not resting:
+            model.warn(f"an inference of round {round} names no passage that was shown: {inference.claim!r}")
+        elif comparison_key(inference.claim) not in heard:
+            heard.add(comparison_key(inference.claim))
+            citations = verify_quotes(model, inference.claim, inference.citations, shown)
+            found = make_note(inference.question, inference.claim, citations)
+            notes[f"{_INFERENCE}{round}.{at}"] = with_sources(found, resting)
+    return notes
+
+
+async def find_contradicted(
+    model: ModelCaller, new: Notes, *, query: str, known: Notes, shown: Sequence[Passage]
+) -> set[str]:
+    """Return the inferences that fail a test: relevance to the query, and attribution to the passages (equation 3)."""
+    steps, read = as_steps(known.values()), as_sources(shown)
+    relevance = [judging.RelevanceInput(query=query, claim=each["finding"], known=steps) for each in new.values()]
+    attribution = [judging.AttributionInput(claim=each["finding"], sources=read) for each in new.values()]
+    relevant, attributed = await asyncio.gather(
+        asyncio.gather(*(yes_probability(model, judging.RELEVANCE, each) for each in relevance)),
+        asyncio.gather(*(yes_probability(model, judging.ATTRIBUTION, each) for each in attribution)),
+    )
+    return {key for key, *scores in zip(new, relevant, attributed, strict=True) if min(scores) <= UNDECIDED}
+
+
+async def reverify(model: ModelCaller, orphans: Notes, shown: Sequence[Passage]) -> dict[str, Note]:
+    """Return the inferences that other passages support, with these as their passages; each passage is tested alone."""
+    pairs = [(key, passage) for key in orphans for passage in shown]
+    given = [
+        judging.AttributionInput(claim=orphans[key]["finding"], sources=as_sources([passage])) for key, passage in pairs
+    ]
+    scores = await asyncio.gather(*(yes_probability(model, judging.ATTRIBUTION, each) for each in given))
+    kept = {}
+    for key, orphan in orphans.items():
+        saying = [
+            passage for (of, passage), score in zip(pairs, scores, strict=True) if of == key and score > UNDECIDED
+        ]
+        if saying:
+            citations = find_support(orphan["finding"], saying)
+            found = make_note(orphan["question"], orphan["finding"], citations, "its first passages have left")
+            kept[key] = with_sources(found, saying)
+    return kept

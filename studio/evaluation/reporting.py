@@ -1,0 +1,221 @@
+"""Blocks of a report: text, tables and plots; rendered as Markdown, or as one HTML page without external files.
+
+matplotlib is imported when the first plot is drawn.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from sleuth.studio.evaluation.results import MethodsResult, NodeMeans
+from sleuth.studio.evaluation.scoring import Group, Interval
+from sleuth.tools.text import markdown_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SIZE = (8.0, 4.5)
+_FEWEST_HOPS_GROUPS = 2
+_COLOURS = 10
+_MARKERS, _LINES, _HATCHES = "os^", ("-", "--", ":"), ("", "//", "..")
+"""Styles that distinguish the second and third ten from the first, which have the same colors."""
+
+Rows = Sequence[Sequence[str]]
+"""A table: the first row is its header."""
+
+_STYLE = "\n".join(
+    (
+        "body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222}",
+        "table{border-collapse:collapse;margin:1em 0;font-size:13px;font-variant-numeric:tabular-nums}",
+        "th,td{padding:.25em .7em;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}",
+        "pre{background:#f5f5f5;padding:.7em;overflow-x:auto}figure{margin:1em 0}svg{max-width:100%;height:auto}",
+        "p.label{background:#fff3cd;border:1px solid #e0c36a;padding:.6em}",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """`level` counts from 1."""
+
+    level: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Plain text; `label` highlights it."""
+
+    text: str
+    label: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells are plain text."""
+
+    rows: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Commands to copy."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An SVG with its title; only in the HTML report."""
+
+    svg: str
+    title: str
+
+
+Block = Heading | Paragraph | Table | Code | Picture
+
+
+def to_markdown(blocks: Sequence[Block]) -> str:
+    """Return all but the pictures."""
+    return "\n\n".join(_markdown(block) for block in blocks if not isinstance(block, Picture)) + "\n"
+
+
+def _markdown(block: Heading | Paragraph | Table | Code) -> str:
+    match block:
+        case Heading(level, text):
+            return f"{'#' * level} {text}"
+        case Paragraph(text, label):
+            return f"**{text}**" if label else text
+        case Table(rows):
+            return markdown_table(rows)
+        case Code(text):
+            return f"```sh\n{text}\n```"
+
+
+def to_html(blocks: Sequence[Block]) -> str:
+    """Return a page with its style and pictures inside."""
+    title = next((block.text for block in blocks if isinstance(block, Heading)), "Evaluation")
+    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
+    body = "\n".join(_html(block) for block in blocks)
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
+
+
+def _html(block: Block) -> str:
+    match block:
+        case Heading(level, text):
+            return f"<h{level}>{escape(text)}</h{level}>"
+        case Paragraph(text, label):
+            return f'<p class="label">{escape(text)}</p>' if label else f"<p>{escape(text)}</p>"
+        case Table(rows):
+            head, *body = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+            lines = "".join(f"<tr>{row}</tr>\n" for row in body)
+            return f"<table><thead><tr>{head.replace('td>', 'th>')}</tr></thead><tbody>\n{lines}</tbody></table>"
+        case Code(text):
+            return f"<pre>{escape(text)}</pre>"
+        case Picture(svg, title):
+            return f"<figure>{svg}<figcaption>{escape(title)}</figcaption></figure>"
+
+
+def align_columns(rows: Rows) -> str:
+    """Return a table for a terminal; the first column is left-aligned, the others right-aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        first, *others = zip(row, widths, strict=True)
+        lines.append("  ".join([first[0].ljust(first[1]), *(text.rjust(width) for text, width in others)]).rstrip())
+    return "\n".join(lines)
+
+
+def draw_pictures(result: MethodsResult, *, label: str) -> list[Picture]:
+    """Return plots of quality against tokens, quality by hops, and cost by node; `label` is shown in each of them."""
+    lines = result["summary"]["all"]["systems"]
+    drawn = [
+        Picture(
+            draw_svg(lambda axes: _pareto(axes, lines), label), "F1 against tokens per question: up and left is better."
+        ),
+        Picture(draw_svg(lambda axes: _nodes(axes, result["nodes"]), label), "Tokens per question by node."),
+    ]
+    hops = result["summary"]["by"].get("hops", {})
+    if len(hops) >= _FEWEST_HOPS_GROUPS:
+        drawn.insert(1, Picture(draw_svg(lambda axes: _by_hops(axes, hops), label), "F1 by number of hops."))
+    return drawn
+
+
+def _pareto(axes: "Axes", lines: Mapping[str, Mapping[str, Interval]]) -> None:
+    """Return each system a point with its intervals; the line joins those that no other beats in both."""
+    points = [(name, line["tokens"], line["f1"]) for name, line in lines.items() if line["f1"]["n"]]
+    for at, (name, tokens, f1) in enumerate(points):
+        x, y = tokens["mean"] or 0, 100 * (f1["mean"] or 0)
+        spread = [[x - (tokens["low"] or 0)], [(tokens["high"] or 0) - x]]
+        height = [[y - 100 * (f1["low"] or 0)], [100 * (f1["high"] or 0) - y]]
+        axes.errorbar(x, y, xerr=spread, yerr=height, fmt=_MARKERS[_ten(at)], capsize=2, color=_colour(at))
+        place = (6, -11 if at % 2 else 5)
+        axes.annotate(name, (x, y), textcoords="offset points", xytext=place, fontsize=8)
+    best = pareto_front([(tokens["mean"] or 0, 100 * (f1["mean"] or 0)) for _, tokens, f1 in points])
+    axes.plot([x for x, _ in best], [y for _, y in best], "--", color="grey", linewidth=1)
+    axes.set(xlabel="tokens per question (prompt and completion)", ylabel="F1 in percent")
+    axes.set_xlim(left=0)
+
+
+def pareto_front(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the points that are better than all cheaper ones, the cheapest first."""
+    best: list[tuple[float, float]] = []
+    for x, y in sorted(points, key=lambda point: (point[0], -point[1])):
+        if not best or y > best[-1][1]:
+            best.append((x, y))
+    return best
+
+
+def _by_hops(axes: "Axes", groups: Mapping[str, Group]) -> None:
+    systems = next(iter(groups.values()))["systems"]
+    for at, name in enumerate(systems):
+        means = [100 * (group["systems"][name]["f1"]["mean"] or 0) for group in groups.values()]
+        axes.plot(list(groups), means, _MARKERS[_ten(at)] + _LINES[_ten(at)], color=_colour(at), label=name)
+    axes.set(xlabel="hops", ylabel="F1 in percent")
+    axes.set_ylim(bottom=0)
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def _nodes(axes: "Axes", nodes: Mapping[str, Mapping[str, NodeMeans]]) -> None:
+    names = list(dict.fromkeys(node for own in nodes.values() for node in own))
+    left = dict.fromkeys(nodes, 0.0)
+    for at, node in enumerate(names):
+        costs = {
+            name: own[node]["prompt_tokens"] + own[node]["completion_tokens"] if node in own else 0.0
+            for name, own in nodes.items()
+        }
+        bars = axes.barh(list(nodes), list(costs.values()), left=list(left.values()), label=node, color=_colour(at))
+        for bar in bars:
+            bar.set(hatch=_HATCHES[_ten(at)], edgecolor="white", linewidth=0)
+        left = {name: left[name] + cost for name, cost in costs.items()}
+    axes.invert_yaxis()
+    axes.set_xlabel("tokens per question")
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def _colour(at: int) -> str:
+    return f"C{at % _COLOURS}"
+
+
+def _ten(at: int) -> int:
+    return at // _COLOURS % len(_MARKERS)
+
+
+def draw_svg(draw: "Callable[[Axes], None]", label: str) -> str:
+    """Return a figure as an SVG element: the same text for the same numbers."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.hashsalt": "sleuth", "svg.fonttype": "none", "font.family": "sans-serif"}):
+        figure = Figure(figsize=_SIZE, layout="constrained")
+        axes = figure.subplots()
+        draw(axes)
+        if label:
+            axes.set_title(label, fontsize=9, color="darkred")
+        axes.grid(visible=True, alpha=0.3)
+        written = StringIO()
+        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+    return re.sub(r"^.*?(?=<svg)", "", written.getvalue(), flags=re.DOTALL)

@@ -1,0 +1,239 @@
+"""Results of all runs: one line each, appended as runs end, read again after an interruption, and summarized.
+
+The stored runs are the source of truth: a lost line is created again from its run.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
+
+from sleuth.graphs.core import Cost, upgrade_cost
+from sleuth.studio.evaluation.data import GoldQuestion, System
+from sleuth.studio.evaluation.scoring import (
+    Scores,
+    Summary,
+    SystemScores,
+    answer_scores,
+    citation_scores,
+    cost_scores,
+    scores_by,
+    shown_recall,
+    summarise,
+)
+from sleuth.tools.errors import StoreError
+
+RESULTS = "results.jsonl"
+
+QUALITY = ("f1", "em", "contained", "rouge_l", "acc_lm", "crag", "refused")
+EVIDENCE = (
+    *("answered_em", "answered_f1", "support", "citation_precision", "citation_recall"),
+    *("quoted", "shown", "all_shown"),
+)
+COST = ("calls", "tokens", "prompt_tokens", "cached_tokens", "completion_tokens", "model_seconds", "seconds")
+METRICS = (*QUALITY, *EVIDENCE, *COST)
+COMPARED = ("f1", "em", "tokens")
+
+FAILURES = 5
+"""Of each system, to read."""
+
+
+class Result(TypedDict):
+    """One run's outcome; `cited` has the ids of each cited passage and its document, `shown` are gold ids.
+
+    `seconds` is the run's wall-clock time; missing for simulated runs and in older results.
+
+    `quoted`: a citation contains the answer (missing in older results). `judged`: a judge model's opinion.
+
+    A failed run has the status "failed" and its error in `problem`; it counts as a wrong answer until the same command
+    has retried it.
+    """
+
+    thread: str
+    system: str
+    question: str
+    status: str
+    text: str
+    cited: list[list[str]]
+    quoted: NotRequired[float | None]
+    shown: list[str]
+    cost: Cost
+    seconds: NotRequired[float | None]
+    warnings: int
+    problem: str
+    simulated: bool
+    judged: bool | None
+    scores: dict[str, float | None]
+
+
+class NodeMeans(TypedDict):
+    """Mean cost of a node per question."""
+
+    calls: float
+    prompt_tokens: float
+    completion_tokens: float
+    model_seconds: float
+
+
+class Failure(TypedDict):
+    """A question that was answered wrongly or not at all, and how to look into its run."""
+
+    system: str
+    question: str
+    asked: str
+    expected: list[str]
+    status: str
+    said: str
+    gold_shown: str
+    thread: str
+    problem: str
+
+
+class MethodsResult(TypedDict):
+    """All measurements of methods; `ended` is the reason for an early end, `failed` the number of failed runs."""
+
+    systems: list[dict[str, Any]]
+    runs: int
+    failed: int
+    unfinished: int
+    ended: str
+    summary: Summary
+    nodes: dict[str, dict[str, NodeMeans]]
+    failures: list[Failure]
+
+
+class Results:
+    """The lines of one evaluation's folder."""
+
+    def __init__(self, path: Path, kept: dict[str, Result]) -> None:
+        """Use `open_results`."""
+        self._path = path
+        self.by_thread = kept
+
+    async def add(self, result: Result) -> None:
+        """Append a line; a failed run has none, so that it is tried again."""
+        self.by_thread[result["thread"]] = result
+        if result["status"] != "failed":
+            await asyncio.to_thread(_append, self._path, json.dumps(result, ensure_ascii=False) + "\n")
+
+
+async def open_results(folder: Path) -> Results:
+    """Return the lines so far; one that was cut off by a kill is dropped."""
+    return await asyncio.to_thread(_open, folder / RESULTS)
+
+
+def _open(path: Path, *, repair: bool = True) -> Results:
+    kept: dict[str, Result] = {}
+    whole = 0
+    if path.exists():
+        data = path.read_bytes()
+        whole = data.rfind(b"\n") + 1
+        for line in data[:whole].splitlines():
+            result = _result(json.loads(line))
+            kept[result["thread"]] = result
+        if repair:
+            os.truncate(path, whole)
+    return Results(path, kept)
+
+
+def _result(line: dict[str, Any]) -> Result:
+    """Return a line as a result; in those of older releases `seconds` were the model's."""
+    scores = line["scores"]
+    if "model_seconds" not in scores and "seconds" in scores:
+        scores = {**scores, "model_seconds": scores["seconds"], "seconds": None}
+    return Result(**{**line, "cost": upgrade_cost(line["cost"]), "scores": scores})  # type: ignore[typeddict-item]  # as it was stored
+
+
+def _append(path: Path, line: str) -> None:
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(line)
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be written: {error}. Free some space, then rerun the same command to resume."
+        ) from error
+
+
+def read_scores(folder: Path) -> dict[str, SystemScores]:
+    """Return the scores of an evaluation's runs by system and question; empty where it made none."""
+    return scores_by("system", _open(folder / RESULTS, repair=False).by_thread.values())
+
+
+def scores(result: Result, question: GoldQuestion) -> dict[str, float | None]:
+    """Return every metric of one run."""
+    answered = result["status"] == "answered"
+    return {
+        **answer_scores(result["status"], result["text"], question.answers, result["judged"]),
+        **citation_scores(result["cited"], question.gold, answered=answered),
+        "quoted": result.get("quoted") if answered else None,
+        **shown_recall(result["shown"], question.gold),
+        **(cost_scores(result["cost"]) if result["status"] != "failed" else {}),
+        "seconds": result.get("seconds"),
+    }
+
+
+def methods_result(
+    systems: Sequence[System], questions: Sequence[GoldQuestion], results: Iterable[Result], *, ended: str, seed: int
+) -> MethodsResult:
+    """Score the results; where runs are missing, only questions that every system has ended count."""
+    by_place = {(result["system"], result["question"]): result for result in results}
+    whole = [each for each in questions if all((system.name, each.key) in by_place for system in systems)]
+    kept = {
+        system.name: {question.key: by_place[system.name, question.key] for question in whole} for system in systems
+    }
+    table: Scores = {
+        name: {question.key: own[question.key]["scores"] for question in whole} for name, own in kept.items()
+    }
+    return MethodsResult(
+        systems=[system.record() for system in systems],
+        runs=len(by_place),
+        failed=sum(result["status"] == "failed" for result in by_place.values()),
+        unfinished=len(systems) * len(questions) - len(by_place),
+        ended=ended,
+        summary=summarise(table, whole, METRICS, compared=COMPARED, seed=seed),
+        nodes={name: node_means(own.values()) for name, own in kept.items()},
+        failures=[failure for own in kept.values() for failure in _failures(own, whole)],
+    )
+
+
+def node_means(results: Iterable[Result]) -> dict[str, NodeMeans]:
+    """Return cost by node, in the mean over the runs that have ended well."""
+    ended = [result for result in results if result["status"] != "failed"]
+    names = list(dict.fromkeys(name for result in ended for name in result["cost"]["nodes"]))
+    means = {name: NodeMeans(calls=0, prompt_tokens=0, completion_tokens=0, model_seconds=0) for name in names}
+    for result in ended:
+        for name, cost in result["cost"]["nodes"].items():
+            means[name]["calls"] += cost["calls"] / len(ended)
+            means[name]["prompt_tokens"] += cost["prompt_tokens"] / len(ended)
+            means[name]["completion_tokens"] += cost["completion_tokens"] / len(ended)
+            means[name]["model_seconds"] += cost["model_seconds"] / len(ended)
+    return means
+
+
+def _failures(own: Mapping[str, Result], questions: Sequence[GoldQuestion]) -> list[Failure]:
+    """Return the worst first: failed runs, then wrong answers although all gold was shown, then the others."""
+
+    def badness(question: GoldQuestion) -> tuple[bool, float, float]:
+        line = own[question.key]["scores"]
+        return (own[question.key]["status"] != "failed", -(line.get("shown") or 0), line.get("f1") or 0)
+
+    wrong = [each for each in questions if each.answers and not own[each.key]["scores"].get("em")]
+    worst = [(question, own[question.key]) for question in sorted(wrong, key=badness)[:FAILURES]]
+    return [
+        Failure(
+            system=result["system"],
+            question=question.key,
+            asked=question.question,
+            expected=list(question.answers),
+            status=result["status"],
+            said=result["text"],
+            gold_shown=f"{len(result['shown'])} of {len(question.gold)}" if question.gold else "–",
+            thread=result["thread"],
+            problem=result["problem"],
+        )
+        for question, result in worst
+    ]

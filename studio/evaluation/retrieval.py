@@ -1,0 +1,156 @@
+"""Search alone: how much of the gold is among the first passages found, and what a search costs."""
+
+import json
+import resource
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from typing_extensions import TypedDict
+
+from sleuth.studio.evaluation.data import GoldQuestion
+from sleuth.studio.evaluation.scoring import Scores, Summary, SystemScores, scores_by, summarise
+from sleuth.tools.collection import Collection
+from sleuth.tools.search import Mode, Query
+from sleuth.tools.settings import Settings
+from sleuth.tools.types import Hit
+
+DEPTHS = (2, 5, 20)
+METRICS = (*(f"recall@{depth}" for depth in DEPTHS), "all@5")
+COMPARED = ("recall@5", "all@5")
+
+FOUND = "retrieval.jsonl"
+
+PARTS: Mapping[str, Mapping[str, str]] = {"training": {"ranker": "formula"}, "vectors": {"embedder": "none"}}
+"""The parts of graph search that can be left out, by the settings that do it."""
+
+
+class Speed(TypedDict):
+    """Cost of the searches of one system; memory is this process's, including everything loaded before.
+
+    index_seconds: the total indexing time of the indexes that it searches, if known.
+    """
+
+    index_seconds: float | None
+    first_seconds: float
+    p50_ms: float
+    p95_ms: float
+    memory_mib: float
+
+
+class SearchResult(TypedDict):
+    """Passages that one mode found for one question, best first."""
+
+    mode: str
+    question: str
+    passages: list[str]
+    scores: dict[str, float]
+
+
+class RetrievalResult(TypedDict):
+    """Everything that was measured about search."""
+
+    modes: list[str]
+    summary: Summary
+    speed: dict[str, Speed]
+    found: list[SearchResult]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchSystem:
+    """One way to search that is judged: a mode over a library, which may be opened with a part switched off."""
+
+    name: str
+    library: Collection
+    mode: Mode
+
+
+@asynccontextmanager
+async def open_search_systems(
+    settings: Settings, library: Collection, modes: Sequence[Mode], *, ablated: bool
+) -> AsyncIterator[list[SearchSystem]]:
+    """Open the modes; with `ablated` also graph search with each of its parts switched off that is on."""
+    systems = [SearchSystem(name=mode, library=library, mode=mode) for mode in modes]
+    async with AsyncExitStack() as opened:
+        for part, values in PARTS.items() if ablated else ():
+            less = settings.model_copy(update=values)
+            if less != settings:
+                embedder = None if "embedder" in values else library.embedder
+                without = await opened.enter_async_context(await Collection.open(less, embedder=embedder))
+                systems.append(SearchSystem(name=f"graph without {part}", library=without, mode="graph"))
+        yield systems
+
+
+async def measure_search(
+    systems: Sequence[SearchSystem], questions: Sequence[GoldQuestion], *, seed: int, tick: Callable[[], None]
+) -> RetrievalResult:
+    """Search for every question that has gold passages, one after the other; calls `tick` after each."""
+    judged = [question for question in questions if question.gold]
+    speed: dict[str, Speed] = {}
+    found: list[SearchResult] = []
+    for system in systems:
+        speed[system.name], results = await _measure(system, judged, tick)
+        found += results
+    names = [system.name for system in systems]
+    scores: Scores = {
+        name: {each["question"]: each["scores"] for each in found if each["mode"] == name} for name in names
+    }
+    summary = summarise(scores, judged, METRICS, compared=COMPARED, seed=seed)
+    return RetrievalResult(modes=names, summary=summary, speed=speed, found=found)
+
+
+async def _measure(
+    system: SearchSystem, questions: Sequence[GoldQuestion], tick: Callable[[], None]
+) -> tuple[Speed, list[SearchResult]]:
+    began = time.perf_counter()
+    await _search(system, "Which index is this?")  # loads what it needs
+    first = time.perf_counter() - began
+    found, seconds = [], []
+    for question in questions:
+        began = time.perf_counter()
+        hits = await _search(system, question.question)
+        seconds.append(time.perf_counter() - began)
+        passages, scores = [hit.passage.id for hit in hits], recall(hits, question.gold)
+        found.append(SearchResult(mode=system.name, question=question.key, passages=passages, scores=scores))
+        tick()
+    p50, p95 = (1000 * float(value) for value in np.quantile(seconds, [0.5, 0.95]))
+    index_seconds = await system.library.index_seconds(system.mode)
+    speed = Speed(index_seconds=index_seconds, first_seconds=first, p50_ms=p50, p95_ms=p95, memory_mib=memory_mib())
+    return speed, found
+
+
+async def _search(system: SearchSystem, text: str) -> list[Hit]:
+    return await system.library.search(Query(text=text, k=max(DEPTHS), mode=system.mode))
+
+
+def read_found(folder: Path) -> dict[str, SystemScores]:
+    """Return the scores of an evaluation's searches by mode and question; empty where it made none."""
+    path = folder / FOUND
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    return scores_by("mode", map(json.loads, lines))
+
+
+def recall(hits: Sequence[Hit], gold: Sequence[str]) -> dict[str, float]:
+    """Return the share of gold ids among the first passages, by depth, and whether all are among the first five.
+
+    An id is found with the passage of this id, or with any passage of the document of this id.
+    """
+    found = {}
+    for depth in DEPTHS:
+        covered = {id for hit in hits[:depth] for id in (hit.passage.id, hit.passage.document_id)}
+        found[depth] = len(covered & set(gold))
+    shares = {f"recall@{depth}": count / len(gold) for depth, count in found.items()}
+    return shares | {"all@5": float(found[5] == len(gold))}
+
+
+def memory_mib() -> float:
+    """Return this process's resident memory, or its peak if the system does not provide the current value."""
+    status = Path("/proc/self/statm")
+    if status.exists():
+        return int(status.read_text().split()[1]) * resource.getpagesize() / 2**20
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20

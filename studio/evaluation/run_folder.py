@@ -1,0 +1,97 @@
+"""The folder of an evaluation: its plan, what it has found so far, its report; one process at a time writes it."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from filelock import FileLock, Timeout
+
+from sleuth.tools.errors import StoreBusy, StoreError, UsageError
+
+PLAN = "plan.json"
+REPORT = "report.json"
+
+
+class RunFolder:
+    """Reads and writes an evaluation's files; made by `open_folder`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    async def settle(self, plan: Mapping[str, Any]) -> None:
+        """Store the plan of the evaluation; in a folder that has a plan, check that it is the same.
+
+        Raises:
+            UsageError: the folder holds another evaluation; names what differs.
+        """
+        wanted = json.loads(json.dumps(plan))
+        if not (self.path / PLAN).exists():
+            await self.write(PLAN, json.dumps(wanted, indent=2, ensure_ascii=False) + "\n")
+            return
+        kept = await asyncio.to_thread(read_json, self.path / PLAN)
+        if differing := sorted(key for key in {*wanted, *kept} if wanted.get(key) != kept.get(key)):
+            raise UsageError(
+                f"{self.path} holds another evaluation, which differs in: {', '.join(differing)}. "
+                "Give --out another folder, or remove this one."
+            )
+
+    async def write(self, name: str, text: str) -> None:
+        """Replace a file atomically: a reader sees the old one or the new one."""
+        await asyncio.to_thread(_write, self.path / name, text)
+
+    async def write_lines(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Replace a file with one JSON value per line."""
+        await self.write(name, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+@asynccontextmanager
+async def open_folder(path: Path) -> AsyncIterator[RunFolder]:
+    """Open the folder, made where it is not there, locked as long as the block lasts.
+
+    Raises:
+        StoreBusy: another process evaluates into it.
+        StoreError: it cannot be written.
+    """
+    lock = FileLock(path / "lock", timeout=0, thread_local=False)
+    try:
+        await asyncio.to_thread(path.mkdir, parents=True, exist_ok=True)
+        await asyncio.to_thread(lock.acquire)
+    except Timeout:
+        raise StoreBusy(f"Another evaluation is writing to {path}. Wait until it ends, or stop it first.") from None
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error}. Give --out another folder.") from error
+    try:
+        yield RunFolder(path)
+    finally:
+        lock.release()
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return a JSON object of an evaluation's folder; raises UsageError where it is not there or damaged."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {error}.") from None
+    if not isinstance(value, dict):
+        raise UsageError(f"{path} does not belong to an evaluation.")
+    return value
+
+
+def _write(path: Path, text: str) -> None:
+    fresh = path.with_name(f".{path.name}-{uuid4().hex[:8]}")
+    try:
+        with fresh.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise StoreError(
+            f"{path} cannot be written: {error}. Free some space, or give --out another folder."
+        ) from error

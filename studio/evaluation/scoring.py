@@ -1,0 +1,325 @@
+"""Metrics of answers and citations, and their statistics: means by group, bootstrap intervals, a permutation test.
+
+Every score is a number per question, None if the metric does not apply. A question whose answer is empty has no answer:
+refusing it is right. Sampling uses a seed that the report records: the same scores give the same numbers.
+"""
+
+import math
+import re
+import string
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from typing_extensions import TypedDict
+
+from sleuth.studio.evaluation.data import INVALID, GoldQuestion
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from rouge_score.rouge_scorer import RougeScorer
+
+REFUSALS = ("refused", "unknown", "invalid_question")
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalise(text: str) -> str:
+    """Return text normalized as by SQuAD's evaluate-v2.0.py: lower case, no ASCII punctuation or English articles."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def exact_match(said: str, answers: Sequence[str]) -> float:
+    """Return 1 if the normalized answer equals an accepted one."""
+    return max(float(normalise(said) == answer) for answer in _comparable(answers))
+
+
+def f1(said: str, answers: Sequence[str]) -> float:
+    """Return the harmonic mean of word precision and recall, against the closest accepted answer."""
+    return max(_f1(normalise(said).split(), answer.split()) for answer in _comparable(answers))
+
+
+def _comparable(answers: Sequence[str]) -> list[str]:
+    """Return normalized answers, as in SQuAD's script without those that become empty, unless there is no other."""
+    left = [normalise(answer) for answer in answers if normalise(answer) or not answer]
+    return left or [""]
+
+
+def _f1(said: list[str], answer: list[str]) -> float:
+    if not (said and answer):  # SQuAD 2.0: an empty answer is right if there is no answer
+        return float(said == answer)
+    common = sum((Counter(said) & Counter(answer)).values())
+    return 2 * common / (len(said) + len(answer))
+
+
+def contained(said: str, answers: Sequence[str]) -> float:
+    """Return 1 if an accepted answer is contained in the text, word for word after normalizing (CRP-RAG's exact
+    match).
+    """
+    spoken = f" {normalise(said)} "
+    return max(float(_within(answer, spoken)) for answer in _comparable(answers))
+
+
+def _within(answer: str, spoken: str) -> bool:
+    return f" {answer} " in spoken if answer else not spoken.strip()
+
+
+def rouge_l(said: str, answers: Sequence[str]) -> float:
+    """Return ROUGE-L's F-measure by the rouge-score package, which considers Latin letters and digits only."""
+    return max(_rouge_l(said, answer) for answer in answers)
+
+
+def _rouge_l(said: str, answer: str) -> float:
+    if not (said.strip() and answer.strip()):
+        return float(said.strip() == answer.strip())
+    return float(_scorer().score(answer, said)["rougeL"].fmeasure)
+
+
+@cache
+def _scorer() -> "RougeScorer":
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return RougeScorer(["rougeL"])
+
+
+def answer_scores(
+    status: str, text: str, answers: Sequence[str], judged: bool | None = None
+) -> dict[str, float | None]:
+    """Return all scores of an answer's text.
+
+    CRAG's score is 1 for a right answer, 0 for a refusal or a question taken for invalid, -1 for a wrong answer.
+
+    Args:
+        status: the run's; the text of a refusal is not an answer.
+        text: the answer.
+        answers: accepted answers; without any, only the refusal is scored.
+        judged: a judge model's opinion, if any.
+    """
+    refused = status in REFUSALS
+    scores: dict[str, float | None] = {"refused": float(refused)}
+    if not answers:
+        return scores
+    said = INVALID if status == "invalid_question" and INVALID in answers else "" if refused else text
+    em, overlap = exact_match(said, answers), f1(said, answers)
+    right = bool(em) or bool(judged)
+    scores |= {"em": em, "f1": overlap, "contained": contained(said, answers), "rouge_l": rouge_l(said, answers)}
+    scores |= {"answered_em": None if refused else em, "answered_f1": None if refused else overlap}
+    scores["crag"] = 1.0 if right else 0.0 if refused else -1.0
+    if judged is not None:
+        scores["acc_lm"] = float(judged)
+    return scores
+
+
+def citation_scores(
+    cited: Sequence[Collection[str]], gold: Sequence[str], *, answered: bool
+) -> dict[str, float | None]:
+    """Return the scores of citations against the gold passages; None without an answer.
+
+    Args:
+        cited: for each cited passage its id and its document's.
+        gold: ids of passages or documents.
+        answered: whether there is an answer.
+    """
+    if not (gold and answered):
+        return {"support": None, "citation_precision": None, "citation_recall": None}
+    right = [bool(set(names) & set(gold)) for names in cited]
+    found = {name for names in cited for name in names} & set(gold)
+    return {
+        "support": float(any(right)),
+        "citation_precision": sum(right) / len(right) if right else None,
+        "citation_recall": len(found) / len(set(gold)),
+    }
+
+
+def quoted(text: str, quotes: Sequence[str]) -> float | None:
+    """Return 1 if a quote contains the answer, word for word after normalizing; None for yes, no or nothing."""
+    answer = normalise(text)
+    if answer in ("", "yes", "no"):
+        return None
+    return max((float(_within(answer, f" {normalise(quote)} ")) for quote in quotes), default=0.0)
+
+
+def shown_recall(shown: Collection[str], gold: Sequence[str]) -> dict[str, float | None]:
+    """Return the share of gold passages among all that the model was shown, and whether it was shown all of them."""
+    if not gold:
+        return {"shown": None, "all_shown": None}
+    share = len(set(shown) & set(gold)) / len(set(gold))
+    return {"shown": share, "all_shown": float(share == 1)}
+
+
+def cost_scores(cost: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the run's cost; `tokens` is the sum of prompt and completion tokens, including cached ones."""
+    names = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "model_seconds")
+    numbers = {name: float(cost[name]) for name in names}
+    return {"tokens": numbers["prompt_tokens"] + numbers["completion_tokens"], **numbers}
+
+
+SystemScores = Mapping[str, Mapping[str, float | None]]
+"""Scores of one system: question key, then metric."""
+
+Scores = Mapping[str, SystemScores]
+"""Scores by system; None where a metric does not apply to a question."""
+
+RESAMPLES = 4_000
+SWAPS = 9_999
+LEVEL = 0.95
+GROUPINGS: tuple[Literal["set", "type", "hops"], ...] = ("set", "type", "hops")
+
+# Normal quantiles for a two-sided test at 5 % that sees a real difference four times in five.
+_POWER = 1.960 + 0.842
+
+
+class Interval(TypedDict):
+    """A mean over `n` questions and the bootstrap interval around it; None where there is nothing to average."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+class Difference(TypedDict):
+    """Paired difference: mean of a minus b on the same `n` questions, its interval, and a permutation test's p-value.
+
+    `detectable` is the smallest true difference that `n` questions detect with 80 % power; `needed` is the number of
+    questions that the observed difference would require.
+    """
+
+    a: str
+    b: str
+    metric: str
+    mean: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    n: int
+    detectable: float | None
+    needed: int | None
+
+
+class Group(TypedDict):
+    """The systems' means over some of the questions, by system and metric."""
+
+    questions: int
+    systems: dict[str, dict[str, Interval]]
+
+
+class Summary(TypedDict):
+    """Means and differences of the systems; `by` omits a grouping with a single group."""
+
+    all: Group
+    by: dict[str, dict[str, Group]]
+    differences: list[Difference]
+
+
+def summarise(
+    scores: Scores, questions: Sequence[GoldQuestion], metrics: Sequence[str], *, compared: Sequence[str], seed: int
+) -> Summary:
+    """Return means of every metric, and differences of the `compared` metrics between all pairs of systems."""
+
+    def means(chosen: Sequence[GoldQuestion]) -> Group:
+        lines = {
+            system: {metric: interval(_values(own, chosen, metric), seed=seed) for metric in metrics}
+            for system, own in scores.items()
+        }
+        return Group(questions=len(chosen), systems=lines)
+
+    by: dict[str, dict[str, Group]] = {}
+    for grouping in GROUPINGS:
+        names = sorted({question.group(grouping) for question in questions})
+        if len(names) > 1:
+            by[grouping] = {
+                name: means([question for question in questions if question.group(grouping) == name]) for name in names
+            }
+    differences = [
+        difference(a, b, metric, paired(scores[a], scores[b], metric), seed=seed)
+        for metric in compared
+        for b, a in combinations(scores, 2)
+    ]
+    return Summary(all=means(questions), by=by, differences=differences)
+
+
+def _values(own: SystemScores, questions: Sequence[GoldQuestion], metric: str) -> list[float]:
+    found = (own[question.key].get(metric) for question in questions if question.key in own)
+    return [value for value in found if value is not None]
+
+
+def scores_by(name: str, lines: Iterable[Mapping[str, Any]]) -> dict[str, SystemScores]:
+    """Return the scores of stored lines by the system that the field `name` contains, and by question."""
+    found: dict[str, dict[str, Mapping[str, float | None]]] = {}
+    for line in lines:
+        found.setdefault(line[name], {})[line["question"]] = line["scores"]
+    return {**found}
+
+
+def paired(first: SystemScores, second: SystemScores, metric: str) -> list[tuple[float, float]]:
+    """Return the two systems' values for every question for which both have one."""
+    both = [(own.get(metric), second[key].get(metric)) for key, own in first.items() if key in second]
+    return [(a, b) for a, b in both if a is not None and b is not None]
+
+
+def interval(values: Sequence[float], *, seed: int) -> Interval:
+    """Return the mean and its percentile bootstrap interval (Efron, 1979).
+
+    Equal numbers of values are resampled identically: intervals of methods on the same questions are paired.
+    """
+    if not values:
+        return Interval(mean=None, low=None, high=None, n=0)
+    array = np.asarray(values, dtype=np.float64)
+    low, high = _bounds(array, seed)
+    return Interval(mean=float(array.mean()), low=low, high=high, n=len(values))
+
+
+def difference(a: str, b: str, metric: str, pairs: Sequence[tuple[float, float]], *, seed: int) -> Difference:
+    """Compare two named systems on the same questions."""
+    deltas = np.asarray([first - second for first, second in pairs], dtype=np.float64)
+    n = len(deltas)
+    found = Difference(
+        a=a, b=b, metric=metric, mean=None, low=None, high=None, p=None, n=n, detectable=None, needed=None
+    )
+    if n == 0:
+        return found
+    mean, spread = float(deltas.mean()), float(deltas.std(ddof=1)) if n > 1 else 0.0
+    found["mean"], (found["low"], found["high"]) = mean, _bounds(deltas, seed)
+    found["p"] = _permutation(deltas, seed)
+    if spread:
+        found["detectable"] = _POWER * spread / math.sqrt(n)
+        found["needed"] = math.ceil((_POWER * spread / mean) ** 2) if mean else None
+    return found
+
+
+def _bounds(values: "NDArray[np.float64]", seed: int) -> tuple[float, float]:
+    means = _draws(len(values), seed) @ values / len(values)
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+@lru_cache(maxsize=16)
+def _draws(n: int, seed: int) -> "NDArray[np.float64]":
+    """Return the counts of each of n questions in each resample: one row per resample."""
+    return np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=RESAMPLES).astype(np.float64)
+
+
+def _permutation(deltas: "NDArray[np.float64]", seed: int) -> float:
+    """Return the two-sided p-value of swapping the systems question by question.
+
+    It is exact if all swaps can be enumerated; otherwise the observed difference counts as one of the draws.
+    """
+    signs = _signs(len(deltas), seed)
+    found = abs(deltas.sum()) * (1 - 1e-12)
+    extreme = int((np.abs(signs @ deltas) >= found).sum())
+    exact = len(signs) != SWAPS
+    return extreme / len(signs) if exact else (extreme + 1) / (len(signs) + 1)
+
+
+@lru_cache(maxsize=4)
+def _signs(n: int, seed: int) -> "NDArray[np.float64]":
+    """Return ways of swapping n pairs, one per row: all of them, or SWAPS random ones."""
+    if 2**n < SWAPS:
+        swapped = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+        return np.where(swapped, -1.0, 1.0)
+    return np.random.default_rng(seed).choice([-1.0, 1.0], size=(SWAPS, n))

@@ -1,0 +1,31 @@
+"""Settings that go beyond a paper are off under `profile=paper`, as their descriptions state."""
+
+import re
+
+import pytest
+
+from sleuth.graphs.core import Method
+from sleuth.graphs.registry import METHODS
+
+NAMED = re.compile(r"\(paper(?: profile)?: ([\w-]+)\)")
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
+def test_settings_marked_as_ours_are_off_in_the_paper_profile(method: Method) -> None:
+    default, published = method.settings(), method.configure({}, "paper")
+    for name, field in method.settings.model_fields.items():
+        value, meaning = getattr(published, name), field.description or ""
+        if found := NAMED.search(meaning):
+            assert str(value) == found[1], name
+        elif meaning.startswith("ours:"):
+            assert value in (False, 0), name
+        else:
+            assert value == getattr(default, name) or "(paper" in meaning, name
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
+def test_explicit_setting_applies_in_the_paper_profile(method: Method) -> None:
+    for name, value in method.settings.paper_values().items():
+        default = getattr(method.settings(), name)
+        assert default != value
+        assert getattr(method.configure({name: default}, "paper"), name) == default

@@ -1,0 +1,127 @@
+"""Guarantees of every method: budgets, resuming, inherited answers, unreadable replies."""
+
+from typing import Any
+
+import pytest
+from all_roles_model import AllRolesModel, case_of
+from retro_scenes import FailingOnce
+from scenes import Replying, example, resolves
+
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.registry import METHODS
+from sleuth.tools.errors import ModelUnavailable
+
+ALONE = [name for name in METHODS if name != "auto"]
+"""The methods that need no other one."""
+
+
+@pytest.mark.parametrize("id", ["q08", pytest.param("q29", marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("name", [name for name in ALONE if name != "hybrid-rag"])
+async def test_method_stays_within_call_budget(name: str, id: str) -> None:
+    chain = example(id)
+    full = case_of(name, chain)
+    expected = await full.run(chain.question)
+    needed = len(full.model.requests)
+    for most in range(needed):
+        case = case_of(name, chain, budget=Budget(max_calls=most))
+        verdict = await case.run(chain.question)
+        assert len(case.model.requests) == len(case.state.get("calls", {})) <= most
+        assert verdict["status"] == "out_of_budget"
+        assert verdict["text"] in ("", expected["text"], *(hop.answer for hop in chain.hops))
+        assert all(resolves(citation, chain.passages) for citation in verdict["citations"])
+    exactly = case_of(name, chain, budget=Budget(max_calls=needed))
+    assert await exactly.run(chain.question) == expected
+
+
+@pytest.mark.parametrize("name", ALONE)
+async def test_method_resumed_after_failure_repeats_no_call(name: str) -> None:
+    chain = example("q08")
+    whole = case_of(name, chain)
+    expected = await whole.run(chain.question)
+    for fails_at in range(1, len(whole.model.requests) + 1):
+        model = FailingOnce(AllRolesModel(chain).reply_to, fails_at=fails_at)
+        case = case_of(name, chain, model=model)
+        with pytest.raises(ModelUnavailable):
+            await case.run(chain.question)
+        assert await case.run(chain.question) == expected
+        assert len(set(model.completed)) == len(whole.model.requests)
+        repeated = {id for id in model.completed if model.completed.count(id) > 1}
+        assert repeated <= model.cut_off, "only calls in flight at the failure may be repeated"
+        assert {**case.state, "calls": {}} == {**whole.state, "calls": {}}
+
+
+INHERITING = {
+    "plain-rag": ["answer"],
+    "par-rag": ["plan", "answer"],
+    "crp-rag": ["plan", "answer"],
+    "retro-rag": ["answer", "verify"],
+    "ras": ["plan", "answer"],
+    "closed-book": ["answer"],
+    "iter-retgen": ["answer"],
+    "self-ask": ["plan", "answer"],
+    "ircot": ["answer"],
+    "agent": ["act", "answer"],
+}
+"""The nodes that a run visits if an inherited answer suffices."""
+
+
+@pytest.mark.parametrize("name", INHERITING)
+@pytest.mark.parametrize("cited", [True, False])
+async def test_method_with_sufficient_inherited_answer_does_not_search(name: str, cited: bool) -> None:
+    chain = example("q08")
+    citation = {"passage": "p", "document": "d", "title": "T", "quote": chain.answer, "start": 3, "end": 7}
+    citations = [citation] if cited else []
+    known: Any = {"question": chain.question, "finding": chain.answer, "passages": [], "citations": citations}
+    case = case_of(name, chain)
+    verdict = await case.run(chain.question, {"1": known})
+    assert (case.nodes, case.retriever.queries) == (INHERITING[name], [])
+    assert verdict == {"status": "answered", "text": chain.answer, "citations": citations}
+    assert ("no passage supports this answer word for word" in case.state["warnings"]) is not cited
+
+
+OPEN = "The question stays open."
+LOSSES = {
+    "plain-rag": [OPEN],
+    "par-rag": [
+        "The question is taken as a plan of one step.",
+        "Step 1 has no draft.",
+        "The draft of step 1 is accepted without a review.",
+        OPEN,
+    ],
+    "retro-rag": [
+        "neither yes nor no among the likeliest first tokens: 0.5",
+        "This round has no answer.",
+        "This round has no second answer.",
+        "The question is taken as its own entity.",
+        *(f"Round {at} has no inferences." for at in range(1, 5)),
+        "The question itself is searched again.",
+    ],
+    "ras": [
+        "The question is looked up.",
+        "Passage q08-1 adds no facts.",
+        "The question is answered with what was found.",
+        OPEN,
+    ],
+    "hybrid-rag": [
+        "The question counts as static.",
+        "The model's own knowledge is missing.",
+        "One sample of an expression is missing.",
+        "It is summarized.",
+        OPEN,
+    ],
+    "closed-book": [OPEN],
+    "iter-retgen": ["This round has no answer."],
+    "self-ask": [OPEN],
+    "ircot": [OPEN],
+    "agent": [OPEN],
+}
+"""The endings of warnings about replies that cannot be parsed."""
+
+
+@pytest.mark.parametrize("name", LOSSES)
+async def test_method_with_unreadable_replies_is_unknown(name: str) -> None:
+    chain = example("q08")
+    case = case_of(name, chain, model=Replying(lambda _: "no"))
+    assert await case.run(chain.question) == {"status": "unknown", "text": "", "citations": []}
+    warnings = case.state["warnings"]
+    assert not [loss for loss in LOSSES[name] if not any(warning.endswith(loss) for warning in warnings)]

@@ -1,0 +1,77 @@
+"""Contents of the catalogue and its indexes, and their comparison by content and by search."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from hashing_embedder import HashingEmbedder
+
+from sleuth.tools.collection.index_set import ALL, IndexSet
+from sleuth.tools.search.entity_graph.index import GraphIndex
+from sleuth.tools.search.entity_graph.names import kept_names
+from sleuth.tools.search.index import Index
+from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.search.vectors.index import VectorIndex, index_text
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage.catalogue import Catalogue
+from sleuth.tools.storage.database import catalogue_url
+from sleuth.tools.types import Passage
+
+
+def held(settings: Settings) -> list[tuple[int, set[str]]]:
+    """Return the number and ids of passages in the catalogue, then in each index, without repairs."""
+    catalogue = Catalogue(catalogue_url(settings.home, None), owner=settings.owner, collection=settings.collection)
+    indexes = IndexSet(settings, catalogue, HashingEmbedder())
+    stores = [(catalogue.count_passages(), catalogue.passage_ids())]
+    for name in ALL:
+        index = indexes.ready(name, lambda _name, _passages: None)
+        stores.append((index.count(), index.ids()))
+    assert indexes.notes == []
+    indexes.close()
+    catalogue.close()
+    return stores
+
+
+def check(indexes: IndexSet, passages: Sequence[Passage], looked_for: Sequence[Passage], gone: Iterable[str]) -> None:
+    """Every index holds these passages and no others; it finds those looked for, and no texts that are gone."""
+    for name in ALL:
+        index = indexes.ready(name, lambda _name, _passages: None)
+        assert (index.count(), index.ids()) == (len(passages), {passage.id for passage in passages})
+        texts = [*(passage.text for passage in looked_for), *gone]
+        check_words(index, passages, texts)
+        check_names(index, passages, texts)
+        check_meaning(index, passages, looked_for)
+
+
+def check_words(index: Index, passages: Sequence[Passage], texts: Iterable[str]) -> None:
+    """Each word of the texts leads to the passages that have it."""
+    if isinstance(index, KeywordIndex):
+        for word in {word for text in texts for word in text.split()}:
+            if stem := [*index.stems(word)]:
+                wanted = {passage.id for passage in passages if stem[0] in index.stems(index_text(passage))}
+                assert {id for id, _ in index.search(word, len(passages) + 1)} == wanted, word
+
+
+def check_names(index: Index, passages: Sequence[Passage], texts: Iterable[str]) -> None:
+    """Each name in the texts leads to the passages that mention it."""
+    if isinstance(index, GraphIndex):
+        mentioned = {passage.id: set(kept_names(passage.text)) for passage in passages}
+        names = {name for text in texts for name in kept_names(text)}
+        wanted = {name: {id for id, held in mentioned.items() if name in held} for name in names}
+        found = index.mentioning(names, at_most=len(passages))
+        assert {name: set(found.get(name, ())) for name in names} == wanted
+
+
+def check_meaning(index: Index, passages: Sequence[Passage], looked_for: Iterable[Passage]) -> None:
+    """Nothing is nearer to a passage's text than its own vector."""
+    if isinstance(index, VectorIndex):
+        by_id = {passage.id: passage for passage in passages}
+        for passage in looked_for:
+            (id, likeness), *_ = index.search(index_text(passage), 1)
+            assert likeness > 0.999, passage
+            assert alike(by_id[id], passage), (id, passage)
+
+
+def alike(one: Passage, other: Passage) -> bool:
+    """Return whether two passages have the same vector."""
+    embed = HashingEmbedder().embed_query
+    return np.allclose(embed(index_text(one)), embed(index_text(other)))

@@ -1,0 +1,83 @@
+"""LangGraph's development server as a process of its own, and its HTTP interface."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+from process import free_port
+
+CONFIG = Path(__file__).parents[4] / "langgraph.json"
+COMMAND = [Path(sys.executable).parent / "langgraph", "dev", "--config", CONFIG, "--no-browser", "--no-reload"]
+
+
+class Server:
+    """A running `langgraph dev`."""
+
+    def __init__(self, url: str, log: Path, process: subprocess.Popen[bytes]) -> None:
+        self.url = url
+        self.log = log
+        self.process = process
+        self._http = httpx.Client(base_url=url, timeout=300, trust_env=False)
+
+    def ready(self) -> bool:
+        try:
+            return self._http.get("/ok").is_success
+        except httpx.TransportError:
+            return False
+
+    def get(self, path: str) -> Any:
+        return self._http.get(path).raise_for_status().json()
+
+    def post(self, path: str, **body: Any) -> Any:
+        return self._http.post(path, json=body).raise_for_status().json()
+
+    def thread(self) -> str:
+        return f"/threads/{self.post('/threads')['thread_id']}"
+
+    def history(self, thread: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.get(f"{thread}/history?limit=200")
+        return found
+
+    def kill(self) -> None:
+        """End it immediately, as `kill -9` does."""
+        self.process.kill()
+        self.process.wait()
+
+    def close(self) -> None:
+        self._http.close()
+
+
+@contextmanager
+def langgraph_dev(folder: Path, **environment: str) -> Iterator[Server]:
+    """Starts the server in a folder of its own, where it keeps its threads, and interrupts it at the end."""
+    port, log = free_port(), folder / "server.log"
+    quiet = {"LANGGRAPH_CLI_NO_ANALYTICS": "1", "HF_HUB_OFFLINE": "1", "NO_COLOR": "1"}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LANG", "SLEUTH_"))}
+    with log.open("a") as output:
+        process = subprocess.Popen(
+            [*COMMAND, "--port", str(port)],
+            cwd=folder,
+            env=kept | quiet | environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    server = Server(f"http://127.0.0.1:{port}", log, process)
+    try:
+        deadline = time.monotonic() + 300
+        while not server.ready():
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.2)
+        yield server
+    finally:
+        server.close()
+        process.send_signal(signal.SIGINT)
+        process.wait(120)

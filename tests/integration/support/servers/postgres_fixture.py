@@ -1,0 +1,95 @@
+"""A Postgres of our own for the whole session, in a temporary folder, without TCP."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import psycopg
+import pytest
+from process import program
+
+_NOT_FOUND = "Postgres is not installed: apt-get install postgresql postgresql-contrib"
+
+
+def _run(name: str, *arguments: str) -> None:
+    """Run a program of Postgres, which Debian keeps by version; it refuses to run as root."""
+    command = program(_NOT_FOUND, name, folder="usr/lib/postgresql/*/bin")
+    ordinary = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if os.geteuid() == 0 else []
+    subprocess.run([*ordinary, command, *arguments], check=True, stdout=subprocess.DEVNULL, cwd="/")
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A URL as in SLEUTH_DATABASE_URL; SLEUTH_TEST_DATABASE_URL names a server that is there already."""
+    if present := os.environ.get("SLEUTH_TEST_DATABASE_URL"):
+        yield present
+        return
+    with _server() as server:
+        yield server.url
+
+
+@pytest.fixture
+def own_postgres() -> Iterator["PostgresServer"]:
+    """A server that one test may stop and start again."""
+    with _server() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def database_url(request: pytest.FixtureRequest) -> str | None:
+    """SLEUTH_DATABASE_URL of both stores: SQLite below SLEUTH_HOME, and Postgres."""
+    return None if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
+
+
+@contextmanager
+def database(url: str) -> Iterator[str]:
+    """The URL of an empty database of one's own on a server."""
+    name = f"own_{uuid4().hex[:12]}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+        try:
+            yield urlsplit(url)._replace(path=f"/{name}").geturl()
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@contextmanager
+def _server() -> Iterator["PostgresServer"]:
+    with tempfile.TemporaryDirectory(prefix="sleuth-pg-", ignore_cleanup_errors=True) as folder:
+        server = PostgresServer(Path(folder))
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+class PostgresServer:
+    """A server below a folder, reached by a socket in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._data = str(folder / "data")
+        self._up = False
+        self.url = f"postgresql://sleuth@/postgres?host={folder}"
+        if os.geteuid() == 0:
+            shutil.chown(folder, "nobody", "nogroup")
+        _run("initdb", "-D", self._data, "-U", "sleuth", "-A", "trust", "-E", "UTF8", "--no-sync")
+
+    def start(self) -> None:
+        """Waits until it answers."""
+        arguments = ("-w", "-l", f"{self._folder}/log", "-o", f"-k {self._folder} -h ''", "start")
+        _run("pg_ctl", "-D", self._data, *arguments)
+        self._up = True
+
+    def stop(self) -> None:
+        """Kill it immediately."""
+        if self._up:
+            _run("pg_ctl", "-D", self._data, "-m", "immediate", "stop")
+            self._up = False

@@ -1,0 +1,16 @@
+"""Fixtures of the tests of tools."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sleuth.tools.storage.catalogue import Catalogue
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
+    """An empty catalogue in `catalogue.db`."""
+    opened = Catalogue(f"sqlite:///{tmp_path}/catalogue.db", owner="local", collection="default")
+    yield opened
+    opened.close()
