@@ -102,7 +102,7 @@ bench: setup ## Measure; CORPUS=FILE QUESTIONS=FILE (JSON Lines) adds recall and
 		$(BIN)/sleuth eval $(QUESTIONS) --retrieval keyword,dense,hybrid --out .cache/bench/recall; }
 
 studio: setup ## Open the graphs in LangGraph Studio (a server on this machine)
-	LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --config langgraph.json --no-browser
+	LANGGRAPH_CLI_NO_ANALYTICS=1 LANGGRAPH_NO_VERSION_CHECK=1 $(BIN)/langgraph dev --config langgraph.json --no-browser
 
 page: ## Build the page from studio/web/src; needs Node 20.19 or newer. The built files are kept in the repository
 	cd studio/web && npm ci --silent && npm run --silent build

@@ -285,7 +285,7 @@ async def test_python_interface_connects_to_nothing_outside(home: Home) -> None:
 async def test_development_server_connects_to_nothing_outside(home: Home) -> None:
     await home.run("ingest", documents(home.folder), SLEUTH_EMBEDDER="none")
     (home.folder / "sleuth.toml").write_text('embedder = "none"\n')
-    quiet = ["env", "LANGGRAPH_CLI_NO_ANALYTICS=1"]  # as `make studio` sets it
+    quiet = ["env", "LANGGRAPH_CLI_NO_ANALYTICS=1", "LANGGRAPH_NO_VERSION_CHECK=1"]  # as `make studio` sets it
     async with home.server("langgraph dev", [*quiet, *DEV], "/ok") as client:
         asked = {"assistant_id": "closed-book", "input": {"question": QUESTION}}
         reply = await client.post("/runs/wait", json=asked)
