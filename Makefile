@@ -20,7 +20,7 @@ COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --overri
 	$$($(UV)/python studio/model_server/torch_index.py) $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults check audit check-page format lock bench studio page pictures docs dist clean
+.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults test-mutants check audit check-page format lock bench studio page pictures docs dist clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -59,6 +59,9 @@ test-integration: setup ## Minutes; real vLLM server, Chroma, SQLite and Postgre
 
 test-faults: setup ## Long hunts, in slices that go on from each other: kills, faults of the model server and of storage
 	$(COMPILED) $(PYTEST) tests/integration -m faults
+
+test-mutants: setup ## Check that tests notice altered methods; about a quarter of an hour
+	$(BIN)/python tests/mutation/run.py
 
 check: setup ## Formatting, lint, types and known vulnerabilities, as in CI
 	$(BIN)/ruff format --check .

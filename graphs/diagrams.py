@@ -1,7 +1,7 @@
-"""Write every graph's diagram and every method's settings into the documentation: `python -m sleuth.graphs.diagrams`.
+"""Write diagrams, settings and papers' parts of all methods into the documentation: `python -m sleuth.graphs.diagrams`.
 
 A Markdown file marks the places: `<!-- graph:NAME -->` to `<!-- /graph -->`, `<!-- settings:NAME -->` to
-`<!-- /settings -->`.
+`<!-- /settings -->`, `<!-- fidelity:NAME -->` to `<!-- /fidelity -->`.
 """
 
 import re
@@ -20,7 +20,7 @@ from sleuth.graphs.registry import CHAT, METHODS
 
 Graph = StateGraph[Any, Any, Any, Any]
 
-_BLOCK = re.compile(r"(<!-- (graph|settings):([\w-]+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- (graph|settings|fidelity):([\w-]+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 _SHAPES = {START: "START([start])", END: "END([end])"}
 
 
@@ -66,18 +66,41 @@ def settings_table(method: Method) -> str:
     return "\n".join(lines)
 
 
+def fidelity_table(method: Method) -> str:
+    """Return the parts of a method's paper as a Markdown table: source, status, code and settings."""
+    lines = ["| part | in the paper | status | code | settings |", "| --- | --- | --- | --- | --- |"]
+    default, paper = method.settings(), method.settings().as_in_paper()
+    home = f"{method.settings.__module__.rpartition('.')[0].removeprefix('sleuth.')}."
+    for each in method.parts:
+        status = f"{each.status}: {each.note}" if each.note else each.status
+        code = ", ".join(f"`{name.removeprefix(home)}`" for name in each.code)
+        settings = ", ".join(_setting(name, getattr(default, name), getattr(paper, name)) for name in each.settings)
+        cells = (cell.replace("|", "\\|") for cell in (each.part, each.source, status, code, settings))
+        lines.append(f"| {' | '.join(cells)} |".replace("  ", " "))
+    return "\n".join(lines)
+
+
+def _setting(name: str, default: object, paper: object) -> str:
+    differs = "" if default == paper else f" {_code(paper)} (default {_code(default) or 'none'})"
+    return f"`{name}`{differs}"
+
+
 def _code(value: object) -> str:
     return "" if value in (None, "") else f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
 def redraw(text: str) -> str:
-    """Return a document with its marked diagrams and settings tables replaced by the current ones."""
+    """Return a document with its marked diagrams and tables replaced by the current ones."""
     known, methods = graphs(), METHODS | {CHAT.name: CHAT}
+    contents = {
+        "graph": lambda name: f"```mermaid\n{mermaid(known[name])}\n```",
+        "settings": lambda name: settings_table(methods[name]),
+        "fidelity": lambda name: fidelity_table(methods[name]),
+    }
 
     def block(found: re.Match[str]) -> str:
         start, kind, name, end = found.groups()
-        content = settings_table(methods[name]) if kind == "settings" else f"```mermaid\n{mermaid(known[name])}\n```"
-        return f"{start}{content}\n{end}"
+        return f"{start}{contents[kind](name)}\n{end}"
 
     return _BLOCK.sub(block, text)
 

@@ -29,6 +29,7 @@ from sleuth.graphs.core.context import (
     parse_json,
 )
 from sleuth.graphs.core.events import Delta, Event, Reset, Step, parse_event
+from sleuth.graphs.core.fidelity import PaperPart
 from sleuth.graphs.core.method import Method, describe_errors, summarize_update
 from sleuth.graphs.core.node import Call, ask_or
 from sleuth.graphs.core.private_graph import PrivateCompiled, PrivateGraph
@@ -68,6 +69,7 @@ __all__ = [
     "MethodSettings",
     "Note",
     "OnStep",
+    "PaperPart",
     "PrivateCompiled",
     "PrivateGraph",
     "Question",

@@ -34,7 +34,7 @@ COMMANDS = {
     "runs": ("runs.runs_app", "List, inspect, fork, export, delete and prune runs."),
     "methods": (
         "methods.methods",
-        "List the methods with their papers, typical model calls, nodes and settings.",
+        "List the methods with their papers, nodes and settings, or show how one follows its paper.",
     ),
     "eval": (
         "evaluate.evaluate_command",

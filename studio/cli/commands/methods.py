@@ -1,15 +1,30 @@
 """`sleuth methods`."""
 
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
 from rich.console import Group
 from rich.text import Text
 
+from sleuth.graphs import registry
 from sleuth.graphs.core import Method
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.console import JsonOption, emit
 
+_COLORS = {"as published": "green", "our reading": "cyan", "deviates": "yellow", "not implemented": "red"}
 
-def methods(*, as_json: JsonOption = False) -> None:
-    """List the methods with their papers, typical model calls, nodes and settings."""
+
+def methods(
+    name: Annotated[str | None, typer.Argument(help="A method, to see how it follows its paper.")] = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """List the methods with their papers, nodes and settings, or show how one follows its paper."""
+    if name:
+        method = registry.method(name)
+        emit(_json(method), as_json, Group(_in_words(method), _parts(method)))
+        return
     emit([_json(method) for method in METHODS.values()], as_json, Group(*map(_in_words, METHODS.values())))
 
 
@@ -25,6 +40,7 @@ def _json(method: Method) -> dict[str, object]:
         "typical_calls": method.calls,
         "nodes": method.nodes(),
         "settings": settings,
+        "parts": [asdict(part) for part in method.parts],
     }
 
 
@@ -34,4 +50,14 @@ def _in_words(method: Method) -> Text:
     text.append(f"  calls: {method.calls}\n" if method.calls else "")
     for name, field in method.settings.model_fields.items():
         text.append(f"  --set {name}={field.default} ".ljust(36)).append(f"{field.description}\n", "dim")
+    return text
+
+
+def _parts(method: Method) -> Text:
+    """Return the parts of the paper, each with its status under `profile=paper`."""
+    text = Text("parts of the paper, with profile=paper:\n" if method.parts else "")
+    for each in method.parts:
+        text.append(f"  {each.status}: ".ljust(19), _COLORS[each.status]).append(f"{each.part} ({each.source})")
+        text.append(f"; {', '.join(each.settings)}" if each.settings else "", "cyan").append("\n")
+        text.append(f"{' ' * 19}{each.note}\n" if each.note else "", "dim")
     return text

@@ -58,7 +58,12 @@ class Server:
 def langgraph_dev(folder: Path, **environment: str) -> Iterator[Server]:
     """Starts the server in a folder of its own, where it keeps its threads, and interrupts it at the end."""
     port, log = free_port(), folder / "server.log"
-    quiet = {"LANGGRAPH_CLI_NO_ANALYTICS": "1", "LANGGRAPH_NO_VERSION_CHECK": "1", "HF_HUB_OFFLINE": "1", "NO_COLOR": "1"}
+    quiet = {
+        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+        "LANGGRAPH_NO_VERSION_CHECK": "1",
+        "HF_HUB_OFFLINE": "1",
+        "NO_COLOR": "1",
+    }
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LANG", "SLEUTH_"))}
     with log.open("a") as output:
         process = subprocess.Popen(

@@ -1,0 +1,44 @@
+"""Methods declare how they follow their papers."""
+
+import importlib
+from typing import Any, get_args
+
+import pytest
+
+from sleuth.graphs.core import PaperPart
+from sleuth.graphs.core.fidelity import PartStatus
+from sleuth.graphs.registry import METHODS
+
+PARTS = [
+    pytest.param(method, part, id=f"{method.name}: {part.part}") for method in METHODS.values() for part in method.parts
+]
+PUBLISHED = ("crp-rag", "hybrid-rag", "par-rag", "ras", "retro-rag")
+
+
+def resolve(name: str) -> object:
+    """Return what a dotted name below the package stands for: a module, or an attribute of one."""
+    module, _, attribute = f"sleuth.{name}".rpartition(".")
+    try:
+        return importlib.import_module(f"sleuth.{name}")
+    except ModuleNotFoundError:
+        return getattr(importlib.import_module(module), attribute)
+
+
+@pytest.mark.parametrize(("method", "part"), PARTS)
+def test_part_names_code_and_settings_that_exist(method: Any, part: PaperPart) -> None:
+    assert part.status in get_args(PartStatus)
+    assert part.part
+    assert part.source
+    assert set(part.settings) <= method.settings.model_fields.keys()
+    assert all(resolve(name) for name in part.code)
+    assert part.code or part.status in ("deviates", "not implemented")
+    assert part.note or part.status == "as published"
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_every_setting_that_goes_beyond_a_paper_belongs_to_a_part(name: str) -> None:
+    method = METHODS[name]
+    controlled = {setting for part in method.parts for setting in part.settings}
+    assert set(method.settings.paper_values()) <= controlled
+    assert set(method.ablations()) <= controlled
+    assert len({part.part for part in method.parts}) == len(method.parts)
