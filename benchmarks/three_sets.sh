@@ -5,8 +5,8 @@
 #
 # DATA has the folders 2wiki, hotpot and musique, each with corpus.jsonl.gz and questions.jsonl.gz; below OUT each gets a
 # collection of its own and a report. OPTIONs go to `sleuth eval`, as in `--methods plain-rag,par-rag --limit 100`.
-# If interrupted, rerun the same command. AT_ONCE is the number of sets at a time (default: processors). There are no
-# vectors unless SLEUTH_EMBEDDER is set.
+# If interrupted, rerun the same command. SETS are the sets to run (default: all), AT_ONCE the number of them at a time
+# (default: processors). There are no vectors unless SLEUTH_EMBEDDER is set.
 set -euo pipefail
 
 data=$(realpath "$1") out=$(realpath -m "$2")
@@ -28,5 +28,5 @@ export -f evaluate
 export data out
 
 began=$SECONDS
-printf '%s\n' hotpot musique 2wiki | xargs -P "$at_once" -I{} bash -c 'evaluate "$@"' evaluate {} "$@"
+printf '%s\n' ${SETS:-hotpot musique 2wiki} | xargs -P "$at_once" -I{} bash -c 'evaluate "$@"' evaluate {} "$@"
 echo "$((SECONDS - began)) seconds"
