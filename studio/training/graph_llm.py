@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -33,21 +33,25 @@ from sleuth.studio.training.roles.tuning import (
     apply_template,
     prompt_token_ids,
     read_examples,
-    reply_token_ids,
     run_tuning,
     tokenize_examples,
+    tokenize_reply,
 )
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search.vectors import Embedder, make_embedder
-from sleuth.tools.settings import Settings
+from sleuth.tools.settings import Profile, Settings
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerBase
 
 
+PAPER = replace(USUAL, rate=1e-5, epochs=2, warm_up=0.15, answer=0.0, verdict=0.0)
+"""The hyperparameters of the paper, of which it names these (appendix D.2): no token weighs more than another."""
 PLANNING = (BEGIN.prompt, NEXT.prompt, NEXT_WITH_FINDING.prompt)
 ANSWERING = (ANSWER_FROM_FACTS.prompt, ANSWER_UNAIDED.prompt)
+TASKS = {"both": (*PLANNING, *ANSWERING), "planning": PLANNING, "answering": ANSWERING, "all": ()}
+"""The prompts of each task; without any, all prompts are learned."""
 PLACEHOLDER = "<prompt_embeds>"
 """Where vLLM puts an embedding into a chat; no text that is sent has it in it."""
 
@@ -73,13 +77,18 @@ def graph_rows(examples: Sequence[Mapping[str, Any]], tokenizer: "PreTrainedToke
 
 
 def _graph_row(example: Mapping[str, Any], tokenizer: "PreTrainedTokenizerBase") -> GraphRow:
-    prompt, messages = example["prompt"], example["messages"]
-    reply, graph = reply_token_ids(example["reply"], tokenizer), read_graph(messages)
-    if not graph:
-        return GraphRow(prompt=prompt, ids=[*prompt_token_ids(messages, tokenizer), *reply], learned=len(reply))
-    before, after = prompt_ids(messages, tokenizer)
-    ids = [*before, 0, *after, *reply]
-    return GraphRow(prompt=prompt, ids=ids, learned=len(reply), graph=graph, at=len(before))
+    messages, graph = example["messages"], read_graph(example["messages"])
+    reply, answer, verdict = tokenize_reply(example["reply"], tokenizer)
+    before, after = prompt_ids(messages, tokenizer) if graph else (prompt_token_ids(messages, tokenizer), [])
+    return GraphRow(
+        prompt=example["prompt"],
+        ids=[*before, *([0] if graph else []), *after, *reply],
+        learned=len(reply),
+        answer=answer,
+        verdict=verdict,
+        graph=graph or (),
+        at=len(before) if graph else -1,
+    )
 
 
 def prompt_ids(messages: Sequence[Message], tokenizer: "PreTrainedTokenizerBase") -> tuple[list[int], list[int]]:
@@ -92,8 +101,10 @@ def prompt_ids(messages: Sequence[Message], tokenizer: "PreTrainedTokenizerBase"
 class GraphTuning(Tuning):
     """A tuning that also learns the encoder, whose tokens the model is shown."""
 
-    def __init__(self, base: Path, plan: Plan, embedder: Embedder, graphs: Sequence[Graph]) -> None:
-        """Embed all texts of the graphs.
+    def __init__(
+        self, base: Path, plan: Plan, embedder: Embedder, graphs: Sequence[Graph], *, adapt: bool = True
+    ) -> None:
+        """Embed all texts of the graphs; without `adapt` the language model stays as it is (ablation).
 
         Raises:
             MissingExtra: the library for graphs is not installed.
@@ -102,7 +113,9 @@ class GraphTuning(Tuning):
         super().__init__(base, plan)
         texts = graph_texts(graphs)
         if not texts:
-            raise UsageError("None of the examples shows triples: make them with roles.examples, with the method ras.")
+            raise UsageError(
+                "None of the examples shows triples: make them with roles.data.examples, with the method ras."
+            )
         rows = embedder.embed_passages(texts)
         self.embedder = embedder.name
         self.vectors = dict(zip(texts, rows, strict=True))
@@ -111,6 +124,9 @@ class GraphTuning(Tuning):
         self.encoder = Encoder(shape, scale=float(table.float().std()))
         weights = self.encoder.module.to(self.device).parameters()
         self.optimizer.add_param_group({"params": list(weights), "weight_decay": 0.0})
+        if not adapt:
+            for each in self.learned:
+                each.requires_grad = False  # its weights have no effect at first, and keep none
         self.learned += self.encoder.module.parameters()
 
     def logits(self, batch: Sequence[Row]) -> "tuple[torch.Tensor, torch.Tensor]":
@@ -160,18 +176,20 @@ def tune(
     prompts: Sequence[str] = (*PLANNING, *ANSWERING),
     limit: int | None = None,
     encode: bool = True,
+    adapt: bool = True,
 ) -> dict[str, Any]:
     """Write the graph model and a report; returns the report: how held-out replies were met before and after.
 
     Args:
-        examples: as roles.examples has made them.
+        examples: as roles.data.examples has made them.
         base: the folder of the model to tune.
         out: the graph model's folder; a checkpoint is kept in it until the end.
         plan: how it is tuned.
         embedder: gives nodes and edges their vectors; the same has to be used with the graph model.
         prompts: those that are learned; of none, all.
         limit: examples to learn from, and held out ones to check with.
-        encode: without it only the adapter is learned, and nothing is put in front of the text (ablation).
+        encode: without it only the adapter is learned, and nothing is put in front of the text (ablation, Table 2).
+        adapt: without it only the encoder is learned, and the language model stays as it is (ablation, Table 2).
 
     Raises:
         UsageError: the examples cannot be read, or none is of these prompts or has triples.
@@ -179,41 +197,51 @@ def tune(
     """
     from transformers import AutoTokenizer
 
-    learned, held_out = (
-        [row for row in rows if not prompts or row["prompt"] in prompts][:limit] for rows in read_examples(examples)
-    )
-    if not learned:
-        raise UsageError(f"None of the examples in {examples} is of these prompts: {', '.join(prompts)}.")
+    learned, held_out = (rows[:limit] for rows in read_examples(examples, prompts))
     tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
     if not encode:
         return run_tuning(
             Tuning(base, plan), tokenize_examples(learned, tokenizer), tokenize_examples(held_out, tokenizer), out
         )
     rows, checked = graph_rows(learned, tokenizer), graph_rows(held_out, tokenizer)
-    tuning = GraphTuning(base, plan, embedder, [row.graph for row in (*rows, *checked)])
-    return run_tuning(tuning, rows, checked, out, "graph", embedder.name)
+    tuning = GraphTuning(base, plan, embedder, [row.graph for row in (*rows, *checked)], adapt=adapt)
+    return run_tuning(tuning, rows, checked, out, "graph", embedder.name, *([] if adapt else ["encoder alone"]))
 
 
 def main(
-    examples: Annotated[Path, typer.Argument(help="`examples.jsonl` or `all.jsonl`, as roles.examples has made them.")],
+    examples: Annotated[
+        Path, typer.Argument(help="`examples.jsonl` or `all.jsonl`, as roles.data.examples has made them.")
+    ],
     *,
     base: Annotated[Path, typer.Option(help="Folder of the model to tune: `SLEUTH_HOME/models/...`.")],
     out: Annotated[Path, typer.Option(help="The graph model's folder; a checkpoint is kept in it until the end.")],
-    all_roles: Annotated[
-        bool, typer.Option("--all-roles", help="Learn every example, not only RAS's planning and answering.")
-    ] = False,
+    task: Annotated[
+        Literal["both", "planning", "answering", "all"],
+        typer.Option(help="Tasks to learn; one alone is an ablation, `all` are the other methods' too."),
+    ] = "both",
     encode: Annotated[bool, typer.Option("--encode/--no-encode", help="Off: no graph token (ablation).")] = True,
+    adapt: Annotated[bool, typer.Option("--adapt/--no-adapt", help="Off: the encoder alone learns (ablation).")] = True,
+    profile: Annotated[Profile, typer.Option(help="`paper`: hyperparameters of the paper.")] = "default",
     limit: Annotated[int | None, typer.Option(help="Examples to learn from; default: all.")] = None,
     rank: Annotated[int, typer.Option(help="Rank of the adapter.")] = USUAL.rank,
-    rate: Annotated[float, typer.Option(help="The largest step size.")] = USUAL.rate,
-    epochs: Annotated[int, typer.Option(help="Times over all examples.")] = USUAL.epochs,
+    rate: Annotated[float | None, typer.Option(help="Largest learning rate; default: of the profile.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Times over all examples; default: of the profile.")] = None,
     seed: Annotated[int, typer.Option(help="For the order of examples, and the first weights.")] = USUAL.seed,
 ) -> None:
     """Tune a graph model on examples, and print what came of it as JSON."""
-    plan = replace(USUAL, rank=rank, rate=rate, epochs=epochs, seed=seed)
-    chosen = () if all_roles else (*PLANNING, *ANSWERING)
-    embedder = make_embedder(Settings())
-    report = tune(examples, base, out, plan, embedder=embedder, prompts=chosen, limit=limit, encode=encode)
+    usual = PAPER if profile == "paper" else USUAL
+    plan = replace(usual, rank=rank, rate=rate or usual.rate, epochs=epochs or usual.epochs, seed=seed)
+    report = tune(
+        examples,
+        base,
+        out,
+        plan,
+        embedder=make_embedder(Settings()),
+        prompts=TASKS[task],
+        limit=limit,
+        encode=encode,
+        adapt=adapt,
+    )
     typer.echo(json.dumps(report, indent=1))
 
 

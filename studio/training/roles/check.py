@@ -222,7 +222,7 @@ def consistency(found: Mapping[str, Mapping[str, Any]], model: str) -> Threshold
 
 
 def main(
-    examples: Annotated[Path, typer.Argument(help="`examples.jsonl`, as roles.examples has made it.")],
+    examples: Annotated[Path, typer.Argument(help="`examples.jsonl`, as roles.data.examples has made it.")],
     *,
     limit: Annotated[int | None, typer.Option(help="Held-out examples to send; default: all.")] = None,
     keep: Annotated[

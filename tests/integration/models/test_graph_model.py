@@ -19,7 +19,7 @@ from sleuth.agents.graph_encoder.encoder import Encoder, Graph, Shape, graph_tex
 from sleuth.agents.graph_encoder.model import GraphModels
 from sleuth.studio.model_server.adapter import resolve_adapters
 from sleuth.studio.training.graph_llm import GraphRow, GraphTuning, graph_rows, prompt_ids, tune
-from sleuth.studio.training.roles.tuning.batches import Plan, prompt_token_ids
+from sleuth.studio.training.roles.tuning.batches import Plan, prompt_token_ids, tokenize_examples
 from sleuth.studio.training.roles.tuning.tune import CHECKPOINT, learn
 from sleuth.tools.errors import UsageError
 
@@ -104,6 +104,9 @@ def test_token_precedes_the_first_user_message(base: Path) -> None:
     answering, _, beginning = graph_rows(examples(3), tokenizer)
     assert (answering.at, answering.ids[answering.at]) == (len(before), 0)
     assert (beginning.at, beginning.graph) == (-1, ())
+    plain, *_ = tokenize_examples(examples(3), tokenizer)
+    assert (answering.answer, answering.verdict) == (plain.answer, plain.verdict)
+    assert plain.answer
 
 
 def test_interrupted_training_resumes_to_the_same_result(base: Path, tmp_path: Path) -> None:
@@ -143,6 +146,20 @@ def test_without_encoding_only_an_adapter_is_learned(base: Path, file: Path, tmp
     assert resolve_adapters([str(tmp_path / "plain")])
     said = Replies(base, tmp_path / "plain", EMBEDDER).say(of_town("Varn"), tokens=3)
     assert len(said) <= 3
+
+
+def test_without_adapting_only_the_encoder_is_learned(base: Path) -> None:
+    from transformers import AutoTokenizer
+
+    rows = graph_rows(examples(24), AutoTokenizer.from_pretrained(base))
+    tuning = GraphTuning(base, PLAN, EMBEDDER, [row.graph for row in rows], adapt=False)
+    model, encoder = tuning.model, tuning.encoder.module
+    before = [each.detach().clone() for each in (*model.parameters(), *encoder.parameters())]
+    tuning.step(PLAN.steps(rows)[0], 0.02)
+    after = [*model.parameters(), *encoder.parameters()]
+    changed = [not one.equal(other) for one, other in zip(before, after, strict=True)]
+    adapter = len(list(model.parameters()))
+    assert (any(changed[:adapter]), any(changed[adapter:])) == (False, True)
 
 
 def test_unusable_input_is_reported_on_one_line(base: Path, file: Path, tmp_path: Path) -> None:

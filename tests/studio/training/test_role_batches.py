@@ -1,5 +1,6 @@
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,18 +86,22 @@ def test_steps_have_several_batches_and_rates_rise_and_fall() -> None:
     rates = [plan.rate_at(step, 100) for step in range(100)]
     assert rates[0] < rates[4] == max(rates)
     assert rates[-1] < 0.01
+    share = [replace(plan, warm_up=0.15).rate_at(step, 100) for step in range(100)]
+    assert share.index(max(share)) == 14
 
 
 def test_the_examples_of_a_question_are_learned_or_held_out_together(tmp_path: Path) -> None:
-    rows = [{"question": str(at // 3), "reply": "x"} for at in range(900)]
+    rows = [{"question": str(at // 3), "prompt": "ab"[at % 2], "reply": "x"} for at in range(900)]
     (tmp_path / "examples.jsonl").write_text("\n".join(map(json.dumps, rows)))
     learned, held_out = read_examples(tmp_path / "examples.jsonl")
     assert len(learned) + len(held_out) == 900
     assert not {row["question"] for row in learned} & {row["question"] for row in held_out}
     assert len(held_out) == pytest.approx(900 / HELD_OUT, rel=0.6)
+    some = [row for rows in read_examples(tmp_path / "examples.jsonl", ["b"]) for row in rows]
+    assert (len(some), {row["prompt"] for row in some}) == (450, {"b"})
 
 
 def test_invalid_example_is_reported(tmp_path: Path) -> None:
     (tmp_path / "examples.jsonl").write_text('{"reply": "x"}')
-    with pytest.raises(UsageError, match=r"make them with roles\.examples"):
+    with pytest.raises(UsageError, match=r"make them with roles\.data\.examples"):
         read_examples(tmp_path / "examples.jsonl")

@@ -21,6 +21,7 @@ from sleuth.studio.training.roles.data.examples import (
     Which,
     extractions,
     plan_runs,
+    read_unaided,
     simulate_run,
 )
 from sleuth.studio.training.roles.data.facts import PassageFacts
@@ -98,9 +99,11 @@ def example(prompt: str, text: str, reply: str = "x") -> Example:
     )
 
 
-async def played(known: TrainingSet, method: str, seed: int = 0, at: int = 0, **values: str) -> list[Example]:
+async def played(
+    known: TrainingSet, method: str, seed: int = 0, at: int = 0, *, unaided: bool = False, **values: str
+) -> list[Example]:
     """Return the examples from a run on one of the questions."""
-    each = SimulatedRun(row=known.questions[at], method=method, seed=seed, values=values)
+    each = SimulatedRun(row=known.questions[at], method=method, seed=seed, values=values, unaided=unaided)
     return await simulate_run(each, known, All(known), PassageFacts({}))
 
 
@@ -142,6 +145,28 @@ async def test_ras_is_played_with_texts_where_that_is_set(known: TrainingSet) ->
         found.append(next(example for example in learned if example.prompt == "answerer/from_facts"))
     assert [bool(read_graph(example.messages)) for example in found] == [True, False]
     assert "Oda Brask was born in Kestrow." in found[1].messages[-1]["content"]
+
+
+async def test_ras_learns_not_to_search_for_what_the_base_model_knows(known: TrainingSet, tmp_path: Path) -> None:
+    learned = by_prompt(await played(known, "ras", unaided=True))
+    assert learned.keys() == {"planner/begin", "answerer/unaided"}
+    assert learned["planner/begin"] == ["[NO_RETRIEVAL]"]
+    assert learned["answerer/unaided"] == [{"answer": "Kestrow", "known": True}]
+    assert by_prompt(await played(known, "ras"))["planner/begin"] == ["[SUBQ]"]
+    rows = [
+        {"question": name, "system": system, "scores": {"em": em}}
+        for name, system, em in (("1", "closed-book", 1), ("2", "closed-book", 0), ("3", "ras", 1))
+    ]
+    found = read_unaided(written(tmp_path / "report" / "results.jsonl", *rows))
+    turns = plan_runs(known, seed=0, limit=None, which=Which(unaided=found))
+    assert {(turn.row["id"], turn.unaided) for turn in turns} == {("1", True), ("2", False)}
+    with pytest.raises(UsageError, match="make them with `sleuth eval --methods closed-book`"):
+        read_unaided(tmp_path / "none.jsonl")
+
+
+async def test_some_planners_of_ras_note_no_findings(known: TrainingSet) -> None:
+    prompts = {each.prompt for seed in range(8) for each in await played(known, "ras", seed)}
+    assert prompts >= {"planner/next", "planner/next_with_finding"}
 
 
 def test_only_named_methods_run_with_their_own_settings(known: TrainingSet) -> None:

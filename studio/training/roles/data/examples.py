@@ -29,6 +29,7 @@ from sleuth.graphs.runs import RECURSION_LIMIT, compile_method
 from sleuth.studio.cli.app import run_cli
 from sleuth.studio.cli.commands.ask import parse_pairs
 from sleuth.studio.simulation import Simulation, gold_of
+from sleuth.studio.simulation.parameters import CLOSED_BOOK
 from sleuth.studio.training.roles.data.facts import Known, PassageFacts, extraction_of
 from sleuth.studio.training.roles.data.judgements import attributions, irrelevances, supports
 from sleuth.studio.training.roles.data.mix import BUDGET, count_by_prompt, mix_examples, write_lines
@@ -37,7 +38,7 @@ from sleuth.studio.training.roles.data.source_order import arrange
 from sleuth.studio.training.roles.data.teacher import Example, Learned, Teacher
 from sleuth.studio.training.roles.data.wording import reword
 from sleuth.tools.collection import Collection
-from sleuth.tools.errors import UnknownName
+from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import Retriever
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import MemoryArchive, triple_lines
@@ -62,18 +63,21 @@ SOURCES = {
 FEW = (2, 3, 3, 5)
 ALSO: dict[str, dict[str, Any]] = {"par-rag": {"skip_supported": False}}
 """Settings that show a role more than it would see: a reviewer learns also from drafts that need no review."""
+WITHOUT_FINDINGS = 0.4
+"""The share of RAS's plays in which the planner notes no findings, as in its paper."""
 REWORDED = 0.7
 """The share of the plays in which a question is asked in other words, where it can be."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SimulatedRun:
-    """A question by a method, with further settings of it."""
+    """A question by a method, with further settings of it; `unaided` if the base model answers it without documents."""
 
     row: dict[str, Any]
     method: str
     seed: int
     values: Mapping[str, str] = field(default_factory=dict)
+    unaided: bool = False
 
     @property
     def name(self) -> str:
@@ -117,17 +121,18 @@ async def simulate_run(
     dice = each.dice
     if dice.random() < REWORDED:
         gold = replace(gold, question=reword(gold, dice))
-    teacher = Teacher(
-        each.row["set"], gold, Simulation(seed=dice.randrange(2**31), rates=STUDENT, rephrase=0.2, teaching=True), facts
-    )
+    closed_book = {CLOSED_BOOK: 1.0} if each.unaided and each.method == "ras" else {}
+    student = Simulation(seed=dice.randrange(2**31), rates=STUDENT | closed_book, rephrase=0.2, teaching=True)
+    teacher = Teacher(each.row["set"], gold, student, facts, closed_book=closed_book)
     kind = method(each.method)
     few = dice.choice(FEW)
+    also = {"findings": False} if each.method == "ras" and dice.random() < WITHOUT_FINDINGS else {}
     context = Context(
         model=teacher,
         retriever=arrange(retriever, known, each.row["gold_ids"], gold, dice),
         archive=MemoryArchive(),
         settings=configure(
-            kind, {**dict.fromkeys(SOURCES[each.method], few), **ALSO.get(each.method, {}), **each.values}, "default"
+            kind, {**dict.fromkeys(SOURCES[each.method], few), **ALSO.get(each.method, also), **each.values}, "default"
         ),
     )
     place = RunnableConfig(configurable={"thread_id": "1"}, recursion_limit=RECURSION_LIMIT)
@@ -161,10 +166,15 @@ def extractions(files: Sequence[Path]) -> tuple[list[Example], Known]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Which:
-    """The methods that are played, and settings that differ from their defaults."""
+    """The methods that are played, and settings that differ from their defaults.
+
+    `unaided` are the ids of the questions that the base model answers without documents: RAS's planner is taught not to
+    search for them.
+    """
 
     methods: Sequence[str] = METHODS
     values: Mapping[str, str] = field(default_factory=dict)
+    unaided: frozenset[str] = frozenset()
 
     def checked(self) -> "Which":
         """Raise UsageError for an unsupported method, or a setting that one of them does not have."""
@@ -183,7 +193,13 @@ def plan_runs(known: TrainingSet, *, seed: int, limit: int | None, which: Which 
     orders = [_methods(row, dice) for row in rows]
     shuffled = dice.sample(range(len(rows)), len(rows))
     turns = [
-        SimulatedRun(row=rows[at], method=orders[at][turn], seed=seed, values=chosen.values)
+        SimulatedRun(
+            row=rows[at],
+            method=orders[at][turn],
+            seed=seed,
+            values=chosen.values,
+            unaided=rows[at]["id"] in chosen.unaided,
+        )
         for turn in range(len(METHODS))
         for at in shuffled
         if turn < len(orders[at]) and orders[at][turn] in chosen.methods
@@ -207,6 +223,21 @@ class Given:
     questions: Sequence[Path]
     triples: Sequence[Path] = ()
     claims: tuple[Path, Path] | None = None
+
+
+def read_unaided(file: Path) -> frozenset[str]:
+    """Return the ids of the questions that closed-book answered exactly, from an evaluation's `results.jsonl`.
+
+    Raises:
+        UsageError: the file is missing, or is no such file.
+    """
+    try:
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        return frozenset(row["question"] for row in rows if row["system"] == "closed-book" and row["scores"]["em"] == 1)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"The results in {file} cannot be read ({error}): make them with `sleuth eval --methods closed-book`."
+        ) from None
 
 
 async def make(
@@ -256,13 +287,17 @@ def main(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of these methods.")
     ] = None,
+    unaided: Annotated[
+        Path | None, typer.Option(help="`results.jsonl` of closed-book on these questions, for RAS's [NO_RETRIEVAL].")
+    ] = None,
     limit: Annotated[int | None, typer.Option(help="Runs to play; default: all.")] = None,
     tokens: Annotated[float, typer.Option(help="About how many tokens the examples may have.")] = BUDGET,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
 ) -> None:
     """Make examples for all roles, and print how many of each."""
     given = Given(questions=files, triples=triples, claims=claims)
-    which = Which(methods=methods.split(","), values=parse_pairs(set_ or [])).checked()
+    known = read_unaided(unaided) if unaided else frozenset[str]()
+    which = Which(methods=methods.split(","), values=parse_pairs(set_ or []), unaided=known).checked()
     card = asyncio.run(make(given, out, limit=limit, budget=tokens, seed=seed, which=which))
     typer.echo(json.dumps(card, indent=1))
 

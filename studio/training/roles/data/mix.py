@@ -21,7 +21,7 @@ from sleuth.tools.errors import UsageError
 
 LONGEST = 5_000
 """Characters of a prompt; longer ones cost more than they teach."""
-LONG = {"planner/next_with_finding": 8_000, "answerer/from_facts": 8_000}
+LONG = {"planner/next": 8_000, "planner/next_with_finding": 8_000, "answerer/from_facts": 8_000}
 """The same of prompts that would lose their later rounds."""
 PER_TOKEN = 3.9
 """Characters of a token, about."""
@@ -57,10 +57,12 @@ SHARES = {
     "integrator/integrate": 0.3,
     "detective/entities": 0.2,
     "fuser/fuse": 0.2,
+    "planner/next": 2,
     "planner/begin": 0.1,
+    "answerer/unaided": 0.1,
 }
 """Weights of the prompts in tokens. The reader's is the largest, in examples too: others have to beat plain RAG."""
-MOST = {"planner/begin": 60, "detective/entities": 150}
+MOST = {"planner/begin": 60, "answerer/unaided": 60, "detective/entities": 150}
 """Maximum number of examples of a prompt that is learned quickly."""
 ONE_HOP = {"planner": 0.08, "expander": 0.08, "refiner": 0.15, "detective": 0.15}
 """The share of questions of one hop in what a role learns; otherwise OFTEN."""
@@ -141,7 +143,7 @@ def _limits(example: Example) -> dict[str, float]:
 
 
 def main(
-    found: Annotated[list[Path], typer.Argument(help="Files `all.jsonl`, as roles.examples has made them.")],
+    found: Annotated[list[Path], typer.Argument(help="Files `all.jsonl`, as roles.data.examples has made them.")],
     *,
     out: Annotated[Path, typer.Option(help="The file to write.")],
     tokens: Annotated[float, typer.Option(help="About how many tokens in all.")] = BUDGET,
@@ -162,7 +164,9 @@ def read_all(file: Path) -> list[Example]:
     try:
         return [Example(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
     except (OSError, ValueError, TypeError) as error:
-        raise UsageError(f"The examples in {file} cannot be read ({error}): make them with roles.examples.") from None
+        raise UsageError(
+            f"The examples in {file} cannot be read ({error}): make them with roles.data.examples."
+        ) from None
 
 
 def count_by_prompt(examples: Sequence[Example]) -> dict[str, Any]:

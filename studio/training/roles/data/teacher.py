@@ -7,7 +7,7 @@ of DAgger: Ross, Gordon and Bagnell, 2011).
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -100,11 +100,13 @@ def _unsure(reply: Reply) -> bool:
 class Teacher:
     """The model of one question's run; `student` adds the errors with which the run continues."""
 
-    def __init__(self, set: str, gold: Gold, student: Simulation, facts: Facts) -> None:
+    def __init__(
+        self, set: str, gold: Gold, student: Simulation, facts: Facts, *, closed_book: Mapping[str, float] | None = None
+    ) -> None:
         self.learned: list[Learned] = []
         self._set = set
         self._facts = facts
-        self._faultless = SimulatedModel(gold, FAULTLESS)
+        self._faultless = SimulatedModel(gold, FAULTLESS.model_copy(update={"rates": dict(closed_book or {})}))
         self._student = SimulatedModel(gold, student)
 
     @property

@@ -7,8 +7,8 @@ from sleuth.studio.training.roles.tuning.batches import (
     apply_template,
     prompt_token_ids,
     read_examples,
-    reply_token_ids,
     tokenize_examples,
+    tokenize_reply,
 )
 from sleuth.studio.training.roles.tuning.tune import Tuning, run_tuning
 
@@ -20,7 +20,7 @@ __all__ = [
     "apply_template",
     "prompt_token_ids",
     "read_examples",
-    "reply_token_ids",
     "run_tuning",
     "tokenize_examples",
+    "tokenize_reply",
 ]

@@ -65,20 +65,23 @@ def _raised(weights: list[float], places: Sequence[int], share: float) -> list[f
     return [each * (more if at in places else less) for at, each in enumerate(weights)]
 
 
-def read_examples(file: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the training examples, and those of one question in HELD_OUT, for validation.
+def read_examples(file: Path, prompts: Sequence[str] = ()) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the training examples of these prompts, or of all, and those of one question in HELD_OUT, for validation.
 
     Raises:
-        UsageError: the file is missing, or one of its lines is not an example.
+        UsageError: the file is missing, one of its lines is not an example, or none is of these prompts.
     """
     try:
         rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
         marks = [int(sha256(row["question"].encode()).hexdigest(), 16) % HELD_OUT for row in rows]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"The examples in {file} cannot be read ({error}): make them with roles.examples.") from None
-    return [row for row, mark in zip(rows, marks, strict=True) if mark], [
-        row for row, mark in zip(rows, marks, strict=True) if not mark
-    ]
+        raise UsageError(
+            f"The examples in {file} cannot be read ({error}): make them with roles.data.examples."
+        ) from None
+    wanted = [(row, mark) for row, mark in zip(rows, marks, strict=True) if not prompts or row["prompt"] in prompts]
+    if not wanted:
+        raise UsageError(f"None of the examples in {file} is of these prompts: {', '.join(prompts) or 'it is empty'}.")
+    return [row for row, mark in wanted if mark], [row for row, mark in wanted if not mark]
 
 
 def tokenize_examples(rows: Iterable[dict[str, Any]], tokenizer: "PreTrainedTokenizerBase") -> list[Row]:
@@ -87,13 +90,17 @@ def tokenize_examples(rows: Iterable[dict[str, Any]], tokenizer: "PreTrainedToke
 
 
 def _tokenized(row: dict[str, Any], tokenizer: "PreTrainedTokenizerBase") -> Row:
-    encoded = tokenizer(row["reply"] + tokenizer.eos_token, add_special_tokens=False, return_offsets_mapping=True)
-    reply: list[int] = encoded["input_ids"]
-    asked, (answer, verdict) = (
-        prompt_token_ids(row["messages"], tokenizer),
-        decisive_tokens(row["reply"], encoded["offset_mapping"]),
-    )
+    asked = prompt_token_ids(row["messages"], tokenizer)
+    reply, answer, verdict = tokenize_reply(row["reply"], tokenizer)
     return Row(prompt=row["prompt"], ids=[*asked, *reply], learned=len(reply), answer=answer, verdict=verdict)
+
+
+def tokenize_reply(
+    reply: str, tokenizer: "PreTrainedTokenizerBase"
+) -> tuple[list[int], tuple[int, ...], tuple[int, ...]]:
+    """Return a reply's tokens with its end, and the positions of its answer and of its verdict among them."""
+    encoded = tokenizer(reply + tokenizer.eos_token, add_special_tokens=False, return_offsets_mapping=True)
+    return encoded["input_ids"], *decisive_tokens(reply, encoded["offset_mapping"])
 
 
 def decisive_tokens(reply: str, offsets: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -116,12 +123,6 @@ def prompt_token_ids(messages: Sequence[Message], tokenizer: "PreTrainedTokenize
     """Return the tokens of a prompt, up to the beginning of the reply in the chat template."""
     asked = apply_template(messages, tokenizer)
     ids: list[int] = tokenizer(asked, add_special_tokens=False)["input_ids"]
-    return ids
-
-
-def reply_token_ids(reply: str, tokenizer: "PreTrainedTokenizerBase") -> list[int]:
-    """Return a reply and its end."""
-    ids: list[int] = tokenizer(reply + tokenizer.eos_token, add_special_tokens=False)["input_ids"]
     return ids
 
 
@@ -162,8 +163,8 @@ def pad_batch(rows: Sequence[Row]) -> tuple["torch.Tensor", "torch.Tensor"]:
 class Plan:
     """Hyperparameters: rank, tokens per batch, batches per step, epochs, and the largest learning rate.
 
-    `verdict`: the minimum share of a reply's weight for its verdict, if it has one; `answer`: the answer's share of the
-    rest.
+    `warm_up` is a number of steps, or below 1 a share of all steps. `verdict` is the minimum share of a reply's weight
+    for its verdict, if it has one, `answer` the answer's share of the rest.
     """
 
     rank: int = 16
@@ -173,7 +174,7 @@ class Plan:
     rate: float = 5e-4
     answer: float = 0.5
     verdict: float = 0.25
-    warm_up: int = 20
+    warm_up: float = 20
     seed: int = 0
     save_every: int = 20
 
@@ -188,7 +189,8 @@ class Plan:
 
     def rate_at(self, step: int, steps: int) -> float:
         """Return the learning rate: linear warm-up, then cosine decay."""
-        rising = min(1.0, (step + 1) / self.warm_up)
+        warm_up = self.warm_up if self.warm_up >= 1 else max(1.0, self.warm_up * steps)
+        rising = min(1.0, (step + 1) / warm_up)
         return self.rate * rising * (1 + math.cos(math.pi * step / steps)) / 2
 
 

@@ -203,7 +203,14 @@ def learn(tuning: Tuning, steps: Sequence[Sequence[Sequence[Row]]], file: Path, 
 
 
 def tune(
-    examples: Path, base: Path, out: Path, plan: Plan, *, limit: int | None = None, start: Path | None = None
+    examples: Path,
+    base: Path,
+    out: Path,
+    plan: Plan,
+    *,
+    prompts: Sequence[str] = (),
+    limit: int | None = None,
+    start: Path | None = None,
 ) -> dict[str, Any]:
     """Write the adapter and a report; return the report: losses on the held-out replies before and after.
 
@@ -212,6 +219,7 @@ def tune(
         base: the model's folder.
         out: the adapter's folder.
         plan: the hyperparameters.
+        prompts: the prompts to learn, such as `extractor/extract`; without any, all.
         limit: the most examples to train on, and to validate with.
         start: the folder of an adapter of the same rank to continue from; None starts with one that changes nothing.
 
@@ -220,7 +228,7 @@ def tune(
     """
     from transformers import AutoTokenizer
 
-    learned, held_out = read_examples(examples)
+    learned, held_out = read_examples(examples, prompts)
     tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
     rows, checked = (
         tokenize_examples(learned[:limit], tokenizer),
@@ -256,7 +264,7 @@ def run_tuning(tuning: Tuning, rows: Sequence[Row], checked: Sequence[Row], out:
 
 
 def main(
-    examples: Annotated[Path, typer.Argument(help="`examples.jsonl`, as roles.examples has made it.")],
+    examples: Annotated[Path, typer.Argument(help="`examples.jsonl`, as roles.data.examples has made it.")],
     *,
     base: Annotated[Path, typer.Option(help="Folder of the model to tune: `SLEUTH_HOME/models/...`.")],
     out: Annotated[Path, typer.Option(help="The adapter's folder; a checkpoint is kept in it until the end.")],
@@ -268,6 +276,10 @@ def main(
     tokens: Annotated[int, typer.Option(help="Tokens in a batch.")] = USUAL.tokens,
     batches: Annotated[int, typer.Option(help="Batches that make a step.")] = USUAL.batches_per_step,
     epochs: Annotated[int, typer.Option(help="Times over all examples.")] = USUAL.epochs,
+    prompts: Annotated[
+        list[str] | None,
+        typer.Option("--prompt", help="Learn only this prompt, such as `extractor/extract`; repeatable."),
+    ] = None,
     start: Annotated[Path | None, typer.Option(help="Folder of an adapter to continue from.")] = None,
     seed: Annotated[int, typer.Option(help="For the order of examples, and the adapter's first weights.")] = USUAL.seed,
 ) -> None:
@@ -282,7 +294,8 @@ def main(
         verdict=verdict,
         seed=seed,
     )
-    typer.echo(json.dumps(tune(examples, base, out, plan, limit=limit, start=start), indent=1))
+    report = tune(examples, base, out, plan, prompts=prompts or (), limit=limit, start=start)
+    typer.echo(json.dumps(report, indent=1))
 
 
 if __name__ == "__main__":

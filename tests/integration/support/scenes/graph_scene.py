@@ -31,7 +31,7 @@ def of_town(town: str) -> tuple[Message, ...]:
 
 
 def examples(count: int) -> list[dict[str, Any]]:
-    """Planning and answering, as roles.examples writes them."""
+    """Planning and answering, as roles.data.examples writes them."""
     return [_example(at) for at in range(count)]
 
 
