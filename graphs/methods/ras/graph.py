@@ -50,6 +50,7 @@ from sleuth.graphs.evidence import (
     verdict_for,
 )
 from sleuth.graphs.methods.ras import triple_graph
+from sleuth.graphs.methods.ras.fidelity import PARTS
 from sleuth.graphs.methods.ras.triple_graph import Fact, PassageTriples, RenderedFacts, cite_facts, entity_key
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
@@ -78,6 +79,9 @@ class Settings(MethodSettings):
     )
     grounded: Annotated[bool, InPaper(False)] = Field(
         default=True, description="ours: a triple whose names its passage does not have is dropped"
+    )
+    repeat_facts: Annotated[bool, InPaper(True)] = Field(
+        default=False, description="a sub-query shows what it found even if an earlier one did too (paper: true)"
     )
     may_not_know: Annotated[bool, InPaper(False)] = Field(
         default=True, description="ours: a guess is reported as unknown"
@@ -291,9 +295,10 @@ async def _read(state: State, call: Call[Settings]) -> dict[str, list[Passage]]:
 async def _shown(state: State, call: Call[Settings]) -> RenderedFacts:
     """Render all findings in the form that roles read."""
     rounds = await _read(state, call)
+    repeat = call.settings.repeat_facts
     if not call.settings.triples:
-        return triple_graph.render_passages(rounds)
-    return triple_graph.render_triples(state.entities, state.facts, rounds)
+        return triple_graph.render_passages(rounds, repeat=repeat)
+    return triple_graph.render_triples(state.entities, state.facts, rounds, repeat=repeat)
 
 
 def _so_far(state: State, shown: RenderedFacts) -> SoFar:
@@ -318,6 +323,7 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
+    parts=PARTS,
     summarize_update=summarize,
     read_graph=triple_graph.read_graph,
 )

@@ -158,28 +158,39 @@ class RenderedFacts:
     behind: dict[int, FactSources] = field(default_factory=dict)
 
 
-def render_triples(entities: Entities, facts: Mapping[str, Fact], rounds: Rounds) -> RenderedFacts:
-    """Render the graph: every triple under the sub-query that found it first."""
+def render_triples(entities: Entities, facts: Mapping[str, Fact], rounds: Rounds, *, repeat: bool) -> RenderedFacts:
+    """Render the graph as the chain of sub-queries with their triples.
+
+    Each triple is under the sub-query that found it first; with `repeat` under every one of whose passages it is
+    (g_i of equation 4).
+    """
     by_id = {passage.id: passage for found in rounds.values() for passage in found}
     lines: dict[tuple[int, str], list[str]] = {}
     behind = {}
     for number, fact in facts.items():
         subject, object = entities.get(fact["subject"], ""), entities.get(fact["object"], "")
         line = format_fact(int(number), (subject, fact["predicate"], object))
-        lines.setdefault((int(fact["round"]), fact["passages"][0]), []).append(line)
+        places = {int(fact["round"]): fact["passages"][0]}
+        for at, found in rounds.items() if repeat else ():
+            for passage in reversed(found):  # the best one of a sub-query, if several have it
+                if passage.id in fact["passages"]:
+                    places[int(at)] = passage.id
+        for place in places.items():
+            lines.setdefault(place, []).append(line)
         passages = [by_id[id] for id in fact["passages"] if id in by_id]
         behind[int(number)] = FactSources(names=(object, subject), passages=passages)
     return RenderedFacts(sources=_best_first(lines), behind=behind)
 
 
-def render_passages(rounds: Rounds) -> RenderedFacts:
-    """Render passages in place of triples (ablation), each under the sub-query that found it first."""
+def render_passages(rounds: Rounds, *, repeat: bool) -> RenderedFacts:
+    """Render passages in place of triples (ablation), as `render_triples` does."""
     lines: dict[tuple[int, str], list[str]] = {}
     behind: dict[int, FactSources] = {}
+    numbers: dict[str, int] = {}
     for at, passages in rounds.items():
         for passage in passages:
-            if all(passage not in before.passages for before in behind.values()):
-                number = len(behind) + 1
+            if repeat or passage.id not in numbers:
+                number = numbers.setdefault(passage.id, len(numbers) + 1)
                 lines[int(at), passage.id] = [f"[{number}] {single_line(passage.title)}\n{passage.text.strip()}"]
                 behind[number] = FactSources(passages=[passage])
     return RenderedFacts(sources=_best_first(lines), behind=behind)

@@ -22,6 +22,7 @@ from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import configure, method
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import ModelUnavailable, UsageError
+from sleuth.tools.settings import Profile
 from sleuth.tools.storage.triples import MemoryTriples
 from sleuth.tools.types import Passage
 
@@ -182,6 +183,40 @@ async def test_ras_repeated_passage_is_not_read_again() -> None:
     await case.run("?")
     assert [fact["round"] for fact in case.state["facts"].values()] == ["1", "2"]
     case.model.done()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("shows_triples", [True, False])
+@pytest.mark.parametrize("profile", ["default", "paper"])
+async def test_paper_chain_repeats_what_a_sub_query_finds_again(profile: Profile, shows_triples: bool) -> None:
+    planned: list[Any] = [{"plan": "[SUBQ]", "query": "Where?"}, {"plan": "[SUFFICIENT]"}]
+    model = ScriptedModel(
+        {
+            "planner": ["[SUBQ]", *planned],
+            "extractor": [triples(IN_VARN), triples(BORN)],
+            "answerer": [final("Varn", 1)],
+        }
+    )
+    chosen = configure(method("ras"), {"triples": shows_triples, "findings": False}, profile)
+    retriever = Shelf([], found={"?": [TOWER], "Where?": [BRIDGE, TOWER]})
+    await structured(model, retriever, chosen).run("?")  # type: ignore[arg-type]
+    shown = [(source["query"], source["text"][:3]) for source in model.requests[-1].input["sources"]]
+    again = [(2, "[1]")] if profile == "paper" else []
+    assert sorted(shown) == [(1, "[1]"), *again, (2, "[2]")]
+
+
+async def test_paper_run_asks_for_decisions_only_and_always_answers() -> None:
+    unsure = final("Varn", known=False)
+    model = ScriptedModel(
+        {"planner": ["[SUBQ]", {"plan": "[SUFFICIENT]"}], "extractor": [triples(BORN)], "answerer": [unsure]}
+    )
+    case = structured(model, Shelf([TOWER]), PAPER)
+    verdict = await case.run("Where is the tower?")
+    assert (verdict["status"], verdict["text"]) == ("answered", "Varn")
+    assert case.prompts() == ["planner/begin", "extractor/extract", "planner/next", "answerer/from_facts"]
+    (query,) = case.retriever.queries
+    assert (query.text, query.mode, query.k) == ("Where is the tower?", "dense", 5)
+    assert case.state["facts"]  # also those whose names the passage does not have
+    assert model.requests[-1].input["question"] == "Where is the tower?"
 
 
 async def test_ras_failed_extraction_is_not_stored() -> None:
