@@ -13,6 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from sleuth.graphs.registry import METHODS, configure
 from sleuth.tools.search.retriever import Query
+from sleuth.tools.settings import Profile
 
 CHAINS = {"two hops": "q08", "four hops": "q24", "unanswerable": "q31", "false premise": "q37"}
 
@@ -105,6 +106,24 @@ async def _trace(variant: Variant, id: str) -> str:
     queries = [_told(query) for query in case.retriever.queries]
     lines = [f"nodes: {_counted(case.nodes)}", f"prompts: {_counted(case.prompts())}", *queries, verdict["status"]]
     return "\n".join(f"    {line}" for line in lines)
+
+
+PUBLISHED = ("par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag")
+
+
+@pytest.mark.parametrize("profile", ["default", "paper"])
+@pytest.mark.parametrize("name", PUBLISHED)
+async def test_longest_request_of_each_prompt_matches_snapshot(
+    name: str, profile: Profile, snapshot: SnapshotAssertion
+) -> None:
+    chain = example("q08")
+    case = case_of(name, chain, configure(METHODS[name], {}, profile))
+    await case.run(chain.question)
+    asked: dict[str, list[str]] = {}
+    for request in case.model.requests:
+        asked.setdefault(request.prompt, []).append(request.text())
+    last = {prompt: max(texts, key=lambda text: (len(text), text)) for prompt, texts in sorted(asked.items())}
+    assert "\n\n".join(f"=== {prompt} ({len(asked[prompt])})\n{text}" for prompt, text in last.items()) == snapshot
 
 
 SIDE_BY_SIDE = {"classifier", "reasoner", "evaluator/relevance", "evaluator/attribution"}
