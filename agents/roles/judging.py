@@ -91,7 +91,7 @@ def resampled_verify() -> Role[SourcesInput, str]:
 
 
 # Yes/no questions whose answers are read as probabilities of the first token. None is guided: a choice constraint would
-# change the probabilities. The first four are RetroRAG's (equations 1 to 4); `auto` checks its answers with SUPPORT.
+# change the probabilities. The first five are RetroRAG's (equations 1 to 4); `auto` checks its answers with SUPPORT.
 
 _ONE_TOKEN = Sampling(max_tokens=1, top_logprobs=20)
 
@@ -126,6 +126,13 @@ class AttributionInput(Input):
     sources: Sources
 
 
+class DeclarativeInput(Input):
+    """A question, and what was said in reply."""
+
+    question: str
+    answer: Fenced
+
+
 class SupportInput(SourcesInput):
     """A question, an answer to it, and the passages that the answer cites."""
 
@@ -134,6 +141,9 @@ class SupportInput(SourcesInput):
 
 CONSISTENCY = Role("evaluator/consistency", ConsistencyInput, str, _ONE_TOKEN)
 """Do the two answers agree?"""
+
+DECLARATIVE = Role("evaluator/declarative", DeclarativeInput, str, _ONE_TOKEN)
+"""Does the reply state an answer?"""
 
 EVIDENCE = Role("evaluator/evidence", EvidenceInput, str, _ONE_TOKEN)
 """Does the evidence help?"""

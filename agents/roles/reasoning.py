@@ -41,6 +41,9 @@ class Direct(Output):
 REASON = Role("reasoner/reason", ReadInput, Reasoned, Sampling(max_tokens=768, temperature=0.01))
 """Answer from the evidence, with reasons."""
 
+REASON_WITH_EXAMPLES = replace(REASON, prompt="reasoner/reason_with_examples")
+"""Answer from the evidence, with reasons, as two examples do (few-shot chain of thought)."""
+
 MONITOR = Role("reasoner/monitor", ReadInput, Direct, Sampling(max_tokens=160, temperature=1.0))
 """Answer from the evidence a second time, sampled freely."""
 
@@ -82,6 +85,12 @@ class Inferences(Output):
     inferences: list[Inference] = Field(max_length=MAX_INFERENCES)
 
 
+class AllInferences(Inferences):
+    """The same without the limit of a small model."""
+
+    inferences: list[Inference] = Field(max_length=6 * MAX_INFERENCES)
+
+
 def _reason(text: str) -> str:
     return text or "(none given)"
 
@@ -103,6 +112,9 @@ ENTITIES = Role("detective/entities", QuestionInput, Entities, Sampling(max_toke
 
 INFER = Role("detective/infer", InferInput, Inferences, Sampling(max_tokens=1024))
 """Infer statements from the source evidence."""
+
+INFER_ALL: Role[InferInput, Inferences] = Role("detective/infer", InferInput, AllInferences, Sampling(max_tokens=2048))
+"""Infer as many statements as the source evidence allows."""
 
 REQUERY = Role("detective/requery", RequeryInput, Requery, Sampling(max_tokens=160))
 """Write the query for the evidence that is missing."""

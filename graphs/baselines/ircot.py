@@ -40,12 +40,12 @@ from sleuth.graphs.evidence import (
     find_support,
     finish,
     generate,
-    is_declarative,
     load_passages,
     make_note,
     make_query,
     make_verdict,
     search_passages,
+    stated_answer,
     strip_marks,
 )
 from sleuth.tools.search import Mode
@@ -164,7 +164,7 @@ def _conclusion(state: State) -> str:
     """Return the answer of the chain itself, if it states something."""
     found = _CONCLUSION.search(state.thoughts[-1]) if state.thoughts else None
     text = found[1].strip(" .") if found else ""
-    return text if is_declarative(text) else ""
+    return stated_answer(text)
 
 
 def summarize(update: Mapping[str, Any]) -> list[str]:

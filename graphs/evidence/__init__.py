@@ -14,10 +14,11 @@ from sleuth.graphs.evidence.outcomes import (
     as_steps,
     finish,
     generate,
-    is_declarative,
     make_note,
     make_verdict,
+    stated_answer,
     verdict_for,
+    yes_probability,
 )
 from sleuth.graphs.evidence.retrieval import (
     Round,
@@ -47,7 +48,6 @@ __all__ = [
     "find_support",
     "finish",
     "generate",
-    "is_declarative",
     "load_passages",
     "make_note",
     "make_query",
@@ -55,9 +55,11 @@ __all__ = [
     "search_passages",
     "serialize_passage",
     "short_names",
+    "stated_answer",
     "strip_marks",
     "verdict_for",
     "verified_citations",
     "verify_quotes",
     "with_footnotes",
+    "yes_probability",
 ]

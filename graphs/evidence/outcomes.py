@@ -1,12 +1,12 @@
 """Notes, answers and verdicts: how a run ends and what it cites."""
 
-import re
 from collections.abc import Iterable, Sequence
 
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Step
-from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.model_calls import ModelCaller, first_token_probability
+from sleuth.agents.role import I, Role
 from sleuth.agents.roles.inputs import ReadInput, TrajectoryInput
 from sleuth.agents.roles.reading import ANSWER, Final
 from sleuth.agents.roles.reasoning import REASON, Reasoned
@@ -14,6 +14,8 @@ from sleuth.graphs.core import Citation, Note, Question, Status, Verdict, ask_or
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.graphs.evidence.text_spans import strip_marks
+from sleuth.tools.errors import BadReply
+from sleuth.tools.text import comparison_key
 from sleuth.tools.types import Passage
 
 
@@ -76,29 +78,38 @@ async def generate(model: ModelCaller, state: Question, shown: Sequence[Passage]
     """Generate an answer from passages and inherited notes; `loss` is warned of if the reply cannot be parsed."""
     given = ReadInput(question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values()))
     said = await ask_or(model, REASON, given, Reasoned(answer=""), loss)
-    text = strip_marks(said.answer) if is_declarative(strip_marks(said.answer)) else ""
+    text = stated_answer(said.answer)
     return Generation(answer=text, reason=said.reason, citations=verified_citations(model, text, said.citations, shown))
 
 
-def is_declarative(answer: str) -> bool:
-    """Return whether an answer states something: not empty, "unknown", a guess or a question."""
-    said = answer.strip().rstrip(".!")
-    return bool(said) and not any(pattern.fullmatch(said) for pattern in _NO_ANSWERS)
+def stated_answer(answer: str) -> str:
+    """Return an answer without marks; empty if it is one of the words by which models say that there is none."""
+    text = strip_marks(answer)
+    return "" if comparison_key(text).rstrip(".!") in _NO_ANSWERS else text
 
 
-_NO_ANSWERS = tuple(
-    re.compile(pattern, re.IGNORECASE | re.DOTALL)
-    for pattern in (
-        r"(?:(?:it|this|that|the answer) (?:is|remains) )?(?:unknown|unclear|unspecified|n/?a|undetermined)",
-        r"not (?:known|given|stated|mentioned|specified|provided|found|available|clear|sure|applicable)\b.*",
-        r"no (?:answer|information|evidence|mention|data)\b.*",
-        r"(?:sorry|i am|i'm|(?:i|we) (?:do not|don't|cannot|can't|could not|couldn't))\b.*",
-        r".*\b(?:cannot|can't|could not|couldn't) be (?:determined|answered|found|known|inferred)\b.*",
-        r".*\b(?:is|was|are|were) not (?:mentioned|given|stated|specified|provided|known|found|clear)\b.*",
-        r".*\b(?:is|are|remains?) (?:unknown|unclear|unspecified)",
-        r"(?:insufficient|not enough)\b.*",
-        r"(?:perhaps|maybe|possibly|probably|presumably|it depends|it (?:might|may|could) be)\b.*",
-        r".*\?",
-    )
+_NO_ANSWERS = frozenset(
+    {
+        *("unknown", "the answer is unknown", "not found", "not mentioned", "no answer", "n/a", "none"),
+        *("i do not know", "i don't know", "it cannot be determined"),
+    }
 )
-"""Patterns of replies that give no answer, guess, or ask a question; each has to match the whole reply."""
+
+
+async def yes_probability(model: ModelCaller, role: Role[I, str], given: I, *, otherwise: float, loss: str) -> float:
+    """Return P(yes) / (P(yes) + P(no)) at the first token of a reply, or `otherwise` if it cannot be parsed.
+
+    If the server gives no log-probabilities the word itself counts as certain, with a warning.
+    """
+    try:
+        said, reply = await model.ask_with_reply(role, given)
+    except BadReply as error:
+        model.warn(f"{error} {loss}")
+        return otherwise
+    if reply["logprobs"] is None:
+        model.warn(f"{role.prompt}: no log-probabilities, so the reply is a plain yes or no")
+        return float(comparison_key(said).startswith("yes"))
+    probability, warning = first_token_probability(reply)
+    if warning:
+        model.warn(f"{role.prompt}: {warning}")
+    return probability

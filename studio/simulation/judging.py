@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from sleuth.agents.roles import judging
 from sleuth.agents.roles.judging import CHANGING, STATIC
+from sleuth.graphs.evidence import stated_answer
 from sleuth.studio.simulation.answering import find_answer
 from sleuth.studio.simulation.gold import WHOLE
 from sleuth.studio.simulation.reply import SimulatedReply, structured_reply, yes_or_no
@@ -56,6 +57,11 @@ def _blamed(view: RequestView) -> tuple[int, str] | None:
 
 def _same(one: str, other: str) -> bool:
     return comparison_key(one) == comparison_key(other) or mentions(one, other) or mentions(other, one)
+
+
+def declarative(view: RequestView) -> SimulatedReply:
+    """DECLARATIVE."""
+    return yes_or_no(view, true=bool(stated_answer(view.given["answer"])))
 
 
 def consistency(view: RequestView) -> SimulatedReply:

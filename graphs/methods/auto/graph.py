@@ -14,7 +14,7 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from sleuth.agents.formatting import Source
-from sleuth.agents.model_calls import ModelCaller, first_token_probability
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import inputs, judging, planning
 from sleuth.graphs.core import (
     Call,
@@ -39,9 +39,8 @@ from sleuth.graphs.core import (
     with_result,
 )
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import as_steps, make_verdict
+from sleuth.graphs.evidence import as_steps, make_verdict, yes_probability
 from sleuth.graphs.methods.par_rag import Plan, Step, number_steps
-from sleuth.tools.errors import BadReply
 from sleuth.tools.text import comparison_key
 
 Notes = Mapping[str, Note]
@@ -251,24 +250,11 @@ def _evidence(hop: Subrun) -> list[Citation]:
 
 
 async def support_probability(model: ModelCaller, question: str, hop: Subrun) -> float:
-    """Return P(yes, the cited passages support the answer), from the first token of a yes or no.
-
-    If the server gives no log-probabilities the word itself counts as certain, with a warning.
-    """
+    """Return P(yes, the cited passages support the answer); 0 if the reply cannot be parsed."""
     quotes = tuple(Source(title=each["title"], text=each["quote"]) for each in _evidence(hop))
     given = judging.SupportInput(question=question, answer=hop["text"], sources=quotes)
-    try:
-        said, reply = await model.ask_with_reply(judging.SUPPORT, given)
-    except BadReply as error:
-        model.warn(f"{error} The answer of {hop['method']} counts as not confirmed.")
-        return 0.0
-    if reply["logprobs"] is None:
-        model.warn("no log-probabilities: whether an answer holds is a plain yes or no")
-        return float(comparison_key(said).startswith("yes"))
-    probability, warning = first_token_probability(reply)
-    if warning:
-        model.warn(f"{judging.SUPPORT.prompt}: {warning}")
-    return probability
+    loss = f"The answer of {hop['method']} counts as not confirmed."
+    return await yes_probability(model, judging.SUPPORT, given, otherwise=0.0, loss=loss)
 
 
 def best_verdict(hops: Sequence[Subrun], notes: Notes, *, cut_short: bool) -> Verdict:

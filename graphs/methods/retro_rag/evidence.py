@@ -11,12 +11,19 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Source
-from sleuth.agents.model_calls import ModelCaller, first_token_probability
+from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.role import I, Role
 from sleuth.agents.roles import inputs, judging, reasoning
 from sleuth.graphs.core import Citation, Note, Threshold, ask_or
-from sleuth.graphs.evidence import as_sources, as_steps, find_sentence, find_support, make_note, verify_quotes
-from sleuth.tools.errors import BadReply
+from sleuth.graphs.evidence import (
+    as_sources,
+    as_steps,
+    find_sentence,
+    find_support,
+    make_note,
+    verify_quotes,
+    yes_probability,
+)
 from sleuth.tools.text import comparison_key
 from sleuth.tools.types import Passage
 
@@ -47,8 +54,20 @@ class RemovedEvidence(TypedDict):
     why: str
 
 
+class InferenceScores(TypedDict):
+    """The scores of a new inference: relevance and attribution, and as evidence if it passed both tests."""
+
+    claim: str
+    relevance: float
+    attribution: float
+    evidence: float | None
+
+
 class AnswerAttempt(TypedDict):
-    """An answer with its reasons, the second one to compare it with, and the measured consistency of the two."""
+    """An answer with its reasons, the second one to compare it with, and the measured consistency of the two.
+
+    `declarative` is false if it states no answer: it is empty, evasive or a question.
+    """
 
     answer: str
     reason: str
@@ -138,39 +157,37 @@ def supporting_notes(question: str, attempt: AnswerAttempt, notes: Notes) -> lis
 # Model calls
 
 
-async def yes_probability(model: ModelCaller, role: Role[I, str], given: I) -> float:
-    """Return P(yes) / (P(yes) + P(no)) at the first token (equation 1); undecided, with a warning, without either."""
-    try:
-        _, reply = await model.ask_with_reply(role, given)
-    except BadReply as error:
-        model.warn(f"{error} It counts as undecided.")
-        return UNDECIDED
-    score, warning = first_token_probability(reply)
-    if warning:
-        model.warn(f"{role.prompt}: {warning}")
-    return score
+async def judge(model: ModelCaller, role: Role[I, str], given: I) -> float:
+    """Return P(yes) / (P(yes) + P(no)) at the first token (equation 1); undecided if the reply cannot be parsed."""
+    return await yes_probability(model, role, given, otherwise=UNDECIDED, loss="It counts as undecided.")
 
 
 async def score_relevance(model: ModelCaller, query: str, pieces: Mapping[str, Source]) -> dict[str, float]:
     """Score the relevance of each piece of evidence to a query in parallel (equations 2 and 4)."""
     given = [judging.EvidenceInput(query=query, sources=(piece,)) for piece in pieces.values()]
-    scores = await asyncio.gather(*(yes_probability(model, judging.EVIDENCE, each) for each in given))
+    scores = await asyncio.gather(*(judge(model, judging.EVIDENCE, each) for each in given))
     return dict(zip(pieces, scores, strict=True))
 
 
 async def attempt_answer(
-    model: ModelCaller, given: inputs.ReadInput, *, from_memory: bool, twice: bool
+    model: ModelCaller, given: inputs.ReadInput, *, from_memory: bool, twice: bool, examples: bool
 ) -> tuple[reasoning.Reasoned, str]:
-    """Return an answer with its reasons and, if `twice`, a second one; `from_memory` shows no evidence."""
-    first = _first(model, given, from_memory=from_memory)
+    """Return an answer with its reasons and, if `twice`, a second one.
+
+    `from_memory` shows no evidence; `examples` shows how two questions were answered.
+    """
+    first = _first(model, given, from_memory=from_memory, examples=examples)
     if not twice:
         return await first, ""
     return await asyncio.gather(first, _second(model, given, from_memory=from_memory))
 
 
-async def _first(model: ModelCaller, given: inputs.ReadInput, *, from_memory: bool) -> reasoning.Reasoned:
+async def _first(
+    model: ModelCaller, given: inputs.ReadInput, *, from_memory: bool, examples: bool
+) -> reasoning.Reasoned:
     if not from_memory:
-        return await ask_or(model, reasoning.REASON, given, reasoning.Reasoned(answer=""), _NO_ANSWER)
+        role = reasoning.REASON_WITH_EXAMPLES if examples else reasoning.REASON
+        return await ask_or(model, role, given, reasoning.Reasoned(answer=""), _NO_ANSWER)
     question = inputs.QuestionInput(question=given.question)
     recalled = await ask_or(model, reasoning.RECALL, question, reasoning.Recalled(answer=""), _NO_ANSWER)
     return reasoning.Reasoned(reason=recalled.reason, answer=recalled.answer)
@@ -193,16 +210,20 @@ async def name_entities(model: ModelCaller, question: str) -> list[str]:
 
 
 async def infer(
-    model: ModelCaller, given: reasoning.InferInput, shown: Sequence[Passage], *, round: int, known: Notes
+    model: ModelCaller, given: reasoning.InferInput, shown: Sequence[Passage], *, round: int, known: Notes, all: bool
 ) -> dict[str, Note]:
-    """Return new inferences, each with the passages that it names; those without a shown passage are dropped."""
+    """Return new inferences, each with the passages that it names.
+
+    Without `all`, at most MAX_INFERENCES are asked for, and those without a shown passage are dropped.
+    """
     none = reasoning.Inferences(inferences=[])
-    said = await ask_or(model, reasoning.INFER, given, none, f"Round {round} has no inferences.")
+    role: Role[reasoning.InferInput, reasoning.Inferences] = reasoning.INFER_ALL if all else reasoning.INFER
+    said = await ask_or(model, role, given, none, f"Round {round} has no inferences.")
     heard = {comparison_key(found["finding"]) for found in known.values()}
     notes = {}
     for at, inference in enumerate(said.inferences, start=1):
         resting = [shown[cited.source - 1] for cited in inference.citations if cited.source <= len(shown)]
-        if not resting:
+        if not (resting or all):
             model.warn(f"an inference of round {round} names no passage that was shown: {inference.claim!r}")
         elif comparison_key(inference.claim) not in heard:
             heard.add(comparison_key(inference.claim))
@@ -212,18 +233,37 @@ async def infer(
     return notes
 
 
-async def find_contradicted(
+async def assess_answer(model: ModelCaller, question: str, attempt: AnswerAttempt) -> AnswerAttempt:
+    """Return an attempt with its consistency (equation 1) and the assessment whether it states an answer."""
+    stated = judging.DeclarativeInput(question=question, answer=attempt["answer"])
+    second = attempt["second"] or "(none)"
+    both = judging.ConsistencyInput(question=question, answer=attempt["answer"], second=second)
+    declarative, consistency = await asyncio.gather(
+        judge(model, judging.DECLARATIVE, stated), judge(model, judging.CONSISTENCY, both)
+    )
+    return AnswerAttempt(**{**attempt, "declarative": declarative > UNDECIDED, "consistency": consistency})
+
+
+async def score_inferences(
     model: ModelCaller, new: Notes, *, query: str, known: Notes, shown: Sequence[Passage]
-) -> set[str]:
-    """Return the inferences that fail a test: relevance to the query, and attribution to the passages (equation 3)."""
+) -> dict[str, InferenceScores]:
+    """Score inferences for relevance to the query, given those known, and attribution to the passages (equation 3)."""
     steps, read = as_steps(known.values()), as_sources(shown)
     relevance = [judging.RelevanceInput(query=query, claim=each["finding"], known=steps) for each in new.values()]
     attribution = [judging.AttributionInput(claim=each["finding"], sources=read) for each in new.values()]
     relevant, attributed = await asyncio.gather(
-        asyncio.gather(*(yes_probability(model, judging.RELEVANCE, each) for each in relevance)),
-        asyncio.gather(*(yes_probability(model, judging.ATTRIBUTION, each) for each in attribution)),
+        asyncio.gather(*(judge(model, judging.RELEVANCE, each) for each in relevance)),
+        asyncio.gather(*(judge(model, judging.ATTRIBUTION, each) for each in attribution)),
     )
-    return {key for key, *scores in zip(new, relevant, attributed, strict=True) if min(scores) <= UNDECIDED}
+    return {
+        key: InferenceScores(claim=new[key]["finding"], relevance=relevance, attribution=attribution, evidence=None)
+        for key, relevance, attribution in zip(new, relevant, attributed, strict=True)
+    }
+
+
+def passes(scores: InferenceScores) -> bool:
+    """Return whether an inference passes both tests of equation 3."""
+    return scores["relevance"] > UNDECIDED and scores["attribution"] > UNDECIDED
 
 
 async def reverify(model: ModelCaller, orphans: Notes, shown: Sequence[Passage]) -> dict[str, Note]:
@@ -232,7 +272,7 @@ async def reverify(model: ModelCaller, orphans: Notes, shown: Sequence[Passage])
     given = [
         judging.AttributionInput(claim=orphans[key]["finding"], sources=as_sources([passage])) for key, passage in pairs
     ]
-    scores = await asyncio.gather(*(yes_probability(model, judging.ATTRIBUTION, each) for each in given))
+    scores = await asyncio.gather(*(judge(model, judging.ATTRIBUTION, each) for each in given))
     kept = {}
     for key, orphan in orphans.items():
         saying = [

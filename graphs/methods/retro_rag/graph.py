@@ -38,7 +38,6 @@ from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
     as_sources,
     as_steps,
-    is_declarative,
     load_passages,
     make_query,
     make_verdict,
@@ -48,7 +47,15 @@ from sleuth.graphs.evidence import (
     verified_citations,
 )
 from sleuth.graphs.methods.retro_rag import evidence
-from sleuth.graphs.methods.retro_rag.evidence import AnswerAttempt, EvidencePassage, RemovedEvidence, rank_passages
+from sleuth.graphs.methods.retro_rag.evidence import (
+    PUBLISHED,
+    AnswerAttempt,
+    EvidencePassage,
+    InferenceScores,
+    RemovedEvidence,
+    rank_passages,
+)
+from sleuth.graphs.methods.retro_rag.fidelity import PARTS
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
 
@@ -61,7 +68,15 @@ class Settings(MethodSettings):
     mode: Annotated[Mode, InPaper("hybrid")] = Field(default="graph", description="how to search (paper: hybrid)")
     max_sources: int = Field(default=5, ge=1, le=50, description="passages kept as source evidence (N)")
     max_inferences: int = Field(default=5, ge=1, le=50, description="inferences kept (K)")
-    threshold: float | None = Field(default=None, ge=0, le=1, description="consistency that suffices (fitted, or 0.7)")
+    threshold: Annotated[float | None, InPaper(PUBLISHED["value"])] = Field(
+        default=None, ge=0, le=1, description="consistency that suffices; by default fitted, or 0.7 (paper: 0.7)"
+    )
+    all_inferences: Annotated[bool, InPaper(True)] = Field(
+        default=False, description="as many inferences as the model finds, also without citations (paper: true)"
+    )
+    examples: Annotated[bool, InPaper(True)] = Field(
+        default=False, description="the prompt for an answer has two examples of our own (paper: true)"
+    )
     orphans: Annotated[Literal["test", "drop", "keep"], InPaper("keep")] = Field(
         default="test", description="ours: inferences whose passages left are tested again, or go (paper: keep)"
     )
@@ -91,6 +106,8 @@ class State(RunState):
     """The key entities of the question, named once."""
     attempts: Annotated[dict[str, AnswerAttempt], Keyed] = field(default_factory=dict)
     """The attempted answers, by round."""
+    tests: Annotated[dict[str, InferenceScores], Keyed] = field(default_factory=dict)
+    """The scores of all inferences, also of those that failed, by round and number."""
     threshold: Threshold | None = None
     """The consistency above which an answer is final."""
 
@@ -105,6 +122,7 @@ class Update(RunUpdate, total=False):
     departures: dict[str, RemovedEvidence]
     entities: list[str]
     attempts: dict[str, AnswerAttempt]
+    tests: dict[str, InferenceScores]
     threshold: Threshold
 
 
@@ -157,14 +175,14 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     known, from_memory = as_steps(state.notes.values()), not settings.evidence
     given = inputs.ReadInput(question=state.question, sources=as_sources(shown), known=known)
     first, second = await evidence.attempt_answer(
-        call.model, given, from_memory=from_memory, twice=settings.evaluate_answer
+        call.model, given, from_memory=from_memory, twice=settings.evaluate_answer, examples=settings.examples
     )
     text = strip_marks(first.answer)
     attempt = AnswerAttempt(
         answer=text,
         reason=first.reason,
         second=strip_marks(second),
-        declarative=is_declarative(text),
+        declarative=bool(text),
         consistency=None,
         citations=verified_citations(call.model, text, first.citations, shown),
     )
@@ -178,16 +196,13 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     """
     settings, attempt = call.settings, _latest(state)
     fitted = call.context.thresholds.get(judging.CONSISTENCY.prompt)
-    limit = state.threshold or choose_threshold(settings.threshold, fitted, evidence.PUBLISHED)
-    consistency = None
-    if settings.evaluate_answer and attempt["declarative"]:
-        call.require()
-        second = attempt["second"] or "(none)"
-        both = judging.ConsistencyInput(question=state.question, answer=attempt["answer"], second=second)
-        consistency = await evidence.yes_probability(call.model, judging.CONSISTENCY, both)
-    verified = {str(state.round): AnswerAttempt(**{**attempt, "consistency": consistency})}
+    limit = state.threshold or choose_threshold(settings.threshold, fitted, PUBLISHED)
+    if settings.evaluate_answer and attempt["answer"]:
+        call.require(2)
+        attempt = await evidence.assess_answer(call.model, state.question, attempt)
+    verified = {str(state.round): attempt}
     final: Update = {}
-    if consistency is not None and consistency > limit["value"]:
+    if attempt["declarative"] and attempt["consistency"] is not None and attempt["consistency"] > limit["value"]:
         final = _end(state, call.model, attempt)
     elif state.round >= settings.max_iterations or not settings.evidence:
         closest = evidence.best_attempt(state.attempts | verified)
@@ -207,25 +222,27 @@ async def discover(state: State, call: Call[Settings]) -> Update:
     shown = await load_passages(call.context.archive, rank_passages(state.sources))
     entities = state.entities or await evidence.name_entities(call.model, state.question)
     given = reasoning.InferInput(question=state.question, entities=tuple(entities), sources=as_sources(shown))
-    known = state.notes if settings.update else evidence.inherited_notes(state.notes)
-    new = await evidence.infer(call.model, given, shown, round=state.round, known=known)
-    candidates = new | evidence.inferences(known)
-    query, scores = "", dict.fromkeys(candidates, evidence.UNDECIDED)
+    merged = state.notes if settings.update else evidence.inherited_notes(state.notes)
+    new = await evidence.infer(call.model, given, shown, round=state.round, known=merged, all=settings.all_inferences)
+    candidates = new | evidence.inferences(merged)
+    query, scores, tests = "", dict.fromkeys(candidates, evidence.UNDECIDED), dict[str, InferenceScores]()
     if settings.evaluate_evidence:
         if not call.affords(2 * len(new) + len(candidates)):
             return {"entities": entities, "halted": True}
-        failed = await evidence.find_contradicted(call.model, new, query=_matching(state), known=known, shown=shown)
+        query, matching = state.question, _matching(state)
+        tests = await evidence.score_inferences(call.model, new, query=matching, known=state.notes, shown=shown)
         pieces = {
             key: Source(title="Inference", text=found["finding"])
             for key, found in candidates.items()
-            if key not in failed
+            if key not in tests or evidence.passes(tests[key])
         }
-        query, scores = state.question, await evidence.score_relevance(call.model, state.question, pieces)
+        scores = await evidence.score_relevance(call.model, query, pieces)
     kept = evidence.highest_scores(scores, settings.max_inferences)
     gone = {key: found["finding"] for key, found in evidence.inferences(state.notes).items() if key not in kept}
     return {
         "entities": entities,
         "notes": dict.fromkeys(gone) | {key: new[key] for key in kept if key in new},
+        "tests": {key: InferenceScores(**{**test, "evidence": scores.get(key)}) for key, test in tests.items()},
         "departures": evidence.drop_lowest_ranked(state.round, gone, scores, query, settings.max_inferences),
     }
 
@@ -296,13 +313,17 @@ def _latest(state: State) -> AnswerAttempt:
 async def _without_support(
     state: State, call: Call[Settings], shown: list[Passage]
 ) -> tuple[dict[str, Note | None], dict[str, RemovedEvidence]]:
-    """Return the updates of inferences without passages; they are removed if the budget has no room to test them."""
+    """Return the updates of inferences without passages; they are removed if the budget has no room to test them.
+
+    Ablations leave them alone: without updating all passages leave in each round, and without evaluation of evidence
+    nothing is tested.
+    """
     settings, orphans = call.settings, {}
-    if settings.orphans != "keep":
+    if settings.update and (settings.orphans == "drop" or (settings.orphans == "test" and settings.evaluate_evidence)):
         left = {passage.id for passage in shown}
         every = evidence.inferences(state.notes)
         orphans = {key: found for key, found in every.items() if not left & set(found["passages"])}
-    testing = settings.orphans == "test" and settings.evaluate_evidence and call.affords(len(orphans) * len(shown))
+    testing = settings.orphans == "test" and call.affords(len(orphans) * len(shown))
     kept = await evidence.reverify(call.model, orphans, shown) if testing else {}
     removed = evidence.remove_unsupported(state.round, orphans, kept, tested=testing)
     return {**dict.fromkeys(orphans), **kept}, removed
@@ -329,5 +350,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
+    parts=PARTS,
     summarize_update=summarize,
 )

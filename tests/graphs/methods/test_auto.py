@@ -274,7 +274,7 @@ async def test_auto_without_log_probabilities_uses_yes_or_no(
 ) -> None:
     answer = await ask(runs_with(Clerk(chain, holds=reply(says))), chain.question)
     assert [method for method, _ in turns(answer)] == methods
-    assert "no log-probabilities: whether an answer holds is a plain yes or no" in answer.warnings
+    assert "evaluator/support: no log-probabilities, so the reply is a plain yes or no" in answer.warnings
 
 
 async def test_auto_thresholds_are_settings(runs_with: RunsFor, chain: Chain) -> None:

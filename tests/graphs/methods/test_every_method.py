@@ -89,7 +89,7 @@ LOSSES = {
         OPEN,
     ],
     "retro-rag": [
-        "neither yes nor no among the likeliest first tokens: 0.5",
+        "no log-probabilities, so the reply is a plain yes or no",
         "This round has no answer.",
         "This round has no second answer.",
         "The question is taken as its own entity.",

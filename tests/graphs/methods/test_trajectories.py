@@ -55,7 +55,10 @@ VARIANTS = [
     ),
     *variants(
         "retro-rag",
-        without_answer_evaluation=({"evaluate_answer": False}, ["reasoner/monitor", "evaluator/consistency"]),
+        without_answer_evaluation=(
+            {"evaluate_answer": False},
+            ["reasoner/monitor", "evaluator/consistency", "evaluator/declarative"],
+        ),
         without_evidence=({"evidence": False}, ["reasoner/reason", "detective/infer", *SCORES]),
         without_source_evidence=({"source_evidence": False}, []),
         without_inferential_evidence=({"inferential_evidence": False}, ["detective/infer"]),
@@ -128,7 +131,10 @@ async def test_longest_request_of_each_prompt_matches_snapshot(
     assert re.sub(r"(Today|Asked at): [\d-]+", r"\1: (today)", shown) == snapshot
 
 
-SIDE_BY_SIDE = {"classifier", "reasoner", "evaluator/relevance", "evaluator/attribution"}
+SIDE_BY_SIDE = {
+    *("classifier", "reasoner", "evaluator/relevance", "evaluator/attribution"),
+    *("evaluator/consistency", "evaluator/declarative"),
+}
 """Roles and prompts that come in any order: they are counted together."""
 
 

@@ -67,12 +67,14 @@ class Detective:
         """Return the reply to a request."""
         replies: dict[str, Callable[[dict[str, Any]], Any]] = {
             "reasoner/reason": self._reasoned,
+            "reasoner/reason_with_examples": self._reasoned,
             "reasoner/monitor": lambda given: {"answer": self._reasoned(given)["answer"]},
             "reasoner/recall": lambda _: {"reason": "I remember.", "answer": self.chain.answer},
             "reasoner/guess": lambda _: {"answer": self.chain.answer},
             "detective/entities": lambda _: {"entities": ["the case"]},
             "detective/infer": lambda given: {"inferences": self._inferred(given["sources"])},
             "detective/requery": lambda given: {"query": self._missing(given)},
+            "evaluator/declarative": lambda given: 0.1 if given["answer"] == "unknown" else 0.9,
             "evaluator/consistency": lambda given: 0.9 if given["answer"] == given["second"] else 0.2,
             "evaluator/evidence": lambda given: self._helpful(given["sources"][0]["text"]),
             "evaluator/relevance": lambda _: 0.8,

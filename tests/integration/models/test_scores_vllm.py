@@ -29,7 +29,10 @@ from sleuth.tools.settings import Settings
 
 pytestmark = [pytest.mark.integration, pytest.mark.vllm]
 
-SCORES = {"evaluator/evidence", "evaluator/relevance", "evaluator/attribution", "evaluator/consistency"}
+SCORES = {
+    *("evaluator/evidence", "evaluator/relevance", "evaluator/attribution"),
+    *("evaluator/consistency", "evaluator/declarative"),
+}
 
 
 TO_THE_DIGIT, ASKED_AGAIN = 1e-6, 1e-4

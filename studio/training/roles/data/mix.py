@@ -52,6 +52,7 @@ SHARES = {
     "expander/expand": 1,
     "evaluator/relevance": 0.7,
     "evaluator/consistency": 0.7,
+    "evaluator/declarative": 0.4,
     "integrator/step": 0.6,
     "integrator/last_step": 0.6,
     "integrator/integrate": 0.3,

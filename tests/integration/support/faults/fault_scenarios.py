@@ -106,15 +106,9 @@ def taken_back(asked: Asked) -> Any:
     """The last search result scores highest, so that earlier results are removed."""
     title = " ".join(asked.titles())
     stage = 2 if "Lady Morrable" in title else 1 if "Kelp Fair" in title else 0
+    if asked.prompt.startswith("evaluator/"):
+        return _judged(asked)
     match asked.prompt:
-        case "evaluator/evidence":
-            return _near(asked.after("Question: "), asked.text)
-        case "evaluator/relevance":
-            return 0.8
-        case "evaluator/attribution":
-            return 0.9 if asked.after("Statement: ") in " ".join(asked.text.split("Statement: ")[0].split()) else 0.1
-        case "evaluator/consistency":
-            return 0.9 if asked.after("First answer: ") == asked.after("Second answer: ") else 0.3
         case "detective/entities":
             return {"entities": ["Pellowrig Light", "the builder"]} if asked.repair else BROKEN
         case "detective/infer":
@@ -124,6 +118,19 @@ def taken_back(asked: Asked) -> Any:
     second = asked.prompt == "reasoner/monitor"
     answer = ("unknown", "another fair" if second else "the Kelp Fair", "the fair at Sennick")[stage]
     return {"answer": answer} if second else {"reason": f"stage {stage}", "citations": [], "answer": answer}
+
+
+def _judged(asked: Asked) -> float:
+    match asked.prompt:
+        case "evaluator/evidence":
+            return _near(asked.after("Question: "), asked.text)
+        case "evaluator/relevance":
+            return 0.8
+        case "evaluator/attribution":
+            return 0.9 if asked.after("Statement: ") in " ".join(asked.text.split("Statement: ")[0].split()) else 0.1
+        case "evaluator/declarative":
+            return 0.1 if asked.after("Reply: ") == "unknown" else 0.9
+    return 0.9 if asked.after("First answer: ") == asked.after("Second answer: ") else 0.3
 
 
 def _inference(source: int, title: str) -> dict[str, Any]:
@@ -144,7 +151,8 @@ RETRO = Trial(
     widest=6,
     prompts=frozenset(
         {
-            *("evaluator/evidence", "evaluator/relevance", "evaluator/attribution", "evaluator/consistency"),
+            *("evaluator/evidence", "evaluator/relevance", "evaluator/attribution"),
+            *("evaluator/consistency", "evaluator/declarative"),
             *("detective/entities", "detective/infer", "detective/requery", "reasoner/reason", "reasoner/monitor"),
         }
     ),
@@ -299,7 +307,7 @@ WITH_MODEL = {
             RETRO,
             scripted=frozenset({"detective/infer"}),  # its own inferences name no passage
             values={"max_iterations": 2, "max_sources": 2, "max_inferences": 2, "top_k": 2, "threshold": 1},
-            prompts=RETRO.prompts - {"evaluator/consistency"},
+            prompts=RETRO.prompts - {"evaluator/consistency", "evaluator/declarative"},
         ),
         replace(
             RAS,
