@@ -127,7 +127,7 @@ class AttributionInput(Input):
 
 
 class DeclarativeInput(Input):
-    """A question, and what was said in reply."""
+    """A question and a reply to it."""
 
     question: str
     answer: Fenced

@@ -83,7 +83,7 @@ async def generate(model: ModelCaller, state: Question, shown: Sequence[Passage]
 
 
 def stated_answer(answer: str) -> str:
-    """Return an answer without marks; empty if it is one of the words by which models say that there is none."""
+    """Return an answer without marks; empty if it is one of the usual phrases for no answer."""
     text = strip_marks(answer)
     return "" if comparison_key(text).rstrip(".!") in _NO_ANSWERS else text
 

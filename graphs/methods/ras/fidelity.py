@@ -1,4 +1,4 @@
-"""How RAS follows its paper (Jiang et al., 2025), part by part."""
+"""Fidelity of RAS to its paper (Jiang et al., 2025), part by part."""
 
 from sleuth.graphs.core import PaperPart
 

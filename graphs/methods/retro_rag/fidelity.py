@@ -1,4 +1,4 @@
-"""How RetroRAG follows its paper (Xiao et al., 2025), part by part."""
+"""Fidelity of RetroRAG to its paper (Xiao et al., 2025), part by part."""
 
 from sleuth.graphs.core import PaperPart
 

@@ -16,7 +16,7 @@ PUBLISHED = ("crp-rag", "hybrid-rag", "par-rag", "ras", "retro-rag")
 
 
 def resolve(name: str) -> object:
-    """Return what a dotted name below the package stands for: a module, or an attribute of one."""
+    """Return the module or attribute of a dotted name below the package."""
     module, _, attribute = f"sleuth.{name}".rpartition(".")
     try:
         return importlib.import_module(f"sleuth.{name}")
