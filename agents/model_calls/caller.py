@@ -151,7 +151,8 @@ class ModelCaller:
         entry.warnings += asked["warnings"]
         if asked["failure"] is not None:
             raise BadReply(asked["failure"], asked["reply"]["text"])
-        return await parse_reply(role, asked["reply"]), asked["reply"]
+        output, _ = await parse_reply(role, asked["reply"])
+        return output, asked["reply"]
 
     def can_repair(self, pending: int) -> bool:
         """Return whether a repair fits the limit after reserving one for each pending ask."""
@@ -190,7 +191,8 @@ class _RoleCall(Generic[I, O]):
     async def _find_fault(self, reply: Reply) -> str | None:
         """Return the latest reply's fault, if any, and withdraw the streamed tokens of a reply with one."""
         try:
-            await parse_reply(self._role, reply)
+            _, cuts = await parse_reply(self._role, reply)
+            self._warnings += [f"{self._role.prompt}: {cut}" for cut in cuts]
         except Unparsable as fault:
             if self._caller.token_stream:
                 call = [*self._calls][-1]

@@ -5,8 +5,10 @@ import json
 import re
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from sleuth.agents.model import Reply
 from sleuth.agents.role import I, O, Role
@@ -45,22 +47,35 @@ def parse(text: str, output: type[O], *, choices: tuple[str, ...] | None = None,
         choices: the only texts allowed, compared without case, quotes and full stops.
         cut_off: the reply ended because it reached its length limit.
 
+    Texts and lists that are longer than the output allows are cut.
+
     Raises:
         Unparsable: the reply does not have the requested form.
     """
+    return _parse(text, output, choices=choices, cut_off=cut_off)[0]
+
+
+def _parse(text: str, output: type[O], *, choices: tuple[str, ...] | None, cut_off: bool) -> tuple[O, list[str]]:
+    """Return the typed output in a reply, and what was cut from it."""
     if len(text) > MAX_CHARS:
         raise Unparsable(f"it is longer than {MAX_CHARS:,} characters: be shorter")
     answer = without_thoughts(text).strip()
     if not answer:
         raise Unparsable("it is empty" + (" because it became too long while thinking" if cut_off else ""))
     if issubclass(output, str):
-        return output(_choice(answer, choices) if choices else _plain(answer))
+        return output(_choice(answer, choices) if choices else _plain(answer)), []
     return _structured(answer, output, cut_off=cut_off)
 
 
-async def parse_reply(role: Role[I, O], reply: Reply) -> O:
-    """Return the typed output in a role's reply. A long text is parsed in a thread, so as not to block other runs."""
-    read = partial(parse, reply["text"], role.output, choices=role.choices, cut_off=reply["finish"] == "length")
+async def parse_reply(role: Role[I, O], reply: Reply) -> tuple[O, list[str]]:
+    """Return the typed output in a role's reply, and what was cut from it because it was longer than allowed.
+
+    A long text is parsed in a thread, so as not to block other runs.
+
+    Raises:
+        Unparsable: the reply does not have the requested form.
+    """
+    read = partial(_parse, reply["text"], role.output, choices=role.choices, cut_off=reply["finish"] == "length")
     return read() if len(reply["text"]) <= _LONG else await asyncio.to_thread(read)
 
 
@@ -86,7 +101,7 @@ def _bare(label: str) -> str:
     return label.strip().strip("\"'`*.!:").strip().casefold()
 
 
-def _structured(answer: str, output: type[O], *, cut_off: bool) -> O:
+def _structured(answer: str, output: type[O], *, cut_off: bool) -> tuple[O, list[str]]:
     """Return the first JSON value that validates; otherwise raise Unparsable with the fault of the first one."""
     reason = "it ends before its JSON does: be shorter" if cut_off else "it holds no complete JSON value"
     problem: str | None = None
@@ -127,19 +142,38 @@ def _storable(value: object, levels: int = MAX_DEPTH) -> object:
     return [_storable(item, levels - 1) for item in value] if isinstance(value, list) else value
 
 
-def _validated(value: object, output: type[O]) -> O:
+def _validated(value: object, output: type[O]) -> tuple[O, list[str]]:
     assert issubclass(output, BaseModel)
+    value, cuts = _lower_keys(value), list[str]()
+    while True:
+        try:
+            return output.model_validate(value), cuts
+        except ValidationError as error:
+            found = [_cut(value, fault) for fault in error.errors() if fault["type"] in ("too_long", "string_too_long")]
+            if not found or None in found:
+                raise
+            cuts += filter(None, found)
+
+
+def _cut(value: Any, fault: ErrorDetails) -> str | None:  # noqa: ANN401 - JSON
+    """Cut a text or list in a value to the length that it may have, and describe that; None if it is not in there."""
+    *place, last = fault["loc"]
+    most = fault["ctx"]["max_length"]
     try:
-        return output.model_validate(value)
-    except ValidationError:
-        lowered = _lower_keys(value)
-        if lowered == value:
-            raise
-        return output.model_validate(lowered)
+        for key in place:
+            value = value[key]
+        whole = value[last]
+        value[last] = whole[:most]
+    except (KeyError, IndexError, TypeError):
+        return None
+    if len(whole) <= most:  # a validator has changed the value before
+        return None
+    what = "characters" if isinstance(whole, str) else "entries"
+    return f"{'.'.join(map(str, fault['loc']))} was cut from {len(whole)} to {most} {what}"
 
 
 def _lower_keys(value: object) -> object:
-    """Return the value with every key in lower case, as in all outputs."""
+    """Return a copy of the value with every key in lower case, as in all outputs."""
     if isinstance(value, dict):
         return {str(key).strip().lower(): _lower_keys(item) for key, item in value.items()}
     if isinstance(value, list):

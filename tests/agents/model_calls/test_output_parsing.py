@@ -67,6 +67,33 @@ def test_parse_of_invalid_reply_raises_with_reason(text: str, reason: str) -> No
         parse(text, Fact)
 
 
+class Step(Output):
+    question: str = Field(max_length=5)
+
+
+class Steps(Output):
+    steps: list[Step] = Field(max_length=2)
+    reason: str = Field(default="", max_length=8)
+
+
+STEPS = Role("tests/steps", Input, Steps, Sampling(max_tokens=9))
+
+
+async def test_texts_and_lists_beyond_their_limits_are_cut() -> None:
+    said = {"steps": [{"question": "Where?"}, {"question": "Who?"}, {"question": 1}], "Reason": "because it is so"}
+    output, cuts = await parse_reply(STEPS, reply(json.dumps(said)))
+    assert output == Steps(steps=[Step(question="Where"), Step(question="Who?")], reason="because ")
+    assert sorted(cuts) == [
+        "reason was cut from 16 to 8 characters",
+        "steps was cut from 3 to 2 entries",
+        "steps.0.question was cut from 6 to 5 characters",
+    ]
+    with pytest.raises(Unparsable, match="steps: Field required"):
+        await parse_reply(STEPS, reply('{"reason": "because it is so"}'))
+    with pytest.raises(Unparsable, match="question: Input should be a valid string"):
+        await parse_reply(STEPS, reply('{"steps": [{"question": 1}, {"question": "Where?"}]}'))
+
+
 def test_parse_of_cut_off_reply_needs_complete_json() -> None:
     with pytest.raises(Unparsable, match="be shorter"):
         parse('{"name": "Oda", "years": [18', Fact, cut_off=True)
