@@ -185,7 +185,7 @@ DEMONSTRATIONS = 5
 SAMPLES = 5
 """Votes for each attribute; the paper writes "multiple"."""
 
-STATIC, CHANGING = "static", "dynamic"
+STATIC, CHANGING, OPEN = "static", "dynamic", "open"
 
 
 class ClassifyInput(Input):
@@ -240,16 +240,26 @@ class InContextPredictor:
         return 2 * self._samples
 
     async def predict(self, question: str) -> Attributes:
-        """Return the attributes of one question.
+        """Return the attributes of one question; an attribute without a parsable vote has its usual value.
 
         Raises:
-            BadReply: no sample for one of them can be parsed.
+            BadReply: no sample can be parsed.
             ModelError: the server gave no usable reply.
         """
         of_domains, of_change = select_demonstrations(await asyncio.to_thread(packaged_examples), each=DEMONSTRATIONS)
-        (domain, domain_lead), (change, dynamic_lead) = await asyncio.gather(
+        of_domain, of_dynamic = await asyncio.gather(
             self._vote(DOMAIN, ClassifyInput(question=question, examples=of_domains)),
             self._vote(DYNAMIC, ClassifyInput(question=question, examples=of_change)),
+            return_exceptions=True,
+        )
+        for fault in (of_domain, of_dynamic):
+            if isinstance(fault, BaseException) and not isinstance(fault, BadReply):
+                raise fault
+        if isinstance(of_domain, BadReply) and isinstance(of_dynamic, BadReply):
+            raise of_domain
+        (domain, domain_lead), (change, dynamic_lead) = (
+            self._usual(vote, usual) if isinstance(vote, BaseException) else vote
+            for vote, usual in ((of_domain, OPEN), (of_dynamic, STATIC))
         )
         return Attributes(
             domain=cast(Domain, domain),
@@ -257,6 +267,10 @@ class InContextPredictor:
             domain_lead=domain_lead,
             dynamic_lead=dynamic_lead,
         )
+
+    def _usual(self, fault: BaseException, value: str) -> tuple[str, float]:
+        self._model.warn(f"{fault} The question counts as {value}.")
+        return value, 0.0
 
     async def _vote(self, role: Role[ClassifyInput, str], given: ClassifyInput) -> tuple[str, float]:
         """Return the winner and its lead over the second as a share of the votes; ties go to the role's order."""

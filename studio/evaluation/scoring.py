@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 REFUSALS = ("refused", "unknown", "invalid_question")
 
+CRAG_WORDS = 50
+"""Words of an answer that CRAG's score considers (section 3)."""
+
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -91,7 +94,8 @@ def answer_scores(
 ) -> dict[str, float | None]:
     """Return all scores of an answer's text.
 
-    CRAG's score is 1 for a right answer, 0 for a refusal or a question taken for invalid, -1 for a wrong answer.
+    CRAG's score is 1 for a right answer, 0 for a refusal or a question taken for invalid, -1 for a wrong answer; only
+    the first 50 words count, in place of the benchmark's tokens.
 
     Args:
         status: the run's; the text of a refusal is not an answer.
@@ -105,7 +109,7 @@ def answer_scores(
         return scores
     said = INVALID if status == "invalid_question" and INVALID in answers else "" if refused else text
     em, overlap = exact_match(said, answers), f1(said, answers)
-    right = bool(em) or bool(judged)
+    right = bool(exact_match(" ".join(said.split()[:CRAG_WORDS]), answers)) or bool(judged)
     scores |= {"em": em, "f1": overlap, "contained": contained(said, answers), "rouge_l": rouge_l(said, answers)}
     scores |= {"answered_em": None if refused else em, "answered_f1": None if refused else overlap}
     scores["crag"] = 1.0 if right else 0.0 if refused else -1.0

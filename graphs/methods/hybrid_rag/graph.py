@@ -21,6 +21,7 @@ from sleuth.graphs.core import Call, Context, Method, Question, RunState, RunUpd
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import archive_passages, load_passages, make_note, make_verdict, strip_marks, verdict_for
 from sleuth.graphs.methods.hybrid_rag import references, sources
+from sleuth.graphs.methods.hybrid_rag.fidelity import PARTS
 from sleuth.graphs.methods.hybrid_rag.references import Document, Finding, ReasonedReply, Reference
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.graphs.methods.hybrid_rag.sources import PredictedAttributes
@@ -184,7 +185,8 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     settings, context = call.settings, call.context
     document = await Document.load(context.archive, state.references, context.pages)
     asked = Asked(question=state.question, asked_at=state.asked_at)
-    said, unread = await references.reason(call.model, asked, document.sources, settings)
+    samples = settings.answers if call.affords(settings.answers + 1) else 1
+    said, unread = await references.reason(call.model, asked, document.sources, settings, samples=samples)
     held = (await context.archive.keep([unread]))[0] if unread else ""
     return {"said": said, "unread": held}
 
@@ -309,5 +311,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
+    parts=PARTS,
     summarize_update=summarize,
 )

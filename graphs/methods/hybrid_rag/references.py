@@ -5,7 +5,9 @@ passage or table, an expression was evaluated, a result of a call contains the q
 the answer. Sections 4.6 and 4.7.
 """
 
+import asyncio
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -13,6 +15,7 @@ from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import LABELS, LabelledSource, Quote, ReferenceKind, Source
 from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.role import I, O, Role
 from sleuth.agents.roles.hybrid import (
     RESOLVE,
     RESOLVE_BY_REASONING,
@@ -37,7 +40,7 @@ from sleuth.graphs.evidence import (
 )
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.errors import BadReply
-from sleuth.tools.sources.web_pages import PageText, Table, cell_at
+from sleuth.tools.sources.web_pages import PageText, Table, cell_at, is_page_table
 from sleuth.tools.storage import Archive
 from sleuth.tools.types import Passage
 
@@ -87,14 +90,16 @@ _LEAST = 40
 _UNKNOWN = re.compile(r"\bi\s+(?:do\s+not|don\W?t)\s+know\b", re.IGNORECASE)
 _NOTHING_ELSE = re.compile(rf"\W*(?:{_UNKNOWN.pattern}|unknown)\W*", re.IGNORECASE)
 _INVALID = re.compile(r"\binvalid\s+question\b", re.IGNORECASE)
+SAMPLED = 0.7
+"""The temperature of each of several answers; the paper does not state one."""
 _SUMMARISED = 6000
 """Number of characters of an unparsable reply that are summarized."""
 
 
 def is_table(passage: Passage) -> bool:
-    """Return whether a passage consists of rows of a table in Markdown."""
+    """Return whether a passage is of a page's table, or consists of rows of a table in Markdown."""
     lines = passage.text.strip().splitlines()
-    return bool(lines) and all(_TABLE_LINE.fullmatch(line) for line in lines)
+    return is_page_table(passage) or (bool(lines) and all(_TABLE_LINE.fullmatch(line) for line in lines))
 
 
 async def collect(
@@ -230,24 +235,42 @@ def _as_passage(reference: Reference, held: str) -> Passage:
 
 
 async def reason(
-    model: ModelCaller, asked: Asked, sources: tuple[Source, ...], settings: Settings
+    model: ModelCaller, asked: Asked, sources: tuple[Source, ...], settings: Settings, *, samples: int = 1
 ) -> tuple[ReasonedReply | None, str]:
     """Return the reasoner's answer, or its reply if that cannot be parsed, also after a repair.
 
-    Without sources, outline and permission to refuse it is the plain baseline of a model alone.
+    Without sources, outline and permission to refuse it is the plain baseline of a model alone. Of several `samples`
+    the most frequent answer counts, the first one among equals; samples that cannot be parsed do not.
     """
     given = ResolveInput(question=asked.question, asked_at=asked.asked_at, sources=sources)
+    if samples > 1:
+        found = await asyncio.gather(*(_reason_once(model, given, settings, freely=True) for _ in range(samples)))
+        read = [said for said, _ in found if said]
+        votes = Counter(outcome(said, settings) for said in read)
+        most = max(votes.values(), default=0)
+        return next(((said, "") for said in read if votes[outcome(said, settings)] == most), found[0])
+    return await _reason_once(model, given, settings)
+
+
+async def _reason_once(
+    model: ModelCaller, given: ResolveInput, settings: Settings, *, freely: bool = False
+) -> tuple[ReasonedReply | None, str]:
+    """Return one reply, sampled `freely` if several are compared."""
+
+    def sampled(role: Role[I, O]) -> Role[I, O]:
+        return replace(role, sampling=replace(role.sampling, temperature=SAMPLED)) if freely else role
+
     try:
         if settings.outline and settings.false_premise:
-            doubted = await model.ask(RESOLVE, given)
+            doubted = await model.ask(sampled(RESOLVE), given)
             return _reasoned(doubted.answer, doubted.citations, doubted.premise, doubted.false_premise), ""
         if settings.outline:
-            reasoned = await model.ask(RESOLVE_BY_REASONING, given)
+            reasoned = await model.ask(sampled(RESOLVE_BY_REASONING), given)
             return _reasoned(reasoned.answer, reasoned.citations), ""
-        if sources or settings.refuse:
-            resolved = await model.ask(RESOLVE_CAREFUL if settings.refuse else RESOLVE_PLAIN, given)
+        if given.sources or settings.refuse:
+            resolved = await model.ask(sampled(RESOLVE_CAREFUL if settings.refuse else RESOLVE_PLAIN), given)
             return _reasoned(resolved.answer, resolved.citations), ""
-        return _reasoned((await model.ask(ANSWER_UNAIDED, QuestionInput(question=asked.question))).answer), ""
+        return _reasoned((await model.ask(sampled(ANSWER_UNAIDED), QuestionInput(question=given.question))).answer), ""
     except BadReply as error:
         model.warn(f"{error} It is summarized.")
         return None, error.reply or str(error)

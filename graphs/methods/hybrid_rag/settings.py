@@ -47,8 +47,14 @@ class Settings(MethodSettings):
     fresh: bool = Field(default=False, description="ours: sources are up to date, dynamic questions are answered")
     asked_at: str = Field(default="", max_length=60, description="when the question is asked; default: today (UTC)")
     chunks: int = Field(default=10, ge=1, le=100, description="texts to show")
+    truncate: Annotated[bool, InPaper(True)] = Field(
+        default=False, description="sentences of pages end after 200 characters (paper: true)"
+    )
     mode: Annotated[Mode, InPaper("dense")] = Field(default="graph", description="how to search (paper: dense)")
     expressions: int = Field(default=5, ge=1, le=20, description="samples of an expression")
+    answers: Annotated[int, InPaper(5)] = Field(
+        default=1, ge=1, le=20, description="samples of the answer, of which the most frequent counts (paper: 5)"
+    )
     route: Literal["rules", "functions"] = Field(
         default="rules", description="to the knowledge graph: entities and rules, or function calls by the model"
     )

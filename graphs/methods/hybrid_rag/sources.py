@@ -20,18 +20,20 @@ from sleuth.graphs.methods.hybrid_rag.references import Finding, is_table
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.documents import split
 from sleuth.tools.errors import BadReply, SleuthError, UsageError
-from sleuth.tools.search import Query
+from sleuth.tools.search import Query, Retriever
 from sleuth.tools.sources import NotCalculable, calculate
 from sleuth.tools.sources.knowledge_graph import KnowledgeGraph, NamedEntity, deduplicate, explore, look_up
 from sleuth.tools.sources.question_attributes import Domain, Predictor
 from sleuth.tools.sources.question_attributes.svm import TRAINING
-from sleuth.tools.sources.web_pages import PageRetriever, PageText, table_passages
+from sleuth.tools.sources.web_pages import PageRetriever, PageText, table_passages, text_passages
 from sleuth.tools.types import Passage
 
 T = TypeVar("T")
 Found = tuple[list[Passage], list[Passage], list[str]]
 """Passages of text and of tables, best first, and warnings about omitted ones."""
 
+MOST_SEARCHED = 5_000
+"""Passages after which no further texts are searched for behind tables."""
 _NOTHING = "nothing is known"
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})")
 _AMERICAN = re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b")
@@ -81,13 +83,14 @@ async def find_passages(context: Context, question: str, settings: Settings) -> 
     retriever = context.retriever
     if context.pages and not settings.sentences:
         retriever = PageRetriever(_windows(context.pages), context.embedder)
-    wanted = settings.chunks * 2 if settings.tables else settings.chunks
-    found = [hit.passage for hit in await retriever.search(Query(text=question, k=wanted, mode=settings.mode))]
+    elif context.pages and settings.truncate:
+        cut = [each for page in context.pages for each in text_passages(page, truncate=True)]
+        retriever = PageRetriever([*cut, *_tables(context.pages)], context.embedder)
+    found = await _search(retriever, question, settings)
     texts = [each for each in found if not is_table(each)][: settings.chunks]
     if not settings.tables:
         return texts, [], []
-    handed_in = [each for page in context.pages for each in table_passages(page)]
-    every = {each.id: each for each in [*filter(is_table, found), *handed_in]}
+    every = {each.id: each for each in [*filter(is_table, found), *_tables(context.pages)]}
     tables: list[Passage] = []
     room = settings.max_table_characters
     for table in every.values():
@@ -98,6 +101,21 @@ async def find_passages(context: Context, question: str, settings: Settings) -> 
     lost = len(every) - len(tables)
     left_out = [f"{lost} pieces of tables are left out: there is room for {len(tables)}"] if lost else []
     return texts, tables, left_out
+
+
+async def _search(retriever: Retriever, question: str, settings: Settings) -> list[Passage]:
+    """Return passages until enough of them are texts: tables, which may be in many pieces, do not displace them."""
+    k = settings.chunks * 2 if settings.tables else settings.chunks
+    while True:
+        found = [hit.passage for hit in await retriever.search(Query(text=question, k=k, mode=settings.mode))]
+        enough = sum(not is_table(each) for each in found) >= settings.chunks
+        if enough or len(found) < k or k >= MOST_SEARCHED:
+            return found
+        k *= 5
+
+
+def _tables(pages: Sequence[PageText]) -> list[Passage]:
+    return [each for page in pages for each in table_passages(page)]
 
 
 def _windows(pages: Sequence[PageText]) -> list[Passage]:

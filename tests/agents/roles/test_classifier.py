@@ -69,8 +69,8 @@ async def test_predict_skips_an_unusable_sample_with_warning(vote: Callable[...,
 @pytest.mark.parametrize(
     ("model", "error"),
     [
-        (Voters(["art"] * 4, ["static"] * 2), BadReply),
-        (ScriptedModel(["open", "static", ModelUnavailable("down"), "static"]), ModelUnavailable),
+        (Voters(["art"] * 4, ["sometimes"] * 4), BadReply),
+        (ScriptedModel(["open", "open", ModelUnavailable("down"), "static"]), ModelUnavailable),
     ],
     ids=["no votes", "server down"],
 )
@@ -79,6 +79,15 @@ async def test_predict_without_votes_raises(
 ) -> None:
     with pytest.raises(error):
         await vote(model, samples=2)
+
+
+async def test_predict_keeps_the_votes_on_one_attribute_without_the_other(vote: Callable[..., Any]) -> None:
+    found, warnings = await vote(Voters(["art"] * 10, ["dynamic"] * 5), samples=5)
+    assert (found.domain, found.dynamic, found.dynamic_lead) == ("open", True, 1.0)
+    assert warnings[-1].endswith("The question counts as open.")
+    found, warnings = await vote(Voters(["movie"] * 5, ["sometimes"] * 10), samples=5)
+    assert (found.domain, found.dynamic) == ("movie", False)
+    assert warnings[-1].endswith("The question counts as static.")
 
 
 async def test_predictor_calls_is_the_number_of_requests(harness: Callable[..., Any]) -> None:

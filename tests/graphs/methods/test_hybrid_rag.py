@@ -465,6 +465,53 @@ async def test_hybrid_rag_shows_page_tables_within_limit() -> None:
     assert (citation["document"], citation["reference"]) == ("https://a.example/#table-2", "row 1, column d")
 
 
+@pytest.mark.parametrize("tables", [True, False])
+async def test_hybrid_rag_tables_do_not_displace_texts(tables: bool) -> None:
+    rows = "\n".join(f"| Varn tower {at} | {at} m |" for at in range(900))
+    long = f"| {'Varn tower ' * 200} | 30 m |"
+    table = Table(markdown=f"| Tower | Height |\n| --- | --- |\n{long}\n{rows}")
+    text = "A tower is deep here. " * 40
+    page = PageText(id="p", name="P", text=text, sentences=((0, 21), (22, 43)), tables=(table,))
+    setting = hybrid(values={"tables": tables, "mode": "keyword"}, pages=(page,))
+    setting.case.retriever = PageRetriever.over([page], None)  # type: ignore[assignment]
+    await setting.run("Varn tower")
+    shown = [kind for kind, _ in setting.shown()]
+    assert (shown.count("text"), "table" in shown) == (1, tables)
+    assert not any("Varn tower" in text for kind, text in setting.shown() if kind == "text")
+
+
+async def test_hybrid_rag_paper_profile_truncates_sentences() -> None:
+    long = "word " * 60
+    page = PageText(id="p", name="P", text=long, sentences=((0, len(long)),))
+    for values, length in (({}, len(long)), ({"truncate": True}, 200)):
+        setting = hybrid(values={"mode": "keyword", **values}, pages=(page,))
+        setting.case.retriever = PageRetriever.over([page], None)  # type: ignore[assignment]
+        await setting.run("word")
+        assert [len(text) for kind, text in setting.shown() if kind == "text"] == [length]
+
+
+def test_hybrid_rag_paper_profile() -> None:
+    published = Settings(predictor="in_context", mode="dense", truncate=True, answers=5)
+    assert Settings().as_in_paper() == published
+    limits = (published.chunks, published.max_table_characters, published.max_graph_characters)
+    assert (*limits, published.expressions, published.votes) == (10, 4000, 1000, 5, 5)
+
+
+@pytest.mark.parametrize(("replies", "text"), [(["1", "2", "2", "", "2"], "2"), (["3", "4", "3", "no", "no"], "3")])
+async def test_hybrid_rag_most_frequent_answer_counts(replies: list[str], text: str) -> None:
+    left = iter(replies)
+
+    def reply_to(request: Request) -> Any:
+        if request.role != "resolver":
+            return said(request.prompt)
+        assert request.sampling.temperature == 0.7
+        answer = next(left, "no")
+        return "no" if answer == "no" else {"answer": answer, "citations": []}
+
+    setting = hybrid(values={"answers": 5, "retrieve": False}, model=Replying(reply_to))
+    assert (await setting.run())["text"] == text
+
+
 # The budget, and interruptions
 
 

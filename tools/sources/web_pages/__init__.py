@@ -3,7 +3,13 @@
 from sleuth.tools.sources.web_pages.files import PageRow, get_pages
 from sleuth.tools.sources.web_pages.page import Page, PageText, Table
 from sleuth.tools.sources.web_pages.reading import read_pages
-from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever, table_passages
+from sleuth.tools.sources.web_pages.retriever import (
+    FusedRetriever,
+    PageRetriever,
+    is_page_table,
+    table_passages,
+    text_passages,
+)
 from sleuth.tools.sources.web_pages.tables import cell_at
 
 __all__ = [
@@ -15,6 +21,8 @@ __all__ = [
     "Table",
     "cell_at",
     "get_pages",
+    "is_page_table",
     "read_pages",
     "table_passages",
+    "text_passages",
 ]

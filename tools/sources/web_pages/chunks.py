@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 from sleuth.tools.text import Span
 
-CHUNK_CHARS = 200 * 3
-"""The most that a sentence, and a chunk, may have (the paper's table 5)."""
+SENTENCE_CHARS = 200
+"""The most of a sentence that the paper keeps (table 5)."""
+CHUNK_CHARS = 3 * SENTENCE_CHARS
+"""The most that a chunk may have (table 5)."""
 TOGETHER = 3
 """Sentences in a chunk without a question."""
 
@@ -26,19 +28,19 @@ class _Piece(NamedTuple):
     asks: bool
 
 
-def chunk(text: str, sentences: Sequence[Span]) -> list[Span]:
+def chunk(text: str, sentences: Sequence[Span], *, truncate: bool = False) -> list[Span]:
     """Group sentences into chunks of at most CHUNK_CHARS characters, each a span of the text.
-
-    A longer sentence is cut, and the rest of it becomes a sentence; the paper drops it.
 
     Args:
         text: the page's text.
         sentences: spans in order, without overlaps.
+        truncate: drop what a sentence has beyond SENTENCE_CHARS, as the paper does; it is the last one of its chunk.
+            By default a sentence longer than a chunk is cut, and the rest of it becomes a sentence.
     """
     pieces = [
         _Piece(*part, asks=part[0] == start and is_question(text[start:end]))
         for start, end in sentences
-        for part in _cut(text, start, end)
+        for part in ([(start, min(end, start + SENTENCE_CHARS))] if truncate else _cut(text, start, end))
     ]
     spans: list[Span] = []
     at = 0

@@ -16,19 +16,27 @@ from sleuth.tools.sources.web_pages.page import PageText, Table
 from sleuth.tools.text import MAX_TITLE_CHARS
 from sleuth.tools.types import Hit, Passage
 
+_TABLE_ID = "#table-"
 
-def text_passages(page: PageText) -> list[Passage]:
-    """Return a page's chunks; `start` and `end` are places in its text."""
-    return [_passage(page.id, page.name, page.text, start, end) for start, end in chunk(page.text, page.sentences)]
+
+def text_passages(page: PageText, *, truncate: bool = False) -> list[Passage]:
+    """Return a page's chunks, of truncated sentences if wanted; `start` and `end` are places in its text."""
+    spans = chunk(page.text, page.sentences, truncate=truncate)
+    return [_passage(page.id, page.name, page.text, start, end) for start, end in spans]
 
 
 def table_passages(page: PageText) -> list[Passage]:
     """Return a page's tables, each as a document split between rows; the title repeats the header."""
     return [
-        _passage(f"{page.id}#table-{number}", _table_title(page, number, table), table.markdown, start, end)
+        _passage(f"{page.id}{_TABLE_ID}{number}", _table_title(page, number, table), table.markdown, start, end)
         for number, table in enumerate(page.tables, start=1)
         for start, end in split(table.markdown, "text/csv")
     ]
+
+
+def is_page_table(passage: Passage) -> bool:
+    """Return whether a passage is one of `table_passages`; a piece of a long row does not look like a table."""
+    return _TABLE_ID in passage.document_id
 
 
 def _table_title(page: PageText, number: int, table: Table) -> str:

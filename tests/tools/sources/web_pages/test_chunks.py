@@ -60,6 +60,14 @@ def test_a_question_is_joined_with_what_follows_up_to_the_limit() -> None:
     assert CHUNK_CHARS - 103 < len(others[0]) <= CHUNK_CHARS
 
 
+def test_truncated_sentences_end_after_200_characters() -> None:
+    long, short = "x" * 300, "Short."
+    text = f"{long}\n{short}\n{short}"
+    found = [text[start:end] for start, end in chunk(text, [(0, 300), (301, 307), (308, 314)], truncate=True)]
+    assert found == ["x" * 200, f"{short}\n{short}"]
+    assert cut(text) == [text]
+
+
 def test_long_sentence_is_split_between_words() -> None:
     found = cut("word " * 150 + "end.")
     assert " ".join(found) == "word " * 150 + "end."
