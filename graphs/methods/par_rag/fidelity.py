@@ -49,7 +49,7 @@ PARTS = (
         source="Sec. 3.3, Sec. 3.6",
         status="not implemented",
         settings=("fine_mode", "fine_k"),
-        note="vectors and keywords in its place; the default is search over the graph of names",
+        note="vectors and keywords instead; `graph-ppr` is PageRank over exact names and imported triples",
     ),
     PaperPart(
         part="the review keeps the draft, revises it or asks a new question",

@@ -268,7 +268,7 @@ def test_par_rag_paper_profile() -> None:
     assert published == {"coarse_k": 10, "fine_k": 10, "coarse_mode": "dense", "max_returns": 0}
 
 
-async def test_par_rag_paper_profile_searches_for_all_steps_with_drafts_as_sentences() -> None:
+async def test_par_rag_paper_profile_treats_all_steps_alike() -> None:
     steps = plan(("Where is the tower?", []), ("In which country is that?", [1]))
     steps[1]["action"] = "Answer"
     sentence = draft("The tower stands in Varn.", (1, "Varn"))
