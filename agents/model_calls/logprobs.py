@@ -39,7 +39,8 @@ def perplexity(reply: Reply) -> float | None:
 def answer_tokens(reply: Reply) -> list[TokenLogprob]:
     """Return the tokens after thoughts and leading white space, without the end-of-reply token."""
     tokens = reply["logprobs"] or []
-    if reply["finish"] == "stop" and tokens and not reply["text"].endswith(tokens[-1]["token"]):
+    last = tokens[-1]["token"] if tokens else ""
+    if reply["finish"] == "stop" and tokens and not (last and reply["text"].endswith(last)):
         tokens = tokens[:-1]
     written = "".join(token["token"] for token in tokens)
     answer = without_thoughts(written)

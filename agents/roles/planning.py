@@ -1,6 +1,6 @@
 """Roles that decide what to look up next."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, StringConstraints, field_validator, model_validator
@@ -143,6 +143,19 @@ class Fused(Output):
 
 EXPAND = Role("expander/expand", ExpandInput, NextStep, Sampling(max_tokens=160, temperature=0.8))
 """Sample one possible next step of a line of reasoning."""
+
+EXPAND_FREELY = replace(EXPAND, prompt="expander/expand_freely")
+"""The same; the step may also be an explanation, a comparison or a calculation."""
+
+
+class Rewritten(Output):
+    """The question with everything that it asks for spelled out."""
+
+    question: StepText
+
+
+REWRITE = Role("expander/rewrite", StepsInput, Rewritten, Sampling(max_tokens=200, temperature=0.8))
+"""Rewrite the question for a search, in place of a reasoning graph (section 5.5)."""
 
 FUSE = Role("fuser/fuse", FuseInput, Fused, Sampling(max_tokens=200, temperature=0.1))
 """Merge similar steps into one."""

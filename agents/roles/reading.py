@@ -66,6 +66,18 @@ class Knowledge(Output):
 AGGREGATE = Role("aggregator/aggregate", AggregateInput, Knowledge, Sampling(max_tokens=640, temperature=0.1))
 """Summarize passages with respect to a step."""
 
+
+class DetailedKnowledge(Knowledge):
+    """The same with room for concepts, examples and single findings."""
+
+    knowledge: str = Field(default="", max_length=2_000)
+
+
+AGGREGATE_IN_DETAIL: Role[AggregateInput, Knowledge] = Role(
+    "aggregator/aggregate_in_detail", AggregateInput, DetailedKnowledge, Sampling(max_tokens=1_280, temperature=0.1)
+)
+"""Summarize passages with concepts and examples, and list what only one of them has (appendix A.3)."""
+
 # The facts of one passage as triples (RAS, section 3.2)
 
 MAX_TRIPLES = 16

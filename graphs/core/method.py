@@ -76,9 +76,16 @@ class Method:
         """Return the graph's nodes in the order of the method."""
         return list(self.graph().nodes)
 
-    def ablations(self) -> list[str]:
-        """Return the settings that switch off a part of the method to measure its effect, as its paper does."""
-        return [name for name, field in self.settings.model_fields.items() if "(ablation)" in (field.description or "")]
+    def ablations(self) -> dict[str, dict[str, Any]]:
+        """Return the settings that switch off or replace a part of the method, as its paper does, by their names."""
+        found: dict[str, dict[str, Any]] = {}
+        for name, field in self.settings.model_fields.items():
+            if "(ablation)" in (field.description or ""):
+                others = [value for value in get_args(field.annotation) if value != field.default]
+                found |= {f"with {name}={value}": {name: value} for value in others}
+                if not others:
+                    found[f"without {name}"] = {name: False}
+        return found
 
     def rungs(self) -> list[str]:
         """Return the stages of the method's cumulative ablation, the values of its setting `rung`; most methods have

@@ -269,7 +269,7 @@ def systems(
         for profile in profiles:
             variants: dict[str, dict[str, Any]] = {"": {}}
             if name in ablations:
-                variants |= {f" without {part}": {part: False} for part in method(name).ablations()}
+                variants |= {f" {part}": changed for part, changed in method(name).ablations().items()}
             if name in ladders:
                 variants |= {f" up to {rung}": {"rung": rung} for rung in _rungs(name)}
             title = name if profile == "default" else f"{name} {profile}"

@@ -189,6 +189,12 @@ def fuse(view: RequestView) -> SimulatedReply:
     return structured_reply(planning.Fused(step=" ".join(reversed(apart.values()))[:300]))
 
 
+def rewrite(view: RequestView) -> SimulatedReply:
+    """REWRITE: the question in other words."""
+    question = off_course(view) if view.errs("wrong-question") else view.rephrase(view.gold.question, 1)
+    return structured_reply(planning.Rewritten(question=question))
+
+
 def refine(view: RequestView) -> SimulatedReply:
     """REFINE: the hop's question with the answers found; the whole question is rephrased."""
     planned = str(view.given["question"])

@@ -34,9 +34,13 @@ from sleuth.graphs.core import (
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import as_sources, as_steps, load_passages, make_verdict, search_passages, verdict_for
 from sleuth.graphs.methods.crp_rag import path_answers, reasoning_graph
+from sleuth.graphs.methods.crp_rag.fidelity import PARTS
 from sleuth.graphs.methods.crp_rag.path_answers import Knowledge, StepEvidence, Verification, inherited_notes
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Node, Path, Structure, mark_final, open_sinks
 from sleuth.tools.search import Mode, Query
+
+MOST_PATHS = 1_000
+"""Paths that are compared by their perplexity: a graph of 16 steps may have more than can be listed."""
 
 
 class Settings(MethodSettings):
@@ -45,7 +49,9 @@ class Settings(MethodSettings):
     The bounds are ours too, and stay on: the paper has none. Reaching one is a warning.
     """
 
-    structure: Structure = Field(default="graph", description="or tree (no merging), chain, text (one step)")
+    structure: Structure = Field(
+        default="graph", description="or tree (no merging), chain, text (the question rewritten) (ablation)"
+    )
     samples: int = Field(default=2, ge=1, le=20, description="next steps drawn for each open step")
     merge_threshold: float = Field(default=0.85, ge=0, le=1, description="steps more alike than this become one")
     top_k: int = Field(default=5, ge=1, le=100, description="passages for a step")
@@ -64,6 +70,12 @@ class Settings(MethodSettings):
     )
     contradictions: Annotated[bool, InPaper(False)] = Field(
         default=True, description="ours: warn where paths differ at a step that they share"
+    )
+    detailed: Annotated[bool, InPaper(True)] = Field(
+        default=False, description="steps may explain or compare, summaries list examples and details (paper: true)"
+    )
+    last_step: Annotated[bool, InPaper(False)] = Field(
+        default=True, description="ours: the last step of a path is asked for the answer to the question"
     )
     max_depth: int = Field(default=5, ge=1, le=20, description="steps on a path")
     max_width: int = Field(default=4, ge=1, le=50, description="new steps in a layer")
@@ -120,7 +132,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     draws = reasoning_graph.sample_sinks(sinks, settings.structure, settings.samples)
     call.require(len(draws))
     proposals = await reasoning_graph.propose_steps(
-        nodes, draws, as_steps(state.notes.values()), settings.structure, call.model
+        nodes, draws, as_steps(state.notes.values()), settings.structure, call.model, free=settings.detailed
     )
     threshold = settings.merge_threshold if settings.structure == "graph" else None
     similar = await reasoning_graph.group_similar(proposals, call.context.embedder, threshold, call.model)
@@ -155,19 +167,23 @@ async def aggregate(state: State, call: Call[Settings]) -> Update:
     call.require(len(found))
     shown = {key: await load_passages(call.context.archive, state.passages[key]) for key in found}
     model = call.model
-    asks = (path_answers.summarise(state.nodes[key]["content"], shown[key], model) for key in found)
+    contents = {key: state.nodes[key]["content"] for key in found}
+    asks = (path_answers.summarise(contents[key], shown[key], model, detailed=settings.detailed) for key in found)
     return {"knowledge": dict(zip(found, await asyncio.gather(*asks), strict=True))}
 
 
 @node
 async def verify(state: State, call: Call[Settings]) -> Update:
-    """Answer each step from its knowledge alone, and measure the certainty of that answer (section 3.4)."""
+    """Answer each step from its knowledge alone, and measure the certainty of that answer (section 3.4).
+
+    A step with an empty summary is measured too: a comparison may need none.
+    """
     settings = call.settings
     backing = await _backing(state, state.wave, call) if settings.verify else {}
     given = {
         key: SourcesInput(question=state.nodes[key]["content"], sources=back.sources)
         for key, back in backing.items()
-        if back.sources
+        if back.sources or (back.shown and key != SOURCE)
     }
     call.require(len(given))
     fitted = call.context.thresholds.get(VERIFY.prompt)
@@ -196,11 +212,19 @@ async def answer(state: State, call: Call[Settings]) -> Update:
         return {"verdict": make_verdict("refused", missing, [])}
     if len(paths) > settings.max_paths:
         call.model.warn(f"max_paths is reached: only {settings.max_paths} paths were answered from.")
+    if settings.verify:
+        paths = path_answers.most_certain(paths, state.verified)
     paths = paths[: settings.max_paths]
     backing = await _backing(
         state, dict.fromkeys(key for path in paths for key in reasoning_graph.path_steps(path)), call
     )
-    walk = path_answers.PathAnswerer(nodes=state.nodes, notes=state.notes, backing=backing, iterate=settings.iterate)
+    walk = path_answers.PathAnswerer(
+        nodes=state.nodes,
+        notes=state.notes,
+        backing=backing,
+        iterate=settings.iterate,
+        last_step=settings.last_step,
+    )
     results = await walk.results(paths, call.model, call.affords)
     if settings.contradictions:
         call.model.warn(*path_answers.find_contradictions(state.nodes, results))
@@ -303,10 +327,10 @@ def _sufficient(state: State) -> set[str]:
 
 
 def _paths(state: State, settings: Settings) -> list[Path]:
-    """Return the paths to answer from; one more than allowed if there are too many."""
+    """Return the paths to answer from, at most MOST_PATHS."""
     if not settings.verify:
         return reasoning_graph.shortest_and_longest(state.nodes)
-    return list(islice(reasoning_graph.sufficient_paths(state.nodes, _sufficient(state)), settings.max_paths + 1))
+    return list(islice(reasoning_graph.sufficient_paths(state.nodes, _sufficient(state)), MOST_PATHS))
 
 
 METHOD = Method(
@@ -318,4 +342,5 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
+    parts=PARTS,
 )

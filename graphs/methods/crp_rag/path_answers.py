@@ -53,11 +53,12 @@ def inherited_notes(nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note]:
     return {key: answers[asked] for key, node in nodes.items() if (asked := comparison_key(node["content"])) in answers}
 
 
-async def summarise(step: str, shown: Sequence[Passage], model: ModelCaller) -> Knowledge:
+async def summarise(step: str, shown: Sequence[Passage], model: ModelCaller, *, detailed: bool) -> Knowledge:
     """Summarize the passages of a step (equation 8)."""
     given = reading.AggregateInput(step=step, sources=as_sources(shown))
     loss = f"Nothing is known about {step!r}."
-    said = await ask_or(model, reading.AGGREGATE, given, reading.Knowledge(), loss)
+    role = reading.AGGREGATE_IN_DETAIL if detailed else reading.AGGREGATE
+    said = await ask_or(model, role, given, reading.Knowledge(), loss)
     text = strip_marks(said.knowledge)
     return Knowledge(text=text, citations=verify_quotes(model, text, said.citations, shown) if text else [])
 
@@ -101,6 +102,17 @@ async def self_consistency(given: SourcesInput, answer: str, samples: int, model
     return Verification(answer=answer, perplexity=None, sufficient=same * 2 > samples)
 
 
+def most_certain(paths: Sequence[Path], verified: Mapping[str, Verification]) -> list[Path]:
+    """Return paths by the mean perplexity of their steps' answers, lowest first; unmeasured steps do not count."""
+
+    def mean(path: Path) -> float:
+        measured = [verified[key]["perplexity"] for key in path_steps(path) if key in verified]
+        known = [each for each in measured if each is not None]
+        return sum(known) / len(known) if known else 1.0
+
+    return sorted(paths, key=mean)
+
+
 def describe_missing(nodes: Nodes, sufficient: Container[str], verified: Mapping[str, Verification]) -> str:
     """Return why no path can be answered, node by node, so that a person can add documents."""
     lines = ["No line of reasoning has all the knowledge that it needs. What is missing:"]
@@ -127,13 +139,15 @@ Results = Mapping[Path, Note]
 class PathAnswerer:
     """Answers the paths of a graph from the evidence of their nodes.
 
-    `notes` are inherited. Without `iterate` each path is answered in one call (the ablation of section 5.1).
+    `notes` are inherited. Without `iterate` each path is answered in one call (the ablation of section 5.1). With
+    `last_step` the prompt of a path's last step asks for the answer to the question.
     """
 
     nodes: Nodes
     notes: Mapping[str, Note]
     backing: Mapping[str, StepEvidence]
     iterate: bool
+    last_step: bool = True
 
     async def results(
         self, paths: Sequence[Path], model: ModelCaller, affords: Callable[[int], bool]
@@ -167,14 +181,15 @@ class PathAnswerer:
     async def _take_step(self, path: Path, results: Results, model: ModelCaller) -> Note:
         """Answer a path's last step, with the results before it as known conditions (equations 11 and 12)."""
         backing, step = self.backing[path[-1]], self.nodes[path[-1]]["content"]
-        before = [results[path[:length]] for length in range(2, len(path))]
+        prefixes = (path[:length] for length in range(2, len(path)))
+        before = [results[prefix] for prefix in prefixes if not self.backing[prefix[-1]].note]
         given = reasoning.TakeStepInput(
             question=self._question,
             step=step,
             known=(*self._known_along(path), *as_steps(before)),
             sources=backing.sources,
         )
-        last = len(path) > 1 and self.nodes[path[-1]]["end"]
+        last = self.last_step and len(path) > 1 and self.nodes[path[-1]]["end"]
         role = reasoning.TAKE_LAST_STEP if last else reasoning.TAKE_STEP
         said = await ask_or(model, role, given, reasoning.Result(), f"Step {path[-1]} has no result.")
         return _found(step, strip_marks(said.answer), [backing])

@@ -9,11 +9,15 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from scipy.sparse.csgraph import connected_components
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Step
 from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.role import Role
 from sleuth.agents.roles import planning
+from sleuth.agents.roles.inputs import StepsInput
 from sleuth.graphs.core import ask_or
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.text import comparison_key
@@ -89,15 +93,12 @@ def merge_proposals(similar: Sequence[Proposal], content: str) -> Proposal:
 
 
 def group_rows(similarity: Sequence[Sequence[float]], threshold: float) -> list[list[int]]:
-    """Group texts by similarity: each joins the first group whose first member is similar to it."""
-    found: list[list[int]] = []
-    for at, row in enumerate(similarity):
-        group = next((group for group in found if row[group[0]] > threshold), None)
-        if group:
-            group.append(at)
-        else:
-            found.append([at])
-    return found
+    """Group texts by similarity: those connected by pairs above the threshold, whatever their order (equation 5)."""
+    _, labels = connected_components(np.array(similarity) > threshold, directed=False)
+    found: dict[int, list[int]] = {}
+    for at, label in enumerate(labels.tolist()):
+        found.setdefault(label, []).append(at)
+    return list(found.values())
 
 
 def add_layer(nodes: Nodes, proposals: Sequence[Proposal]) -> dict[str, Node]:
@@ -179,31 +180,42 @@ def sample_sinks(sinks: Sequence[str], structure: Structure, samples: int) -> li
 
 
 async def propose_steps(
-    nodes: Nodes, sinks: Sequence[str], known: tuple[Step, ...], structure: Structure, model: ModelCaller
+    nodes: Nodes, sinks: Sequence[str], known: tuple[Step, ...], structure: Structure, model: ModelCaller, *, free: bool
 ) -> list[Proposal]:
-    """Sample a next step for each entry of `sinks`; steps that repeat one of their ancestors are dropped."""
-    step = _rewrite if structure == "text" else _next_step
-    proposals = await asyncio.gather(*(step(nodes, sink, known, model) for sink in sinks))
+    """Sample a next step for each entry of `sinks`; steps that repeat one of their ancestors are dropped.
+
+    A step is about one fact; if `free`, it may also be an explanation, a comparison or a calculation.
+    """
+    role = planning.EXPAND_FREELY if free else planning.EXPAND
+    if structure == "text":
+        return [await _rewrite(nodes, sink, known, model) for sink in sinks]
+    proposals = await asyncio.gather(*(_next_step(nodes, sink, known, model, role) for sink in sinks))
     new = [proposal for proposal in proposals if not repeats_ancestor(nodes, proposal)]
     return merge_duplicates(new, across=structure == "graph")
 
 
-async def _next_step(nodes: Nodes, sink: str, known: tuple[Step, ...], model: ModelCaller) -> Proposal:
+async def _next_step(
+    nodes: Nodes,
+    sink: str,
+    known: tuple[Step, ...],
+    model: ModelCaller,
+    role: Role[planning.ExpandInput, planning.NextStep],
+) -> Proposal:
     question = nodes[SOURCE]["content"]
     steps = tuple(nodes[key]["content"] for key in ancestors(nodes, sink))
     given = planning.ExpandInput(question=question, steps=steps, known=known)
     itself = planning.NextStep.model_construct(step=question, final=True)
-    said = await ask_or(model, planning.EXPAND, given, itself, "The question itself is proposed as the last step.")
+    said = await ask_or(model, role, given, itself, "The question itself is proposed as the last step.")
     return Proposal(content=said.step, end=said.final, prev=(sink,))
 
 
 async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], model: ModelCaller) -> Proposal:
     """Propose a rewording of the question as the only step (the structure "text" of section 5.5)."""
     question = nodes[SOURCE]["content"]
-    given = planning.RefineInput(question=question, answers=known, original=question)
-    as_it_is, loss = planning.Refined.model_construct(question=question), "The question is searched for unchanged."
-    said = await ask_or(model, planning.REFINE, given, as_it_is, loss)
-    return Proposal(content=said.question.strip() or question, end=True, prev=(sink,))
+    given = StepsInput(question=question, known=known)
+    as_it_is, loss = planning.Rewritten.model_construct(question=question), "The question is searched for unchanged."
+    said = await ask_or(model, planning.REWRITE, given, as_it_is, loss)
+    return Proposal(content=said.question, end=True, prev=(sink,))
 
 
 async def group_similar(

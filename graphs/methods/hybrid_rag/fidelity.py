@@ -88,7 +88,7 @@ PARTS = (
         source="Sec. 4.3",
         status="deviates",
         code=("tools.sources.calculator.calculate",),
-        note="a safe evaluator of arithmetic: nothing that a document says can run",
+        note="a safe evaluator of arithmetic: nothing that a document states can run",
     ),
     PaperPart(
         part="the model's own answer, sampled once without references, is one more reference",
@@ -128,7 +128,7 @@ PARTS = (
         settings=("false_premise",),
     ),
     PaperPart(
-        part="an answer that says that it does not know is no answer",
+        part="a reply that it does not know is no answer",
         source="Sec. 4.7",
         status="as published",
         code=("graphs.methods.hybrid_rag.references.outcome",),

@@ -39,6 +39,12 @@ def test_first_token_probability_of_yes(answer: Reply, probability: float, warns
     assert ("neither yes nor no" in str(warning)) is warns
 
 
+def test_empty_end_token_does_not_count() -> None:
+    said = [token("1868", 0.5), TokenLogprob(token="", logprob=math.log(0.01), top={})]
+    assert perplexity(replied(*said)) == pytest.approx(2.0)
+    assert perplexity(replied(said[0])) == pytest.approx(2.0)
+
+
 def test_first_token_accepts_other_labels() -> None:
     answer = replied(token("true", true=0.6, false=0.2))
     assert first_token_probability(answer, frozenset({"true"}), frozenset({"false"}))[0] == pytest.approx(0.75)

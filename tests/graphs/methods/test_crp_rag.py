@@ -10,7 +10,7 @@ from paths_model import PathsModel, way
 from scenes import Replying, Shelf, crp, example, finish, passage, sure
 
 from sleuth.agents.model import Request
-from sleuth.graphs.core.answer import Threshold
+from sleuth.graphs.core.answer import Note, Threshold
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.methods.crp_rag.graph import Settings
 from sleuth.graphs.persistence.store import Store
@@ -23,7 +23,7 @@ PAPER = Settings().as_in_paper()
 KNOW = ["retrieve", "aggregate", "verify"]
 EXPAND, FUSE, AGGREGATE, VERIFY = "expander/expand", "fuser/fuse", "aggregator/aggregate", "verifier/verify"
 STEP, LAST, PATH = "integrator/step", "integrator/last_step", "integrator/path"
-INTEGRATE, REWRITE = "integrator/integrate", "refiner/refine"
+INTEGRATE, REWRITE = "integrator/integrate", "expander/rewrite"
 
 
 async def test_crp_rag_sufficient_question_needs_no_graph() -> None:
@@ -70,6 +70,26 @@ async def test_crp_rag_prompts_match_snapshot() -> None:
     assert (last.input["step"], last.input["known"]) == (two, ({"question": one, "answer": found},))
 
 
+async def test_crp_rag_conditions_are_all_results_before() -> None:
+    hops = [A, C, D]
+    case = crp(Replying(PathsModel(hops)), [TOWER], Settings(shortcut=False, samples=1).as_in_paper())
+    verdict = await case.run("?")
+    *_, third = [request for request in case.model.requests if request.role == "expander"]
+    assert third.input["steps"] == (A[0], C[0])
+    *_, last = [request for request in case.model.requests if request.prompt == STEP]
+    assert last.input["known"] == tuple({"question": asked, "answer": found} for asked, found in hops[:2])
+    assert last.sampling.temperature == 0.1
+    assert verdict["text"] == D[1]
+
+
+async def test_crp_rag_inherited_note_is_one_condition() -> None:
+    note: Note = {"question": A[0], "finding": A[1], "passages": ["tower"]}
+    case = crp(Replying(PathsModel([A, C])), [TOWER], Settings(shortcut=False, samples=1))
+    await case.run("?", {"handed over 1": note})
+    (last,) = [request for request in case.model.requests if request.prompt == LAST]
+    assert last.input["known"] == ({"question": A[0], "answer": A[1]},)
+
+
 # The graph
 
 TOWER = passage("tower", "The tower stands in Varn. It is 30 m high. Nobody lives there.")
@@ -100,6 +120,13 @@ async def test_crp_rag_tree_merges_nothing() -> None:
     assert [node["content"] for node in case.state["nodes"].values()] == ["?", A[0], B[0], C[0], C[0]]
     assert case.state["warnings"] == ["no passage supports this answer word for word"]
     assert FUSE not in case.prompts()
+
+
+async def test_crp_rag_text_searches_for_the_rewritten_question() -> None:
+    case = crp(Replying(PathsModel([A])), [TOWER], Settings(shortcut=False, structure="text"))
+    await case.run("?")
+    assert case.prompts()[0] == REWRITE
+    assert [query.text for query in case.retriever.queries] == ["? (said otherwise)"]
 
 
 async def test_crp_rag_chain_branches_at_question_only() -> None:
@@ -194,7 +221,8 @@ async def test_crp_rag_refusal_lists_missing_steps() -> None:
 
     def reply_to(request: Request) -> Any:
         nothing = request.prompt == AGGREGATE and request.input["step"] == C[0]
-        return {"knowledge": " "} if nothing else model(request)
+        unsure = request.prompt == VERIFY and request.input["question"] == C[0]
+        return {"knowledge": " "} if nothing else sure("Varn", 7.0) if unsure else model(request)
 
     case = crp(Replying(reply_to), [TOWER], GRAPH)
     verdict = await case.run("?")
@@ -202,8 +230,21 @@ async def test_crp_rag_refusal_lists_missing_steps() -> None:
     assert verdict["text"].splitlines() == [
         "No line of reasoning has all the knowledge that it needs. What is missing:",
         "- Who? (no sure answer in what was found: its perplexity is 40.0)",
-        f"- {C[0]} (nothing was found about it)",
+        f"- {C[0]} (no sure answer in what was found: its perplexity is 7.0)",
     ]
+
+
+async def test_crp_rag_step_with_empty_summary_is_measured() -> None:
+    model = PathsModel([A, C])
+
+    def reply_to(request: Request) -> Any:
+        nothing = request.prompt == AGGREGATE and request.input["step"] == C[0]
+        return {"knowledge": ""} if nothing else model(request)
+
+    case = crp(Replying(reply_to), [TOWER], GRAPH)
+    verdict = await case.run("?")
+    assert (verdict["status"], verdict["text"]) == ("answered", "Ostel")
+    assert () in [request.input["sources"] for request in case.model.requests if request.prompt == VERIFY]
 
 
 async def test_crp_rag_step_without_passages_needs_no_call() -> None:
@@ -248,7 +289,12 @@ async def test_crp_rag_answer_names_origin_of_threshold(
 
 
 @pytest.mark.parametrize(
-    ("others", "status"), [(["Ida Moll.", "ida moll", "X"], "answered"), (["Y", "X", "X"], "refused")]
+    ("others", "status"),
+    [
+        (["Ida Moll.", "ida moll", "X"], "answered"),
+        (["Ida Moll.", "X", "Y"], "refused"),
+        (["Y", "X", "X"], "refused"),
+    ],
 )
 async def test_crp_rag_without_log_probabilities_compares_samples(others: list[str], status: str) -> None:
     said = iter(["Ida Moll", *others])
@@ -270,7 +316,7 @@ async def test_crp_rag_contradicting_paths_are_named() -> None:
     model = PathsModel([A, C], [B, C])
     differ = f"Paths contradict each other at step 4, {C[0]!r}: {{!r}} by path 1>2>4, {{!r}} by path 1>3>4"
     lines = {differ.format("Ostel", "Varn"), differ.format("Varn", "Ostel")}  # samples come in any order
-    for settings, said in ((GRAPH, True), (PAPER, False)):
+    for settings, said in ((GRAPH, True), (GRAPH.model_copy(update={"contradictions": False}), False)):
         case = crp(Replying(reply_to), [TOWER], settings)
         verdict = await case.run("?")
         assert bool(lines & set(case.state["warnings"])) is said

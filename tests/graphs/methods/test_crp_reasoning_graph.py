@@ -1,11 +1,14 @@
 """The reasoning graph is acyclic, has one source, and gives exactly the paths of sufficient nodes."""
 
 from collections.abc import Sequence
+from itertools import permutations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sleuth.graphs.methods.crp_rag.path_answers import Verification, most_certain
 from sleuth.graphs.methods.crp_rag.reasoning_graph import (
     SOURCE,
     Node,
@@ -83,10 +86,13 @@ def test_merge_proposals_keeps_edges_and_common_end() -> None:
     assert merge_proposals([below("a", "2", end=True), below("b", "3", end=True)], "ab").end
 
 
-def test_group_rows_joins_first_similar_group() -> None:
-    similarity = [[1, 0.8, 0.2, 0.9], [0.8, 1, 0.9, 0.1], [0.2, 0.9, 1, 0.1], [0.9, 0.1, 0.1, 1]]
-    assert group_rows(similarity, 0.8) == [[0, 3], [1, 2]]
-    assert group_rows(similarity, 1.0) == [[0], [1], [2], [3]]
+def test_group_rows_connects_similar_texts_in_any_order() -> None:
+    similarity = np.array([[1, 0.8, 0.2, 0.9], [0.8, 1, 0.9, 0.1], [0.2, 0.9, 1, 0.1], [0.9, 0.1, 0.1, 1]])
+    assert group_rows(similarity.tolist(), 0.8) == [[0, 3], [1, 2]]
+    assert group_rows(similarity.tolist(), 1.0) == [[0], [1], [2], [3]]
+    chained = np.array([[1, 0.9, 0.1], [0.9, 1, 0.9], [0.1, 0.9, 1]])
+    for order in permutations(range(3)):
+        assert group_rows(chained[np.ix_(order, order)].tolist(), 0.8) == [[0, 1, 2]]
 
 
 def test_sufficient_paths_include_question_alone() -> None:
@@ -154,3 +160,12 @@ def test_sufficient_paths_are_complete(layers: list[list[tuple[str, bool, list[i
         return [path] if not after else [found for key in after for found in every((*path, key))]
 
     assert list(sufficient_paths(nodes, sufficient)) == [path for path in every((SOURCE,)) if set(path) <= sufficient]
+
+
+def test_paths_of_the_lowest_perplexity_are_selected() -> None:
+    measured = {"2": 1.9, "3": 1.2, "4": 1.1, "5": None}
+    verified = {
+        key: Verification(answer="x", perplexity=perplexity, sufficient=True) for key, perplexity in measured.items()
+    }
+    paths = [("1", "2", "4"), ("1", "3", "4"), ("1", "2", "5"), ("1", "6")]
+    assert most_certain(paths, verified) == [("1", "6"), ("1", "3", "4"), ("1", "2", "4"), ("1", "2", "5")]

@@ -49,6 +49,8 @@ class AllRolesModel:
         return reply(request.input) if reply else self._detective.reply_to(request)
 
     def _expanded(self, given: Json) -> Json:
+        if "steps" not in given:
+            return {"question": self._named(given["question"])}
         missing = self._missing(given["known"], without=given["steps"])
         leads_on = len(missing) > 1 or bool(missing and missing[0].answer != self.chain.answer)
         return {"step": missing[0].asked if missing else self.chain.question, "final": not leads_on}

@@ -22,6 +22,8 @@ class PathsModel:
     def __call__(self, request: Request) -> Any:
         given = request.input
         match request.role:
+            case "expander" if request.prompt == "expander/rewrite":
+                return {"question": f"{given['question']} (said otherwise)"}
             case "expander":
                 return self._next(given["steps"])
             case "aggregator":
@@ -31,8 +33,6 @@ class PathsModel:
                 return sure(found or "who knows", 1.5 if found else 40.0)
             case "integrator":
                 return {"answer": self._reason(given)}
-            case "refiner":
-                return {"question": f"{given['question']} (said otherwise)"}
         return {"step": " / ".join(sorted(given["steps"]))}  # samples come in any order
 
     def _next(self, steps: tuple[str, ...]) -> Any:

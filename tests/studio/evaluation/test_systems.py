@@ -33,8 +33,10 @@ def test_a_ladder_is_a_line_for_each_of_its_rungs() -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_what_is_called_an_ablation_can_be_switched_off(name: str) -> None:
-    for part in METHODS[name].ablations():
-        assert METHODS[name].settings.model_fields[part].default is True
+    for part, values in METHODS[name].ablations().items():
+        ((setting, value),) = values.items()
+        assert part == (f"with {setting}={value}" if value else f"without {setting}")
+        assert METHODS[name].settings.model_fields[setting].default == ("graph" if value else True)
 
 
 def test_settings_go_to_the_methods_that_have_them() -> None:
