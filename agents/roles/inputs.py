@@ -22,6 +22,12 @@ class TrajectoryInput(QuestionInput):
     trajectory: Steps
 
 
+class CitedTrajectoryInput(TrajectoryInput):
+    """Also the passages that the steps cite."""
+
+    sources: Sources
+
+
 class SourcesInput(QuestionInput):
     """A question, and the passages found for it, best first."""
 

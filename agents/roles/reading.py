@@ -7,7 +7,14 @@ from pydantic import Field, model_validator
 from sleuth.agents.formatting import Evidence, FactNumbers, Quotes, Sources
 from sleuth.agents.model import Sampling
 from sleuth.agents.role import Input, Output, Role
-from sleuth.agents.roles.inputs import QuestionInput, ReadInput, SourcesInput, StepsInput, TrajectoryInput
+from sleuth.agents.roles.inputs import (
+    CitedTrajectoryInput,
+    QuestionInput,
+    ReadInput,
+    SourcesInput,
+    StepsInput,
+    TrajectoryInput,
+)
 from sleuth.agents.roles.planning import SoFar, render_chain
 
 # One question answered from the passages found for it (plain RAG)
@@ -42,6 +49,18 @@ class Conclusion(Output):
 
 DRAFT = Role("drafter/draft", SourcesInput, Draft, Sampling(max_tokens=512))
 """Draft the answer of a step from passages."""
+
+
+class SentenceDraft(Draft):
+    """The same as a full sentence."""
+
+    answer: str = Field(max_length=400, json_schema_extra={"minLength": 1})
+
+
+DRAFT_SENTENCE: Role[SourcesInput, Draft] = Role(
+    "drafter/draft_sentence", SourcesInput, SentenceDraft, Sampling(max_tokens=640)
+)
+"""Draft the answer of a step as a sentence: the fine query is made from it."""
 
 CONCLUDE = Role("drafter/conclude", TrajectoryInput, Conclusion, Sampling(max_tokens=256))
 """Draft the answer of a step from earlier steps."""
@@ -141,6 +160,9 @@ class FromFacts(Output):
 
 ANSWER = Role("answerer/answer", TrajectoryInput, Final, Sampling(max_tokens=256))
 """Answer the question from its steps."""
+
+ANSWER_WITH_SOURCES = Role("answerer/answer_with_sources", CitedTrajectoryInput, Final, Sampling(max_tokens=256))
+"""Answer the question from its steps and the passages that they cite."""
 
 ANSWER_FROM_FACTS = Role("answerer/from_facts", SoFar, FromFacts, Sampling(max_tokens=256), render=render_chain)
 """Answer the question from facts."""

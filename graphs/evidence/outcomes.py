@@ -7,8 +7,8 @@ from typing_extensions import TypedDict
 from sleuth.agents.formatting import Step
 from sleuth.agents.model_calls import ModelCaller, first_token_probability
 from sleuth.agents.role import I, Role
-from sleuth.agents.roles.inputs import ReadInput, TrajectoryInput
-from sleuth.agents.roles.reading import ANSWER, Final
+from sleuth.agents.roles.inputs import CitedTrajectoryInput, ReadInput, TrajectoryInput
+from sleuth.agents.roles.reading import ANSWER, ANSWER_WITH_SOURCES, Final
 from sleuth.agents.roles.reasoning import REASON, Reasoned
 from sleuth.graphs.core import Citation, Note, Question, Status, Verdict, ask_or
 from sleuth.graphs.evidence.citations import verified_citations
@@ -40,10 +40,19 @@ def make_verdict(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
     return Verdict(status=status, text=text, citations=unique)
 
 
-async def answer_question(model: ModelCaller, question: str, notes: Sequence[Note]) -> Verdict:
-    """Answer the question from notes; the verdict is "unknown" if they do not suffice."""
-    given = TrajectoryInput(question=question, trajectory=as_steps(notes))
-    final = await ask_or(model, ANSWER, given, Final(known=False), "The question stays open.")
+async def answer_question(
+    model: ModelCaller, question: str, notes: Sequence[Note], *, cited: Sequence[Passage] | None = None
+) -> Verdict:
+    """Answer the question from notes, and from their `cited` passages if given.
+
+    The verdict is "unknown" if they do not suffice.
+    """
+    steps, nothing, loss = as_steps(notes), Final(known=False), "The question stays open."
+    if cited is None:
+        final = await ask_or(model, ANSWER, TrajectoryInput(question=question, trajectory=steps), nothing, loss)
+    else:
+        given = CitedTrajectoryInput(question=question, trajectory=steps, sources=as_sources(cited))
+        final = await ask_or(model, ANSWER_WITH_SOURCES, given, nothing, loss)
     text = strip_marks(final.answer)
     return verdict_for(model, text, notes) if final.known and text else make_verdict("unknown", "", [])
 

@@ -46,8 +46,10 @@ HANDLERS: dict[str, Handler] = {
     "calculator/express": lambda _: structured_reply(hybrid.Expression()),  # the gold contains no arithmetic
     "reader/read": answer_as(reading.Reading),
     "drafter/draft": answer_as(reading.Draft),
+    "drafter/draft_sentence": answer_as(reading.SentenceDraft),
     "drafter/conclude": answer_as(reading.Conclusion),
     "answerer/answer": answer_as(reading.Final, _WHOLE),
+    "answerer/answer_with_sources": answer_as(reading.Final, _WHOLE),
     "answerer/from_facts": answering.from_facts,
     "answerer/unaided": answering.unaided,
     "answerer/from_memory": answering.from_memory,

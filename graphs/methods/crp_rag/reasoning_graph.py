@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Step
@@ -94,6 +93,8 @@ def merge_proposals(similar: Sequence[Proposal], content: str) -> Proposal:
 
 def group_rows(similarity: Sequence[Sequence[float]], threshold: float) -> list[list[int]]:
     """Group texts by similarity: those connected by pairs above the threshold, whatever their order (equation 5)."""
+    from scipy.sparse.csgraph import connected_components
+
     _, labels = connected_components(np.array(similarity) > threshold, directed=False)
     found: dict[int, list[int]] = {}
     for at, label in enumerate(labels.tolist()):

@@ -32,6 +32,7 @@ from sleuth.graphs.core import (
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import answer_question, as_steps, load_passages, make_verdict, search_passages
 from sleuth.graphs.methods.par_rag import steps
+from sleuth.graphs.methods.par_rag.fidelity import PARTS
 from sleuth.graphs.methods.par_rag.steps import Draft, Step, ready_steps, trajectory, with_verbatim_citations
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
@@ -50,10 +51,22 @@ class Settings(MethodSettings):
         default="graph", description="how coarse retrieval searches (paper: dense)"
     )
     fine_mode: Annotated[Mode, InPaper("hybrid")] = Field(
-        default="graph", description="how fine retrieval searches (paper: hybrid)"
+        default="graph", description="how fine retrieval searches (paper profile: hybrid)"
     )
     fine_with_question: Annotated[bool, InPaper(False)] = Field(
         default=True, description="ours: fine retrieval with question and draft"
+    )
+    sentences: Annotated[bool, InPaper(True)] = Field(
+        default=False, description="drafts are full sentences, for the fine query (paper: true)"
+    )
+    search_all: Annotated[bool, InPaper(True)] = Field(
+        default=False, description="all steps search and are reviewed, also those that conclude (paper: true)"
+    )
+    check_revisions: Annotated[bool, InPaper(False)] = Field(
+        default=True, description="ours: a revised answer needs a citation that can be verified"
+    )
+    answer_with_sources: Annotated[bool, InPaper(True)] = Field(
+        default=False, description="the last prompt has the cited passages of all steps (paper: true)"
     )
     max_requeries: int = Field(default=1, ge=0, le=10, description="new questions per step after UNCONFIDENT")
     plan: bool = Field(default=True, description="off: the question is a plan of one step (ablation)")
@@ -121,7 +134,7 @@ async def retrieve_coarse(state: State, call: Call[Settings]) -> Update:
     queries = {
         key: replace(steps.step_query(state.plan, state.notes, key), k=settings.coarse_k, mode=settings.coarse_mode)
         for key in state.wave
-        if state.plan[key]["action"] == "Retrieve"
+        if _searches(state.plan[key], settings)
     }
     return {"coarse": await search_passages(call.context, queries)}
 
@@ -132,7 +145,18 @@ async def draft(state: State, call: Call[Settings]) -> Update:
     call.require(len(state.wave))
     settings = call.settings
     shown = await _shown(state.coarse, state.wave, call)
-    asks = (steps.draft_step(state.plan, state.notes, key, shown.get(key, []), call.model) for key in state.wave)
+    asks = (
+        steps.draft_step(
+            state.plan,
+            state.notes,
+            key,
+            shown.get(key, []),
+            call.model,
+            searched=_searches(state.plan[key], settings),
+            sentence=settings.sentences,
+        )
+        for key in state.wave
+    )
     drafts = dict(zip(state.wave, await asyncio.gather(*asks), strict=True))
     final = [key for key in state.wave if not _to_review(state.plan[key], drafts[key], shown.get(key, []), settings)]
     notes: dict[str, Note | None] = {
@@ -163,7 +187,16 @@ async def review(state: State, call: Call[Settings]) -> Update:
     shown = await _shown(state.fine, opened, call)
     past = as_steps(trajectory(state.plan, state.notes).values()) if settings.max_returns else None
     asks = (
-        steps.review_step(state.plan, key, state.drafts[key], shown[key], past=past, model=call.model) for key in opened
+        steps.review_step(
+            state.plan,
+            key,
+            state.drafts[key],
+            shown[key],
+            past=past,
+            model=call.model,
+            checked=settings.check_revisions,
+        )
+        for key in opened
     )
     said = dict(zip(opened, await asyncio.gather(*asks), strict=True))
     update: Update = {"notes": {}, "plan": {}, "wave": [], "requeries": {}}
@@ -206,7 +239,8 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     notes = list(trajectory(state.plan, state.notes).values())
     if state.halted or not call.affords():
         return {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
-    return {"verdict": await answer_question(call.model, state.question, notes)}
+    cited = await _cited(state, notes, call) if call.settings.answer_with_sources else None
+    return {"verdict": await answer_question(call.model, state.question, notes, cited=cited)}
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
@@ -271,9 +305,23 @@ async def _shown(shown: dict[str, list[str]], keys: list[str], call: Call[Settin
     return {key: await load_passages(call.context.archive, shown[key]) for key in keys if key in shown}
 
 
+async def _cited(state: State, notes: list[Note], call: Call[Settings]) -> list[Passage]:
+    """Return the passages that the steps of the trajectory cite, each once, in the order of the steps."""
+    coarse = await _shown(state.coarse, list(state.coarse), call)
+    fine = await _shown(state.fine, list(state.fine), call)
+    by_id = {passage.id: passage for found in (*coarse.values(), *fine.values()) for passage in found}
+    names = dict.fromkeys(name for note in notes for name in note["passages"])
+    return [by_id[name] for name in names if name in by_id]
+
+
+def _searches(step: Step, settings: Settings) -> bool:
+    """Return whether a step searches; one that concludes from the trajectory does not, except in the paper."""
+    return settings.search_all or step["action"] == "Retrieve"
+
+
 def _to_review(step: Step, draft: Draft, shown: list[Passage], settings: Settings) -> bool:
     clear = settings.skip_supported and steps.is_unambiguously_supported(step["question"], draft, shown)
-    return settings.review and step["action"] == "Retrieve" and not clear
+    return settings.review and _searches(step, settings) and not clear
 
 
 def _blamed(state: State, said: judging.StepReview, settings: Settings) -> str | None:
@@ -311,6 +359,7 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
+    parts=PARTS,
     summarize_update=summarize,
     start_from_plan=start_from_plan,
 )

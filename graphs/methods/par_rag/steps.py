@@ -154,15 +154,21 @@ def _searches(steps: Sequence[OrderedStep], question: str, notes: Notes) -> bool
     )
 
 
-async def draft_step(plan: Plan, notes: Notes, key: str, shown: Sequence[Passage], model: ModelCaller) -> Draft:
-    """Answer a step from the shown passages, or without any from the trajectory (PAR-RAG, section 3.5)."""
+async def draft_step(
+    plan: Plan, notes: Notes, key: str, shown: Sequence[Passage], model: ModelCaller, *, searched: bool, sentence: bool
+) -> Draft:
+    """Answer a step from the shown passages, or if not `searched` from the trajectory (PAR-RAG, section 3.5).
+
+    The answer has few words, or is a full `sentence`.
+    """
     question, loss = plan[key]["question"], f"Step {key} has no draft."
-    if plan[key]["action"] == "Answer":
+    if not searched:
         past = inputs.TrajectoryInput(question=question, trajectory=as_steps(trajectory(plan, notes).values()))
         concluded = await ask_or(model, reading.CONCLUDE, past, reading.Conclusion(answer=""), loss)
         return Draft(answer=strip_marks(concluded.answer), citations=[])
     given = inputs.SourcesInput(question=question, sources=as_sources(shown))
-    said = await ask_or(model, reading.DRAFT, given, reading.Draft(answer=""), loss)
+    role = reading.DRAFT_SENTENCE if sentence else reading.DRAFT
+    said = await ask_or(model, role, given, reading.Draft(answer=""), loss)
     return Draft(answer=strip_marks(said.answer), citations=verify_quotes(model, said.answer, said.citations, shown))
 
 
@@ -201,11 +207,12 @@ async def review_step(
     *,
     past: tuple[PastStep, ...] | None,
     model: ModelCaller,
+    checked: bool,
 ) -> tuple[judging.StepReview, Draft]:
     """Return the review, and the final answer if the review accepts or revises it (PAR-RAG, section 3.6).
 
-    With `past` the reviewer sees the steps before, any of which it may reject. A revised answer is accepted only if one
-    of its citations can be verified.
+    With `past` the reviewer sees the steps before, any of which it may reject. If `checked`, a revised answer is
+    accepted only if one of its citations can be verified.
     """
     loss = f"The draft of step {key} is accepted without a review."
     given = judging.ReviewStepInput(question=plan[key]["question"], answer=draft["answer"], sources=as_sources(shown))
@@ -216,7 +223,8 @@ async def review_step(
         looking_back = judging.add_trajectory(given, past)
         said = await ask_or(model, judging.REVIEW, looking_back, judging.Review(status="PASS"), loss)
     if said.status == "REVISED":
-        if citations := verify_quotes(model, said.answer, said.citations, shown):
+        citations = verify_quotes(model, said.answer, said.citations, shown)
+        if citations or not checked:
             draft = Draft(answer=strip_marks(said.answer), citations=citations)
         else:
             model.warn(f"The revised answer of step {key} cites no retrieved passage; keeping the draft.")

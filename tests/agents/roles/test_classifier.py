@@ -13,7 +13,7 @@ from sleuth.tools.sources.question_attributes import Attributes
 
 
 class Voters(ScriptedModel):
-    """Scripted model with separate replies for each attribute."""
+    """Scripted model with separate replies for each attribute; repairs, which come at any time, take the last ones."""
 
     def __init__(self, domains: Iterable[str], changes: Iterable[str]) -> None:
         super().__init__()
@@ -21,7 +21,8 @@ class Voters(ScriptedModel):
 
     async def call(self, request: Request) -> Reply:
         self.requests.append(request)
-        return reply(self.left[request.prompt].pop(0))
+        repairs = any(message["role"] == "assistant" for message in request.messages)
+        return reply(self.left[request.prompt].pop(-1 if repairs else 0))
 
 
 @pytest.fixture

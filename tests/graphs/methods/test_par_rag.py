@@ -263,6 +263,38 @@ async def test_par_rag_paper_profile_runs_steps_in_order() -> None:
     assert case.prompts().count("refiner/refine") == 2
 
 
+def test_par_rag_paper_profile() -> None:
+    published = PAPER.model_dump(include={"coarse_k", "fine_k", "coarse_mode", "max_returns"})
+    assert published == {"coarse_k": 10, "fine_k": 10, "coarse_mode": "dense", "max_returns": 0}
+
+
+async def test_par_rag_paper_profile_searches_for_all_steps_with_drafts_as_sentences() -> None:
+    steps = plan(("Where is the tower?", []), ("In which country is that?", [1]))
+    steps[1]["action"] = "Answer"
+    sentence = draft("The tower stands in Varn.", (1, "Varn"))
+    revised = {"status": "REVISED", "answer": "The tower stands in Ostel.", "citations": []}
+    final = {"known": True, "answer": "Oss"}
+    refined = {"question": "In which country is Ostel?"}
+    case = par([steps, sentence, revised, refined, draft("Ostel is in Oss.", (2, "Ostel")), PASS, final], BOTH, PAPER)
+    verdict = await case.run("?")
+    assert case.nodes == [*FIRST, *NEXT, "answer"]
+    assert case.prompts() == [
+        *("planner/plan_in_order", "drafter/draft_sentence", "reviewer/review_step", "refiner/refine"),
+        *("drafter/draft_sentence", "reviewer/review_step", "answerer/answer_with_sources"),
+    ]
+    assert [query.text for query in case.retriever.queries] == [
+        *("Where is the tower?", "The tower stands in Varn."),
+        *("In which country is Ostel?", "Ostel is in Oss."),
+    ]
+    last = case.model.requests[-1].input
+    assert last["trajectory"] == (
+        {"question": "Where is the tower?", "answer": "The tower stands in Ostel."},
+        {"question": "In which country is Ostel?", "answer": "Ostel is in Oss."},
+    )
+    assert [source["title"] for source in last["sources"]] == ["Bridge"], "the revised answer has no citation left"
+    assert verdict["text"] == "Oss"
+
+
 async def test_par_rag_answer_step_needs_no_search() -> None:
     steps = plan(("Where is the tower?", []), ("In which country is that?", [1]))
     steps[1]["action"] = "Answer"
