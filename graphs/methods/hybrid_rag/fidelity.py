@@ -19,10 +19,10 @@ PARTS = (
     PaperPart(
         part="sentences end after 200 characters",
         source="Sec. 4.1, Table 5",
-        status="our reading",
+        status="deviates",
         code=("tools.sources.web_pages.chunks.chunk",),
         settings=("truncate",),
-        note="a shortened sentence ends its chunk, so that a chunk is a span of the page",
+        note="200 of the chunk size 200 x 3; a shortened sentence ends its chunk, which is a span of the page",
     ),
     PaperPart(
         part="questions are joined with what follows up to 600 characters, other sentences in threes",
@@ -34,9 +34,24 @@ PARTS = (
     PaperPart(
         part="tables as Markdown without empty ones, at most 4,000 characters",
         source="Sec. 4.1, Table 5, App. C",
-        status="as published",
+        status="our reading",
         code=("tools.sources.web_pages.tables", "graphs.methods.hybrid_rag.sources.find_passages"),
         settings=("tables", "max_table_characters"),
+        note="tables that the search finds come first; the last one is cut between rows",
+    ),
+    PaperPart(
+        part="vectors of sentence-t5-large",
+        source="Sec. 4.1, Table 5",
+        status="deviates",
+        note="the configured embedder; a model of this name can be configured",
+    ),
+    PaperPart(
+        part="references have no limit in common",
+        source="App. D.5",
+        status="deviates",
+        code=("graphs.methods.hybrid_rag.references.collect",),
+        settings=("max_characters",),
+        note="12,000 characters in all: 1,000 more than the most of texts, tables and results of the graph",
     ),
     PaperPart(
         part="ten texts by the cosine of their vectors, ranked apart from tables",
@@ -51,7 +66,8 @@ PARTS = (
         status="our reading",
         code=("agents.roles.judging.InContextPredictor",),
         settings=("attributes", "predictor", "votes"),
-        note="five votes; the paper does not state a number. An attribute without a readable vote has its usual value",
+        note="five votes; the paper does not state a number. The examples are our own. An attribute "
+        "without a readable vote has its usual value",
     ),
     PaperPart(
         part="a question whose answer changes is not answered",
@@ -135,7 +151,7 @@ PARTS = (
         source="Sec. 3",
         status="our reading",
         code=("studio.evaluation.scoring.answer_scores",),
-        note="words in place of tokens",
+        note="words in place of tokens; a judge model reads the whole answer",
     ),
     PaperPart(
         part="30 seconds for an answer",

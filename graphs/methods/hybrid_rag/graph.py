@@ -186,9 +186,10 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     document = await Document.load(context.archive, state.references, context.pages)
     asked = Asked(question=state.question, asked_at=state.asked_at)
     samples = settings.answers if call.affords(settings.answers + 1) else 1
+    warnings = [_no_room("The vote on several answers")] if samples < settings.answers else []
     said, unread = await references.reason(call.model, asked, document.sources, settings, samples=samples)
     held = (await context.archive.keep([unread]))[0] if unread else ""
-    return {"said": said, "unread": held}
+    return {"said": said, "unread": held, "warnings": warnings}
 
 
 @node

@@ -272,7 +272,7 @@ async def _reason_once(
             return _reasoned(resolved.answer, resolved.citations), ""
         return _reasoned((await model.ask(sampled(ANSWER_UNAIDED), QuestionInput(question=given.question))).answer), ""
     except BadReply as error:
-        model.warn(f"{error} It is summarized.")
+        model.warn(f"{error} {'The vote continues without this sample.' if freely else 'It is summarized.'}")
         return None, error.reply or str(error)
 
 

@@ -25,7 +25,7 @@ from sleuth.tools.sources import NotCalculable, calculate
 from sleuth.tools.sources.knowledge_graph import KnowledgeGraph, NamedEntity, deduplicate, explore, look_up
 from sleuth.tools.sources.question_attributes import Domain, Predictor
 from sleuth.tools.sources.question_attributes.svm import TRAINING
-from sleuth.tools.sources.web_pages import PageRetriever, PageText, table_passages, text_passages
+from sleuth.tools.sources.web_pages import FusedRetriever, PageRetriever, PageText, table_passages, text_passages
 from sleuth.tools.types import Passage
 
 T = TypeVar("T")
@@ -82,10 +82,10 @@ async def find_passages(context: Context, question: str, settings: Settings) -> 
     """Search passages; given pages also add the tables that the search did not find, last, while there is room."""
     retriever = context.retriever
     if context.pages and not settings.sentences:
-        retriever = PageRetriever(_windows(context.pages), context.embedder)
+        retriever = _over(_windows(context.pages), context)
     elif context.pages and settings.truncate:
         cut = [each for page in context.pages for each in text_passages(page, truncate=True)]
-        retriever = PageRetriever([*cut, *_tables(context.pages)], context.embedder)
+        retriever = _over([*cut, *_tables(context.pages)], context)
     found = await _search(retriever, question, settings)
     texts = [each for each in found if not is_table(each)][: settings.chunks]
     if not settings.tables:
@@ -112,6 +112,12 @@ async def _search(retriever: Retriever, question: str, settings: Settings) -> li
         if enough or len(found) < k or k >= MOST_SEARCHED:
             return found
         k *= 5
+
+
+def _over(passages: Sequence[Passage], context: Context) -> Retriever:
+    """Return a retriever over passages of the pages, and over the collection if the run searches it too."""
+    over = PageRetriever(passages, context.embedder)
+    return context.retriever.replace_first(over) if isinstance(context.retriever, FusedRetriever) else over
 
 
 def _tables(pages: Sequence[PageText]) -> list[Passage]:

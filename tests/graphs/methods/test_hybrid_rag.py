@@ -23,7 +23,7 @@ from sleuth.tools.sources.knowledge_graph.local import LocalGraph
 from sleuth.tools.sources.knowledge_graph.lookups import GraphUnavailable
 from sleuth.tools.sources.question_attributes import Attributes, Domain
 from sleuth.tools.sources.web_pages.page import PageText, Table
-from sleuth.tools.sources.web_pages.retriever import PageRetriever
+from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever
 
 GRAPH_FILE = Path(__file__).parents[3] / "examples" / "knowledge_graph.json"
 QUESTION = "How long has the tower stood?"
@@ -244,6 +244,14 @@ async def test_hybrid_rag_unreadable_votes_mean_static() -> None:
     assert (await setting.run())["status"] == "answered"
     assert setting.case.state["attributes"] is None
     assert any(line.endswith("The question counts as static.") for line in setting.warnings)
+
+
+async def test_hybrid_rag_unreadable_domains_keep_dynamic_votes_and_all_calls() -> None:
+    setting = hybrid(values={"predictor": "in_context"}, model=voting("hm", "dynamic"))
+    assert (await setting.run())["status"] == "unknown"
+    assert setting.case.state["attributes"] == {"domain": "open", "dynamic": True}
+    assert len(setting.case.model.requests) == len(setting.case.state["calls"]) == 15
+    assert setting.case.nodes == ["classify", "verify"]
 
 
 async def test_hybrid_rag_omits_vote_without_budget() -> None:
@@ -490,6 +498,16 @@ async def test_hybrid_rag_paper_profile_truncates_sentences() -> None:
         assert [len(text) for kind, text in setting.shown() if kind == "text"] == [length]
 
 
+@pytest.mark.parametrize("values", [{"truncate": True}, {"sentences": False}])
+async def test_hybrid_rag_other_chunks_leave_the_collection_searched(values: Json) -> None:
+    text = "The tower is of brick."
+    page = PageText(id="p", name="P", text=text, sentences=((0, len(text)),))
+    setting = hybrid(values={"mode": "keyword", **values}, pages=(page,))
+    setting.case.retriever = FusedRetriever(PageRetriever.over([page], None), Shelf([TOWER]))  # type: ignore[assignment]
+    await setting.run()
+    assert {shown for kind, shown in setting.shown() if kind == "text"} == {text, TOWER.text}
+
+
 def test_hybrid_rag_paper_profile() -> None:
     published = Settings(predictor="in_context", mode="dense", truncate=True, answers=5)
     assert Settings().as_in_paper() == published
@@ -510,6 +528,17 @@ async def test_hybrid_rag_most_frequent_answer_counts(replies: list[str], text: 
 
     setting = hybrid(values={"answers": 5, "retrieve": False}, model=Replying(reply_to))
     assert (await setting.run())["text"] == text
+    lost = sum(line.endswith("The vote continues without this sample.") for line in setting.warnings)
+    assert bool(lost) == ("no" in replies)
+    assert not any("summarized" in line for line in setting.warnings)
+
+
+@pytest.mark.parametrize(("most", "samples"), [(8, 1), (13, 5)])
+async def test_hybrid_rag_samples_one_answer_if_the_budget_is_small(most: int, samples: int) -> None:
+    setting = hybrid(values={"answers": 5}, budget=Budget(max_calls=most))
+    assert (await setting.run())["status"] == "answered"
+    assert setting.case.prompts().count("resolver/reason_and_doubt") == samples
+    assert any(line.startswith("The vote on several answers is missing") for line in setting.warnings) == (samples == 1)
 
 
 # The budget, and interruptions

@@ -126,6 +126,9 @@ ENDED: list[tuple[str, str, list[str], bool | None, float, float]] = [
     ("answered", "The cat.", ["cat"], None, 1, 0),
     ("out_of_budget", "cat", ["cat"], None, 1, 0),
     ("answered", "a black cat", ["cat"], None, -1, 0),
+    # the first 50 words count
+    ("answered", "cat " * 51, ["cat " * 50], None, 1, 0),
+    ("answered", "cat " * 51, ["cat " * 51], None, -1, 0),
     ("answered", "", ["cat"], None, -1, 0),
     ("failed", "", ["cat"], None, -1, 0),
     # an answer where there is none

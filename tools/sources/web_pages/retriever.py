@@ -103,6 +103,10 @@ class FusedRetriever:
     def __init__(self, first: Retriever, second: Retriever) -> None:
         self._both = (first, second)
 
+    def replace_first(self, first: Retriever) -> "FusedRetriever":
+        """Return a retriever that fuses the rankings of `first` and of the second one."""
+        return FusedRetriever(first, self._both[1])
+
     async def search(self, query: Query) -> list[Hit]:
         """Return the best `query.k` passages of both, best first."""
         found = await asyncio.gather(*(retriever.search(query) for retriever in self._both))
