@@ -154,7 +154,7 @@ class Rewritten(Output):
     question: StepText
 
 
-REWRITE = Role("expander/rewrite", StepsInput, Rewritten, Sampling(max_tokens=200, temperature=0.8))
+REWRITE_QUESTION = Role("expander/rewrite", StepsInput, Rewritten, Sampling(max_tokens=200, temperature=0.8))
 """Rewrite the question for a search, in place of a reasoning graph (section 5.5)."""
 
 FUSE = Role("fuser/fuse", FuseInput, Fused, Sampling(max_tokens=200, temperature=0.1))

@@ -113,7 +113,9 @@ ENTITIES = Role("detective/entities", QuestionInput, Entities, Sampling(max_toke
 INFER = Role("detective/infer", InferInput, Inferences, Sampling(max_tokens=1024))
 """Infer statements from the source evidence."""
 
-INFER_ALL: Role[InferInput, Inferences] = Role("detective/infer", InferInput, AllInferences, Sampling(max_tokens=2048))
+INFER_ALL: Role[InferInput, Inferences] = Role(
+    "detective/infer_all", InferInput, AllInferences, Sampling(max_tokens=2048)
+)
 """Infer as many statements as the source evidence allows."""
 
 REQUERY = Role("detective/requery", RequeryInput, Requery, Sampling(max_tokens=160))

@@ -85,6 +85,7 @@ HANDLERS: dict[str, Handler] = {
     "aggregator/aggregate_in_detail": condensing.aggregate,
     "extractor/extract": condensing.extract,
     "detective/infer": condensing.infer,
+    "detective/infer_all": condensing.infer,
     "router/route": chatting.route,
     "rewriter/rewrite": chatting.rewrite,
     "host/reply": lambda _: SimulatedReply(text="Hello! Ask me something about your documents."),

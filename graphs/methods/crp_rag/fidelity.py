@@ -156,7 +156,7 @@ PARTS = (
         part="the rewritten question in place of the graph",
         source="Sec. 5.5, Table 6",
         status="as published",
-        code=("graphs.methods.crp_rag.reasoning_graph.propose_steps", "agents.roles.planning.REWRITE"),
+        code=("graphs.methods.crp_rag.reasoning_graph.propose_steps", "agents.roles.planning.REWRITE_QUESTION"),
         settings=("structure",),
     ),
     PaperPart(

@@ -215,7 +215,7 @@ async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], model: Mode
     question = nodes[SOURCE]["content"]
     given = StepsInput(question=question, known=known)
     as_it_is, loss = planning.Rewritten.model_construct(question=question), "The question is searched for unchanged."
-    said = await ask_or(model, planning.REWRITE, given, as_it_is, loss)
+    said = await ask_or(model, planning.REWRITE_QUESTION, given, as_it_is, loss)
     return Proposal(content=said.question, end=True, prev=(sink,))
 
 

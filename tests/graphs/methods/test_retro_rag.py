@@ -182,7 +182,7 @@ async def test_paper_profile_infers_all_and_shows_examples(two_hops: Chain) -> N
     detective = Detective(two_hops)
     many = [{**uncited, "claim": f"It is so {at}."} for at in range(7)]
     model = Judging(
-        lambda request: {"inferences": many} if request.prompt == "detective/infer" else detective.reply_to(request)
+        lambda request: {"inferences": many} if request.prompt == "detective/infer_all" else detective.reply_to(request)
     )
     yes = Judging(lambda request: 0.9 if request.prompt in TESTS else model.answer(request))
     case = retro(two_hops, Settings(max_iterations=2).as_in_paper(), model=yes)

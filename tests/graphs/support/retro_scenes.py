@@ -73,6 +73,7 @@ class Detective:
             "reasoner/guess": lambda _: {"answer": self.chain.answer},
             "detective/entities": lambda _: {"entities": ["the case"]},
             "detective/infer": lambda given: {"inferences": self._inferred(given["sources"])},
+            "detective/infer_all": lambda given: {"inferences": self._inferred(given["sources"])},
             "detective/requery": lambda given: {"query": self._missing(given)},
             "evaluator/declarative": lambda given: 0.1 if given["answer"] == "unknown" else 0.9,
             "evaluator/consistency": lambda given: 0.9 if given["answer"] == given["second"] else 0.2,
