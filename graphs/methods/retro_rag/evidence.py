@@ -233,15 +233,17 @@ async def infer(
     return notes
 
 
-async def assess_answer(model: ModelCaller, question: str, attempt: AnswerAttempt) -> AnswerAttempt:
-    """Return an attempt with its consistency (equation 1) and the assessment whether it states an answer."""
-    stated = judging.DeclarativeInput(question=question, answer=attempt["answer"])
+async def evaluate_answer(model: ModelCaller, question: str, attempt: AnswerAttempt, *, assess: bool) -> AnswerAttempt:
+    """Return an attempt with its consistency (equation 1); if `assess`, the model decides if it is declarative."""
     second = attempt["second"] or "(none)"
     both = judging.ConsistencyInput(question=question, answer=attempt["answer"], second=second)
-    declarative, consistency = await asyncio.gather(
-        judge(model, judging.DECLARATIVE, stated), judge(model, judging.CONSISTENCY, both)
+    stated = judging.DeclarativeInput(question=question, answer=attempt["answer"])
+    asked = [judge(model, judging.CONSISTENCY, both)]
+    asked += [judge(model, judging.DECLARATIVE, stated)] if assess else []
+    consistency, *declarative = await asyncio.gather(*asked)
+    return AnswerAttempt(
+        **{**attempt, "declarative": all(each > UNDECIDED for each in declarative), "consistency": consistency}
     )
-    return AnswerAttempt(**{**attempt, "declarative": declarative > UNDECIDED, "consistency": consistency})
 
 
 async def score_inferences(

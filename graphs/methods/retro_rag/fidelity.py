@@ -67,7 +67,8 @@ PARTS = (
         part="the model assesses whether an answer is declarative",
         source="Answerer; Appendix, prompts",
         status="our reading",
-        code=("graphs.methods.retro_rag.evidence.assess_answer", "agents.roles.judging.DECLARATIVE"),
+        code=("graphs.methods.retro_rag.evidence.evaluate_answer", "agents.roles.judging.DECLARATIVE"),
+        settings=("assess",),
         note="the paper names the assessor; here it is a yes or no, scored as all others, and passes above 0.5",
     ),
     PaperPart(

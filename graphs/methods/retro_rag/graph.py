@@ -42,6 +42,7 @@ from sleuth.graphs.evidence import (
     make_query,
     make_verdict,
     search_passages,
+    stated_answer,
     strip_marks,
     verdict_for,
     verified_citations,
@@ -73,6 +74,9 @@ class Settings(MethodSettings):
     )
     all_inferences: Annotated[bool, InPaper(True)] = Field(
         default=False, description="as many inferences as the model finds, also without citations (paper: true)"
+    )
+    assess: Annotated[bool, InPaper(True)] = Field(
+        default=False, description="the model assesses whether an answer is declarative (paper: true)"
     )
     examples: Annotated[bool, InPaper(True)] = Field(
         default=False, description="the prompt for an answer has two examples of our own (paper: true)"
@@ -177,7 +181,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     first, second = await evidence.attempt_answer(
         call.model, given, from_memory=from_memory, twice=settings.evaluate_answer, examples=settings.examples
     )
-    text = strip_marks(first.answer)
+    text = stated_answer(first.answer)
     attempt = AnswerAttempt(
         answer=text,
         reason=first.reason,
@@ -198,8 +202,8 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     fitted = call.context.thresholds.get(judging.CONSISTENCY.prompt)
     limit = state.threshold or choose_threshold(settings.threshold, fitted, PUBLISHED)
     if settings.evaluate_answer and attempt["answer"]:
-        call.require(2)
-        attempt = await evidence.assess_answer(call.model, state.question, attempt)
+        call.require(2 if settings.assess else 1)
+        attempt = await evidence.evaluate_answer(call.model, state.question, attempt, assess=settings.assess)
     verified = {str(state.round): attempt}
     final: Update = {}
     if attempt["declarative"] and attempt["consistency"] is not None and attempt["consistency"] > limit["value"]:

@@ -92,7 +92,6 @@ async def test_retro_rag_prompts_match_snapshot(two_hops: Chain) -> None:
     assert final["reasoner/reason"] == final["reasoner/monitor"]
     assert final["reasoner/reason"]["known"] == (known,)
     assert final["evaluator/consistency"] == {"question": two_hops.question, "answer": "1868", "second": "1868"}
-    assert final["evaluator/declarative"] == {"question": two_hops.question, "answer": "1868"}
 
 
 async def test_retro_rag_key_entities_are_named_once_and_deduced_about(two_hops: Chain) -> None:
@@ -171,7 +170,7 @@ async def test_retro_rag_without_evaluation_keeps_newest(two_hops: Chain) -> Non
 
 
 def test_retro_rag_paper_profile() -> None:
-    published = Settings(mode="hybrid", orphans="keep", threshold=0.7, all_inferences=True, examples=True)
+    published = Settings(mode="hybrid", orphans="keep", threshold=0.7, all_inferences=True, assess=True, examples=True)
     assert Settings().as_in_paper() == published
     limits = (published.max_iterations, published.top_k, published.max_sources, published.max_inferences)
     assert limits == (5, 5, 5, 5)
@@ -321,10 +320,12 @@ async def test_retro_rag_answer_is_final_only_if_declarative(two_hops: Chain, pr
     model = Judging(
         lambda request: probability if request.prompt == "evaluator/declarative" else detective.reply_to(request)
     )
-    case = retro(two_hops, Settings(max_iterations=2), model=model)
+    case = retro(two_hops, Settings(max_iterations=2, assess=True), model=model)
     assert (await case.run(two_hops.question))["status"] == status
     assert case.state["attempts"]["2"]["declarative"] is (status == "answered")
     assert case.state["attempts"]["2"]["consistency"] == pytest.approx(0.9)
+    (asked, *_) = [request.input for request in model.requests if request.prompt == "evaluator/declarative"]
+    assert asked == {"question": two_hops.question, "answer": "1868"}
 
 
 async def test_retro_rag_without_log_probabilities_takes_the_word(two_hops: Chain) -> None:

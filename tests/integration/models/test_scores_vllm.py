@@ -29,10 +29,7 @@ from sleuth.tools.settings import Settings
 
 pytestmark = [pytest.mark.integration, pytest.mark.vllm]
 
-SCORES = {
-    *("evaluator/evidence", "evaluator/relevance", "evaluator/attribution"),
-    *("evaluator/consistency", "evaluator/declarative"),
-}
+SCORES = {"evaluator/evidence", "evaluator/relevance", "evaluator/attribution", "evaluator/consistency"}
 
 
 TO_THE_DIGIT, ASKED_AGAIN = 1e-6, 1e-4

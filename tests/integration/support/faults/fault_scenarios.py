@@ -147,7 +147,7 @@ def _near(query: str, text: str) -> float:
 RETRO = Trial(
     method="retro-rag",
     script=taken_back,
-    values={"max_sources": 2, "max_inferences": 2, "top_k": 3},
+    values={"max_sources": 2, "max_inferences": 2, "top_k": 3, "assess": True},
     widest=6,
     prompts=frozenset(
         {
