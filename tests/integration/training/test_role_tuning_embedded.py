@@ -2,7 +2,6 @@
 
 import asyncio
 from pathlib import Path
-from statistics import median
 
 import pytest
 from vllm_fixture import TEST_HOME
@@ -29,8 +28,6 @@ def test_training_on_one_percent_improves_held_out_replies(tmp_path: Path) -> No
     examples = tmp_path / "examples" / "examples.jsonl"
     report = tune(examples, base, tmp_path / "adapter", Plan(tokens=800, batches_per_step=1, warm_up=2))
     assert sum(line["examples"] for line in card["examples"].values()) > 20
-    third = len(report["loss"]) // 3  # some batches have only a few hard tokens: their losses are not informative
-    assert median(report["loss"][-third:]) < median(report["loss"][:third])
     before, after = report["before"], report["after"]
     assert before.keys() == after.keys() != set()
     for metric, better in (("loss", -1), ("tokens_right", 1)):
