@@ -60,7 +60,7 @@ test-integration: setup ## Minutes; real vLLM server, Chroma, SQLite and Postgre
 test-faults: setup ## Long hunts, in slices that go on from each other: kills, faults of the model server and of storage
 	$(COMPILED) $(PYTEST) tests/integration -m faults
 
-test-mutants: setup ## Check that tests notice altered methods; about a quarter of an hour
+test-mutants: setup ## Check that tests notice altered methods; some minutes
 	$(BIN)/python tests/mutation/run.py
 
 check: setup ## Formatting, lint, types and known vulnerabilities, as in CI
