@@ -133,6 +133,26 @@ class Extraction(Output):
 EXTRACT = Role("extractor/extract", ExtractInput, Extraction, Sampling(max_tokens=1024))
 """Extract triples from a passage."""
 
+# The names in a query, to be matched to those of the knowledge graph (PAR-RAG, section 3.3)
+
+MAX_NAMES = 8
+
+
+class NamesInput(Input):
+    """A query, for instance the draft of a step."""
+
+    text: str
+
+
+class Names(Output):
+    """The names in a text; none where it has none."""
+
+    names: Annotated[list[Annotated[str, Field(min_length=1, max_length=80)]], Field(max_length=MAX_NAMES)]
+
+
+EXTRACT_NAMES = Role("extractor/names", NamesInput, Names, Sampling(max_tokens=256))
+"""Extract the names in a query."""
+
 # The answer of a run (PAR-RAG, section 3.5; RAS, section 3.3; the closed-book baseline)
 
 

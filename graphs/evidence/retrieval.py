@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 
 from typing_extensions import TypedDict
@@ -24,9 +24,16 @@ class Round(TypedDict):
     passages: list[str]
 
 
-async def search_passages(context: Context, queries: dict[str, Query]) -> dict[str, list[str]]:
-    """Search in parallel, archive the passages, and return their references for the state."""
+async def search_passages(
+    context: Context, queries: dict[str, Query], *, warn: Callable[[str], None] = lambda note: None
+) -> dict[str, list[str]]:
+    """Search in parallel, archive the passages, and return their references for the state.
+
+    `warn` is called with each note of a search, for instance that the knowledge graph is empty.
+    """
     found = await asyncio.gather(*(context.retriever.search(query) for query in queries.values()))
+    for note in dict.fromkeys(hit.why.note for hits in found for hit in hits if hit.why and hit.why.note):
+        warn(note)
     references = await asyncio.gather(*(archive_passages(context.archive, map(_reached, hits)) for hits in found))
     return dict(zip(queries, references, strict=True))
 

@@ -40,6 +40,7 @@ HANDLERS: dict[str, Handler] = {
     "fuser/fuse": planning.fuse,
     "refiner/refine": planning.refine,
     "detective/entities": planning.entities,
+    "extractor/names": planning.names,
     "detective/requery": planning.requery,
     "querier/entities": planning.name_entities,
     "querier/calls": planning.choose_calls,

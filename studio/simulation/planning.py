@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from sleuth.agents.roles import hybrid, planning, reasoning
+from sleuth.agents.roles import hybrid, planning, reading, reasoning
 from sleuth.studio.simulation.answering import fact_numbers, find_answer
 from sleuth.studio.simulation.gold import WHOLE
 from sleuth.studio.simulation.reply import SimulatedReply, structured_reply
@@ -214,6 +214,12 @@ def entities(view: RequestView) -> SimulatedReply:
     """ENTITIES."""
     found = find_names(view.gold.question) or [view.gold.question.rstrip("?")]
     return structured_reply(reasoning.Entities(entities=[name[:80] for name in found][: reasoning.MAX_ENTITIES]))
+
+
+def names(view: RequestView) -> SimulatedReply:
+    """EXTRACT_NAMES."""
+    found = [] if view.errs("missed") else [*dict.fromkeys(find_names(str(view.given["text"])))]
+    return structured_reply(reading.Names(names=[name[:80] for name in found][: reading.MAX_NAMES]))
 
 
 def requery(view: RequestView) -> SimulatedReply:

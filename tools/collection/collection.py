@@ -20,9 +20,10 @@ from sleuth.tools.search import (
     fetch_depth,
     fuse,
     search_graph,
+    search_knowledge_graph,
     search_pagerank,
 )
-from sleuth.tools.search.pagerank import TripleCache
+from sleuth.tools.search.pagerank import KnowledgeGraph, KnowledgeGraphCache, TripleCache
 from sleuth.tools.search.ranking import MODEL
 from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex, embedder_changed, make_embedder
 from sleuth.tools.settings import Settings
@@ -52,6 +53,7 @@ class Collection:
         self._model = MODEL if settings.ranker == "trained" else None
         self._indexes = IndexSet(settings, catalogue, embedder)
         self._triples = TripleCache(catalogue)
+        self._knowledge = KnowledgeGraphCache(self._triples, self._indexes.name_vectors, embedder)
         bounds = Bounds(
             seconds=settings.file_seconds, megabytes=settings.file_megabytes, characters=settings.file_characters
         )
@@ -135,6 +137,15 @@ class Collection:
     def triple_stats(self) -> TripleStats:
         """Return statistics of the triples of all models; their methods block."""
         return self._catalogue.triple_stats()
+
+    @in_thread
+    def knowledge_graph(self) -> KnowledgeGraph:
+        """Return the knowledge graph of all triples; names that are new are embedded and compared first.
+
+        Raises:
+            UsageError: there is no embedder.
+        """
+        return self._knowledge.graph()
 
     @in_thread
     def put(self, entries: Sequence[Entry]) -> Stored:
@@ -226,6 +237,7 @@ class Collection:
         for name in self._indexes.names:
             await asyncio.to_thread(self._indexes.ready, name, on_indexed)
         await asyncio.to_thread(self._indexes.delete_removed)
+        await asyncio.to_thread(self._knowledge.prune)
 
     async def rebuild(self, *, on_indexed: OnIndexed = _ignore) -> None:
         """Rebuild the indexes from the catalogue with the present embedder."""
@@ -235,6 +247,8 @@ class Collection:
     def _wanted(self, mode: Mode) -> tuple[IndexName, ...]:
         if mode == "keyword" or mode == "dense":  # noqa: PLR1714 - mypy narrows the type by these
             return (mode,)
+        if mode == "knowledge-graph":
+            return ("dense",)
         if mode != "hybrid":
             return self._indexes.names
         if "dense" not in self._indexes.names and not self._has_warned:
@@ -248,6 +262,16 @@ class Collection:
             self._indexes.reset_if_ahead()
             self._is_checked = True
 
+    def _coverage_note(self, graph: KnowledgeGraph) -> str:
+        """Return a warning if the knowledge graph does not have the triples of all passages."""
+        covered, passages = len(graph.triples.passages()), self._catalogue.count_passages()
+        if not graph.names():
+            return "The knowledge graph is empty, so only vectors were searched: run `sleuth triples read` to build it."
+        if covered < passages:
+            more = "run `sleuth triples read` to complete it"
+            return f"The knowledge graph covers {covered:,} of {passages:,} passages: {more}."
+        return ""
+
     def _search(self, query: Query) -> list[Hit]:
         try:
             return self._search_indexes(query)
@@ -259,6 +283,10 @@ class Collection:
         indexes = {name: self._indexes.ready(name, _ignore) for name in self._wanted(query.mode)}
         if query.mode == "graph":
             return search_graph(query, indexes, self._catalogue.passages, self._model)
+        if query.mode == "knowledge-graph":
+            graph = self._knowledge.graph()
+            note = self._coverage_note(graph)
+            return search_knowledge_graph(query, indexes, self._catalogue.passages, graph, note=note)
         if query.mode == "graph-ppr":
             return search_pagerank(query, indexes, self._catalogue.passages, self._triples.graph())
         searched = (each for each in indexes.values() if isinstance(each, KeywordIndex | VectorIndex))

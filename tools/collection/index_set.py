@@ -52,6 +52,11 @@ class IndexSet:
         """Return the indexes in use, the slowest last; without an embedder there are no vectors."""
         return ALL[:-1] if isinstance(self._embedder, NoEmbedder) else ALL
 
+    @property
+    def name_vectors(self) -> Path:
+        """Return the file of the vectors of names in triples."""
+        return self._settings.home / "names" / f"{self._file_name()}.npz"
+
     def close(self) -> None:
         """Close the open indexes; indexing in another thread stops after its present batch."""
         self._is_closing.set()
@@ -190,15 +195,18 @@ class IndexSet:
             raise self._unwritable(error) from error
         return False
 
-    def _place(self, name: IndexName) -> Path | str:
+    def _file_name(self) -> str:
         collection = self._settings.collection
         # The hash distinguishes names that some file systems treat as equal, and makes ".." harmless.
         mark = sha256(f"{self._settings.owner}\0{collection}".encode()).hexdigest()[:12]
+        return f"{collection}-{mark}"
+
+    def _place(self, name: IndexName) -> Path | str:
         match name:
             case "keyword":
-                return self._settings.home / "keywords" / f"{collection}-{mark}"
+                return self._settings.home / "keywords" / self._file_name()
             case "graph":
-                return self._settings.home / "mentions" / f"{collection}-{mark}.db"
+                return self._settings.home / "mentions" / f"{self._file_name()}.db"
             case "dense":
                 return self._settings.chroma_url or self._settings.home / "chroma"
 

@@ -3,6 +3,7 @@
 from sleuth.tools.search.graph_search import search_graph
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex, MemoryKeywords
+from sleuth.tools.search.knowledge_graph_search import search_knowledge_graph
 from sleuth.tools.search.pagerank_search import search_pagerank
 from sleuth.tools.search.retriever import GRAPH_MODES, Mode, Query, Retriever, Scored, fetch_depth, find_mode, fuse
 
@@ -20,5 +21,6 @@ __all__ = [
     "find_mode",
     "fuse",
     "search_graph",
+    "search_knowledge_graph",
     "search_pagerank",
 ]

@@ -51,7 +51,7 @@ class _Explained:
 
     def _reason(self, passage: Passage, name: Node, gain: float) -> Reason | None:
         fact = self._fact(passage.id, name)
-        text, (start, end) = _written(passage, name, fact)
+        text, (start, end) = name_in_text(passage, name, fact)
         if not text:
             return None
         return Reason(
@@ -79,7 +79,7 @@ class _Explained:
         return max(having, key=lambda fact: asked.share(asked.found_in(" ".join(fact.triple))), default=None)
 
 
-def _written(passage: Passage, name: Node, fact: Fact | None) -> tuple[str, tuple[int, int]]:
+def name_in_text(passage: Passage, name: Node, fact: Fact | None) -> tuple[str, tuple[int, int]]:
     """Return a name as the passage writes it, and the sentence with it; the first one if only the title has it."""
     spans = sentence_spans(passage.text)
     first = spans[0] if spans else (0, 0)

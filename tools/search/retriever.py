@@ -7,16 +7,18 @@ from typing import Literal, Protocol, get_args
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.types import Hit
 
-Mode = Literal["keyword", "dense", "hybrid", "graph", "graph-ppr"]
-"""graph-ppr: graph search scored by Personalized PageRank, over triples too where there are any."""
-GRAPH_MODES: tuple[Mode, ...] = ("graph", "graph-ppr")
+Mode = Literal["keyword", "dense", "hybrid", "graph", "graph-ppr", "knowledge-graph"]
+"""graph-ppr: graph search scored by Personalized PageRank, over triples too where there are any. knowledge-graph: dense
+search merged with Personalized PageRank over a graph of all triples.
+"""
+GRAPH_MODES: tuple[Mode, ...] = ("graph", "graph-ppr", "knowledge-graph")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Query:
     """A (sub-)question, and information from the run that may improve graph search.
 
-    The other modes ignore hop, entities and seen.
+    The other modes ignore hop, entities and seen, except that a knowledge graph is searched from the entities.
     hop: one passage should contain the answer, as with a step of a plan. A passage's own words and names then count
     more, and its connections less.
     entities: names found so far. Their words are added to the query, and passages that mention such a name or have it

@@ -50,8 +50,8 @@ class Settings(MethodSettings):
     coarse_mode: Annotated[Mode, InPaper("dense")] = Field(
         default="graph", description="how coarse retrieval searches (paper: dense)"
     )
-    fine_mode: Annotated[Mode, InPaper("hybrid")] = Field(
-        default="graph", description="how fine retrieval searches (paper profile: hybrid)"
+    fine_mode: Annotated[Mode, InPaper("knowledge-graph")] = Field(
+        default="graph", description="how fine retrieval searches (paper: knowledge-graph)"
     )
     fine_with_question: Annotated[bool, InPaper(False)] = Field(
         default=True, description="ours: fine retrieval with question and draft"
@@ -176,7 +176,13 @@ async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
         query = steps.step_query(state.plan, state.notes, key, draft=text, with_question=settings.fine_with_question)
         seen = frozenset(passage.id for passage in in_vain.get(key, []))
         queries[key] = replace(query, k=settings.fine_k, mode=settings.fine_mode, seen=seen)
-    return {"fine": await search_passages(call.context, queries)}
+    if settings.fine_mode == "knowledge-graph":
+        call.require(len(queries))
+        named = await asyncio.gather(*(steps.extract_names(query.text, call.model) for query in queries.values()))
+        queries = {
+            key: replace(query, entities=names) for (key, query), names in zip(queries.items(), named, strict=True)
+        }
+    return {"fine": await search_passages(call.context, queries, warn=call.model.warn)}
 
 
 @node

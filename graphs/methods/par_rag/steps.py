@@ -199,6 +199,13 @@ def _content(text: str) -> frozenset[str]:
     return frozenset(word.form for word in spans.tokenize(text)) - FUNCTION_WORDS
 
 
+async def extract_names(text: str, model: ModelCaller) -> tuple[str, ...]:
+    """Return the names in a query, from which the knowledge graph is searched (PAR-RAG, section 3.3)."""
+    loss = "The names are taken by rule."
+    said = await ask_or(model, reading.EXTRACT_NAMES, reading.NamesInput(text=text), reading.Names(names=[]), loss)
+    return tuple(dict.fromkeys(said.names))
+
+
 async def review_step(
     plan: Plan,
     key: str,

@@ -70,7 +70,16 @@ async def _read(budget: Budget) -> tuple[ExtractionState, int, int]:
             before, passages = await _coverage(library, name)
             with _progress(before, passages) as show:
                 done = await extract_all_triples(context, on_read=show)
+            await _compare_names(library)
             return done, (await _coverage(library, name))[0], passages
+
+
+async def _compare_names(library: Collection) -> None:
+    """Embed and compare the names in all triples now, so that no search has to wait for it."""
+    if library.embedder is not None:
+        with progress_console().status("Comparing names"):
+            graph = await library.knowledge_graph()
+        progress_console().print(f"Knowledge graph: {graph.names():,} names, {graph.synonyms():,} pairs of synonyms.")
 
 
 async def _coverage(library: Collection, name: str) -> tuple[int, int]:
@@ -137,6 +146,7 @@ async def import_(
         for at in range(0, len(marks), BATCH):
             part = {mark: read.found[mark] for mark in marks[at : at + BATCH]}
             await store.put(part, version=IMPORTED)
+        await _compare_names(library)
     count = sum(len(those) for those in read.found.values())
     shown = {"model": model, "passages": len(read.found), "triples": count, "lines": read.lines}
     unknown = f"\n! {read.unknown} of {read.lines} lines match no passage of the collection." if read.unknown else ""

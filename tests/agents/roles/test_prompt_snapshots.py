@@ -90,6 +90,7 @@ CASES: list[tuple[Role[Any, Any], dict[str, Any]]] = [
     (planning.FOLLOW_UP, {}),
     (planning.ACT, {"sources": FOUND}),
     (reading.EXTRACT, {"sources": SOURCES[1:]}),
+    (reading.EXTRACT_NAMES, {"text": CLAIM}),
     (reading.ANSWER_FROM_FACTS, {"sources": (FACTS,)}),
     (reading.ANSWER_UNAIDED, {}),
     (reading.ANSWER_FROM_MEMORY, {}),

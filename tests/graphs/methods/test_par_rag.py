@@ -275,13 +275,19 @@ async def test_par_rag_paper_profile_treats_all_steps_alike() -> None:
     revised = {"status": "REVISED", "answer": "The tower stands in Ostel.", "citations": []}
     final = {"known": True, "answer": "Oss"}
     refined = {"question": "In which country is Ostel?"}
-    case = par([steps, sentence, revised, refined, draft("Ostel is in Oss.", (2, "Ostel")), PASS, final], BOTH, PAPER)
+    first, second = {"names": ["The tower", "Varn", "Varn"]}, {"names": []}
+    drafted = draft("Ostel is in Oss.", (2, "Ostel"))
+    case = par([steps, sentence, first, revised, refined, drafted, second, PASS, final], BOTH, PAPER)
     verdict = await case.run("?")
     assert case.nodes == [*FIRST, *NEXT, "answer"]
     assert case.prompts() == [
-        *("planner/plan_in_order", "drafter/draft_sentence", "reviewer/review_step", "refiner/refine"),
-        *("drafter/draft_sentence", "reviewer/review_step", "answerer/answer_with_sources"),
+        *("planner/plan_in_order", "drafter/draft_sentence", "extractor/names", "reviewer/review_step"),
+        *("refiner/refine", "drafter/draft_sentence", "extractor/names", "reviewer/review_step"),
+        "answerer/answer_with_sources",
     ]
+    assert case.model.requests[2].input == {"text": "The tower stands in Varn."}
+    assert [query.mode for query in case.retriever.queries] == ["dense", "knowledge-graph"] * 2
+    assert [query.entities for query in case.retriever.queries[1::2]] == [("The tower", "Varn"), ()]
     assert [query.text for query in case.retriever.queries] == [
         *("Where is the tower?", "The tower stands in Varn."),
         *("In which country is Ostel?", "Ostel is in Oss."),

@@ -31,7 +31,7 @@ class AllRolesModel:
             },
             "verifier": self._verified,
             "integrator": self._integrated,
-            "extractor": lambda given: self._triples(given["sources"][0]["text"]),
+            "extractor": self._extracted,
             "refiner": lambda given: {"question": self._named(given["question"])},
             "reviewer": lambda _: {"status": "PASS"},
             "classifier": lambda _: "open" if request.prompt == "classifier/domain" else "static",
@@ -148,6 +148,9 @@ class AllRolesModel:
         if "answers" in given:
             return {"answer": given["answers"][0]["answer"]}
         return {"answer": self._found(given["step"] if "step" in given else given["question"], given)}
+
+    def _extracted(self, given: Json) -> Any:
+        return {"names": [given["text"]]} if "text" in given else self._triples(given["sources"][0]["text"])
 
     def _triples(self, text: str) -> list[Json]:
         hops = [hop for hop in self.chain.hops if hop.passage.text == text]

@@ -6,7 +6,14 @@
 from sleuth.tools.search.entity_graph.base_scores import BaseScores, Meaning, find_base_scores
 from sleuth.tools.search.entity_graph.edges import Edge, Kind, match_aliases
 from sleuth.tools.search.entity_graph.index import RARE, GraphIndex, PassageNames
-from sleuth.tools.search.entity_graph.names import FUNCTION_WORDS, find_mentions, find_phrases, name_id, number_mentions
+from sleuth.tools.search.entity_graph.names import (
+    FUNCTION_WORDS,
+    find_mentions,
+    find_phrases,
+    kept_names,
+    name_id,
+    number_mentions,
+)
 from sleuth.tools.search.entity_graph.query_terms import QueryTerms
 from sleuth.tools.search.entity_graph.search import SEEDS, SEEN, Candidate, EntityGraphSearch, Link
 from sleuth.tools.search.entity_graph.tokenization import Word, name_key, tokenize
@@ -30,6 +37,7 @@ __all__ = [
     "find_base_scores",
     "find_mentions",
     "find_phrases",
+    "kept_names",
     "match_aliases",
     "name_id",
     "name_key",

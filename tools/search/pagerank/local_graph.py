@@ -134,20 +134,33 @@ def random_walk(edges: Edges, start: Mapping[Node, float]) -> dict[Node, float]:
     given = np.array([start.get(node, 0.0) for node in nodes])
     if not given.sum() > 0:
         return {}
-    at = first = given / given.sum()
-    step = _step(edges, {node: number for number, node in enumerate(nodes)})
+    place = {node: number for number, node in enumerate(nodes)}
+    ends = np.array([(place[one], place[other]) for one, other in edges], dtype=np.int64).reshape(-1, 2)
+    shares = stationary_shares(transition_matrix(ends, np.array(list(edges.values())), len(nodes)), given)
+    return dict(zip(nodes, shares.tolist(), strict=True))
+
+
+def stationary_shares(step: "csr_array", start: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the share of each node in a random walk along `step` that restarts according to `start`."""
+    first: NDArray[np.float64] = start / start.sum()
+    at = first
     for _ in range(STEPS):
         moved = DAMPING * (step @ at)
         at = moved + (1 - moved.sum()) * first
-    return dict(zip(nodes, at.tolist(), strict=True))
+    return at
 
 
-def _step(edges: Edges, place: Mapping[Node, int]) -> "csr_array":
-    """Return the transition matrix: each column distributes a node's score along its edges, by their weights."""
+def transition_matrix(ends: NDArray[np.int64], weights: NDArray[np.float64], nodes: int) -> "csr_array":
+    """Return the matrix whose columns distribute a node's share along its edges.
+
+    Args:
+        ends: nodes of the undirected edges, of shape (edges, 2); repeated edges add up.
+        weights: weight of each edge.
+        nodes: number of nodes.
+    """
     from scipy.sparse import csr_array
 
-    ends = np.array([(place[one], place[other]) for one, other in edges], dtype=np.int64).reshape(-1, 2)
     to, come_from = np.concatenate([ends, ends[:, ::-1]]).T
-    weights: NDArray[np.float64] = np.tile(np.array(list(edges.values())), 2)
-    sums = np.bincount(come_from, weights=weights, minlength=len(place))
-    return csr_array((weights / sums[come_from], (to, come_from)), shape=(len(place), len(place)))
+    both = np.tile(weights, 2)
+    sums = np.bincount(come_from, weights=both, minlength=nodes)
+    return csr_array((both / sums[come_from], (to, come_from)), shape=(nodes, nodes))

@@ -34,6 +34,19 @@ class TripleGraph:
         """Return a passage's facts; empty if its triples are not extracted yet."""
         return self._facts.get(passage, ())
 
+    def passages(self) -> Sequence[str]:
+        """Return the passages whose triples were extracted, also those without any, by id."""
+        return sorted(self._facts)
+
+    def names(self) -> dict[int, str]:
+        """Return the names in facts, normalized, by their numbers."""
+        return {
+            number: name_key(text)
+            for facts in self._facts.values()
+            for fact in facts
+            for number, text in ((fact.subject, fact.triple[0]), (fact.object, fact.triple[2]))
+        }
+
     def with_name(self, names: Iterable[int]) -> dict[int, list[str]]:
         """Return the passages whose facts contain each of these names; unknown names are omitted."""
         return {name: self._passages[name] for name in names if name in self._passages}

@@ -1,0 +1,55 @@
+"""Search in vectors and a knowledge graph: dense search merged with PageRank over triples (PAR-RAG, section 3.3)."""
+
+from collections.abc import Iterator, Mapping
+
+from sleuth.tools.search.entity_graph import kept_names
+from sleuth.tools.search.graph_search import MOST_REASONS, Fetch
+from sleuth.tools.search.index import Index, IndexName
+from sleuth.tools.search.pagerank import KnowledgeGraph
+from sleuth.tools.search.pagerank_search import name_in_text
+from sleuth.tools.search.retriever import Query, fetch_depth, fuse
+from sleuth.tools.search.vectors import VectorIndex
+from sleuth.tools.types import Explanation, Hit, Passage, Reason
+
+
+def search_knowledge_graph(
+    query: Query, indexes: Mapping[IndexName, Index], fetch: Fetch, graph: KnowledgeGraph, *, note: str = ""
+) -> list[Hit]:
+    """Return the best passages of dense search and of the knowledge graph, by reciprocal rank fusion. Blocks.
+
+    The graph is searched from the entities of the query; without any, from the names in its text. `note` is added to
+    every explanation.
+    """
+    vectors, depth = indexes["dense"], fetch_depth(query.k)
+    assert isinstance(vectors, VectorIndex)
+    walked = graph.rank(query.entities or kept_names(query.text))
+    alone, edges = (dict(fuse([found])) for found in (vectors.search(query.text, depth), walked.passages[:depth]))
+    scores = {id_: alone.get(id_, 0.0) + edges.get(id_, 0.0) for id_ in {**alone, **edges}}
+    best = sorted(scores, key=lambda id_: (-scores[id_], id_))[: query.k]
+    hits = []
+    for rank, passage in enumerate(fetch(best), start=1):
+        parts = {"alone": alone.get(passage.id, 0.0), "edges": edges.get(passage.id, 0.0)}
+        why = Explanation(parts=parts, reasons=tuple(_reasons(passage, graph, walked.shares)), note=note)
+        hits.append(Hit(passage=passage, score=scores[passage.id], rank=rank, why=why))
+    return hits
+
+
+def _reasons(passage: Passage, graph: KnowledgeGraph, shares: Mapping[int, float]) -> Iterator[Reason]:
+    """Yield the triples of the passage whose names have the largest shares in the walk."""
+    gains = {
+        fact: shares.get(fact.subject, 0.0) + shares.get(fact.object, 0.0) for fact in graph.triples.facts(passage.id)
+    }
+    for fact in sorted(gains, key=lambda fact: (-gains[fact], fact))[:MOST_REASONS]:
+        name = max((fact.subject, fact.object), key=lambda name: shares.get(name, 0.0))
+        _, (start, end) = name_in_text(passage, name, fact)
+        if gains[fact] > 0:
+            yield Reason(
+                kind="states",
+                source="",
+                name=" – ".join(fact.triple),
+                stands_in=passage.id,
+                start=start,
+                end=end,
+                sentence=passage.text[start:end],
+                gain=gains[fact],
+            )
