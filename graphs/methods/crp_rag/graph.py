@@ -250,7 +250,7 @@ async def reason(state: State, call: Call[Settings]) -> Update:
     results = await walk.results(paths, call.model, call.affords)
     if settings.contradictions:
         call.model.warn(*path_answers.find_contradictions(state.nodes, results))
-    return {"results": path_answers.store_results(results)}
+    return {"results": path_answers.store_results(results), "halted": not all(path in results for path in paths)}
 
 
 @node
@@ -260,7 +260,7 @@ async def integrate(state: State, call: Call[Settings]) -> Update:
     told = [path for path in paths if path in results and results[path]["finding"]]
     text = results[told[0]]["finding"] if told else ""
     found = [*state.notes.values(), *(note for path in told for note in path_answers.notes_on_path(path, results))]
-    if not all(path in results for path in paths) or (len(told) > 1 and not call.affords(1)):
+    if state.halted or (len(told) > 1 and not call.affords(1)):
         verdict = make_verdict("out_of_budget", text, found)
     else:
         text = await path_answers.integrate(state.question, told, results, call.model) if len(told) > 1 else text
@@ -287,7 +287,7 @@ async def leave_shortcut(state: State, call: Call[Settings]) -> Update:
     return {"verified": {key: {**tried, "sufficient": False} for key, tried in state.verified.items()}}
 
 
-# Routers. A run whose budget has no room for a node's calls is halted there, and `select_paths` ends it.
+# Routers. A run whose budget has no room for a node's calls is halted there; `select_paths` or `integrate` ends it.
 
 
 def grow(state: State) -> Literal["expand", "retrieve", "select_paths"]:
