@@ -234,6 +234,13 @@ def test_a_node_has_its_function_s_name_and_returns_the_update(name: str) -> Non
         assert function.__doc__
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_former_nodes_lead_to_present_ones(name: str) -> None:
+    method, present = METHODS[name], {*METHODS[name].nodes(), "__end__"}
+    assert not present & method.former_nodes.keys()
+    assert all({*get_type_hints(router)["return"].__args__} <= present for router in method.former_nodes.values())
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 def test_routers_declare_their_targets(name: str) -> None:
     for branches in GRAPHS[name]().branches.values():

@@ -1,7 +1,7 @@
 """Declaration of a method: each method's module ends with its own."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from langgraph.graph import StateGraph
@@ -55,6 +55,9 @@ class Method:
 
     `summarize_update` describes the update of a node in lines. `read_graph` and `read_subruns` return the question's
     graph and the runs of other methods that a state contains, for the answer; by default there are none.
+
+    `former_nodes` are nodes of older releases that stored runs name, each with a router from the state at such a node
+    to a present one. A router may be used before and after its node.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Method:
     summarize_update: Callable[[Mapping[str, Any]], list[str]] = summarize_update
     read_graph: Callable[[Mapping[str, Any]], Graph | None] = lambda state: None
     read_subruns: Callable[[Mapping[str, Any]], list[Subrun] | None] = lambda state: None
+    former_nodes: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
 
     def nodes(self) -> list[str]:
         """Return the graph's nodes in the order of the method."""
@@ -79,9 +83,9 @@ class Method:
     def ablations(self) -> dict[str, dict[str, Any]]:
         """Return the settings that switch off or replace a part of the method, as its paper does, by their names."""
         found: dict[str, dict[str, Any]] = {}
-        for name, field in self.settings.model_fields.items():
-            if "(ablation)" in (field.description or ""):
-                others = [value for value in get_args(field.annotation) if value != field.default]
+        for name, setting in self.settings.model_fields.items():
+            if "(ablation)" in (setting.description or ""):
+                others = [value for value in get_args(setting.annotation) if value != setting.default]
                 found |= {f"with {name}={value}": {name: value} for value in others}
                 if not others:
                     found[f"without {name}"] = {name: False}

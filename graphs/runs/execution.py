@@ -24,8 +24,20 @@ Compiled = CompiledStateGraph[Any, Context, Any, Any]
 
 @cache
 def _without_checkpoints(name: str) -> Compiled:
-    """Compile a method or the chat once: that takes longer than many of its runs."""
-    return PrivateGraph(runnable(name).graph()).compile(name=name)
+    """Compile a method or the chat once: that takes longer than many of its runs.
+
+    Nodes of older releases are added without edges to them: stored runs that name one are shown, forked and resumed.
+    """
+    kind = runnable(name)
+    graph = PrivateGraph(kind.graph())
+    for former, router in kind.former_nodes.items():
+        graph.add_node(former, _change_nothing)
+        graph.add_conditional_edges(former, router)
+    return graph.compile(name=name)
+
+
+async def _change_nothing(state: object) -> None:
+    """Node of an older release: its router leads to a present one."""
 
 
 def compile_method(name: str, saver: BaseCheckpointSaver[Any]) -> Compiled:

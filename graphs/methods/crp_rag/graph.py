@@ -1,21 +1,21 @@
 """CRP-RAG: a graph of possible reasoning steps, each with its own knowledge; only paths of sufficient knowledge answer.
 
-    plan -> plan ... -> retrieve -> aggregate -> verify -> answer      (Xu et al., Electronics 2025, 14(1), 47)
+    (expand -> merge)* -> retrieve -> aggregate -> verify -> select_paths -> reason -> integrate
 
-The nodes that receive knowledge in one pass are the `wave`: all of the finished graph, or at first the question alone
-(the shortcut that section 5.8 proposes), which leads back to `plan` unless its knowledge answers the question.
+(Xu et al., Electronics 2025, 14(1), 47.) The steps that receive knowledge in one pass are the `wave`.
+
+Ours: `try_shortcut` lets the question alone receive knowledge before the first layer, as section 5.8 proposes, and
+`leave_shortcut` returns to the expansion. Notes of other runs replace knowledge in `path_answers.use_notes`.
 """
 
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Annotated, Literal
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
-from sleuth.agents.formatting import Source
 from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.judging import VERIFY
 from sleuth.graphs.core import (
@@ -25,6 +25,7 @@ from sleuth.graphs.core import (
     Keyed,
     Method,
     MethodSettings,
+    Note,
     Question,
     RunState,
     RunUpdate,
@@ -32,15 +33,12 @@ from sleuth.graphs.core import (
     choose_threshold,
 )
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import as_sources, as_steps, load_passages, make_verdict, search_passages, verdict_for
+from sleuth.graphs.evidence import as_steps, load_passages, make_verdict, search_passages, verdict_for
 from sleuth.graphs.methods.crp_rag import path_answers, reasoning_graph
 from sleuth.graphs.methods.crp_rag.fidelity import PARTS
-from sleuth.graphs.methods.crp_rag.path_answers import Knowledge, StepEvidence, Verification, inherited_notes
-from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Node, Path, Structure, mark_final, open_sinks
+from sleuth.graphs.methods.crp_rag.path_answers import Knowledge, StepEvidence, Verification
+from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Node, Proposal, Structure, mark_final, open_sinks
 from sleuth.tools.search import Mode, Query
-
-MOST_PATHS = 1_000
-"""Paths that are compared by their perplexity: a graph of 16 steps may have more than can be listed."""
 
 
 class Settings(MethodSettings):
@@ -91,6 +89,8 @@ class State(RunState):
     """The reasoning graph."""
     depth: int = 0
     """The number of layers below the question."""
+    proposals: list[Proposal] = field(default_factory=list)
+    """The proposed next steps until they are merged."""
     wave: list[str] = field(default_factory=list)
     """The nodes that receive knowledge now."""
     passages: Annotated[dict[str, list[str]], Keyed] = field(default_factory=dict)
@@ -101,6 +101,10 @@ class State(RunState):
     """The verdict on the knowledge of each node; a node without passages is absent."""
     threshold: Threshold | None = None
     """The perplexity below which knowledge suffices."""
+    paths: list[list[str]] = field(default_factory=list)
+    """The selected paths, each from the question to a last step."""
+    results: dict[str, Note] = field(default_factory=dict)
+    """The result at each step of the selected paths, by the path to that step, such as "1>2"."""
 
 
 class Update(RunUpdate, total=False):
@@ -108,44 +112,53 @@ class Update(RunUpdate, total=False):
 
     nodes: dict[str, Node]
     depth: int
+    proposals: list[Proposal]
     wave: list[str]
     passages: dict[str, list[str]]
     knowledge: dict[str, Knowledge]
     verified: dict[str, Verification]
     threshold: Threshold
+    paths: list[list[str]]
+    results: dict[str, Note]
 
 
 @node
-async def plan(state: State, call: Call[Settings]) -> Update:
-    """Add a layer: propose next steps for every open one, and merge similar ones (section 3.2)."""
+async def expand(state: State, call: Call[Settings]) -> Update:
+    """Propose next steps for each open one, with the steps before as known conditions (section 3.2, equation 4)."""
     settings = call.settings
     nodes = state.nodes or reasoning_graph.initial_graph(state.question)
-    if not state.nodes and settings.verify and (settings.shortcut or state.notes):
-        known = list(inherited_notes(nodes, state.notes))
-        return {"nodes": mark_final(nodes, known), "wave": [] if known else [SOURCE]}
     sinks = open_sinks(nodes)
-    deepest = state.depth >= settings.max_depth
-    if deepest or len(nodes) - 1 + len(sinks) > settings.max_nodes:
-        limit = "max_depth" if deepest else "max_nodes"
-        loss = f"{limit} is reached: {len(sinks)} open steps were taken as the last ones."
-        return {**_planned(state, mark_final(nodes, sinks)), "warnings": [loss]}
+    if bound := reasoning_graph.reached_bound(nodes, state.depth, settings.max_depth, settings.max_nodes):
+        return {"proposals": [], "warnings": [bound]}
     draws = reasoning_graph.sample_sinks(sinks, settings.structure, settings.samples)
     call.require(len(draws))
     proposals = await reasoning_graph.propose_steps(
         nodes, draws, as_steps(state.notes.values()), settings.structure, call.model, free=settings.detailed
     )
+    return {"nodes": reasoning_graph.changed_nodes(state.nodes, nodes), "proposals": proposals}
+
+
+@node
+async def merge(state: State, call: Call[Settings]) -> Update:
+    """Merge similar proposals, and add them below their steps (section 3.2, equations 5 and 6).
+
+    An open step that nothing follows is a last step. When all sinks are last steps, the steps are to receive knowledge.
+    """
+    settings = call.settings
     threshold = settings.merge_threshold if settings.structure == "graph" else None
-    similar = await reasoning_graph.group_similar(proposals, call.context.embedder, threshold, call.model)
-    room = min(settings.max_width, settings.max_nodes + 1 - len(nodes))
-    fuses = sum(len(group) > 1 for group in similar[:room])
-    call.require(fuses)
-    if len(similar) > room:
-        full = "max_width" if room == settings.max_width else "max_nodes"
-        call.model.warn(f"{full} is reached: {len(similar) - room} proposed steps were left out.")
-    layer = await reasoning_graph.merge_similar(state.question, similar[:room], call.model)
-    below = {key for proposal in layer for key in proposal.prev}
-    nodes = mark_final(reasoning_graph.add_layer(nodes, layer), [sink for sink in sinks if sink not in below])
-    return {**_planned(state, nodes), "depth": state.depth + 1}
+    similar = await reasoning_graph.group_similar(state.proposals, call.context.embedder, threshold, call.model)
+    kept, left_out = reasoning_graph.keep_within_bounds(similar, state.nodes, settings.max_width, settings.max_nodes)
+    call.require(sum(len(group) > 1 for group in kept))
+    call.model.warn(*left_out)
+    layer = await reasoning_graph.merge_similar(state.question, kept, call.model)
+    grown = reasoning_graph.add_layer(state.nodes, layer)
+    nodes = mark_final(grown, set(open_sinks(state.nodes)) & set(open_sinks(grown)))
+    return {
+        "nodes": reasoning_graph.changed_nodes(state.nodes, nodes),
+        "depth": state.depth + bool(layer),
+        "proposals": [],
+        "wave": [] if open_sinks(nodes) else path_answers.without_answer(nodes, state.notes),
+    }
 
 
 @node
@@ -179,7 +192,7 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     A step with an empty summary is measured too: a comparison may need none.
     """
     settings = call.settings
-    backing = await _backing(state, state.wave, call) if settings.verify else {}
+    backing = await _evidence(state, state.wave, call) if settings.verify else {}
     given = {
         key: SourcesInput(question=state.nodes[key]["content"], sources=back.sources)
         for key, back in backing.items()
@@ -201,136 +214,174 @@ async def verify(state: State, call: Call[Settings]) -> Update:
 
 
 @node
-async def answer(state: State, call: Call[Settings]) -> Update:
-    """Answer every path of sufficient knowledge step by step, and combine the answers (section 3.4)."""
+async def select_paths(state: State, call: Call[Settings]) -> Update:
+    """Select the paths from the question to a last step whose steps all have sufficient knowledge (section 3.4).
+
+    Without any, the question is refused.
+    """
     settings = call.settings
     if state.halted:
         return {"verdict": make_verdict("out_of_budget", "", [])}
-    paths = _paths(state, settings)
-    if not paths:
-        missing = path_answers.describe_missing(state.nodes, _sufficient(state), state.verified)
-        return {"verdict": make_verdict("refused", missing, [])}
-    if len(paths) > settings.max_paths:
-        call.model.warn(f"max_paths is reached: only {settings.max_paths} paths were answered from.")
+    sufficient, most = _sufficient(state), settings.max_paths
     if settings.verify:
-        paths = path_answers.most_certain(paths, state.verified)
-    paths = paths[: settings.max_paths]
-    backing = await _backing(
-        state, dict.fromkeys(key for path in paths for key in reasoning_graph.path_steps(path)), call
-    )
+        paths = path_answers.most_certain(reasoning_graph.sufficient_paths(state.nodes, sufficient), state.verified)
+    else:
+        paths = reasoning_graph.shortest_and_longest(state.nodes)
+    if not paths:
+        missing = path_answers.describe_missing(state.nodes, sufficient, state.verified)
+        return {"verdict": make_verdict("refused", missing, [])}
+    left_out = [f"max_paths is reached: only {most} paths were answered from."] if len(paths) > most else []
+    return {"paths": [list(path) for path in paths[:most]], "warnings": left_out}
+
+
+@node
+async def reason(state: State, call: Call[Settings]) -> Update:
+    """Answer the steps of each path in turn, with the results before as known conditions (equations 11 and 12)."""
+    settings = call.settings
+    paths = [tuple(path) for path in state.paths]
+    steps = dict.fromkeys(key for path in paths for key in reasoning_graph.path_steps(path))
     walk = path_answers.PathAnswerer(
         nodes=state.nodes,
         notes=state.notes,
-        backing=backing,
+        backing=await _evidence(state, steps, call),
         iterate=settings.iterate,
         last_step=settings.last_step,
     )
     results = await walk.results(paths, call.model, call.affords)
     if settings.contradictions:
         call.model.warn(*path_answers.find_contradictions(state.nodes, results))
+    return {"results": path_answers.store_results(results), "halted": not all(path in results for path in paths)}
+
+
+@node
+async def integrate(state: State, call: Call[Settings]) -> Update:
+    """Answer with the result of the only path's last step, or with those of all paths, combined (equation 13)."""
+    paths, results = [tuple(path) for path in state.paths], path_answers.load_results(state.results)
     told = [path for path in paths if path in results and results[path]["finding"]]
-    found = [*state.notes.values(), *(note for path in told for note in path_answers.notes_on_path(path, results))]
     text = results[told[0]]["finding"] if told else ""
-    unfinished = not all(path in results for path in paths)
-    if not told and not unfinished and open_sinks(state.nodes):
-        shortcut = Verification(**{**state.verified[SOURCE], "sufficient": False})
-        return {"verified": {SOURCE: shortcut}}
-    if unfinished or (len(told) > 1 and not call.affords(1)):
+    found = [*state.notes.values(), *(note for path in told for note in path_answers.notes_on_path(path, results))]
+    if state.halted or (len(told) > 1 and not call.affords(1)):
         verdict = make_verdict("out_of_budget", text, found)
     else:
-        text = await walk.integrate(told, results, call.model) if len(told) > 1 else text
+        text = await path_answers.integrate(state.question, told, results, call.model) if len(told) > 1 else text
         verdict = verdict_for(call.model, text, found) if text else make_verdict("unknown", "", [])
-    return {"notes": walk.notes_of(results), "verdict": verdict}
+    return {"notes": path_answers.notes_of(results, state.nodes, state.notes), "verdict": verdict}
 
 
-# Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
+# Ours: the question itself is tried before the graph is built. Its sink is open only then.
 
 
-def grow(state: State) -> Literal["plan", "retrieve", "answer"]:
-    """Route to the plan until every sink is a last step; then to the retrieval for the steps."""
+@node
+async def try_shortcut(state: State, call: Call[Settings]) -> Update:
+    """Let the question alone receive knowledge, unless a note of another run answers it already."""
+    if not (call.settings.verify and (call.settings.shortcut or state.notes)):
+        return {}
+    nodes = reasoning_graph.initial_graph(state.question)
+    known = path_answers.inherited_notes(nodes, state.notes)
+    return {"nodes": mark_final(nodes, known), "wave": [] if known else [SOURCE]}
+
+
+@node
+async def leave_shortcut(state: State, call: Call[Settings]) -> Update:
+    """Count the question's own knowledge as insufficient: it led to no answer."""
+    return {"verified": {key: {**tried, "sufficient": False} for key, tried in state.verified.items()}}
+
+
+# Routers. A run whose budget has no room for a node's calls is halted there; `select_paths` or `integrate` ends it.
+
+
+def grow(state: State) -> Literal["expand", "retrieve", "select_paths"]:
+    """Route to the next layer until every sink is a last step; then to the retrieval for the steps."""
     if state.halted:
-        return "answer"
+        return "select_paths"
     if state.wave:
         return "retrieve"
-    return "plan" if open_sinks(state.nodes) else "answer"
+    return "expand" if not state.nodes or open_sinks(state.nodes) else "select_paths"
 
 
-def check_knowledge(state: State) -> Literal["verify", "answer"]:
+def after_expand(state: State) -> Literal["merge", "select_paths"]:
+    """Route to the merging."""
+    return "select_paths" if state.halted else "merge"
+
+
+def after_aggregate(state: State) -> Literal["verify", "select_paths"]:
     """Route to the verification."""
-    return "answer" if state.halted else "verify"
+    return "select_paths" if state.halted else "verify"
 
 
-def expand_or_answer(state: State) -> Literal["plan", "answer"]:
-    """Route to the plan if only the question has been tried so far and its knowledge does not suffice."""
-    tried = state.wave == [SOURCE] and not state.halted
-    return "plan" if tried and SOURCE not in _sufficient(state) else "answer"
+def after_verify(state: State) -> Literal["select_paths", "leave_shortcut"]:
+    """Route to the paths, unless the shortcut's knowledge does not suffice."""
+    lacking = open_sinks(state.nodes) and SOURCE not in _sufficient(state) and not state.halted
+    return "leave_shortcut" if lacking else "select_paths"
 
 
-def after_answer(state: State) -> Literal["plan", "__end__"]:
-    """Route to the plan if the shortcut found no answer."""
-    return "plan" if state.verdict is None else "__end__"
+def after_select_paths(state: State) -> Literal["reason", "__end__"]:
+    """Route to the reasoning, unless there is no path."""
+    return "__end__" if state.verdict else "reason"
+
+
+def after_reason(state: State) -> Literal["integrate", "leave_shortcut"]:
+    """Route to the integration, unless the shortcut found no answer."""
+    tried = state.results if open_sinks(state.nodes) else {}
+    return "leave_shortcut" if tried and not any(found["finding"] for found in tried.values()) else "integrate"
+
+
+def from_former_node(state: State) -> Literal["try_shortcut", "expand", "retrieve", "select_paths", "__end__"]:
+    """Route a run that a release with the nodes `plan` and `answer` left before or after one of them."""
+    if state.verdict:
+        return "__end__"
+    if state.halted:
+        return "select_paths"
+    if not state.nodes:
+        return "try_shortcut"
+    if any(key not in state.passages for key in state.wave):
+        return "retrieve"
+    open, tried = open_sinks(state.nodes), state.wave and SOURCE in _sufficient(state)
+    return "expand" if open and not tried else "select_paths"
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(plan)
+    graph.add_node(try_shortcut)
+    graph.add_node(expand)
+    graph.add_node(merge)
     graph.add_node(retrieve)
     graph.add_node(aggregate)
     graph.add_node(verify)
-    graph.add_node(answer)
-    graph.add_edge(START, "plan")
-    graph.add_conditional_edges("plan", grow)
+    graph.add_node(select_paths)
+    graph.add_node(reason)
+    graph.add_node(integrate)
+    graph.add_node(leave_shortcut)
+    graph.add_edge(START, "try_shortcut")
+    graph.add_conditional_edges("try_shortcut", grow)
+    graph.add_conditional_edges("expand", after_expand)
+    graph.add_conditional_edges("merge", grow)
     graph.add_edge("retrieve", "aggregate")
-    graph.add_conditional_edges("aggregate", check_knowledge)
-    graph.add_conditional_edges("verify", expand_or_answer)
-    graph.add_conditional_edges("answer", after_answer)
+    graph.add_conditional_edges("aggregate", after_aggregate)
+    graph.add_conditional_edges("verify", after_verify)
+    graph.add_conditional_edges("select_paths", after_select_paths)
+    graph.add_conditional_edges("reason", after_reason)
+    graph.add_edge("integrate", END)
+    graph.add_edge("leave_shortcut", "expand")
     return graph
 
 
 # What the nodes above are made of
 
 
-def _planned(state: State, nodes: dict[str, Node]) -> Update:
-    """Return the changes of the graph; once it is finished, its steps are to receive knowledge."""
-    changed = {key: node for key, node in nodes.items() if state.nodes.get(key) != node}
-    known = {SOURCE, *inherited_notes(nodes, state.notes)}
-    return {"nodes": changed, "wave": [] if open_sinks(nodes) else [key for key in nodes if key not in known]}
-
-
-async def _backing(state: State, keys: Iterable[str], call: Call[Settings]) -> dict[str, StepEvidence]:
-    """Return the evidence of each node, all loaded before the first call: after a crash, calls are matched by their
-    order.
-    """
-    return {key: await _evidence(state, key, call) for key in keys}
-
-
-async def _evidence(state: State, key: str, call: Call[Settings]) -> StepEvidence:
-    """Return a note with the node's question, or its passages; for the question itself all notes too."""
-    if known := inherited_notes(state.nodes, state.notes).get(key):
-        return StepEvidence(sources=path_answers.notes_as_sources([known]), note=known)
-    notes = path_answers.notes_as_sources(state.notes.values()) if key == SOURCE else ()
-    shown = await load_passages(call.context.archive, state.passages.get(key, []))
-    if not call.settings.aggregate:
-        return StepEvidence(sources=(*notes, *as_sources(shown)), shown=shown)
-    knowledge = state.knowledge.get(key, Knowledge(text="", citations=[]))
-    summary = Source(title=state.nodes[key]["content"], text=knowledge["text"])
-    sources = (*notes, summary) if summary.text else notes
-    return StepEvidence(sources=sources, citations=knowledge["citations"], shown=shown)
+async def _evidence(state: State, keys: Iterable[str], call: Call[Settings]) -> dict[str, StepEvidence]:
+    """Load what each step is answered from, all before the first call: after a crash, calls are matched by order."""
+    found = {}
+    for key in keys:
+        shown = await load_passages(call.context.archive, state.passages.get(key, []))
+        knowledge = state.knowledge.get(key, Knowledge(text="", citations=[])) if call.settings.aggregate else None
+        found[key] = path_answers.step_evidence(state.nodes[key]["content"], knowledge, shown)
+    return path_answers.use_notes(found, state.nodes, state.notes)
 
 
 def _sufficient(state: State) -> set[str]:
-    """Return the nodes with sufficient knowledge; the question needs none as soon as it has further steps."""
-    found = {key for key, checked in state.verified.items() if checked["sufficient"]}
-    needless = {SOURCE} if len(state.nodes) > 1 else set()
-    return found | needless | inherited_notes(state.nodes, state.notes).keys()
-
-
-def _paths(state: State, settings: Settings) -> list[Path]:
-    """Return the paths to answer from, at most MOST_PATHS."""
-    if not settings.verify:
-        return reasoning_graph.shortest_and_longest(state.nodes)
-    return list(islice(reasoning_graph.sufficient_paths(state.nodes, _sufficient(state)), MOST_PATHS))
+    return path_answers.sufficient_steps(state.nodes, state.verified, state.notes)
 
 
 METHOD = Method(
@@ -343,4 +394,5 @@ METHOD = Method(
     state=State,
     settings=Settings,
     parts=PARTS,
+    former_nodes={"plan": from_former_node, "answer": from_former_node},
 )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from typing_extensions import TypedDict
 
@@ -47,12 +47,6 @@ class StepEvidence:
     note: Note | None = None
 
 
-def inherited_notes(nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note]:
-    """Return the notes of another run that answer a node's question, word for word, by node."""
-    answers = {comparison_key(note["question"]): note for note in notes.values() if note["finding"]}
-    return {key: answers[asked] for key, node in nodes.items() if (asked := comparison_key(node["content"])) in answers}
-
-
 async def summarise(step: str, shown: Sequence[Passage], model: ModelCaller, *, detailed: bool) -> Knowledge:
     """Summarize the passages of a step (equation 8)."""
     given = reading.AggregateInput(step=step, sources=as_sources(shown))
@@ -63,8 +57,43 @@ async def summarise(step: str, shown: Sequence[Passage], model: ModelCaller, *, 
     return Knowledge(text=text, citations=verify_quotes(model, text, said.citations, shown) if text else [])
 
 
-def notes_as_sources(notes: Iterable[Note]) -> tuple[Source, ...]:
-    """Return the notes that have a finding in the form of sources."""
+def step_evidence(step: str, knowledge: Knowledge | None, shown: Sequence[Passage]) -> StepEvidence:
+    """Return what a step is answered from: the summary of its passages, or without one the passages themselves."""
+    if knowledge is None:
+        return StepEvidence(sources=as_sources(shown), shown=shown)
+    sources = (Source(title=step, text=knowledge["text"]),) if knowledge["text"] else ()
+    return StepEvidence(sources=sources, citations=knowledge["citations"], shown=shown)
+
+
+# Ours: notes of another run
+
+
+def inherited_notes(nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note]:
+    """Return the notes of another run that answer a node's question, word for word, by node."""
+    answers = {comparison_key(note["question"]): note for note in notes.values() if note["finding"]}
+    return {key: answers[asked] for key, node in nodes.items() if (asked := comparison_key(node["content"])) in answers}
+
+
+def without_answer(nodes: Nodes, notes: Mapping[str, Note]) -> list[str]:
+    """Return the steps after the question that no inherited note answers."""
+    known = inherited_notes(nodes, notes)
+    return [key for key in nodes if key != SOURCE and key not in known]
+
+
+def use_notes(found: Mapping[str, StepEvidence], nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, StepEvidence]:
+    """Return the evidence with inherited notes: for a step that one answers that note alone, for the question all."""
+    known = inherited_notes(nodes, notes)
+    used = {key: _evidence_of(known[key]) if key in known else evidence for key, evidence in found.items()}
+    if SOURCE in used and SOURCE not in known:
+        used[SOURCE] = replace(used[SOURCE], sources=(*_as_sources(notes.values()), *used[SOURCE].sources))
+    return used
+
+
+def _evidence_of(note: Note) -> StepEvidence:
+    return StepEvidence(sources=_as_sources([note]), note=note)
+
+
+def _as_sources(notes: Iterable[Note]) -> tuple[Source, ...]:
     return tuple(Source(title=note["question"], text=note["finding"]) for note in notes if note["finding"])
 
 
@@ -100,6 +129,13 @@ async def self_consistency(given: SourcesInput, answer: str, samples: int, model
     asks = (ask_or(model, resampled_verify(), given, "", "It counts as another answer.") for _ in range(samples))
     same = sum(_normalized(sample) == _normalized(answer) for sample in await asyncio.gather(*asks))
     return Verification(answer=answer, perplexity=None, sufficient=same * 2 > samples)
+
+
+def sufficient_steps(nodes: Nodes, verified: Mapping[str, Verification], notes: Mapping[str, Note]) -> set[str]:
+    """Return the steps with sufficient knowledge, or with an inherited note; the question needs none in a graph."""
+    found = {key for key, checked in verified.items() if checked["sufficient"]}
+    needless = {SOURCE} if len(nodes) > 1 else set()
+    return found | needless | inherited_notes(nodes, notes).keys()
 
 
 def most_certain(paths: Sequence[Path], verified: Mapping[str, Verification]) -> list[Path]:
@@ -169,11 +205,6 @@ class PathAnswerer:
             results |= zip(asked, found, strict=True)
         return results
 
-    def notes_of(self, results: Results) -> dict[str, Note | None]:
-        """Return the findings by path; an inherited note with the same key gets a new key."""
-        found = {path_label(path): results[path] for path in self.to_ask(list(results))}
-        return {**{f"known {key}": self.notes[key] for key in found if key in self.notes}, **found}
-
     def to_ask(self, stage: Sequence[Path]) -> list[Path]:
         """Return the paths whose last step has no inherited answer."""
         return [path for path in stage if not self.backing[path[-1]].note]
@@ -215,16 +246,34 @@ class PathAnswerer:
     def _question(self) -> str:
         return self.nodes[SOURCE]["content"]
 
-    async def integrate(self, paths: Sequence[Path], results: Results, model: ModelCaller) -> str:
-        """Combine the answers of several paths (equation 13)."""
-        answers = tuple(
-            reasoning.PathAnswer(answer=results[path]["finding"], steps=as_steps(notes_on_path(path, results)))
-            for path in paths
-        )
-        given = reasoning.IntegrateInput(question=self._question, answers=answers)
-        first = reasoning.Integrated(answer=answers[0].answer)
-        said = await ask_or(model, reasoning.INTEGRATE, given, first, "The first path's answer is taken.")
-        return strip_marks(said.answer)
+
+async def integrate(question: str, paths: Sequence[Path], results: Results, model: ModelCaller) -> str:
+    """Combine the answers of several paths (equation 13)."""
+    answers = tuple(
+        reasoning.PathAnswer(answer=results[path]["finding"], steps=as_steps(notes_on_path(path, results)))
+        for path in paths
+    )
+    given = reasoning.IntegrateInput(question=question, answers=answers)
+    first = reasoning.Integrated(answer=answers[0].answer)
+    said = await ask_or(model, reasoning.INTEGRATE, given, first, "The first path's answer is taken.")
+    return strip_marks(said.answer)
+
+
+def store_results(results: Results) -> dict[str, Note]:
+    """Return results with their paths as text, for the state."""
+    return {">".join(path): note for path, note in results.items()}
+
+
+def load_results(stored: Mapping[str, Note]) -> dict[Path, Note]:
+    """Return results from the form of the state."""
+    return {tuple(path.split(">")): note for path, note in stored.items()}
+
+
+def notes_of(results: Results, nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note | None]:
+    """Return the findings by path, without inherited ones; an inherited note with the same key gets a new key."""
+    known = inherited_notes(nodes, notes)
+    found = {path_label(path): note for path, note in results.items() if path[-1] not in known}
+    return {**{f"known {key}": notes[key] for key in found if key in notes}, **found}
 
 
 def notes_on_path(path: Path, results: Results) -> list[Note]:

@@ -6,7 +6,7 @@ proposed, and similar ones merged.
 
 import asyncio
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -26,6 +26,9 @@ Structure = Literal["graph", "tree", "chain", "text"]
 SOURCE = "1"
 """The question itself."""
 
+MOST_PATHS = 1_000
+"""Paths that are compared by their perplexity: a graph of 16 steps may have more than can be listed."""
+
 Path = tuple[str, ...]
 """Keys of nodes from the source on, each a successor of the one before."""
 
@@ -43,13 +46,12 @@ class Node(TypedDict):
 Nodes = Mapping[str, Node]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Proposal:
+class Proposal(TypedDict):
     """A step that may be added below the nodes in `prev`."""
 
     content: str
     end: bool
-    prev: tuple[str, ...]
+    prev: list[str]
 
 
 def initial_graph(question: str) -> dict[str, Node]:
@@ -73,22 +75,23 @@ def ancestors(nodes: Nodes, key: str) -> list[str]:
 
 def repeats_ancestor(nodes: Nodes, proposal: Proposal) -> bool:
     """Return whether a proposed step repeats one of its ancestors."""
-    before = {comparison_key(nodes[earlier]["content"]) for key in proposal.prev for earlier in ancestors(nodes, key)}
-    return comparison_key(proposal.content) in before
+    before = {earlier for key in proposal["prev"] for earlier in ancestors(nodes, key)}
+    return comparison_key(proposal["content"]) in {comparison_key(nodes[key]["content"]) for key in before}
 
 
 def merge_duplicates(proposals: Sequence[Proposal], *, across: bool) -> list[Proposal]:
     """Merge proposals that are the same word for word: below the same node, or `across` all of them."""
     same: dict[tuple[str, tuple[str, ...]], list[Proposal]] = {}
     for proposal in proposals:
-        same.setdefault((comparison_key(proposal.content), () if across else proposal.prev), []).append(proposal)
-    return [merge_proposals(each, each[0].content) for each in same.values()]
+        place = () if across else tuple(proposal["prev"])
+        same.setdefault((comparison_key(proposal["content"]), place), []).append(proposal)
+    return [merge_proposals(each, each[0]["content"]) for each in same.values()]
 
 
 def merge_proposals(similar: Sequence[Proposal], content: str) -> Proposal:
     """Return one node instead of several, below all of theirs; it is a last step only if all of them are."""
-    prev = dict.fromkeys(key for proposal in similar for key in proposal.prev)
-    return Proposal(content=content, end=all(proposal.end for proposal in similar), prev=tuple(prev))
+    prev = dict.fromkeys(key for proposal in similar for key in proposal["prev"])
+    return Proposal(content=content, end=all(proposal["end"] for proposal in similar), prev=list(prev))
 
 
 def group_rows(similarity: Sequence[Sequence[float]], threshold: float) -> list[list[int]]:
@@ -107,10 +110,12 @@ def add_layer(nodes: Nodes, proposals: Sequence[Proposal]) -> dict[str, Node]:
     new = {key: Node(**node) for key, node in nodes.items()}
     last = max(map(int, nodes))
     for at, proposal in enumerate(proposals, start=last + 1):
-        assert all(int(key) <= last for key in proposal.prev), "an edge must lead from an earlier layer to a new node"
+        assert all(int(key) <= last for key in proposal["prev"]), (
+            "an edge must lead from an earlier layer to a new node"
+        )
         key = str(at)
-        new[key] = Node(content=proposal.content, start=False, end=proposal.end, next=[], prev=list(proposal.prev))
-        for before in proposal.prev:
+        new[key] = Node(content=proposal["content"], start=False, end=proposal["end"], next=[], prev=proposal["prev"])
+        for before in proposal["prev"]:
             new[before] = Node(**{**new[before], "next": [*new[before]["next"], key]})
     return new
 
@@ -120,8 +125,13 @@ def mark_final(nodes: Nodes, keys: Container[str]) -> dict[str, Node]:
     return {key: Node(**{**node, "end": node["end"] or key in keys}) for key, node in nodes.items()}
 
 
-def sufficient_paths(nodes: Nodes, sufficient: Container[str]) -> Iterator[Path]:
-    """Yield every path from the source to a sink over sufficient nodes only (section 3.4), without dead ends."""
+def changed_nodes(before: Nodes, nodes: Nodes) -> dict[str, Node]:
+    """Return the nodes that are new or have changed."""
+    return {key: node for key, node in nodes.items() if before.get(key) != node}
+
+
+def sufficient_paths(nodes: Nodes, sufficient: Container[str]) -> list[Path]:
+    """Return the paths from the source to a sink over sufficient nodes only (section 3.4), at most MOST_PATHS."""
     leading: set[str] = set()
     for key in sorted(nodes, key=int, reverse=True):
         after = nodes[key]["next"]
@@ -136,7 +146,7 @@ def sufficient_paths(nodes: Nodes, sufficient: Container[str]) -> Iterator[Path]
             if key in leading:
                 yield from walk((*path, key))
 
-    return walk((SOURCE,)) if SOURCE in leading else iter(())
+    return list(islice(walk((SOURCE,)), MOST_PATHS)) if SOURCE in leading else []
 
 
 def shortest_and_longest(nodes: Nodes) -> list[Path]:
@@ -207,7 +217,7 @@ async def _next_step(
     given = planning.ExpandInput(question=question, steps=steps, known=known)
     itself = planning.NextStep.model_construct(step=question, final=True)
     said = await ask_or(model, role, given, itself, "The question itself is proposed as the last step.")
-    return Proposal(content=said.step, end=said.final, prev=(sink,))
+    return Proposal(content=said.step, end=said.final, prev=[sink])
 
 
 async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], model: ModelCaller) -> Proposal:
@@ -216,7 +226,7 @@ async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], model: Mode
     given = StepsInput(question=question, known=known)
     as_it_is, loss = planning.Rewritten.model_construct(question=question), "The question is searched for unchanged."
     said = await ask_or(model, planning.REWRITE_QUESTION, given, as_it_is, loss)
-    return Proposal(content=said.question, end=True, prev=(sink,))
+    return Proposal(content=said.question, end=True, prev=[sink])
 
 
 async def group_similar(
@@ -231,7 +241,7 @@ async def group_similar(
         model.warn("There is no embedder: steps are merged only where they are the same word for word.")
     if embedder is None or threshold is None or len(proposals) < 2:
         return [[proposal] for proposal in proposals]
-    vectors = await asyncio.to_thread(embedder.embed_passages, [proposal.content for proposal in proposals])
+    vectors = await asyncio.to_thread(embedder.embed_passages, [proposal["content"] for proposal in proposals])
     return [[proposals[at] for at in group] for group in group_rows((vectors @ vectors.T).tolist(), threshold)]
 
 
@@ -241,9 +251,32 @@ async def merge_similar(question: str, similar: Sequence[Sequence[Proposal]], mo
     async def fuse(group: Sequence[Proposal]) -> Proposal:
         if len(group) == 1:
             return group[0]
-        given = planning.FuseInput(question=question, steps=tuple(proposal.content for proposal in group))
-        first, loss = group[0].content, "The first of the similar steps represents all of them."
+        given = planning.FuseInput(question=question, steps=tuple(proposal["content"] for proposal in group))
+        first, loss = group[0]["content"], "The first of the similar steps represents all of them."
         said = await ask_or(model, planning.FUSE, given, planning.Fused(step=first), loss)
         return merge_proposals(group, said.step)
 
     return await asyncio.gather(*map(fuse, similar))
+
+
+# Ours: bounds of the graph
+
+
+def reached_bound(nodes: Nodes, depth: int, max_depth: int, max_nodes: int) -> str:
+    """Return a warning if the graph may not grow further."""
+    sinks = open_sinks(nodes)
+    if depth < max_depth and len(nodes) - 1 + len(sinks) <= max_nodes:
+        return ""
+    bound = "max_depth" if depth >= max_depth else "max_nodes"
+    return f"{bound} is reached: {len(sinks)} open steps were taken as the last ones."
+
+
+def keep_within_bounds(
+    similar: Sequence[list[Proposal]], nodes: Nodes, max_width: int, max_nodes: int
+) -> tuple[list[list[Proposal]], list[str]]:
+    """Return the groups of proposals that a layer has room for, and a warning if others are left out."""
+    room = min(max_width, max_nodes + 1 - len(nodes))
+    if len(similar) <= room:
+        return list(similar), []
+    full = "max_width" if room == max_width else "max_nodes"
+    return list(similar[:room]), [f"{full} is reached: {len(similar) - room} proposed steps were left out."]

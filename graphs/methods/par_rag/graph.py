@@ -187,10 +187,11 @@ async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def review(state: State, call: Call[Settings]) -> Update:
-    """Accept or revise each draft, or ask a new question for its step or an earlier one (section 3.6)."""
+    """Accept or revise each draft, or ask a new question for its step (section 3.6)."""
     call.require(len(_open(state)))
     settings, opened = call.settings, _open(state)
     shown = await _shown(state.fine, opened, call)
+    # Ours: a reviewer that may reject an earlier step is shown those before.
     past = as_steps(trajectory(state.plan, state.notes).values()) if settings.max_returns else None
     asks = (
         steps.review_step(
@@ -206,11 +207,7 @@ async def review(state: State, call: Call[Settings]) -> Update:
     )
     said = dict(zip(opened, await asyncio.gather(*asks), strict=True))
     update: Update = {"notes": {}, "plan": {}, "wave": [], "requeries": {}}
-    blaming = next((key for key in opened if _blamed(state, said[key][0], settings)), None)
-    for key in opened:
-        if key == blaming:
-            continue
-        verdict, draft = said[key]
+    for key, (verdict, draft) in said.items():
         unsure, asked = verdict.status == "UNCONFIDENT", state.requeries.get(key, 0)
         if unsure and asked < settings.max_requeries:
             update["plan"][key] = Step(**{**state.plan[key], "question": verdict.question})
@@ -219,9 +216,7 @@ async def review(state: State, call: Call[Settings]) -> Update:
         else:
             doubt = "the review was not confident" if unsure else ""
             update["notes"][key] = steps.step_note(state.plan[key], draft, doubt)
-    if blaming:
-        _reopen(state, update, blaming, said[blaming][0], settings)
-    return update
+    return _reopen_rejected_step(state, update, {key: verdict for key, (verdict, _) in said.items()}, settings)
 
 
 @node
@@ -330,22 +325,34 @@ def _to_review(step: Step, draft: Draft, shown: list[Passage], settings: Setting
     return settings.review and _searches(step, settings) and not clear
 
 
-def _blamed(state: State, said: judging.StepReview, settings: Settings) -> str | None:
+def _reopen_rejected_step(
+    state: State, update: Update, said: Mapping[str, judging.StepReview], settings: Settings
+) -> Update:
+    """Ours (`max_returns`): if a review rejects an earlier step, ask its new question for that step, not for its own.
+
+    The rejected step and all that depend on it lose their answers. Of several such reviews the first counts.
+    """
+    rejected = {by: key for by, review in said.items() if (key := _rejected_step(state, review, settings))}
+    if not rejected:
+        return update
+    by, key = next(iter(rejected.items()))
+    remark = f"asked again: the review of step {by} doubted {state.notes[key]['finding']!r}"
+    reopened = Step(**{**state.plan[key], "question": said[by].question, "remark": remark})
+    return {
+        "plan": {other: step for other, step in update["plan"].items() if other != by} | {key: reopened},
+        "notes": update["notes"] | dict.fromkeys(steps.dependents(state.plan, key) | {by}),
+        "wave": [key],
+        "requeries": {other: asked for other, asked in update["requeries"].items() if other != by},
+        "returns": state.returns + 1,
+    }
+
+
+def _rejected_step(state: State, said: judging.StepReview, settings: Settings) -> str | None:
     """Return the earlier step that a review rejects, if it may be reopened."""
     earlier = said.earlier_step if isinstance(said, judging.Review) and said.status == "UNCONFIDENT" else None
     past = list(trajectory(state.plan, state.notes))
     key = past[earlier - 1] if earlier and earlier <= len(past) else None
     return key if key in state.plan and state.returns < settings.max_returns else None
-
-
-def _reopen(state: State, update: Update, by: str, said: judging.StepReview, settings: Settings) -> None:
-    """Reopen the rejected step with a new question; it and all steps that depend on it lose their answers."""
-    blamed = _blamed(state, said, settings) or by
-    remark = f"asked again: the review of step {by} doubted {state.notes[blamed]['finding']!r}"
-    update["plan"][blamed] = Step(**{**state.plan[blamed], "question": said.question, "remark": remark})
-    update["notes"] |= dict.fromkeys(steps.dependents(state.plan, blamed) | {by})
-    update["wave"] = [blamed]
-    update["returns"] = state.returns + 1
 
 
 def summarize(update: Mapping[str, Any]) -> list[str]:

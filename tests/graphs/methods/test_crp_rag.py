@@ -20,7 +20,8 @@ from sleuth.graphs.runs.service import RunService, Services
 GRAPH = Settings(shortcut=False)
 PAPER = Settings().as_in_paper()
 
-KNOW = ["retrieve", "aggregate", "verify"]
+TRIED, LEFT, LAYER = "try_shortcut", "leave_shortcut", ["expand", "merge"]
+KNOW, ANSWER = ["retrieve", "aggregate", "verify"], ["select_paths", "reason"]
 EXPAND, FUSE, AGGREGATE, VERIFY = "expander/expand", "fuser/fuse", "aggregator/aggregate", "verifier/verify"
 STEP, LAST, PATH = "integrator/step", "integrator/last_step", "integrator/path"
 INTEGRATE, REWRITE = "integrator/integrate", "expander/rewrite"
@@ -30,7 +31,7 @@ async def test_crp_rag_sufficient_question_needs_no_graph() -> None:
     chain = example("q08")
     case = crp(Replying(PathsModel([(chain.question, "1868")])), chain.passages)
     verdict = await case.run(chain.question)
-    assert case.nodes == ["plan", *KNOW, "answer"]
+    assert case.nodes == [TRIED, *KNOW, *ANSWER, "integrate"]
     assert case.prompts() == [AGGREGATE, VERIFY, STEP]
     assert (verdict["status"], verdict["text"]) == ("answered", "1868")
     assert list(case.state["notes"]) == ["path 1"]
@@ -48,7 +49,7 @@ async def test_crp_rag_failed_shortcut_grows_graph() -> None:
 
     case = crp(Replying(reply_to), [TOWER])
     verdict = await case.run("?")
-    assert case.nodes == ["plan", *KNOW, "answer", "plan", *KNOW, "answer"]
+    assert case.nodes == [TRIED, *KNOW, *ANSWER, LEFT, *LAYER, *KNOW, *ANSWER, "integrate"]
     assert case.prompts() == [AGGREGATE, VERIFY, STEP, EXPAND, EXPAND, AGGREGATE, VERIFY, LAST]
     assert list(case.state["notes"]) == ["path 1>2"]
     assert verdict["text"] == "Ida Moll"
@@ -149,7 +150,7 @@ async def test_crp_rag_merges_similar_steps_in_one_call() -> None:
     case = crp(model, [TOWER], Settings(shortcut=False, samples=3), embedder=HashingEmbedder())
     await case.run("?")
     assert [node["content"] for node in case.state["nodes"].values()] == ["?", FUSED[0], B[0]]
-    assert case.nodes == ["plan", *KNOW, "answer"]
+    assert case.nodes == [TRIED, *LAYER, *KNOW, *ANSWER, "integrate"]
     assert case.prompts()[:4] == [EXPAND, EXPAND, EXPAND, FUSE]
     assert case.model.requests[3].input["steps"] == (A[0], NEAR[0])
 
@@ -367,7 +368,7 @@ async def test_crp_rag_without_verification_answers_two_paths() -> None:
     settings = Settings(verify=False, samples=3)
     case = crp(Replying(PathsModel([A, C], [("Where is it?", "Varn")], [unknown, C])), [TOWER], settings)
     verdict = await case.run("?")
-    assert case.nodes == ["plan", "plan", *KNOW, "answer"]
+    assert case.nodes == [TRIED, *LAYER, *LAYER, *KNOW, *ANSWER, "integrate"]
     assert VERIFY not in case.prompts()
     assert list(case.state["notes"]) == ["path 1>3", "path 1>2", "path 1>2>5"]
     assert verdict["text"] == "Varn or Ostel"
@@ -393,7 +394,7 @@ def handed(question: str, finding: str) -> Any:
 async def test_crp_rag_reads_notes_with_passages() -> None:
     case = crp(Replying(PathsModel([("Who?", "Ida Moll")])), [TOWER])
     verdict = await case.run("Who?", {"1": handed(A[0], "Ida Moll"), "2": handed(B[0], "")})
-    assert case.nodes == ["plan", *KNOW, "answer"]
+    assert case.nodes == [TRIED, *KNOW, *ANSWER, "integrate"]
     assert case.prompts() == [AGGREGATE, VERIFY, STEP]
     assert case.model.requests[1].input["sources"][0] == {"title": A[0], "text": "Ida Moll"}
     assert [source["title"] for source in case.model.requests[1].input["sources"]] == [A[0], "Who?"]
@@ -407,7 +408,7 @@ async def test_crp_rag_step_with_note_is_not_searched() -> None:
     (one, found), (two, _) = way(chain)
     case = crp(Replying(PathsModel(way(chain))), chain.passages)
     verdict = await case.run(chain.question, {"path 1>2": handed(f" {one.upper()}", found), "x": handed("Why?", "")})
-    assert case.nodes == ["plan", *KNOW, "plan", "plan", *KNOW, "answer"]
+    assert case.nodes == [TRIED, *KNOW, LEFT, *LAYER, *LAYER, *KNOW, *ANSWER, "integrate"]
     assert case.prompts() == [AGGREGATE, VERIFY, *[EXPAND] * 4, AGGREGATE, VERIFY, LAST]
     assert case.retriever.asked() == [(chain.question, "graph", 5), (two, "graph", 5)]
     assert case.model.requests[2].input["known"][0] == {"question": f" {one.upper()}", "answer": found}
@@ -492,10 +493,21 @@ async def test_crp_rag_stored_run_uses_services_embedder(store: Store) -> None:
     answer = await finish(runs, id)
     assert (answer.status, answer.text) == ("answered", "Ostel")
     assert not any("embedder" in warning for warning in answer.warnings)
-    assert answer.cost["nodes"].keys() == {"plan", "aggregate", "verify", "answer"}
+    assert answer.cost["nodes"].keys() == {"expand", "merge", "aggregate", "verify", "reason", "integrate"}
     visited = [
         moment.node
         for moment in reversed(await list_checkpoints(runs, id))
         if moment.node and moment.node != ["__start__"]
     ]
-    assert visited == [[node] for node in ["plan", *KNOW, "plan", "plan", *KNOW, "answer"]]
+    assert visited == [[node] for node in [TRIED, *KNOW, LEFT, *LAYER * 2, *KNOW, *ANSWER, "integrate"]]
+
+
+@pytest.mark.sweep
+async def test_crp_rag_any_used_up_budget_can_be_extended(store: Store) -> None:
+    whole = crp(two_ways(), [TOWER], Settings(samples=3), embedder=HashingEmbedder())
+    assert (await whole.run("?"))["text"] == "Ostel"
+    for most in range(len(whole.model.requests)):
+        runs = RunService(store, Services(model=two_ways(), retriever=Shelf([TOWER]), embedder=HashingEmbedder()))
+        id = await runs.start("?", "crp-rag", values={"samples": 3}, budget=Budget(max_calls=most))
+        assert (await finish(runs, id)).status == "out_of_budget"
+        assert (await finish(runs, id, budget=Budget())).text == "Ostel"

@@ -53,7 +53,7 @@ async def test_method_resumed_after_failure_repeats_no_call(name: str) -> None:
 INHERITING = {
     "plain-rag": ["answer"],
     "par-rag": ["plan", "answer"],
-    "crp-rag": ["plan", "answer"],
+    "crp-rag": ["try_shortcut", "select_paths", "reason", "integrate"],
     "retro-rag": ["answer", "verify"],
     "ras": ["plan", "answer"],
     "closed-book": ["answer"],
