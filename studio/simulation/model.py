@@ -33,6 +33,7 @@ HANDLERS: dict[str, Handler] = {
     "planner/next": planning.next_query,
     "planner/next_with_finding": planning.next_with_finding,
     "planner/follow_up": planning.follow_up,
+    "planner/sub_query": planning.sub_query,
     "actor/act": planning.act,
     "expander/expand": planning.expand,
     "expander/expand_freely": planning.expand,

@@ -88,6 +88,7 @@ CASES: list[tuple[Role[Any, Any], dict[str, Any]]] = [
     (planning.NEXT, {"sources": (FACTS,)}),
     (planning.NEXT_WITH_FINDING, {"sources": (FACTS,)}),
     (planning.FOLLOW_UP, {}),
+    (planning.SUB_QUERY, {"sources": SOURCES[:1]}),
     (planning.ACT, {"sources": FOUND}),
     (reading.EXTRACT, {"sources": SOURCES[1:]}),
     (reading.ANSWER_FROM_FACTS, {"sources": (FACTS,)}),
