@@ -115,7 +115,7 @@ FIRST = SubQueryOfDocument(question="For whom was the ferry built?", answer="Oda
 SECOND = SubQueryOfDocument(question="Where was Oda Brask born?", answer="in Kestrow")
 
 
-async def test_model_writes_a_sub_query_for_each_gold_passage_given_the_earlier_ones() -> None:
+async def test_model_writes_a_sub_query_for_each_gold_passage() -> None:
     model = ScriptedModel([FIRST, SECOND])
     assert await write_steps(model, Question(**ROW)) == [
         {"question": "For whom was the ferry built?", "answer": "Oda Brask", "paragraph": 2},
