@@ -49,11 +49,10 @@ Lines = Mapping[str, Mapping[str, Mapping[str, float]]]
 class Replies:
     """A base model with the adapter of a folder, and its encoder where it is a graph model.
 
-    Computes in float32, with the weights that a server would use, in bfloat16: processors take many times as long for
-    single rows of bfloat16.
+    `exact` computes in float32 with the weights that a server would use, in bfloat16.
     """
 
-    def __init__(self, base: Path, folder: Path, embedder: Embedder) -> None:
+    def __init__(self, base: Path, folder: Path, embedder: Embedder, *, exact: bool = False) -> None:
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -61,7 +60,7 @@ class Replies:
         kind: Any = AutoModelForCausalLM
         self.model: Any = kind.from_pretrained(base, local_files_only=True, dtype=torch.bfloat16)
         merge(self.model, folder)
-        self.model = self.model.to("cuda" if torch.cuda.is_available() else "cpu", torch.float32)
+        self.model = self.model.to("cuda" if torch.cuda.is_available() else "cpu", torch.float32 if exact else None)
         self.encoder = load(folder)[0] if is_graph_model(folder) else None
         self.embedder = embedder
 
@@ -210,6 +209,9 @@ def main(
     limit: Annotated[int | None, typer.Option(help="Questions to compare with; default: all.")] = None,
 ) -> None:
     """Compare a graph model with one that sees no graph, and print the scores as JSON."""
+    import torch
+
+    torch.set_num_threads(1)  # threads over single rows mostly wait for each other, on busy cores for minutes
     if is_graph_model(text) or not is_graph_model(graph):
         raise UsageError(f"Name the graph model first, then the one tuned with --no-encode: {graph} {text}.")
     rows = unseen(examples, learned or examples, limit)

@@ -103,7 +103,7 @@ def whole(text: str) -> str:
 
 
 async def test_served_replies_equal_direct_replies(scene: Scene, tmp_path: Path) -> None:
-    replies = Replies(scene.base, scene.graph, EMBEDDER)
+    replies = Replies(scene.base, scene.graph, EMBEDDER, exact=True)
     short = Sampling(max_tokens=24)
     said, expected, plain = [], [], []
     async with LLMClient.open(Settings(model_url=scene.url, home=tmp_path, timeout=3600)) as model:
