@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 ROLES: dict[str, Role[Any, Any]] = {role.prompt: role for role in (NEXT, NEXT_WITH_FINDING, ANSWER_FROM_FACTS)}
 """The roles whose prompts show triples; to the others both models are the same but for their training."""
 MODELS = ("graph", "text")
-METRICS = ("answer_f1", "answer_em", "plan")
+METRICS = ("answer_f1", "answer_em", "plan", "valid")
 MAX_TOKENS = 160
 """The longest reply: with a finding, a sub-query and numbers of facts, most have fewer than 100 tokens."""
 
@@ -148,7 +148,7 @@ def _stored(file: Path) -> list[dict[str, str]]:
 def reply_scores(row: Mapping[str, Any], said: str) -> dict[str, float]:
     """Return the scores of a reply to an example: F1 and exact match of its answer, or whether its plan is right.
 
-    A reply that cannot be parsed is wrong. Which sub-query follows `[SUBQ]` is not scored.
+    A reply that cannot be parsed is not valid, and wrong. Which sub-query follows `[SUBQ]` is not scored.
     """
     role = ROLES[row["prompt"]]
     wanted = parse(row["reply"], role.output)
@@ -157,10 +157,12 @@ def reply_scores(row: Mapping[str, Any], said: str) -> dict[str, float]:
     except Unparsable:
         found = None
     if isinstance(wanted, Next):
-        return {"plan": float(isinstance(found, Next) and found.plan == wanted.plan)}
+        right = isinstance(found, Next) and found.plan == wanted.plan
+        return {"plan": float(right), "valid": float(found is not None)}
     if not isinstance(found, FromFacts):
-        return {"answer_f1": 0.0, "answer_em": 0.0}
+        return {"answer_f1": 0.0, "answer_em": 0.0, "valid": 0.0}
     return {
+        "valid": 1.0,
         "answer_f1": f1(found.answer, [wanted.answer]),
         "answer_em": exact_match(found.answer, [wanted.answer]),
     }

@@ -63,18 +63,19 @@ def test_learned_questions_alone_are_refused(tmp_path: Path) -> None:
 )
 def test_answers_are_scored_by_f1_and_exact_match(said: str, scores: tuple[float, float]) -> None:
     found = reply_scores(answering(1), said)
-    assert found == {"answer_f1": pytest.approx(scores[0]), "answer_em": scores[1]}
+    valid = float(said.endswith("}"))
+    assert found == {"answer_f1": pytest.approx(scores[0]), "answer_em": scores[1], "valid": valid}
 
 
 def test_unreadable_reply_is_wrong_even_if_no_answer_is_expected() -> None:
-    assert reply_scores(answering(1, answer=""), '{"facts":[') == {"answer_f1": 0.0, "answer_em": 0.0}
+    assert reply_scores(answering(1, answer=""), '{"facts":[') == {"answer_f1": 0.0, "answer_em": 0.0, "valid": 0.0}
 
 
 def test_plan_is_scored_by_its_label_alone() -> None:
     row = example(1, NEXT, '{"plan":"[SUBQ]","query":"Where is Varn?"}')
-    assert reply_scores(row, '{"plan":"[SUBQ]","query":"Who is Oda?"}') == {"plan": 1.0}
-    assert reply_scores(row, '{"plan":"[SUFFICIENT]"}') == {"plan": 0.0}
-    assert reply_scores(row, "[SUBQ]") == {"plan": 0.0}
+    assert reply_scores(row, '{"plan":"[SUBQ]","query":"Who is Oda?"}') == {"plan": 1.0, "valid": 1.0}
+    assert reply_scores(row, '{"plan":"[SUFFICIENT]"}') == {"plan": 0.0, "valid": 1.0}
+    assert reply_scores(row, "[SUBQ]") == {"plan": 0.0, "valid": 0.0}
 
 
 def test_prompts_of_one_question_count_once_in_the_paired_difference() -> None:
@@ -88,7 +89,7 @@ def test_prompts_of_one_question_count_once_in_the_paired_difference() -> None:
         for shown, r in own.items()
     ]
     scores = by_question(rows, replies)
-    assert scores["graph"] == {"1": {"plan": 0.5}, "2": {"plan": 1.0}}
+    assert scores["graph"] == {"1": {"plan": 0.5, "valid": 1.0}, "2": {"plan": 1.0, "valid": 1.0}}
     table = compare(scores)
     assert table["plan"]["graph"]["mean"] == 0.75
     assert (table["plan"]["difference"]["mean"], table["plan"]["difference"]["n"]) == (0.75, 2)
