@@ -1,5 +1,6 @@
 """Roles that read passages, and roles that write the answer of a run."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field, model_validator
@@ -192,3 +193,42 @@ ANSWER_UNAIDED = Role("answerer/unaided", QuestionInput, Unaided, Sampling(max_t
 
 ANSWER_FROM_MEMORY = Role("answerer/from_memory", StepsInput, Unaided, Sampling(max_tokens=256))
 """Answer without retrieval: the closed-book baseline."""
+
+# The same as a paragraph (RAS, section 4.1: ASQA and ELI5)
+
+MAX_SENTENCES = 8
+"""The most sentences that a guided reply may have."""
+
+
+class Sentence(Output):
+    """A sentence of an answer, and the numbers of the facts that it states."""
+
+    text: str = Field(max_length=400)
+    facts: FactNumbers = Field(default_factory=list)
+
+
+class LongFromFacts(Output):
+    """An answer of several sentences; `known` is false where it is a guess."""
+
+    sentences: Annotated[
+        list[Sentence], Field(max_length=4 * MAX_SENTENCES, json_schema_extra={"maxItems": MAX_SENTENCES})
+    ] = Field(default_factory=list)
+    known: bool = True
+
+
+class LongUnaided(Unaided):
+    """An answer of several sentences."""
+
+    answer: str = Field(default="", max_length=2_000)
+
+
+ANSWER_AT_LENGTH = Role("answerer/long_from_facts", SoFar, LongFromFacts, Sampling(max_tokens=768), render=render_chain)
+"""Answer the question from facts in several sentences."""
+
+ANSWER_AT_LENGTH_WITH_EXAMPLES = replace(ANSWER_AT_LENGTH, prompt="answerer/long_from_facts_with_examples")
+"""The same, as two examples do."""
+
+ANSWER_UNAIDED_AT_LENGTH: Role[QuestionInput, Unaided] = Role(
+    "answerer/long_unaided", QuestionInput, LongUnaided, Sampling(max_tokens=512)
+)
+"""Answer without retrieval in several sentences."""

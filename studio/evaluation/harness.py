@@ -21,7 +21,7 @@ from sleuth.studio.evaluation.data import GoldQuestion, System
 from sleuth.studio.evaluation.gold import KnownGold
 from sleuth.studio.evaluation.models import BudgetSpent, ServicesFor
 from sleuth.studio.evaluation.results import Result, Results, scores
-from sleuth.studio.evaluation.scoring import quoted
+from sleuth.studio.evaluation.scoring import first_words, quoted
 from sleuth.tools.errors import ModelUnavailable, SleuthError
 
 Item = TypeVar("Item")
@@ -170,7 +170,8 @@ async def judge_all(
     """Judge the answers without an opinion; return the reason for an early end, or an empty text.
 
     Refusals are wrong without asking the judge, unless the question has no answer. A reply that is neither of the two
-    words leaves an answer unjudged. Each opinion is stored, so that an answer is judged once.
+    words leaves an answer unjudged. The judge reads the first 50 words of an answer, as CRAG's score does. Each opinion
+    is stored, so that an answer is judged once.
     """
     await prompts.read(JUDGE.prompt)
 
@@ -189,7 +190,7 @@ async def judge_all(
 async def _opinion(model: Model, result: Result, question: GoldQuestion) -> bool | None:
     if result["status"] != "answered" or "" in question.answers:
         return bool(result["scores"]["em"])
-    given = JudgeInput(question=question.question, answers=question.answers, said=result["text"])
+    given = JudgeInput(question=question.question, answers=question.answers, said=first_words(result["text"]))
     reply = await model.call(_request(given, result["thread"]))
     try:
         return parse(reply["text"], str, choices=JUDGE.choices) == CORRECT

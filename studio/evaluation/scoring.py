@@ -89,6 +89,11 @@ def _scorer() -> "RougeScorer":
     return RougeScorer(["rougeL"])
 
 
+def first_words(text: str) -> str:
+    """Return the part of an answer that CRAG's score considers."""
+    return " ".join(text.split()[:CRAG_WORDS])
+
+
 def answer_scores(
     status: str, text: str, answers: Sequence[str], judged: bool | None = None
 ) -> dict[str, float | None]:
@@ -101,7 +106,7 @@ def answer_scores(
         status: the run's; the text of a refusal is not an answer.
         text: the answer.
         answers: accepted answers; without any, only the refusal is scored.
-        judged: a judge model's opinion, if any.
+        judged: a judge model's opinion of the first 50 words, if any.
     """
     refused = status in REFUSALS
     scores: dict[str, float | None] = {"refused": float(refused)}
@@ -109,7 +114,7 @@ def answer_scores(
         return scores
     said = INVALID if status == "invalid_question" and INVALID in answers else "" if refused else text
     em, overlap = exact_match(said, answers), f1(said, answers)
-    right = bool(exact_match(" ".join(said.split()[:CRAG_WORDS]), answers)) or bool(judged)
+    right = bool(exact_match(first_words(said), answers)) or bool(judged)
     scores |= {"em": em, "f1": overlap, "contained": contained(said, answers), "rouge_l": rouge_l(said, answers)}
     scores |= {"answered_em": None if refused else em, "answered_f1": None if refused else overlap}
     scores["crag"] = 1.0 if right else 0.0 if refused else -1.0

@@ -100,6 +100,19 @@ def from_facts(view: RequestView) -> SimulatedReply:
     return structured_reply(reading.FromFacts(facts=facts, answer=guess, known=known))
 
 
+def long_from_facts(view: RequestView) -> SimulatedReply:
+    """ANSWER_AT_LENGTH: a sentence for each hop in the facts, and one with the answer or a guess."""
+    found = find_answer(view, view.gold.question)
+    hops = range(len(view.gold.hops))
+    lines = [
+        (f"{view.gold.sentence(hop)[:390].rstrip(' .,;')}.", range(hop, hop + 1)) for hop in hops if view.holds(hop)
+    ]
+    guess = found.answer or ("" if view.simulation.teaching else view.decoy(view.gold.answer))
+    last = [(f"The answer is {guess}.", hops if found.answer else range(0))] if guess else []
+    sentences = [reading.Sentence(text=text[:400], facts=fact_numbers(view, those)) for text, those in [*lines, *last]]
+    return structured_reply(reading.LongFromFacts(sentences=sentences, known=bool(found.answer)))
+
+
 def fact_numbers(view: RequestView, hops: range) -> list[int]:
     """Return the numbers of the facts that contain the answers to hops, the last hop's first."""
     numbers: list[int] = []

@@ -134,6 +134,16 @@ def next_question(view: RequestView, asked_before: Iterable[str]) -> str:
     return ""
 
 
+def sub_query(view: RequestView) -> SimulatedReply:
+    """SUB_QUERY: the question of the hop whose passage is shown."""
+    title = view.sources[0]["title"] if view.sources else ""
+    for hop, known in enumerate(view.gold.hops):
+        if known.title == title:
+            said = planning.SubQueryOfDocument(question=view.gold.asked(hop)[:240], answer=known.answer[:200])
+            return structured_reply(said)
+    return structured_reply(planning.SubQueryOfDocument())
+
+
 def follow_up(view: RequestView) -> SimulatedReply:
     """FOLLOW_UP: the first missing hop, otherwise the answer."""
     question = next_question(view, [asked for asked, _ in view.steps])

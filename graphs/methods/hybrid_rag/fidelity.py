@@ -150,8 +150,8 @@ PARTS = (
         part="score 1, 0 and -1; only the first 50 tokens of an answer count",
         source="Sec. 3",
         status="our reading",
-        code=("studio.evaluation.scoring.answer_scores",),
-        note="words in place of tokens; a judge model reads the whole answer",
+        code=("studio.evaluation.scoring.answer_scores", "studio.evaluation.harness.judge_all"),
+        note="words in place of tokens, also for a judge model",
     ),
     PaperPart(
         part="30 seconds for an answer",

@@ -121,14 +121,18 @@ PARTS = (
     PaperPart(
         part="long answers with citations, for ASQA and ELI5",
         source="Sec. 4.1, App. F.3",
-        status="not implemented",
-        note="answers are short",
+        status="our reading",
+        code=("graphs.methods.ras.graph.answer", "agents.roles.reading.ANSWER_AT_LENGTH"),
+        settings=("long_answers",),
+        note="one prompt for both; a list of sentences, each with the facts that it is cited from",
     ),
     PaperPart(
         part="two examples in the prompts of closed models for ASQA and ELI5",
         source="App. F.1",
-        status="not implemented",
-        note="prompts have no examples",
+        status="our reading",
+        code=("agents.roles.reading.ANSWER_AT_LENGTH_WITH_EXAMPLES",),
+        settings=("examples",),
+        note="two examples of our own, of an ambiguous question and of one that asks why",
     ),
     PaperPart(
         part="nodes and edges are vectors of a sentence encoder",
@@ -169,9 +173,13 @@ PARTS = (
     PaperPart(
         part="HotpotQA-SUBQ: a sub-query for each supporting document, enough after the last",
         source="Sec. 4.1, App. C, Algorithm 1",
-        status="deviates",
-        code=("studio.training.roles.data.examples.make",),
-        note="sub-queries are the annotated steps of 2WikiMultihopQA and MuSiQue; no model writes them for HotpotQA",
+        status="our reading",
+        code=(
+            "studio.training.roles.data.sub_queries.write_steps",
+            "studio.training.roles.data.decompositions.map_steps",
+            "studio.training.roles.data.examples.make",
+        ),
+        note="a served model or Break's annotators write them; the first sub-query is the question, as in a run",
     ),
     PaperPart(
         part="questions that the base model answers unaided are labeled so",

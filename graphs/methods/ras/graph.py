@@ -21,7 +21,18 @@ from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import planning
 from sleuth.agents.roles.inputs import QuestionInput
 from sleuth.agents.roles.planning import NO_RETRIEVAL, SUBQ, SUFFICIENT, SoFar
-from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, ANSWER_UNAIDED, MAX_TRIPLES, FromFacts, Unaided
+from sleuth.agents.roles.reading import (
+    ANSWER_AT_LENGTH,
+    ANSWER_AT_LENGTH_WITH_EXAMPLES,
+    ANSWER_FROM_FACTS,
+    ANSWER_UNAIDED,
+    ANSWER_UNAIDED_AT_LENGTH,
+    MAX_TRIPLES,
+    FromFacts,
+    LongFromFacts,
+    Sentence,
+    Unaided,
+)
 from sleuth.graphs.core import (
     Call,
     Context,
@@ -82,6 +93,10 @@ class Settings(MethodSettings):
     )
     repeat_facts: Annotated[bool, InPaper(True)] = Field(
         default=False, description="a sub-query shows what it found even if an earlier one did too (paper: true)"
+    )
+    long_answers: bool = Field(default=False, description="answers of several sentences, each with its citations")
+    examples: Annotated[bool, InPaper(True)] = Field(
+        default=False, description="the prompt for a long answer has two examples of our own (paper: true)"
     )
     may_not_know: Annotated[bool, InPaper(False)] = Field(
         default=True, description="ours: a guess is reported as unknown"
@@ -185,21 +200,15 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     notes = list(state.notes.values())
     if state.halted or not call.affords():
         return {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
-    said: FromFacts | Unaided
-    known: list[Note] = []
     if state.decision == NO_RETRIEVAL:
-        said = await ask_or(call.model, ANSWER_UNAIDED, QuestionInput(question=state.question), Unaided(), _OPEN)
-        text, citations = strip_marks(said.answer), []
+        inherited, (found, sure) = list[Note](), await _answer_unaided(state, call)
     else:
-        shown, known = await _shown(state, call), list(_handed_over(state).values())
-        said = await ask_or(call.model, ANSWER_FROM_FACTS, _so_far(state, shown), FromFacts(), _OPEN)
-        text = strip_marks(said.answer)
-        citations = cite_facts(call.model, shown, said.facts, text)
-    if not text or not (said.known or not call.settings.may_not_know):
+        inherited, (found, sure) = list(_handed_over(state).values()), await _answer_from_facts(state, call)
+    if not found or not (sure or not call.settings.may_not_know):
         return {"verdict": make_verdict("unknown", "", [])}
-    found = make_note(state.question, text, citations)
-    verdict = verdict_for(call.model, text, [*known, found])
-    return {"notes": {"answer": found}, "verdict": verdict}
+    verdict = verdict_for(call.model, " ".join(each["finding"] for each in found), [*inherited, *found])
+    keys = ["answer"] if len(found) == 1 else [f"sentence {at}" for at in range(1, len(found) + 1)]
+    return {"notes": dict(zip(keys, found, strict=True)), "verdict": verdict}
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
@@ -267,6 +276,30 @@ async def _plan_next(
 def _fact_note(state: State, fact: Fact, number: int, shown: RenderedFacts, model: ModelCaller) -> Note:
     subject, object = (state.entities.get(fact[end], fact[end]) for end in ("subject", "object"))
     return make_note(f"{subject} – {fact['predicate']}?", object, cite_facts(model, shown, [number], object))
+
+
+async def _answer_unaided(state: State, call: Call[Settings]) -> tuple[list[Note], bool]:
+    """Return the model's own answer as a note, and whether it is more than a guess."""
+    role = ANSWER_UNAIDED_AT_LENGTH if call.settings.long_answers else ANSWER_UNAIDED
+    said = await ask_or(call.model, role, QuestionInput(question=state.question), Unaided(), _OPEN)
+    text = strip_marks(said.answer)
+    return [make_note(state.question, text, [])] if text else [], said.known
+
+
+async def _answer_from_facts(state: State, call: Call[Settings]) -> tuple[list[Note], bool]:
+    """Return the sentences of the answer, each as a note with its citations, and whether they are more than a guess."""
+    settings, shown = call.settings, await _shown(state, call)
+    given = _so_far(state, shown)
+    if settings.long_answers:
+        role = ANSWER_AT_LENGTH_WITH_EXAMPLES if settings.examples else ANSWER_AT_LENGTH
+        said = await ask_or(call.model, role, given, LongFromFacts(), _OPEN)
+        sentences, sure = said.sentences, said.known
+    else:
+        short = await ask_or(call.model, ANSWER_FROM_FACTS, given, FromFacts(), _OPEN)
+        sentences, sure = [Sentence(text=short.answer, facts=short.facts)], short.known
+    texts = [(strip_marks(each.text), each.facts) for each in sentences]
+    notes = [make_note(state.question, text, cite_facts(call.model, shown, facts, text)) for text, facts in texts]
+    return [each for each in notes if each["finding"]], sure
 
 
 def _key(round: str) -> str:

@@ -219,6 +219,59 @@ async def test_paper_run_asks_for_decisions_only_and_always_answers() -> None:
     assert model.requests[-1].input["question"] == "Where is the tower?"
 
 
+# Long answers
+
+
+def long(*sentences: tuple[str, list[int]], known: bool = True) -> dict[str, Any]:
+    return {"sentences": [{"text": text, "facts": facts} for text, facts in sentences], "known": known}
+
+
+async def test_long_answer_cites_the_facts_of_each_sentence() -> None:
+    said = ["[SUBQ]", triples(IN_VARN), triples(BUILT, BORN), ENOUGH]
+    sentences = ("A tower stands in Varn [1].", [1]), (" ", []), ("Ida Moll came from there.", [3, 9])
+    case = structured([*said, long(*sentences)], Shelf([TOWER, BRIDGE]), Settings(long_answers=True))
+    verdict = await case.run("What is in Varn?")
+    assert case.prompts()[-1] == "answerer/long_from_facts"
+    assert verdict["text"] == "A tower stands in Varn. Ida Moll came from there."
+    quotes = [citation["quote"] for citation in verdict["citations"]]
+    assert quotes == ["The tower stands in Varn.", "It was built in 1802 by Ida Moll, who was born in Varn."]
+    one, two = (case.state["notes"][f"sentence {at}"] for at in (1, 2))
+    assert (one["finding"], one["passages"]) == ("A tower stands in Varn.", ["tower"])
+    assert (two["finding"], two["passages"]) == ("Ida Moll came from there.", ["bridge"])
+    assert "answer" not in case.state["notes"]
+    assert case.state["warnings"] == ["dropped a citation of fact 9: there is no such fact"]
+
+
+async def test_long_answer_of_one_sentence_has_the_usual_note() -> None:
+    said = ["[SUBQ]", triples(IN_VARN), ENOUGH, long(("The tower stands in Varn.", [1]))]
+    case = structured(said, Shelf([TOWER]), Settings(long_answers=True))
+    await case.run("?")
+    assert list(case.state["notes"]) == ["answer"]
+
+
+async def test_long_answer_is_unknown_if_it_is_empty_or_a_guess() -> None:
+    for answer in (long(), long(("Perhaps it is high.", []), known=False)):
+        case = structured(["[SUBQ]", triples(IN_VARN), ENOUGH, answer], Shelf([TOWER]), Settings(long_answers=True))
+        assert (await case.run("?"))["status"] == "unknown"
+
+
+async def test_long_answer_without_retrieval() -> None:
+    said = ["[NO_RETRIEVAL]", {"answer": "It is 4. Some say it is 5.", "known": True}]
+    case = structured(said, Shelf([]), Settings(long_answers=True))
+    verdict = await case.run("What is 2 and 2?")
+    assert case.prompts() == ["planner/begin", "answerer/long_unaided"]
+    assert verdict == {"status": "answered", "text": "It is 4. Some say it is 5.", "citations": []}
+
+
+async def test_long_answer_has_examples_under_the_paper_profile_only() -> None:
+    said = ["[SUBQ]", triples(IN_VARN), {"plan": "[SUFFICIENT]"}, long(("It is in Varn.", [1]))]
+    case = structured(said, Shelf([TOWER]), PAPER.model_copy(update={"long_answers": True}))
+    await case.run("?")
+    assert case.prompts()[-1] == "answerer/long_from_facts_with_examples"
+    shown = case.model.requests[-1].text()
+    assert shown.count('gets\n{"sentences"') == 2
+
+
 async def test_ras_failed_extraction_is_not_stored() -> None:
     kept = MemoryTriples()
     said = ["[SUBQ]", "I think.", triples(BORN), "Still thinking.", ENOUGH, final("Varn", 1)]

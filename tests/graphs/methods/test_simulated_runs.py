@@ -81,14 +81,18 @@ class Listening:
 
 
 async def ended(
-    name: str, asked: Gold, simulation: Simulation | None = None, retriever: Words | None = None
+    name: str,
+    asked: Gold,
+    simulation: Simulation | None = None,
+    retriever: Words | None = None,
+    values: Mapping[str, Any] | None = None,
 ) -> tuple[Mapping[str, Any], Listening]:
     model = Listening(SimulatedModel(asked, simulation or Simulation(rates={})))
     context = Context(
         model=model,
         retriever=retriever or Words(),
         archive=MemoryArchive(),
-        settings=METHODS[name].settings(),
+        settings=METHODS[name].settings(**values or {}),
         embedder=HashingEmbedder(),
     )
     context = replace(context, hops=CheckpointerSubruns(saver=InMemorySaver(), context=context))
@@ -133,6 +137,22 @@ async def test_simulated_multi_hop_methods_answer_chains(name: str, id: str) -> 
     verdict, _ = await ended(name, gold(id))
     assert verdict["status"] == "answered"
     assert gold(id).right(verdict["text"])
+
+
+@pytest.mark.parametrize("id", CHAINS)
+async def test_simulated_long_answer_has_a_sentence_for_each_hop(id: str) -> None:
+    asked = gold(id)
+    verdict, _ = await ended("ras", asked, values={"long_answers": True})
+    assert verdict["status"] == "answered"
+    assert all(hop.answer in verdict["text"] for hop in asked.hops)
+    assert verdict["text"].endswith(f"The answer is {asked.answer}.")
+    assert verdict["citations"]
+
+
+@pytest.mark.parametrize("id", WITHOUT_ANSWER)
+async def test_simulated_long_answer_to_an_unanswerable_question_is_unknown(id: str) -> None:
+    verdict, _ = await ended("ras", gold(id), values={"long_answers": True})
+    assert verdict["status"] == "unknown"
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graph_replies import Replies
 from graph_scene import examples, of_town
 from hashing_embedder import HashingEmbedder
 from tiny_model import write_tiny_model
@@ -19,6 +18,7 @@ from sleuth.agents.graph_encoder.encoder import Encoder, Graph, Shape, graph_tex
 from sleuth.agents.graph_encoder.model import GraphModels
 from sleuth.studio.model_server.adapter import resolve_adapters
 from sleuth.studio.training.graph_llm import GraphRow, GraphTuning, graph_rows, prompt_ids, tune
+from sleuth.studio.training.graph_llm_compare import MAX_TOKENS, Replies, reply, unseen
 from sleuth.studio.training.roles.tuning.batches import Plan, prompt_token_ids, tokenize_examples
 from sleuth.studio.training.roles.tuning.tune import CHECKPOINT, learn
 from sleuth.tools.errors import UsageError
@@ -146,6 +146,21 @@ def test_without_encoding_only_an_adapter_is_learned(base: Path, file: Path, tmp
     assert resolve_adapters([str(tmp_path / "plain")])
     said = Replies(base, tmp_path / "plain", EMBEDDER).say(of_town("Varn"), tokens=3)
     assert len(said) <= 3
+
+
+def test_comparison_is_resumed_with_the_replies_that_are_missing(base: Path, file: Path, tmp_path: Path) -> None:
+    for name, encode in (("graph", True), ("text", False)):
+        tune(file, base, tmp_path / name, PLAN, embedder=EMBEDDER, encode=encode, limit=8)
+    rows, out = unseen(file, file), tmp_path / "replies.jsonl"
+    folders = (tmp_path / "graph", tmp_path / "text")
+    assert reply(rows, folders, base, out, EMBEDDER) == 2 * len(rows) > 0
+    once = out.read_text().splitlines()
+    out.write_text("\n".join(once[:-1]) + "\n")
+    assert reply(rows, folders, base, out, EMBEDDER) == 1
+    assert out.read_text().splitlines() == once
+    said = {(line["model"], line["example"]): line["reply"] for line in map(json.loads, once)}
+    encoded = Replies(base, tmp_path / "graph", EMBEDDER).say(rows[0]["messages"], tokens=MAX_TOKENS)
+    assert encoded in [text for (model, _), text in said.items() if model == "graph"]
 
 
 def test_without_adapting_only_the_encoder_is_learned(base: Path) -> None:

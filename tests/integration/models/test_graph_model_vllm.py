@@ -12,7 +12,6 @@ from typing import Any
 
 import httpx
 import pytest
-from graph_replies import Replies
 from graph_scene import examples, of_town
 from hashing_embedder import HashingEmbedder
 from process import free_port
@@ -27,6 +26,7 @@ from sleuth.studio.model_server.adapter import merge
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
 from sleuth.studio.model_server.process import end_session, identify
 from sleuth.studio.training.graph_llm import tune
+from sleuth.studio.training.graph_llm_compare import Replies
 from sleuth.studio.training.roles.tuning.batches import Plan
 from sleuth.tools.errors import ModelError
 from sleuth.tools.settings import Settings

@@ -30,6 +30,7 @@ from sleuth.studio.cli.app import run_cli
 from sleuth.studio.cli.commands.ask import parse_pairs
 from sleuth.studio.simulation import Simulation, gold_of
 from sleuth.studio.simulation.parameters import CLOSED_BOOK
+from sleuth.studio.training.roles.data.decompositions import read_decompositions
 from sleuth.studio.training.roles.data.facts import Known, PassageFacts, extraction_of
 from sleuth.studio.training.roles.data.judgements import attributions, irrelevances, supports
 from sleuth.studio.training.roles.data.mix import BUDGET, count_by_prompt, mix_examples, write_lines
@@ -209,20 +210,28 @@ def plan_runs(known: TrainingSet, *, seed: int, limit: int | None, which: Which 
 
 def _methods(row: Mapping[str, Any], dice: Random) -> list[str]:
     """Return all methods if the steps are known, one if there is one step; otherwise methods that need no steps."""
-    if row["decomposition"] or row["evidence_triples"]:
+    if _has_steps(row):
         return dice.sample(METHODS, len(METHODS))
     if len(row["gold_ids"]) == 1:
         return [dice.choice(METHODS)]
     return dice.sample(["plain-rag", dice.choice(["crp-rag", "retro-rag"])], 2)
 
 
+def _has_steps(row: Mapping[str, Any]) -> bool:
+    return bool(row["decomposition"] or row["evidence_triples"])
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Given:
-    """The files to learn from: questions, triples of passages, and SciFact's claims with its abstracts, or None."""
+    """The files to learn from: questions, triples of passages, and SciFact's claims with its abstracts, or None.
+
+    `decompositions` has steps, in Break's form, for questions whose file has none.
+    """
 
     questions: Sequence[Path]
     triples: Sequence[Path] = ()
     claims: tuple[Path, Path] | None = None
+    decompositions: Path | None = None
 
 
 def read_unaided(file: Path) -> frozenset[str]:
@@ -247,7 +256,7 @@ async def make(
 
     If interrupted, it resumes after the last recorded run.
     """
-    known = read(given.questions)
+    known = read(given.questions, read_decompositions(given.decompositions) if given.decompositions else {})
     found, triples = extractions(given.triples)
     found += attributions(*given.claims) if given.claims else []
     facts = PassageFacts(triples)
@@ -265,9 +274,11 @@ async def make(
     kept = mix_examples(found, budget=budget, seed=seed)
     await asyncio.to_thread(write_lines, folder / "all.jsonl", map(asdict, found))
     await asyncio.to_thread(write_lines, folder / "examples.jsonl", map(asdict, kept))
-    files = [*given.questions, *given.triples, *(given.claims or ())]
+    more = [given.decompositions] if given.decompositions else []
+    files = [*given.questions, *given.triples, *(given.claims or ()), *more]
     card = {
         "questions": dict(Counter(row["set"] for row in known.questions)),
+        "with_steps": dict(Counter(row["set"] for row in known.questions if _has_steps(row))),
         "seed": seed,
         "found": dict(sorted(Counter(example.prompt for example in found).items())),
         "examples": count_by_prompt(kept),
@@ -283,6 +294,9 @@ def main(
     out: Annotated[Path, typer.Option(help="The folder to write to.")],
     triples: Annotated[list[Path], typer.Option(help="Triples of passages, as `sleuth triples import` reads.")] = [],  # noqa: B006 - never changed
     claims: Annotated[tuple[Path, Path] | None, typer.Option(help="SciFact's claims, and its abstracts.")] = None,
+    decompositions: Annotated[
+        Path | None, typer.Option(help="Steps, in Break's form, of questions that have none, such as HotpotQA's.")
+    ] = None,
     methods: Annotated[str, typer.Option(help="The methods to play.")] = ",".join(METHODS),
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of these methods.")
@@ -295,7 +309,7 @@ def main(
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
 ) -> None:
     """Make examples for all roles, and print how many of each."""
-    given = Given(questions=files, triples=triples, claims=claims)
+    given = Given(questions=files, triples=triples, claims=claims, decompositions=decompositions)
     known = read_unaided(unaided) if unaided else frozenset[str]()
     which = Which(methods=methods.split(","), values=parse_pairs(set_ or []), unaided=known).checked()
     card = asyncio.run(make(given, out, limit=limit, budget=tokens, seed=seed, which=which))

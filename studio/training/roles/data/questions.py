@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from sleuth.studio.training.pools import Paragraph, lines
+from sleuth.studio.training.roles.data.decompositions import GoldPassage, map_steps, question_key
 
 
 class _Step(BaseModel):
@@ -15,7 +16,7 @@ class _Step(BaseModel):
 
     question: str
     answer: str
-    paragraph: int
+    paragraph: int | None = None
 
 
 class _Line(BaseModel):
@@ -27,7 +28,7 @@ class _Line(BaseModel):
     question: str
     answer: str
     answer_aliases: list[str] = []
-    type: str = ""
+    type: str | None = None
     title: str = ""
     paragraph: str = ""
     paragraphs: list[Paragraph] = []
@@ -55,8 +56,12 @@ class TrainingSet:
             yield {"id": id, "title": title, "text": text}
 
 
-def read(files: Sequence[Path]) -> TrainingSet:
+def read(files: Sequence[Path], decompositions: Mapping[str, Sequence[str]] | None = None) -> TrainingSet:
     """Return everything in these files.
+
+    Args:
+        files: questions with their paragraphs.
+        decompositions: steps by `question_key`, for questions that have neither steps nor evidence triples.
 
     Raises:
         UsageError: a file or a line of it cannot be used; names file and line.
@@ -68,18 +73,23 @@ def read(files: Sequence[Path]) -> TrainingSet:
         for line in lines(file, _Line):
             places = [ids.setdefault((each.title, each.text), f"p{len(ids)}") for each in line.all()]
             found.passages.update(zip(places, [(each.title, each.text) for each in line.all()], strict=True))
-            found.questions.append({"set": name, **_row(line, places)})
+            found.questions.append({"set": name, **_row(line, places, decompositions or {})})
     return found
 
 
-def _row(line: _Line, places: Sequence[str]) -> dict[str, Any]:
-    gold = [place for place, each in zip(places, line.all(), strict=True) if each.is_supporting]
+def _row(line: _Line, places: Sequence[str], decompositions: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    pairs = zip(places, line.all(), strict=True)
+    gold = {place: GoldPassage(place, each.title, each.text) for place, each in pairs if each.is_supporting}
     steps = [
         {"question": step.question, "answer": step.answer, "gold_id": places[step.paragraph]}
         for step in line.decomposition
+        if step.paragraph is not None
     ]
+    if not (line.decomposition or line.evidence_triples):
+        given = decompositions.get(question_key(line.question), ())
+        steps = map_steps(line.question, line.answer, given, list(gold.values()))
     return {
         **line.model_dump(include={"id", "question", "answer", "answer_aliases", "type", "evidence_triples"}),
-        "gold_ids": list(dict.fromkeys(gold)),
-        "decomposition": steps,
+        "gold_ids": list(gold),
+        "decomposition": steps if len(steps) == len(line.decomposition) or not line.decomposition else [],
     }
