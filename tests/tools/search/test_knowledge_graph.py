@@ -176,6 +176,8 @@ async def test_search_merges_vectors_and_graph_and_explains(settings: Settings, 
         assert town.parts["edges"] > 0
         assert hits["town"].score == pytest.approx(sum(town.parts.values()))
         assert town.reasons[0].name == "Oda Brask – born on – the river Ulm"
+        unnamed = await library.search(Query(text="Ships", k=3, mode="knowledge-graph", entities=("Oda Brask",)))
+        assert all(hit.why and hit.why.parts["edges"] for hit in unnamed if hit.passage.document_id != "port")
         by_rule = await library.search(Query(text="What did Oda Brask do?", k=1, mode="knowledge-graph"))
         assert by_rule[0].passage.document_id in {"film", "town"}
 
