@@ -57,7 +57,7 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Window:
-    """What the encoder reads in one row.
+    """One row of the encoder's input.
 
     `firsts` is the position of each piece's first text token, `closings` that of the `[SEP]` behind it.
     """

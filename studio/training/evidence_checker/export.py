@@ -19,18 +19,19 @@ from numpy.typing import NDArray
 from sleuth.studio.cli.app import run_cli
 from sleuth.studio.training.evidence_checker.examples import UNKNOWN, Example, with_neighbours
 from sleuth.studio.training.evidence_checker.measure import held_out
+from sleuth.studio.training.evidence_checker.model import from_pretrained
 from sleuth.studio.training.evidence_checker.sources import of_part, read_items
 from sleuth.studio.training.evidence_checker.train import WEIGHTS, base_folder
 from sleuth.tools.evidence_checker import NETWORK, SETTINGS, TOKENIZER, EvidenceChecker, Temperatures, compress
 from sleuth.tools.search.vectors.openvino import import_openvino
 
 if TYPE_CHECKING:
-    from sleuth.studio.training.evidence_checker.model import Network
+    from torch.nn import Module
 
 _BOUNDS = (0.1, 10.0)
 
 
-def convert(network: "Network", tokenizer: Path, out: Path, *, eight_bits: bool = True) -> None:
+def convert(network: "Module", tokenizer: Path, out: Path, *, eight_bits: bool = True) -> None:
     """Write a network and its tokenizer to a folder, from which EvidenceChecker.load reads them."""
     import torch
 
@@ -86,8 +87,6 @@ def main(
 ) -> None:
     """Write a checker's folder, and print its size and temperatures as JSON."""
     from safetensors.torch import load_file
-
-    from sleuth.studio.training.evidence_checker.model import from_pretrained
 
     start = base or base_folder()
     network = from_pretrained(start)

@@ -93,8 +93,8 @@ def area(positive: Sequence[float], other: Sequence[float], *, seed: int) -> Are
         first, second = np.asarray(positive), np.asarray(other)
         dice = np.random.default_rng(seed)
         draws = [(dice.choice(first, len(first)), dice.choice(second, len(second))) for _ in range(_RESAMPLES)]
-        areas = [mannwhitneyu(a, b).statistic / (len(a) * len(b)) for a, b in [(first, second), *draws]]
-        low, high = np.quantile(areas[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        areas = [float(mannwhitneyu(a, b).statistic) / (len(a) * len(b)) for a, b in [(first, second), *draws]]
+        low, high = np.quantile(areas[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
         found["auc"], found["low"], found["high"] = round(areas[0], 4), round(low, 4), round(high, 4)
     return found
 

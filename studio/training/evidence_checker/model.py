@@ -3,65 +3,65 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
-
 from sleuth.studio.training.evidence_checker.examples import UNKNOWN
 
 if TYPE_CHECKING:
-    from transformers import BertConfig
+    from torch import Tensor
+    from torch.nn import Module
 
     from sleuth.studio.training.evidence_checker.batches import Batch
 
-Outputs: TypeAlias = tuple[Tensor, Tensor]
-WEIGHTS = {"span": 1.0, "answerable": 1.0, "kind": 0.5, "relation": 1.0, "relevance": 0.5}
-"""Of the parts of the loss."""
+Outputs: TypeAlias = "tuple[Tensor, Tensor]"
+SHARES = {"span": 1.0, "answerable": 1.0, "kind": 0.5, "relation": 1.0, "relevance": 0.5}
+"""Weights of the parts of the loss."""
 
 
-class Network(nn.Module):
-    """An encoder with a head for tokens (start, end, relevance) and one for the whole (answerable; span, yes, no;
-    supported, contradicted, not mentioned), read at `[CLS]`.
-    """
-
-    def __init__(self, encoder: nn.Module, width: int) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.tokens = nn.Linear(width, 3)
-        self.whole = nn.Linear(width, 7)
-        for head in (self.tokens, self.whole):
-            nn.init.normal_(head.weight, std=0.02)
-            nn.init.zeros_(head.bias)
-
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Outputs:
-        """Return logits of the tokens (rows, length, 3) and of the whole (rows, 7), in float32."""
-        hidden = self.encoder(
-            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
-        ).last_hidden_state
-        return self.tokens(hidden).float(), self.whole(hidden[:, 0]).float()
-
-
-def from_pretrained(folder: Path) -> Network:
+def from_pretrained(folder: Path) -> "Module":
     """Return the network with an encoder's pretrained weights and new heads.
 
-    Without dropout on attention weights, which PyTorch's fused attention does not have on processors.
+    Without dropout on attention weights: PyTorch's fused attention for processors has none, and it is twice as fast.
     """
-    from transformers import BertModel
-
-    options = {"add_pooling_layer": False, "attention_probs_dropout_prob": 0.0}
-    encoder: Any = BertModel.from_pretrained(folder, local_files_only=True, **options)
-    return Network(encoder, encoder.config.hidden_size)
-
-
-def from_config(config: "BertConfig") -> Network:
-    """Return a network with random weights."""
     from transformers import BertModel
 
     kind: Any = BertModel
-    return Network(kind(config, add_pooling_layer=False), config.hidden_size)
+    options = {"add_pooling_layer": False, "attention_probs_dropout_prob": 0.0}
+    encoder = kind.from_pretrained(folder, local_files_only=True, **options)
+    return _network(encoder, encoder.config.hidden_size)
 
 
-def losses(outputs: Outputs, batch: "Batch") -> dict[str, Tensor]:
+def _network(encoder: "Module", width: int) -> "Module":
+    from torch import Tensor, nn
+
+    class Network(nn.Module):
+        """An encoder with two heads.
+
+        One is for tokens: start, end, relevance. The other is read at `[CLS]`, for the whole: answerable; span, yes,
+        no; supported, contradicted, not mentioned.
+        """
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.encoder = encoder
+            self.tokens = nn.Linear(width, 3)
+            self.whole = nn.Linear(width, 7)
+            for head in (self.tokens, self.whole):
+                nn.init.normal_(head.weight, std=0.02)
+                nn.init.zeros_(head.bias)
+
+        def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Outputs:
+            """Return logits of the tokens (rows, length, 3) and of the whole (rows, 7), in float32."""
+            hidden = self.encoder(
+                input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
+            ).last_hidden_state
+            return self.tokens(hidden).float(), self.whole(hidden[:, 0]).float()
+
+    return Network()
+
+
+def losses(outputs: Outputs, batch: "Batch") -> "dict[str, Tensor]":
     """Return the parts of the loss, each the sum over the rows that have a label, divided by all rows."""
+    from torch.nn.functional import cross_entropy
+
     tokens, whole = outputs
     rows = len(batch.ids)
     found = {
@@ -74,7 +74,7 @@ def losses(outputs: Outputs, batch: "Batch") -> dict[str, Tensor]:
     return {name: loss / rows for name, loss in found.items()}
 
 
-def _span(logits: Tensor, text: Tensor, wanted: Tensor) -> Tensor:
+def _span(logits: "Tensor", text: "Tensor", wanted: "Tensor") -> "Tensor":
     """Return the sum of the negative log-probabilities of all wanted tokens together, among those of the text.
 
     An answer that occurs several times has several right places (Clark and Gardner, 2018, section 3.3).
@@ -86,6 +86,8 @@ def _span(logits: Tensor, text: Tensor, wanted: Tensor) -> Tensor:
     return -chances.masked_fill(~wanted[has], -1e4).logsumexp(1).sum()
 
 
-def _binary(logits: Tensor, labels: Tensor) -> Tensor:
+def _binary(logits: "Tensor", labels: "Tensor") -> "Tensor":
+    from torch.nn.functional import binary_cross_entropy_with_logits
+
     known = labels != UNKNOWN
     return binary_cross_entropy_with_logits(logits[known], labels[known].float(), reduction="sum")

