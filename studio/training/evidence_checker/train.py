@@ -227,7 +227,9 @@ def _steps_left(items: Sequence[Item], layout: Layout, plan: Plan, progress: Pro
 
 def _report_progress(plan: Plan, progress: Progress) -> None:
     recent = progress.losses[-20:]
-    parts = ", ".join(f"{name} {sum(each[name] for each in recent) / len(recent):.3f}" for name in recent[0])
+    parts = ", ".join(
+        f"{name} {sum(each[name] for each in recent) / len(recent):.3f}" for name in recent[0] if name != "tokens"
+    )
     speed = progress.tokens / progress.seconds
     left = (plan.tokens - progress.tokens) / speed / 60
     sys.stderr.write(
@@ -235,9 +237,7 @@ def _report_progress(plan: Plan, progress: Progress) -> None:
     )
 
 
-def train(
-    data: Path, out: Path, plan: Plan, *, base: Path, minutes: float | None = None, limit: int | None = None
-) -> dict[str, Any]:
+def train(data: Path, out: Path, plan: Plan, *, base: Path, minutes: float | None = None) -> dict[str, Any]:
     """Train, or resume a training; return the report, which is also written at the end.
 
     Args:
@@ -246,7 +246,6 @@ def train(
         plan: the hyperparameters.
         base: the folder of the pretrained encoder.
         minutes: stop at a checkpoint after this time; None trains to the end.
-        limit: the most items of each part and set.
 
     Raises:
         UsageError: files that cannot be used, or a checkpoint of another training.
@@ -257,7 +256,7 @@ def train(
     begun = time.monotonic()
     torch.manual_seed(plan.seed)
     layout = Layout(base / "tokenizer.json")
-    items = _limited(read_items(data), limit)
+    items = read_items(data)
     learned = with_neighbours(of_part(items, "train"))
     checked = _some(held_out(with_neighbours(of_part(items, "tune"))))
     key = sha256(json.dumps([asdict(plan), [(item.set, item.id) for item in learned]]).encode()).hexdigest()
@@ -291,16 +290,6 @@ def _some(examples: Sequence[Example]) -> list[Example]:
     ]
 
 
-def _limited(items: Sequence[Item], limit: int | None) -> list[Item]:
-    counts: dict[tuple[str, str], int] = {}
-    found = []
-    for item in items:
-        counts[item.set, item.part] = counts.get((item.set, item.part), 0) + 1
-        if limit is None or counts[item.set, item.part] <= limit:
-            found.append(item)
-    return found
-
-
 def base_folder() -> Path:
     """Return the folder of the MiniLM that the default embedder uses."""
     spec = find_spec(PACKAGE)
@@ -317,7 +306,6 @@ def main(
     tokens: Annotated[int, typer.Option(help="Tokens of the whole training.")] = Plan().tokens,
     rate: Annotated[float, typer.Option(help="The largest learning rate.")] = Plan().rate,
     minutes: Annotated[float | None, typer.Option(help="Stop at a checkpoint after this time.")] = None,
-    limit: Annotated[int | None, typer.Option(help="Items of each set and part; default: all.")] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of torch; default: torch's own.")] = None,
     seed: Annotated[int, typer.Option(help="For the order, the negatives and dropout.")] = Plan().seed,
 ) -> None:
@@ -328,7 +316,7 @@ def main(
 
         torch.set_num_threads(threads)
     plan = Plan(tokens=tokens, rate=rate, seed=seed)
-    report = train(data, out, plan, base=base or base_folder(), minutes=minutes, limit=limit)
+    report = train(data, out, plan, base=base or base_folder(), minutes=minutes)
     last = report["curve"][-1:]
     typer.echo(json.dumps({**report, "curve": last}, indent=1))
 
