@@ -50,6 +50,7 @@ def measure(reader: EvidenceChecker, examples: Sequence[Example], *, seed: int =
     supports = reader.check_batch([(example.text, example.passages) for example in statements])
     return {
         "answers": _answers(questions, readings, seed),
+        "passages": _passages(questions, readings, seed),
         "answerable": _answerability(questions, readings, seed),
         "yes_or_no": _yes_or_no(questions, readings, seed),
         "statements": _statements(statements, supports, seed),
@@ -68,6 +69,16 @@ def _answers(examples: Sequence[Example], readings: Sequence[Reading], seed: int
         name: {metric: interval([each[at] for each in scores], seed=seed) for at, metric in enumerate(("em", "f1"))}
         for name, scores in sorted(own.items())
     }
+
+
+def _passages(examples: Sequence[Example], readings: Sequence[Reading], seed: int) -> dict[str, Interval]:
+    """Return the share of a multi-hop question's gold passages among the most relevant ones, as many as are gold."""
+    own: dict[str, list[float]] = defaultdict(list)
+    for example, reading in zip(examples, readings, strict=True):
+        if example.set in MULTI_HOP:
+            order = np.argsort(-np.asarray(reading.relevance), kind="stable")[: sum(example.relevant)]
+            own[example.set].append(sum(example.relevant[at] for at in order) / sum(example.relevant))
+    return {name: interval(shares, seed=seed) for name, shares in sorted(own.items())}
 
 
 def _answerability(examples: Sequence[Example], readings: Sequence[Reading], seed: int) -> dict[str, Area]:

@@ -330,6 +330,7 @@ def test_measurement_covers_questions_and_statements(tmp_path: Path) -> None:
     assert found["answerable"].keys() == {
         f"squad: {made}" for made in ("unanswerable", "sentence removed", "another passage", "question altered")
     }
+    assert found["passages"]["2wiki"]["n"] == 1
     assert found["yes_or_no"]["boolq"]["right"]["n"] == 2
     assert found["statements"]["right"]["all"]["n"] == 4
     assert found["calibration"]["answerable: squad"]["examples"] == 5
