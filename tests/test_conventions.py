@@ -123,7 +123,7 @@ def text_of(node: ast.Constant | ast.JoinedStr) -> str:
 
 # The folders
 
-MAX_ENTRIES = 12
+MAX_ENTRIES = 13
 
 
 def dotted(path: Path) -> str:

@@ -1,0 +1,56 @@
+"""The recipe of the evidence checker on a small part of the data: train, resume, export, measure."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from sleuth.studio.training.evidence_checker import check, export, train
+from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
+
+DATA = Path(__file__).parents[4] / "shared" / "data"
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(not (DATA / "train").is_dir(), reason="no training files next to the checkout"),
+]
+FERRY = Evidence(title="Ferry", text="The ferry was built by Oda Brask in 1911.")
+
+
+def run(command: object, *arguments: object) -> dict[str, object]:
+    app = typer.Typer()
+    app.command()(command)  # type: ignore[type-var]  # a command's function
+    done = CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def some_of(folder: Path, one_of: int) -> Path:
+    """Copy some lines of each training file, and the whole corpus that claims refer to."""
+    for file in (*DATA.glob("train/*.gz"), *DATA.glob("[hms]*/[tdc]*.gz")):
+        rows = gzip.decompress(file.read_bytes()).splitlines()
+        copy = folder / file.relative_to(DATA)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(gzip.compress(b"\n".join(rows[:: 1 if file.name.startswith("corpus") else one_of])))
+    return folder
+
+
+def test_recipe_on_few_rows_gives_a_checker_that_reads(tmp_path: Path) -> None:
+    data = some_of(tmp_path / "data", 100)
+    command = (data, "--out", tmp_path / "run", "--tokens", 40_000, "--threads", 1)
+    first = run(train.main, *command, "--minutes", 0)
+    assert not first["finished"]
+    report = run(train.main, *command)
+    assert report["finished"] and report["curve"]
+    exported = run(export.main, data, "--run", tmp_path / "run", "--out", tmp_path / "checker")
+    assert 20e6 < float(str(exported["bytes"])) < 25e6
+    measured = run(check.main, data, "--checker", tmp_path / "checker", "--set", "hotpot", "--set", "fever")
+    assert measured["milliseconds_per_passage"]
+    checker = EvidenceChecker.load(tmp_path / "checker")
+    reading = checker.read("Who built the ferry?", [FERRY])
+    assert FERRY.text[reading.spans[0].start : reading.spans[0].end] == reading.spans[0].text
+    support = checker.check("The ferry was built in 1911.", [FERRY])
+    assert support.supported + support.contradicted + support.not_mentioned == pytest.approx(1, abs=1e-5)

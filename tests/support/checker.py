@@ -1,0 +1,21 @@
+"""A tiny encoder with the real tokenizer, for tests of the evidence checker."""
+
+import shutil
+from pathlib import Path
+
+from sleuth.studio.training.evidence_checker.train import base_folder
+
+TOKENIZER = base_folder() / "tokenizer.json"
+
+
+def tiny_encoder(folder: Path) -> Path:
+    """Write a random encoder of two layers as a folder to start from."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    torch.manual_seed(0)
+    folder.mkdir(parents=True)
+    config = BertConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64)
+    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+    shutil.copyfile(TOKENIZER, folder / "tokenizer.json")
+    return folder

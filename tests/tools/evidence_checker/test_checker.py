@@ -1,0 +1,95 @@
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checker import TOKENIZER
+
+from sleuth.tools.errors import UsageError
+from sleuth.tools.evidence_checker import Evidence, EvidenceChecker, Floats, Ids, Layout, Run, Temperatures
+
+LAYOUT = Layout(TOKENIZER)
+FERRY = Evidence(title="Ferry", text="The ferry was built in 1911 by Oda Brask.")
+RAIN = Evidence(title="Rain", text="Rain falls in Kestrow.")
+WHOLE = [2.0, 3.0, 1.0, 0.0, 0.0, 1.0, 0.0]
+
+
+def network(
+    words: str, *, whole: Sequence[float] = WHOLE, relevant: str = "1911", shapes: list[tuple[int, ...]] | None = None
+) -> Run:
+    """A network that begins an answer at the first of some words, ends it at the last, and finds one word relevant."""
+    first, *_, last = LAYOUT.question(words)[:1] + LAYOUT.question(words)
+    (wanted,) = LAYOUT.question(relevant)
+
+    def run(ids: Ids, mask: Ids, types: Ids) -> tuple[Floats, Floats]:
+        if shapes is not None:
+            shapes.append(ids.shape)
+        assert mask.shape == ids.shape == types.shape
+        tokens = np.zeros((*ids.shape, 3), dtype=np.float32)
+        tokens[ids == first, 0] = tokens[ids == last, 1] = 8
+        for row, line in enumerate(ids):
+            near = 0
+            for at, token in enumerate(line):
+                near = at if token == wanted else near
+                tokens[row, at, 2] = 3 if token == 102 and near > 0 and at - near < 20 else -3
+        return tokens, np.tile(np.array(whole, dtype=np.float32), (len(ids), 1))
+
+    return run
+
+
+def test_best_span_is_found_with_its_characters() -> None:
+    reading = EvidenceChecker(LAYOUT, network("Oda Brask")).read("Who built it?", [RAIN, FERRY])
+    best, *others = reading.spans
+    assert (best.passage, best.text) == (1, "Oda Brask")
+    assert FERRY.text[best.start : best.end] == "Oda Brask"
+    assert all(best.score > each.score for each in others)
+    assert all(each.end <= best.start or each.start >= best.end for each in others if each.passage == 1)
+    assert reading.answer == "Oda Brask"
+
+
+def test_probabilities_follow_from_logits_and_temperatures() -> None:
+    run = network("1911", whole=[2.0, 0.0, np.log(2), 0.0, np.log(4), 0.0, 0.0])
+    reading = EvidenceChecker(LAYOUT, run).read("Was it built in 1911?", [FERRY])
+    assert reading.answerable == pytest.approx(1 / (1 + np.exp(-2.0)))
+    assert (reading.yes, reading.no) == (pytest.approx(0.5), pytest.approx(0.25))
+    cooled = EvidenceChecker(LAYOUT, run, Temperatures(answerable=2.0, relation=2.0))
+    assert cooled.read("Was it built in 1911?", [FERRY]).answerable == pytest.approx(1 / (1 + np.exp(-1.0)))
+    support = cooled.check("It was built in 1911.", [FERRY])
+    assert support.supported == pytest.approx(0.5)
+    assert support.supported + support.contradicted + support.not_mentioned == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("kind", "answer"), [([0, 5, 0], "yes"), ([0, 0, 5], "no"), ([5, 0, 0], "1911")])
+def test_answer_is_of_the_likeliest_kind(kind: list[float], answer: str) -> None:
+    run = network("1911", whole=[0.0, *kind, 0.0, 0.0, 0.0])
+    assert EvidenceChecker(LAYOUT, run).read("Was it?", [FERRY]).answer == answer
+
+
+def test_relevant_passages_of_several_windows_are_read_together() -> None:
+    filler = [Evidence(text=f"{word} " * 300) for word in ("river", "bridge", "stone", "rain")]
+    shapes: list[tuple[int, ...]] = []
+    checker = EvidenceChecker(LAYOUT, network("Oda Brask", shapes=shapes))
+    reading = checker.read("Who built it?", [FERRY, *filler, FERRY])
+    assert [relevance > 0.5 for relevance in reading.relevance] == [True, False, False, False, False, True]
+    assert {span.passage for span in reading.spans if span.text == "Oda Brask"} == {0, 5}
+    assert sum(rows for rows, _ in shapes) == 5
+
+
+def test_batches_give_the_same_as_single_requests() -> None:
+    checker = EvidenceChecker(LAYOUT, network("Oda Brask"))
+    requests = [("Who built it?", [FERRY]), ("Who?", [RAIN, FERRY]), ("Where does it rain?", [RAIN])]
+    assert checker.read_batch(requests) == [checker.read(*request) for request in requests]
+    assert checker.check_batch(requests) == [checker.check(*request) for request in requests]
+
+
+def test_without_passages_nothing_is_answered_or_supported() -> None:
+    checker = EvidenceChecker(LAYOUT, network("Oda Brask"))
+    reading = checker.read("Who built it?", [])
+    assert (reading.answerable, reading.spans, reading.relevance) == (0.0, (), ())
+    assert checker.check("It was built.", []).not_mentioned == 1.0
+    assert checker.read_batch([]) == []
+
+
+def test_a_folder_without_a_checker_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"contains no evidence checker \(network\.xml is missing\)"):
+        EvidenceChecker.load(tmp_path)

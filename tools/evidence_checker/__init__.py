@@ -1,0 +1,37 @@
+"""Evidence checker: a small encoder that reads passages with a question or a statement.
+
+For a question it returns the probability that the passages answer it and the best answer spans; for a statement, the
+probabilities that the passages support it, contradict it, or do not mention it.
+"""
+
+from sleuth.tools.evidence_checker.checker import (
+    SETTINGS,
+    TOKENIZER,
+    AnswerSpan,
+    EvidenceChecker,
+    Reading,
+    Support,
+    Temperatures,
+)
+from sleuth.tools.evidence_checker.inputs import WINDOW, Evidence, Layout, Piece, Window
+from sleuth.tools.evidence_checker.network import NETWORK, Floats, Ids, Run, compress
+
+__all__ = [
+    "NETWORK",
+    "SETTINGS",
+    "TOKENIZER",
+    "WINDOW",
+    "AnswerSpan",
+    "Evidence",
+    "EvidenceChecker",
+    "Floats",
+    "Ids",
+    "Layout",
+    "Piece",
+    "Reading",
+    "Run",
+    "Support",
+    "Temperatures",
+    "Window",
+    "compress",
+]

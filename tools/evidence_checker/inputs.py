@@ -1,0 +1,140 @@
+"""Input of the evidence checker: a question with passages as token ids, and tokens back to characters.
+
+`[CLS] question [SEP] title. passage [SEP] title. passage [SEP]`. Several passages share one window, so that the
+encoder can read an answer that takes two of them. A window contains complete pieces only; a piece is a passage, or a
+part of one that is longer than a window. The `[SEP]` behind each piece is where the piece's relevance is read.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding
+
+WINDOW = 512
+"""Tokens that the encoder reads together: its positions."""
+QUESTION = 128
+"""Tokens of the question that are read; the rest is cut off."""
+_TITLE = 32
+_CLS, _SEP = 101, 102
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """A passage to read; the title is read before the text, and no answer comes from it."""
+
+    text: str
+    title: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Piece:
+    """A passage as tokens, or a part of a long one.
+
+    `passage` is the passage's position in the input; `starts` and `ends` are characters in its text, one of each for
+    every token after those of the title.
+    """
+
+    passage: int
+    title: tuple[int, ...]
+    ids: tuple[int, ...]
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.title) + len(self.ids) + 1
+
+    def tokens_of(self, start: int, end: int) -> tuple[int, int] | None:
+        """Return the first and last token of characters in the passage's text; None if they are not in the piece."""
+        first, last = bisect_right(self.ends, start), bisect_left(self.starts, end) - 1
+        if not self.ids or start < self.starts[0] or end > self.ends[-1] or first > last:
+            return None
+        return first, last
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Window:
+    """One row of the encoder's input.
+
+    `firsts` is the position of each piece's first text token, `closings` that of the `[SEP]` behind it.
+    """
+
+    ids: tuple[int, ...]
+    types: tuple[int, ...]
+    pieces: tuple[Piece, ...]
+    firsts: tuple[int, ...]
+    closings: tuple[int, ...]
+
+
+class Layout:
+    """The tokenizer, and how questions and passages become windows. Not for two threads at the same time."""
+
+    def __init__(self, file: Path) -> None:
+        """Load a `tokenizer.json`; its own truncation and padding are switched off."""
+        from tokenizers import Tokenizer
+
+        self._tokenizer = Tokenizer.from_file(str(file))
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+
+    def question(self, text: str) -> tuple[int, ...]:
+        """Return the token ids of a question or statement, up to QUESTION."""
+        return tuple(self._encode([text])[0].ids[:QUESTION])
+
+    def pieces(self, question: Sequence[int], passages: Sequence[Evidence]) -> list[Piece]:
+        """Return the passages as pieces that each fit into a window with the question, in order."""
+        texts = self._encode([passage.text for passage in passages])
+        titles = self._encode([f"{passage.title}." if passage.title else "" for passage in passages])
+        found: list[Piece] = []
+        for at, (text, title) in enumerate(zip(texts, titles, strict=True)):
+            heading = tuple(title.ids[:_TITLE])
+            room = WINDOW - len(question) - 3 - len(heading)
+            for begin in range(0, max(1, len(text.ids)), room):
+                part = slice(begin, begin + room)
+                starts, ends = zip(*text.offsets[part], strict=True) if text.ids else ((), ())
+                found.append(
+                    Piece(passage=at, title=heading, ids=tuple(text.ids[part]), starts=starts, ends=ends)
+                )  # fmt: skip
+        return found
+
+    def window(self, question: Sequence[int], pieces: Sequence[Piece]) -> Window:
+        """Return the window of pieces that fit together."""
+        ids = [_CLS, *question, _SEP]
+        types = [0] * len(ids)
+        firsts, closings = [], []
+        for piece in pieces:
+            firsts.append(len(ids) + len(piece.title))
+            ids += [*piece.title, *piece.ids, _SEP]
+            closings.append(len(ids) - 1)
+        types += [1] * (len(ids) - len(types))
+        return Window(
+            ids=tuple(ids), types=tuple(types), pieces=tuple(pieces), firsts=tuple(firsts), closings=tuple(closings)
+        )
+
+    def windows(self, question: Sequence[int], pieces: Sequence[Piece]) -> Iterator[Window]:
+        """Yield windows that together contain every piece once, in order."""
+        room = WINDOW - len(question) - 2
+        part: list[Piece] = []
+        for piece in pieces:
+            if part and sum(map(len, part)) + len(piece) > room:
+                yield self.window(question, part)
+                part = []
+            part.append(piece)
+        if part:
+            yield self.window(question, part)
+
+    def best(self, question: Sequence[int], pieces: Sequence[Piece], relevance: Sequence[float]) -> Window:
+        """Return the window of the most relevant pieces that fit together, in their own order."""
+        room = WINDOW - len(question) - 2
+        chosen: list[int] = []
+        for at in sorted(range(len(pieces)), key=lambda at: -relevance[at]):
+            if len(pieces[at]) <= room:
+                chosen.append(at)
+                room -= len(pieces[at])
+        return self.window(question, [pieces[at] for at in sorted(chosen)])
+
+    def _encode(self, texts: Sequence[str]) -> "list[Encoding]":
+        return self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
