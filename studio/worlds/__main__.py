@@ -6,7 +6,6 @@ FOLDER/complete and FOLDER/gaps each contain `corpus.jsonl`, `questions.jsonl` (
 
 import json
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +19,7 @@ from sleuth.studio.worlds.schema import Split
 def write(seed: int, count: int, split: Split, out: Path) -> dict[str, dict[str, int]]:
     """Write the files of both editions; return the number of questions by edition and type."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in EDITIONS}
-    files: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    files: dict[Path, list[dict[str, Any]]] = {}
     for complete, gaps in worlds(seed, count, split):
         for name, chapter in zip(EDITIONS, (complete, gaps), strict=True):
             counts[name].update(question.type for question in chapter.questions)
@@ -30,15 +29,11 @@ def write(seed: int, count: int, split: Split, out: Path) -> dict[str, dict[str,
                 "training": training_rows(chapter, complete.edition, seed),
             }
             for file, lines in rows.items():
-                files.setdefault((name, file), []).extend(lines)
-    for (name, file), lines in files.items():
-        _write_lines(out / name / f"{file}.jsonl", lines)
+                files.setdefault(out / name / f"{file}.jsonl", []).extend(lines)
+    for path, written in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in written).encode())
     return {name: dict(sorted(count.items())) for name, count in counts.items()}
-
-
-def _write_lines(file: Path, rows: Iterable[dict[str, Any]]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode())
 
 
 def main(
@@ -46,7 +41,9 @@ def main(
     out: Annotated[Path, typer.Option(help="The folder to write to.")],
     worlds: Annotated[int, typer.Option(min=1, help="Number of worlds.")] = 20,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
-    split: Annotated[Split, typer.Option(help="Vocabulary and wordings: for training, or those held out from it.")] = "train",
+    split: Annotated[
+        Split, typer.Option(help="Vocabulary and wordings: for training, or those held out from it.")
+    ] = "train",
 ) -> None:
     """Write worlds, and print the number of questions by edition and type."""
     typer.echo(json.dumps(write(seed, worlds, split, out), indent=1))

@@ -5,13 +5,16 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from sleuth.studio.worlds.chains import Hop
 from sleuth.studio.worlds.model import Fact, Names, World, sample_world
-from sleuth.studio.worlds.pages import Book, Edition
-from sleuth.studio.worlds.questions import Asker, Question, REMOVED, removable, remove
+from sleuth.studio.worlds.pages import Book, Edition, value_text
+from sleuth.studio.worlds.questions import REMOVED, UNANSWERABLE, Asker, Question
 from sleuth.studio.worlds.schema import Split, load
 
 PARAGRAPHS = 10
 """Paragraphs of a training row, or its gold pages if they are more."""
+_IMPLIED = frozenset({"town_region", "region_country"})
+"""Relations that others imply: a capital lies in its country."""
 EDITIONS = ("complete", "gaps")
 Row = dict[str, Any]
 
@@ -46,16 +49,47 @@ def worlds(seed: int, count: int, split: Split) -> Iterator[tuple[Chapter, Chapt
 
 def _with_gaps(complete: Chapter, book: Book, dice: Random) -> Chapter:
     """Return a world without the telling sentences of some questions."""
-    able = [each for each in complete.questions if removable(each, book)]
+    able = [each for each in complete.questions if _removable(each, book)]
     chosen = dice.sample(able, min(REMOVED, len(able)))
     dropped: list[Fact] = []
     for question in chosen:
-        dropped += book.group(dice.choice(removable(question, book)))
+        dropped += book.group(dice.choice(_removable(question, book)))
     gone = frozenset(dropped)
     whole = [each for each in complete.questions if each.hops and each.answer and not {*each.facts} & gone]
     control = dice.sample(whole, min(len(chosen), len(whole)))
-    questions = [*(remove(each, gone) for each in chosen), *control]
+    questions = [*(_remove(each, gone) for each in chosen), *control]
     return Chapter(world=complete.world, edition=book.write(gone), questions=questions)
+
+
+def _remove(question: Question, dropped: frozenset[Fact]) -> Question:
+    """Return a question whose hops lack the answers that the dropped facts, or hops without an answer, would give."""
+    missing: set[int] = set()
+    hops = list[Hop]()
+    for number, hop in enumerate(question.hops, 1):
+        if {*hop.facts} & dropped or any(f"#{each}" in hop.question for each in missing):
+            missing.add(number)
+        hops.append(replace(hop, answer="") if number in missing else hop)
+    return replace(
+        question,
+        answer="",
+        aliases=(),
+        type="removed",
+        hops=tuple(hops),
+        reason="removed",
+        pair=question.id,
+        id=f"{question.id}-removed",
+    )
+
+
+def _removable(question: Question, book: Book) -> list[Fact]:
+    """Return the facts without which a question has no answer: nothing else in the world implies them."""
+    last = question.hops[-1].facts if question.hops else ()
+    if question.type in UNANSWERABLE or (question.type == "count" and len(last) == 1):  # fewer pages, another number
+        return []
+    dates = {name for name, relation in book.world.schema.relations.items() if relation.value}
+    ordered = question.type == "comparison"  # the order of dates may follow from other dates
+    kept = [fact for fact in question.facts if fact.relation not in _IMPLIED]
+    return [] if ordered and {fact.relation for fact in kept} & dates else kept
 
 
 def corpus_rows(chapter: Chapter) -> Iterator[Row]:
@@ -104,8 +138,6 @@ def _question_row(question: Question, chapter: Chapter, whole: Edition) -> Row:
 
 
 def _triple(fact: Fact, world: World) -> list[str]:
-    from sleuth.studio.worlds.pages import value_text
-
     return [world.entities[fact.subject].name, fact.relation.replace("_", " "), value_text(world, fact)]
 
 
@@ -118,9 +150,7 @@ def training_rows(chapter: Chapter, whole: Edition, seed: int) -> Iterator[Row]:
         gold: list[str] = row["gold_ids"]
         chosen = gold + _distractors(question, gold, chapter, dice)[: max(0, PARAGRAPHS - len(gold))]
         dice.shuffle(chosen)
-        paragraphs = [
-            {"title": texts[id].title, "text": texts[id].text, "is_supporting": id in gold} for id in chosen
-        ]
+        paragraphs = [{"title": texts[id].title, "text": texts[id].text, "is_supporting": id in gold} for id in chosen]
         steps = [{**hop, "paragraph": chosen.index(hop["gold_id"])} for hop in row["decomposition"]]
         yield {**row, "paragraphs": paragraphs, "decomposition": steps}
 

@@ -15,7 +15,7 @@ _STEPS = ("schooled", "birthplace", "teacher", "died", "spouse", "buried_in")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entity:
-    """An entity; `note` distinguishes it from a namesake, as in "Anna Vell (botanist)". `last` is a person's last year."""
+    """An entity; `note` distinguishes it from a namesake: "Anna Vell (botanist)". `last` is a person's last year."""
 
     id: str
     kind: str
@@ -113,8 +113,10 @@ class Names:
 
     def is_she(self, name: str) -> bool:
         """Return whether a person with this name is a woman: the first name's ending decides."""
-        endings = [(ending, part) for each in self._schema.name_styles for part in ("she", "he") for ending in each[part]]
-        first = name.split()[0]
+        endings = [
+            (ending, part) for each in self._schema.name_styles for part in ("she", "he") for ending in each[part]
+        ]
+        first = name.split(maxsplit=1)[0]
         return max((len(ending), part) for ending, part in endings if first.endswith(ending))[1] == "she"
 
 
@@ -181,9 +183,7 @@ def _sampled(world: World, relation: Relation, dice: Random) -> Iterator[Fact]:
             yield Fact(subject.id, relation.name, given)
 
 
-def _object(
-    world: World, relation: Relation, subject: Entity, taken: set[str], dice: Random
-) -> str | int | None:
+def _object(world: World, relation: Relation, subject: Entity, taken: set[str], dice: Random) -> str | int | None:
     if relation.number:
         return dice.randint(*relation.number)
     if relation.word:

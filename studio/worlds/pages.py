@@ -175,8 +175,8 @@ class Book:
         for unit in plan.units:
             fact = unit.facts[0] if unit.facts else None
             if fact and "{age}" in unit.template:
-                [born] = self.world.step("born", fact.subject, forward=True) or [None]
-                unit.anchor = born if born and born not in self.relative else None
+                born = self.world.step("born", fact.subject, forward=True)
+                unit.anchor = born[0] if born and born[0] not in self.relative else None
                 if unit.anchor is None:
                     unit.template = self.world.schema.relations["died"].words["tell"][0]
             elif fact and "{when}" in unit.template and plan.style.form == "prose" and self._dice.random() < RELATIVE:
@@ -337,7 +337,9 @@ class _Writer:
 
     def _remark(self, unit: _Unit) -> str:
         person = self._plan.subject.kind == "person"
-        return self._fill(unit.template, unit, self._plan.subject.name.split()[-1] if person else self._plan.subject.called)
+        return self._fill(
+            unit.template, unit, self._plan.subject.name.split()[-1] if person else self._plan.subject.called
+        )
 
     def _labelled(self, unit: _Unit) -> str:
         relation: Relation = self._world.schema.relations[unit.facts[0].relation]

@@ -1,14 +1,13 @@
 """Questions about a world: their answers, hops and evidence follow from the facts."""
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from sleuth.studio.worlds.model import Entity, Fact, Names, World
-from sleuth.studio.worlds.pages import Book, Edition, agree, capitalized, event, join, value_text
-from sleuth.studio.worlds.schema import Relation
+from sleuth.studio.worlds.chains import Chain, Hop, Phrases, Step, clean
+from sleuth.studio.worlds.model import Fact, Names, World
+from sleuth.studio.worlds.pages import Book, Edition, agree, event
 
 QUOTAS: Mapping[str, int] = {
     "single": 6,
@@ -26,38 +25,7 @@ QUOTAS: Mapping[str, int] = {
 REMOVED = 12
 """Questions of a world whose telling sentence is missing in its second edition."""
 UNANSWERABLE = ("false_premise", "namesake", "absent", "removed")
-_IMPLIED = frozenset({"town_region", "region_country"})
-"""Relations that others imply: a capital lies in its country."""
 _ATTEMPTS = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step from a subject to its object, or back."""
-
-    relation: str
-    forward: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """A description: what the steps lead to from an entity."""
-
-    start: str
-    steps: tuple[Step, ...] = ()
-
-    def then(self, *steps: Step) -> "Chain":
-        """Return a longer chain."""
-        return Chain(self.start, (*self.steps, *steps))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Hop:
-    """A step of a decomposition, and the facts that it needs."""
-
-    question: str
-    answer: str
-    facts: tuple[Fact, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,199 +53,72 @@ class Question:
         return tuple(dict.fromkeys(fact for hop in self.hops for fact in hop.facts))
 
 
-class Asker:
+class Asker(Phrases):
     """Makes questions about the facts that a world's pages state."""
 
     def __init__(self, world: World, book: Book, edition: Edition, names: Names, dice: Random) -> None:
-        self._world, self._book, self._edition = world, book, edition
-        self._names, self._dice = names, dice
-        self._near: dict[str, list[Fact]] = defaultdict(list)
-        for fact in world.facts:
-            self._near[fact.subject].append(fact)
-            self._near[str(fact.object)].append(fact)
+        super().__init__(world, book, edition, dice)
+        self._names = names
 
     def ask_all(self) -> list[Question]:
-        """Return the questions of a world by type, each text once."""
-        makers: Mapping[str, Callable[[], Question | None]] = {
-            "single": lambda: self._chained(1),
-            "bridge": lambda: self._chained(self._dice.choice((2, 2, 3, 3, 4))),
-            "comparison": self._comparison,
-            "yes_no": lambda: self._dice.choice((self._same, self._fact))(),
-            "count": self._count,
-            "date_arithmetic": lambda: self._dice.choice((self._years, self._age, self._relative))(),
-            "intersection": self._intersection,
-            "false_premise": self._false_premise,
-            "namesake": self._namesake,
-            "absent": self._absent,
+        """Return the questions of a world by type, each meaning once."""
+        makers: Mapping[str, Sequence[Callable[[], Question | None]]] = {
+            "single": (self._single,),
+            "bridge": (self._bridge,),
+            "comparison": (self._comparison,),
+            "yes_no": (self._same, self._fact),
+            "count": (self._count,),
+            "date_arithmetic": (self._years, self._age, self._relative),
+            "intersection": (self._intersection,),
+            "false_premise": (self._false_premise,),
+            "namesake": (self._namesake,),
+            "absent": (self._absent,),
         }
-        found: dict[str, Question] = {}
-        for type, make in makers.items():
+        found: dict[tuple[Any, ...], Question] = {}
+        for type, quota in QUOTAS.items():
             own: list[Question] = []
-            relations: Counter[str] = Counter()
-            for _ in range(_ATTEMPTS * QUOTAS[type]):
-                made = make()
-                if made and made.text not in found and self._is_wanted(made, own, relations):
-                    found[made.text] = made
+            for _ in range(_ATTEMPTS * quota):
+                made = self._dice.choice(makers[type])()
+                if made and made.program not in found and _adds_variety(made, own):
+                    found[made.program] = made
                     own.append(made)
-                    relations.update({fact.relation for fact in made.facts[-1:]})
-                if len(own) == QUOTAS[type]:
+                if len(own) == quota:
                     break
         return list(found.values())
 
-    def _is_wanted(self, made: Question, own: Sequence[Question], relations: Mapping[str, int]) -> bool:
-        """Return whether a question adds variety: a new last relation, and as many of "yes" as of "no"."""
-        same = [each for each in own if each.answer == made.answer]
-        if made.type == "yes_no" and len(same) * 2 >= QUOTAS["yes_no"]:
-            return False
-        return made.type not in ("single", "bridge") or all(relations[fact.relation] < 2 for fact in made.facts[-1:])
+    def _single(self) -> Question | None:
+        return self._chained(1)
 
-    # Descriptions
-
-    def _relation(self, name: str) -> Relation:
-        return self._world.schema.relations[name]
-
-    def _entity(self, id: str) -> Entity:
-        return self._world.entities[id]
-
-    def _next(self, fact: Fact, known: str) -> str | int:
-        return fact.object if fact.subject == known else fact.subject
-
-    def _is_direct(self, fact: Fact) -> bool:
-        return fact not in self._book.relative
-
-    def _page(self, fact: Fact) -> str:
-        return self._edition.places[fact].page
-
-    def follow(self, chain: Chain) -> tuple[list[Fact], str | int] | None:
-        """Return a chain's facts and its end; None if a step leads nowhere or to several."""
-        facts, at = list[Fact](), chain.start
-        for step in chain.steps:
-            found = self._world.step(step.relation, at, forward=step.forward)
-            if len(found) != 1 or not self._is_direct(found[0]):
-                return None
-            facts.append(found[0])
-            at = self._next(found[0], at)  # type: ignore[assignment] - only a last step leads to a number
-        return facts, at
-
-    def _steps_from(self, id: str) -> list[tuple[Step, Fact]]:
-        """Return the unambiguous steps from an entity."""
-        steps = [(self._step_of(fact, id), fact) for fact in self._near[id]]
-        number = Counter(step for step, _ in steps)
-        return [
-            (step, fact)
-            for step, fact in steps
-            if number[step] == 1 and self._is_direct(fact) and (step.forward or "vp" in self._relation(step.relation).words)
-        ]
-
-    def _step_of(self, fact: Fact, known: str) -> Step:
-        return Step(fact.relation, fact.subject == known or self._relation(fact.relation).symmetric)
-
-    def _noun(self, step: Step, fact: Fact) -> str:
-        kind = self._relation(step.relation).object if step.forward else self._entity(fact.subject).kind
-        return self._world.schema.kinds[kind].noun if kind else ""
-
-    def describe(self, chain: Chain) -> str:
-        """Return a chain as a phrase: "the author of …"."""
-        if not chain.steps:
-            return self._entity(chain.start).mention
-        step, inner = chain.steps[-1], self.describe(Chain(chain.start, chain.steps[:-1]))
-        words = self._relation(step.relation).words
-        if step.forward:
-            return self._dice.choice(words["np"]).replace("{s}", inner)
-        noun = self._noun(step, self.follow(chain)[0][-1])  # type: ignore[index] - a followed chain
-        vp = agree(self._dice.choice(words["vp"]), plural=False).replace("{o}", inner)
-        return f"the person who {vp}" if noun == "person" else f"the {noun} that {vp}"
-
-    def _asked(self, step: Step, subject: str, fact: Fact, *, way: int | None = None) -> str:
-        """Return a step as a question, in a fixed or any wording."""
-        words, frames = self._relation(step.relation).words, self._world.schema.frames
-        noun = self._noun(step, fact)
-        who = "_who" if noun == "person" else ""
-        if step.forward:
-            ways = list(words["ask"])
-            if way is None and self._relation(step.relation).object:
-                ways += [frame.replace("{np}", np) for frame in frames[f"what{who}"] for np in words["np"]]
-            chosen = self._dice.choice(ways) if way is None else ways[way]
-            return _clean(chosen.replace("{s}", subject))
-        frame = self._dice.choice(frames[f"which{who}"]) if way is None else frames[f"which{who}"][way]
-        vp = self._dice.choice(words["vp"]) if way is None else words["vp"][0]
-        return _clean(frame.replace("{noun}", noun).replace("{vp}", agree(vp, plural=False)).replace("{o}", subject))
-
-    def _hops(self, chain: Chain, before: int = 0) -> list[Hop]:
-        """Return the hops of a chain that follows `before` others."""
-        facts, _ = self.follow(chain) or ([], "")
-        hops, at = list[Hop](), chain.start
-        for number, (step, fact) in enumerate(zip(chain.steps, facts, strict=True)):
-            subject = f"#{before + number}" if number else self._entity(chain.start).mention
-            question = self._asked(step, subject, fact, way=0)
-            hops.append(Hop(question=question, answer=self._text(self._next(fact, at), fact), facts=(fact,)))
-            at = str(self._next(fact, at))
-        return hops
-
-    def _text(self, end: str | int, fact: Fact) -> str:
-        return self._entity(str(end)).name if str(end) in self._world.entities else value_text(self._world, fact)
-
-    def _aliases(self, end: str | int, fact: Fact | None = None) -> tuple[str, ...]:
-        """Return other forms of an answer."""
-        if entity := self._world.entities.get(str(end)):
-            short = entity.name.removeprefix("River ").removeprefix("Mount ").removeprefix("Battle of ")
-            forms = [entity.title, entity.mention, short if entity.kind != "battle" else entity.name]
-            return tuple(dict.fromkeys(form for form in forms if form != entity.name))
-        relation = self._relation(fact.relation) if fact else None
-        if relation and relation.number:
-            return (f"{end:,}", str(end), f"{end} {relation.unit}") if int(end) > 999 else (str(end),)
-        return ()
-
-    def _lead_to(self, id: str) -> Chain:
-        """Return a description of an entity by one step, or the entity itself."""
-        if self._dice.random() < 0.5:
-            return Chain(id)
-        options = [
-            Chain(str(self._next(fact, id)), (self._step_of(fact, str(self._next(fact, id))),))
-            for fact in self._near[id]
-            if str(self._next(fact, id)) in self._world.entities
-        ]
-        options = [each for each in options if "vp" in self._relation(each.steps[0].relation).words]
-        options = [each for each in options if (self.follow(each) or ([], ""))[1] == id]
-        return self._dice.choice(options) if options else Chain(id)
-
-    def _value_facts(self, *, test: Callable[[Relation], bool]) -> list[Fact]:
-        return [each for each in self._world.facts if test(self._relation(each.relation)) and self._is_direct(each)]
-
-    # Types
+    def _bridge(self) -> Question | None:
+        return self._chained(self._dice.choice((2, 2, 3, 3, 4)))
 
     def _chained(self, hops: int) -> Question | None:
+        """Return a question along a random walk, each step on a page of its own."""
         chain = Chain(self._dice.choice(list(self._world.entities)))
-        at: str | int = chain.start
-        visited, pages = {at}, list[str]()
+        facts, visited = list[Fact](), [chain.start]
         for number in range(hops):
             options = [
                 (step, fact)
-                for step, fact in self._steps_from(str(at))
-                if self._next(fact, str(at)) not in visited and self._page(fact) not in pages
+                for step, fact in self._steps_from(visited[-1])
+                if str(self._next(fact, visited[-1])) not in visited
+                and self._page(fact) not in map(self._page, facts)
+                and (number == hops - 1 or self._next(fact, visited[-1]) in self._world.entities)
             ]
-            last = number == hops - 1
-            options = [each for each in options if last or self._next(each[1], str(at)) in self._world.entities]
             if not options:
                 return None
             step, fact = self._dice.choice(options)
-            chain, at = chain.then(step), self._next(fact, str(at))
-            visited.add(at)
-            pages.append(self._page(fact))
-        facts, end = self.follow(chain) or ([], "")
-        inner = self.describe(Chain(chain.start, chain.steps[:-1]))
-        text = self._asked(chain.steps[-1], inner, facts[-1])
-        answer = self._text(end, facts[-1])
-        if not facts or answer in text:
+            chain = chain.then(step)
+            facts.append(fact)
+            visited.append(str(self._next(fact, visited[-1])))
+        text = self._asked(chain.steps[-1], self.describe(Chain(chain.start, chain.steps[:-1])), fact)
+        end = self._next(fact, visited[-2])
+        answer, kind = self._text(end, fact), "single" if hops == 1 else "bridge"
+        if answer in text:
             return None
-        type = "single" if hops == 1 else "bridge"
+        own = tuple(self._hops(chain))
+        program = ("what", chain)
         return Question(
-            text=text,
-            answer=answer,
-            type=type,
-            program=("what", chain),
-            hops=tuple(self._hops(chain)),
-            aliases=self._aliases(end, facts[-1]),
+            text=text, answer=answer, type=kind, program=program, hops=own, aliases=self._aliases(end, fact)
         )
 
     def _comparison(self) -> Question | None:
@@ -303,7 +144,7 @@ class Asker:
             hops += self._hops(chain.then(step), len(hops))
         described = tuple(phrase for phrase, fact in zip((a, b), pair, strict=True) if fact is best)
         return Question(
-            text=_clean(text.replace("{a}", a).replace("{b}", b)),
+            text=clean(text.replace("{a}", a).replace("{b}", b)),
             answer=self._entity(best.subject).name,
             type="comparison",
             program=("more" if more else "less", first.relation, *chains),
@@ -350,31 +191,7 @@ class Asker:
 
     def _yes_no(self, text: str, want: bool, program: tuple[Any, ...], hops: Sequence[Hop]) -> Question:
         answer = "yes" if want else "no"
-        return Question(text=_clean(text), answer=answer, type="yes_no", program=program, hops=tuple(hops))
-
-    def _listed(self, facts: Sequence[Fact], subject: str) -> Hop | None:
-        """Return the hop that asks for a list, if one sentence contains all of it."""
-        group = self._book.group(facts[0])
-        if {*group} != {*facts} or len(group) < 2:
-            return None
-        relation, kind = self._relation(facts[0].relation), self._world.schema.kinds[self._entity(facts[0].subject).kind]
-        vp = agree(relation.words["vp"][0], plural=True).replace("{o}", subject)
-        place = self._edition.places[group[0]].text
-        forms = [join([self._entity(fact.subject).mention for fact in group])]
-        forms.append(", ".join(self._entity(fact.subject).title for fact in group))
-        answer = next(form for form in forms if form in place)
-        return Hop(question=f"Which {kind.plural} {vp}?", answer=answer, facts=group)
-
-    def _facts_about(self, fact: Fact) -> list[Fact]:
-        """Return the facts with the same relation and object, and subjects of the same kind."""
-        found = self._world.step(fact.relation, fact.object, forward=False)
-        return [each for each in found if self._entity(each.subject).kind == self._entity(fact.subject).kind]
-
-    def _members(self, facts: Sequence[Fact], subject: str) -> list[Hop]:
-        if listed := self._listed(facts, subject):
-            return [listed]
-        step = Step(facts[0].relation, forward=True)
-        return [hop for fact in facts for hop in self._hops(Chain(fact.subject, (step,)))]
+        return Question(text=clean(text), answer=answer, type="yes_no", program=program, hops=tuple(hops))
 
     def _count(self) -> Question | None:
         able = [each for each in self._world.facts if "vp" in self._relation(each.relation).words]
@@ -395,7 +212,7 @@ class Asker:
         program = ("count", chain, fact.relation, self._entity(fact.subject).kind)
         aliases = words[len(facts) : len(facts) + 1]
         return Question(
-            text=_clean(text),
+            text=clean(text),
             answer=str(len(facts)),
             type="count",
             program=program,
@@ -420,7 +237,8 @@ class Asker:
         later = [
             fact
             for fact in self._dates()
-            if fact.subject != person.id and 5 <= int(fact.object) - int(born.object) <= (person.last or 0) - (person.year or 0)
+            if fact.subject != person.id
+            and 5 <= int(fact.object) - int(born.object) <= (person.last or 0) - (person.year or 0)
         ]
         if not later:
             return None
@@ -433,7 +251,7 @@ class Asker:
         gap = int(facts[1].object) - int(facts[0].object)
         hops = [hop for chain in chains for hop in self._hops(chain)]
         return Question(
-            text=_clean(text),
+            text=clean(text),
             answer=str(gap),
             type="date_arithmetic",
             program=("years", *chains),
@@ -452,7 +270,7 @@ class Asker:
             phrase, first = phrase.removeprefix("at the age of "), f"At what age did {subject} die?"
         second = self._hops(Chain(anchor.subject, (Step(anchor.relation, forward=True),)))
         return Question(
-            text=_clean(self._dice.choice(self._relation(fact.relation).words["ask"]).replace("{s}", subject)),
+            text=clean(self._dice.choice(self._relation(fact.relation).words["ask"]).replace("{s}", subject)),
             answer=str(fact.object),
             type="date_arithmetic",
             program=("value", fact.subject, fact.relation),
@@ -476,7 +294,7 @@ class Asker:
         vps = [agree(self._dice.choice(self._relation(each.relation).words["vp"]), plural=False) for each in pair]
         vps = [vp.replace("{o}", self._entity(str(each.object)).mention) for vp, each in zip(vps, pair, strict=True)]
         text = self._dice.choice(frames).replace("{noun}", self._world.schema.kinds[kind].noun)
-        text = _clean(text.replace("{vp}", vps[0]).replace("{also}", vps[1]))
+        text = clean(text.replace("{vp}", vps[0]).replace("{also}", vps[1]))
         answer = self._entity(first.subject).name
         if answer in text:
             return None
@@ -522,7 +340,7 @@ class Asker:
         premise = f"{hops[0].question} {hops[0].answer}, not {entity.name}."
         program = ("false", fact.relation, fact.subject if not listed else right, entity.id)
         return Question(
-            text=_clean(text),
+            text=clean(text),
             answer="",
             type="false_premise",
             program=program,
@@ -558,30 +376,9 @@ class Asker:
         return Question(text=text, answer="", type="absent", program=("absent", name), hops=(), reason="absent")
 
 
-def remove(question: Question, dropped: frozenset[Fact]) -> Question:
-    """Return a question whose hops lack the answers that the dropped facts, or hops without an answer, would give."""
-    missing: set[int] = set()
-    hops = list[Hop]()
-    for number, hop in enumerate(question.hops, 1):
-        if {*hop.facts} & dropped or any(f"#{each}" in hop.question for each in missing):
-            missing.add(number)
-        hops.append(replace(hop, answer="") if number in missing else hop)
-    return replace(
-        question, answer="", aliases=(), type="removed", hops=tuple(hops), reason="removed", pair=question.id, id=f"{question.id}-removed"
-    )
-
-
-def removable(question: Question, book: Book) -> list[Fact]:
-    """Return the facts without which a question has no answer: nothing else in the world implies them."""
-    last = question.hops[-1].facts if question.hops else ()
-    if question.type in UNANSWERABLE or (question.type == "count" and len(last) == 1):  # fewer pages, another number
-        return []
-    dates = {name for name, relation in book.world.schema.relations.items() if relation.value}
-    ordered = question.type == "comparison"  # the order of dates may follow from other dates
-    kept = [fact for fact in question.facts if fact.relation not in _IMPLIED]
-    return [] if ordered and {fact.relation for fact in kept} & dates else kept
-
-
-def _clean(text: str) -> str:
-    """Return a question with a capital letter and without doubled punctuation."""
-    return capitalized(text.replace(",?", "?").replace(",,", ",").replace(",.", "."))
+def _adds_variety(made: Question, own: Sequence[Question]) -> bool:
+    """Return whether a relation is asked for at most twice, and "yes" as often as "no"."""
+    if made.type == "yes_no":
+        return sum(each.answer == made.answer for each in own) * 2 < QUOTAS["yes_no"]
+    last = [each.facts[-1].relation for each in own if each.facts]
+    return made.type not in ("single", "bridge") or last.count(made.facts[-1].relation) < 2

@@ -103,9 +103,7 @@ def _table(name: str) -> dict[str, Any]:
 
 def _kind(row: Mapping[str, Any], split: Split) -> Kind:
     fill = row["fill" if split == "train" else "test_fill"]
-    return Kind(
-        fill=tuple(fill), **{key: _fixed(row[key]) for key in row if key not in ("fill", "test_fill", "split")}
-    )
+    return Kind(fill=tuple(fill), **{key: _fixed(row[key]) for key in row if key not in ("fill", "test_fill", "split")})
 
 
 def _relation(name: str, row: Mapping[str, Any], split: Split) -> Relation:
