@@ -76,6 +76,10 @@ class World:
             or (both and (each.object if forward else each.subject) == known)
         ]
 
+    def is_related(self, a: str, b: str) -> bool:
+        """Return whether a fact connects two entities; a second one would make their pages ambiguous."""
+        return a != b and any({each.subject, each.object} == {a, b} for each in self.facts)
+
 
 class Names:
     """Invented names, each given once."""
@@ -122,7 +126,7 @@ class Names:
 
 def _smooth(name: str) -> str:
     """Return a name without letters three times in a row."""
-    return re.sub(r"(\w)\1\1+", r"\1\1", name)
+    return re.sub(r"(\w)\1\1+", r"\1\1", name, flags=re.IGNORECASE)
 
 
 def with_articles(text: str) -> str:
@@ -171,7 +175,7 @@ def _sampled(world: World, relation: Relation, dice: Random) -> Iterator[Fact]:
         people = world.of(*relation.subjects)
         for each in world.of(relation.object):
             able = [person for person in people if _fits(person, each, relation)]
-            able = [person for person in able if not _is_related(world, person.id, each.id)]
+            able = [person for person in able if not world.is_related(person.id, each.id)]
             chosen = dice.sample(able, min(len(able), dice.randint(*relation.per_object)))
             yield from (Fact(person.id, relation.name, each.id) for person in chosen)
         return
@@ -193,13 +197,8 @@ def _object(world: World, relation: Relation, subject: Entity, taken: set[str], 
         return subject.year if relation.value == "first" else subject.last
     able = [each for each in world.of(relation.object) if _fits(subject, each, relation) and each.id not in taken]
     able = [each for each in able if not relation.within or _reaches(world, each.id, subject.id, relation.within)]
-    able = [each for each in able if each.id != subject.id and not _is_related(world, subject.id, each.id)]
+    able = [each for each in able if each.id != subject.id and not world.is_related(subject.id, each.id)]
     return dice.choice(able).id if able and subject.id not in taken else None
-
-
-def _is_related(world: World, a: str, b: str) -> bool:
-    """Return whether a fact connects the two: a second one would make pages ambiguous."""
-    return a != b and any({each.subject, each.object} == {a, b} for each in world.facts)
 
 
 def _reaches(world: World, start: str, end: str, path: Sequence[str]) -> bool:

@@ -159,14 +159,16 @@ class Book:
         for template in dice.sample(kind.fill, min(len(kind.fill), max(few, dice.randint(0, most)))):
             values = {key: dice.choice(self.world.schema.lists[key]) for key in ("w", "m", "c")}
             filled = re.sub(r"\{([wmc])\}", lambda found: values[found[1]], template)  # noqa: B023 - used at once
-            plan.units.append(_Unit(template=filled.replace("{d}", str(dice.randint(4, 48)))))
+            plan.units.append(_Unit(template=with_articles(filled.replace("{d}", str(dice.randint(4, 48))))))
         dice.shuffle(plan.units)
         if plan.style.form == "prose" and not plan.lead and plan.subject.kind != "person":
             plan.units.sort(key=lambda unit: not unit.clause or unit.template.startswith("{o}"))
             plan.units.insert(0, _Unit(template=dice.choice(self.world.schema.intro), inserts=dice.random() < 0.85))
+        links = list(plan.style.words.get("link", ()))
+        dice.shuffle(links)
         for unit in plan.units:
             unit.draw = dice.random()
-            unit.link = dice.choice(plan.style.words.get("link", [""])) if dice.random() < LINKED else ""
+            unit.link = links.pop() if links and dice.random() < LINKED else ""
             unit.inserts = unit.inserts or dice.random() < INSERTED
 
     def _relate(self, plan: _Plan) -> None:
@@ -184,7 +186,8 @@ class Book:
                 near = [
                     each
                     for each in dates
-                    if each.subject != fact.subject
+                    if each.subject != plan.subject.id
+                    and not self.world.is_related(plan.subject.id, each.subject)
                     and each not in self.relative
                     and 0 < int(fact.object) - int(each.object) <= FAR
                 ]
@@ -240,6 +243,9 @@ class _Writer:
         if self._plan.lead:
             self._append(capitalized(self._plan.lead.replace("{s}", self._plan.subject.called)), ())
             self._before = []
+        else:  # the first sentence names the subject
+            first = next((unit for unit in units if "{s}" in unit.template), None)
+            units.sort(key=lambda unit: unit is not first)
         while units:
             unit, *units = units
             other = units[0] if units and self._may_insert(unit, units[0]) else None

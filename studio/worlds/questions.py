@@ -1,5 +1,6 @@
 """Questions about a world: their answers, hops and evidence follow from the facts."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
@@ -79,7 +80,7 @@ class Asker(Phrases):
             own: list[Question] = []
             for _ in range(_ATTEMPTS * quota):
                 made = self._dice.choice(makers[type])()
-                if made and made.program not in found and _adds_variety(made, own):
+                if made and made.program not in found and _is_wanted(made, own):
                     found[made.program] = made
                     own.append(made)
                 if len(own) == quota:
@@ -142,7 +143,9 @@ class Asker(Phrases):
         step = Step(first.relation, forward=True)
         for chain in chains:
             hops += self._hops(chain.then(step), len(hops))
-        described = tuple(phrase for phrase, fact in zip((a, b), pair, strict=True) if fact is best)
+        described = tuple(
+            phrase for phrase, fact, chain in zip((a, b), pair, chains, strict=True) if fact is best and chain.steps
+        )
         return Question(
             text=clean(text.replace("{a}", a).replace("{b}", b)),
             answer=self._entity(best.subject).name,
@@ -376,8 +379,10 @@ class Asker(Phrases):
         return Question(text=text, answer="", type="absent", program=("absent", name), hops=(), reason="absent")
 
 
-def _adds_variety(made: Question, own: Sequence[Question]) -> bool:
-    """Return whether a relation is asked for at most twice, and "yes" as often as "no"."""
+def _is_wanted(made: Question, own: Sequence[Question]) -> bool:
+    """Return whether a question reads well, asks for a relation that is new or rare, or balances "yes" and "no"."""
+    if re.search(r"\b(\w+) \1\b", made.text):
+        return False
     if made.type == "yes_no":
         return sum(each.answer == made.answer for each in own) * 2 < QUOTAS["yes_no"]
     last = [each.facts[-1].relation for each in own if each.facts]
