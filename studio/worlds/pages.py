@@ -161,7 +161,8 @@ class Book:
             filled = re.sub(r"\{([wmc])\}", lambda found: values[found[1]], template)  # noqa: B023 - used at once
             plan.units.append(_Unit(template=with_articles(filled.replace("{d}", str(dice.randint(4, 48))))))
         dice.shuffle(plan.units)
-        if plan.style.form == "prose" and not plan.lead and plan.subject.kind != "person":
+        is_named = kind.noun == "person" or kind.noun in plan.subject.name.casefold()
+        if plan.style.form == "prose" and not plan.lead and not is_named:
             plan.units.sort(key=lambda unit: not unit.clause or unit.template.startswith("{o}"))
             plan.units.insert(0, _Unit(template=dice.choice(self.world.schema.intro), inserts=dice.random() < 0.85))
         links = list(plan.style.words.get("link", ()))
