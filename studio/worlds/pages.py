@@ -174,28 +174,28 @@ class Book:
 
     def _relate(self, plan: _Plan) -> None:
         """Replace some dates by "two years after …", and note ages at death."""
-        dates = [fact for fact in self.world.facts if self.world.schema.relations[fact.relation].value]
         for unit in plan.units:
-            fact = unit.facts[0] if unit.facts else None
-            if fact and "{age}" in unit.template:
-                born = self.world.step("born", fact.subject, forward=True)
-                unit.anchor = born[0] if born and born[0] not in self.relative else None
-                if unit.anchor is None:
-                    unit.template = self.world.schema.relations["died"].words["tell"][0]
-            elif fact and "{when}" in unit.template and plan.style.form == "prose" and self._dice.random() < RELATIVE:
-                used = set(self.relative.values())
-                near = [
-                    each
-                    for each in dates
-                    if each.subject != plan.subject.id
-                    and not self.world.is_related(plan.subject.id, each.subject)
-                    and each not in self.relative
-                    and 0 < int(fact.object) - int(each.object) <= FAR
-                ]
-                unit.anchor = self._dice.choice(near) if near and fact not in used else None
+            [fact] = unit.facts if len(unit.facts) == 1 else [None]
+            if fact and fact not in self.relative.values():
+                unit.anchor = self._anchor(unit, fact, plan)
             if fact and unit.anchor:
                 self.relative[fact] = unit.anchor
                 unit.clause = ""
+            elif "{age}" in unit.template:
+                unit.template = self.world.schema.relations["died"].words["tell"][0]
+
+    def _anchor(self, unit: _Unit, fact: Fact, plan: _Plan) -> Fact | None:
+        """Return a date that is stated in full, to which another one can refer."""
+        able = [each for each in self.world.facts if self.world.schema.relations[each.relation].value]
+        able = [each for each in able if each not in self.relative]
+        if "{age}" in unit.template:
+            return next((each for each in able if (each.subject, each.relation) == (fact.subject, "born")), None)
+        if "{when}" not in unit.template or plan.style.form != "prose" or self._dice.random() >= RELATIVE:
+            return None
+        able = [each for each in able if 0 < int(fact.object) - int(each.object) <= FAR]
+        able = [each for each in able if not self.world.is_related(fact.subject, each.subject)]
+        able = [each for each in able if each.subject != fact.subject]
+        return self._dice.choice(able) if able else None
 
 
 def event(world: World, fact: Fact, way: int = 0) -> str:
