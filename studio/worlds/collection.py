@@ -55,7 +55,7 @@ def _with_gaps(complete: Chapter, book: Book, dice: Random) -> Chapter:
     for question in chosen:
         dropped += book.group(dice.choice(_removable(question, book)))
     gone = frozenset(dropped)
-    whole = [each for each in complete.questions if each.hops and each.answer and not {*each.facts} & gone]
+    whole = [each for each in able if not {*each.facts} & gone]
     control = dice.sample(whole, min(len(chosen), len(whole)))
     questions = [*(_remove(each, gone) for each in chosen), *control]
     return Chapter(world=complete.world, edition=book.write(gone), questions=questions)
@@ -69,16 +69,8 @@ def _remove(question: Question, dropped: frozenset[Fact]) -> Question:
         if {*hop.facts} & dropped or any(f"#{each}" in hop.question for each in missing):
             missing.add(number)
         hops.append(replace(hop, answer="") if number in missing else hop)
-    return replace(
-        question,
-        answer="",
-        aliases=(),
-        type="removed",
-        hops=tuple(hops),
-        reason="removed",
-        pair=question.id,
-        id=f"{question.id}-removed",
-    )
+    kept = replace(question, answer="", aliases=(), type="removed", hops=tuple(hops), premise="")
+    return replace(kept, pair=question.id, id=f"{question.id}-removed")
 
 
 def _removable(question: Question, book: Book) -> list[Fact]:
@@ -88,7 +80,8 @@ def _removable(question: Question, book: Book) -> list[Fact]:
         return []
     dates = {name for name, relation in book.world.schema.relations.items() if relation.value}
     ordered = question.type == "comparison"  # the order of dates may follow from other dates
-    kept = [fact for fact in question.facts if fact.relation not in _IMPLIED]
+    needed = last if question.type == "true_premise" else question.facts
+    kept = [fact for fact in needed if fact.relation not in _IMPLIED]
     return [] if ordered and {fact.relation for fact in kept} & dates else kept
 
 
@@ -133,7 +126,7 @@ def _question_row(question: Question, chapter: Chapter, whole: Edition) -> Row:
         "evidence_triples": [_triple(fact, chapter.world) for fact in question.facts if fact in chapter.edition.places],
         "answerable": bool(question.answer),
     }
-    extra = {"reason": question.reason, "premise": question.premise, "pair": question.pair}
+    extra = {"reason": "" if question.answer else question.type, "premise": question.premise, "pair": question.pair}
     return row | {key: value for key, value in extra.items() if value}
 
 

@@ -13,7 +13,7 @@ BACK, INSERTED, LINKED, RELATIVE, AGED, LONG = 0.35, 0.4, 0.5, 0.3, 0.35, 0.07
 FAR = 30
 """Most years between a relative date and the event that it refers to."""
 _CHOICE = re.compile(r"\{([^{}|]*)\|([^{}|]*)\}")
-_COUNTED = ["", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+COUNTED = ["", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,7 +93,7 @@ def value_text(world: World, fact: Fact) -> str:
 
 def years(number: int) -> str:
     """Return a number of years in words."""
-    spelled = _COUNTED[number] if number < len(_COUNTED) else str(number)
+    spelled = COUNTED[number] if number < len(COUNTED) else str(number)
     return f"{spelled} year{'s' if number > 1 else ''}"
 
 

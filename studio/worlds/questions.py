@@ -8,7 +8,7 @@ from typing import Any
 
 from sleuth.studio.worlds.chains import Chain, Hop, Phrases, Step, clean
 from sleuth.studio.worlds.model import Fact, Names, World
-from sleuth.studio.worlds.pages import Book, Edition, agree, event
+from sleuth.studio.worlds.pages import COUNTED, Book, Edition, agree, event
 
 QUOTAS: Mapping[str, int] = {
     "single": 6,
@@ -18,7 +18,9 @@ QUOTAS: Mapping[str, int] = {
     "count": 4,
     "date_arithmetic": 6,
     "intersection": 4,
+    "true_premise": 5,
     "false_premise": 5,
+    "namesake_known": 3,
     "namesake": 3,
     "absent": 3,
 }
@@ -27,13 +29,15 @@ REMOVED = 12
 """Questions of a world whose telling sentence is missing in its second edition."""
 UNANSWERABLE = ("false_premise", "namesake", "absent", "removed")
 _ATTEMPTS = 60
+MOST_HOPS = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
     """A question; `program` is its meaning, from which the answer can be computed again.
 
-    `pages` are gold pages without a fact, where an answer would be expected.
+    `pages` are gold pages without a fact, where an answer would be expected; `pair` is the answerable question of the
+    complete edition; `premise` states what a false premise contradicts.
     """
 
     text: str
@@ -43,7 +47,6 @@ class Question:
     hops: tuple[Hop, ...]
     aliases: tuple[str, ...] = ()
     pages: tuple[str, ...] = ()
-    reason: str = ""
     premise: str = ""
     id: str = ""
     pair: str = ""
@@ -64,15 +67,17 @@ class Asker(Phrases):
     def ask_all(self) -> list[Question]:
         """Return the questions of a world by type, each meaning once."""
         makers: Mapping[str, Sequence[Callable[[], Question | None]]] = {
-            "single": (self._single,),
+            "single": (lambda: self._chained(1),),
             "bridge": (self._bridge,),
             "comparison": (self._comparison,),
             "yes_no": (self._same, self._fact),
             "count": (self._count,),
             "date_arithmetic": (self._years, self._age, self._relative),
             "intersection": (self._intersection,),
-            "false_premise": (self._false_premise,),
-            "namesake": (self._namesake,),
+            "true_premise": (lambda: self._premise(holds=True),),
+            "false_premise": (lambda: self._premise(holds=False),),
+            "namesake_known": (lambda: self._namesake(known=True),),
+            "namesake": (lambda: self._namesake(known=False),),
             "absent": (self._absent,),
         }
         found: dict[tuple[Any, ...], Question] = {}
@@ -86,9 +91,6 @@ class Asker(Phrases):
                 if len(own) == quota:
                     break
         return list(found.values())
-
-    def _single(self) -> Question | None:
-        return self._chained(1)
 
     def _bridge(self) -> Question | None:
         return self._chained(self._dice.choice((2, 2, 3, 3, 4)))
@@ -116,11 +118,7 @@ class Asker(Phrases):
         answer, kind = self._text(end, fact), "single" if hops == 1 else "bridge"
         if answer in text:
             return None
-        own = tuple(self._hops(chain))
-        program = ("what", chain)
-        return Question(
-            text=text, answer=answer, type=kind, program=program, hops=own, aliases=self._aliases(end, fact)
-        )
+        return _made(kind, text, answer, ("what", chain), self._hops(chain), aliases=self._aliases(end, fact))
 
     def _comparison(self) -> Question | None:
         first = self._dice.choice(self._value_facts(test=lambda each: bool(each.more)))
@@ -138,6 +136,7 @@ class Asker(Phrases):
         frames = self._world.schema.frames["compare_who" if kind == "person" else "compare"]
         a, b = (self.describe(chain) for chain in chains)
         text = self._dice.choice(frames).replace("{cmp}", relation.more if more else relation.less)
+        text = text.replace("{a}", a).replace("{b}", b)
         best = max(pair, key=lambda fact: int(fact.object) if more else -int(fact.object))
         hops = list[Hop]()
         step = Step(first.relation, forward=True)
@@ -146,23 +145,18 @@ class Asker(Phrases):
         described = tuple(
             phrase for phrase, fact, chain in zip((a, b), pair, chains, strict=True) if fact is best and chain.steps
         )
-        return Question(
-            text=clean(text.replace("{a}", a).replace("{b}", b)),
-            answer=self._entity(best.subject).name,
-            type="comparison",
-            program=("more" if more else "less", first.relation, *chains),
-            hops=tuple(hops),
-            aliases=tuple(dict.fromkeys((*self._aliases(best.subject), *described))),
-        )
+        program = ("more" if more else "less", first.relation, *chains)
+        aliases = tuple(dict.fromkeys((*self._aliases(best.subject), *described)))
+        return _made("comparison", text, self._entity(best.subject).name, program, hops, aliases=aliases)
+
+    def _linking(self) -> list[Fact]:
+        """Return the facts between two entities that can be read in both directions."""
+        able = [each for each in self._world.facts if "vp" in self._relation(each.relation).words]
+        return [each for each in able if self._relation(each.relation).object]
 
     def _functional(self) -> list[Fact]:
-        """Return the facts that tell the only object of a subject."""
-        chosen = [each for each in self._world.facts if "vp" in self._relation(each.relation).words]
-        return [
-            each
-            for each in chosen
-            if self._relation(each.relation).object and not self._relation(each.relation).per_object
-        ]
+        """Return those facts whose subject has one object only."""
+        return [each for each in self._linking() if not self._relation(each.relation).per_object]
 
     def _same(self) -> Question | None:
         facts, want = self._functional(), self._dice.random() < 0.5
@@ -179,7 +173,7 @@ class Asker(Phrases):
         a, b = (np.replace("{s}", self._entity(fact.subject).mention) for fact in pair)
         text = self._dice.choice(self._world.schema.frames["same"]).replace("{a}", a).replace("{b}", b)
         hops = [*self._hops(chains[0]), *self._hops(chains[1], 1)]
-        return self._yes_no(text, want, ("same", *chains), hops)
+        return _made("yes_no", text, "yes" if want else "no", ("same", *chains), hops)
 
     def _fact(self) -> Question | None:
         fact, want = self._dice.choice(self._functional()), self._dice.random() < 0.5
@@ -190,15 +184,10 @@ class Asker(Phrases):
         text = self._dice.choice(self._world.schema.frames["fact"]).replace("{vp}", vp)
         text = text.replace("{s}", self._entity(fact.subject).mention)
         chain = Chain(fact.subject, (step,))
-        return self._yes_no(text, want, ("is", chain, named), self._hops(chain))
-
-    def _yes_no(self, text: str, want: bool, program: tuple[Any, ...], hops: Sequence[Hop]) -> Question:
-        answer = "yes" if want else "no"
-        return Question(text=clean(text), answer=answer, type="yes_no", program=program, hops=tuple(hops))
+        return _made("yes_no", text, "yes" if want else "no", ("is", chain, named), self._hops(chain))
 
     def _count(self) -> Question | None:
-        able = [each for each in self._world.facts if "vp" in self._relation(each.relation).words]
-        fact = self._dice.choice([each for each in able if self._relation(each.relation).object])
+        fact = self._dice.choice(self._linking())
         facts = self._facts_about(fact)
         if len(facts) < 2:
             return None
@@ -211,17 +200,10 @@ class Asker(Phrases):
         text = self._dice.choice(self._world.schema.frames["count"]).replace("{plural}", kind.plural)
         text = text.replace("{vp}", vp).replace("{o}", self.describe(chain))
         hops = self._members(facts, "#1" if before else self._entity(str(fact.object)).mention)
-        words = ("", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+        if len(before) + len(hops) > MOST_HOPS:
+            return None
         program = ("count", chain, fact.relation, self._entity(fact.subject).kind)
-        aliases = words[len(facts) : len(facts) + 1]
-        return Question(
-            text=clean(text),
-            answer=str(len(facts)),
-            type="count",
-            program=program,
-            hops=(*before, *hops),
-            aliases=aliases,
-        )
+        return _made("count", text, str(len(facts)), program, [*before, *hops], aliases=(COUNTED[len(facts)],))
 
     def _dates(self) -> list[Fact]:
         return self._value_facts(test=lambda each: bool(each.value) and "event" in each.words)
@@ -253,14 +235,8 @@ class Asker(Phrases):
         chains = [Chain(fact.subject, (Step(fact.relation, forward=True),)) for fact in facts]
         gap = int(facts[1].object) - int(facts[0].object)
         hops = [hop for chain in chains for hop in self._hops(chain)]
-        return Question(
-            text=clean(text),
-            answer=str(gap),
-            type="date_arithmetic",
-            program=("years", *chains),
-            hops=tuple(hops),
-            aliases=(f"{gap} years",) if gap > 1 else ("one year", "1 year"),
-        )
+        aliases = (f"{gap} years",) if gap > 1 else ("one year", "1 year")
+        return _made("date_arithmetic", text, str(gap), ("years", *chains), hops, aliases=aliases)
 
     def _relative(self) -> Question | None:
         if not self._book.relative:
@@ -272,17 +248,12 @@ class Asker(Phrases):
         if anchor.subject == fact.subject:
             phrase, first = phrase.removeprefix("at the age of "), f"At what age did {subject} die?"
         second = self._hops(Chain(anchor.subject, (Step(anchor.relation, forward=True),)))
-        return Question(
-            text=clean(self._dice.choice(self._relation(fact.relation).words["ask"]).replace("{s}", subject)),
-            answer=str(fact.object),
-            type="date_arithmetic",
-            program=("value", fact.subject, fact.relation),
-            hops=(Hop(question=first, answer=phrase, facts=(fact,)), *second),
-        )
+        text = self._dice.choice(self._relation(fact.relation).words["ask"]).replace("{s}", subject)
+        hops = [Hop(question=first, answer=phrase, facts=(fact,)), *second]
+        return _made("date_arithmetic", text, str(fact.object), ("value", fact.subject, fact.relation), hops)
 
     def _intersection(self) -> Question | None:
-        able = [each for each in self._world.facts if "vp" in self._relation(each.relation).words]
-        able = [each for each in able if self._relation(each.relation).object]
+        able = self._linking()
         first = self._dice.choice([each for each in able if len(self._facts_about(each)) > 1])
         others = [each for each in able if each.subject == first.subject and each.relation != first.relation]
         others = [each for each in others if len(self._facts_about(each)) > 1] or others
@@ -297,7 +268,7 @@ class Asker(Phrases):
         vps = [agree(self._dice.choice(self._relation(each.relation).words["vp"]), plural=False) for each in pair]
         vps = [vp.replace("{o}", self._entity(str(each.object)).mention) for vp, each in zip(vps, pair, strict=True)]
         text = self._dice.choice(frames).replace("{noun}", self._world.schema.kinds[kind].noun)
-        text = clean(text.replace("{vp}", vps[0]).replace("{also}", vps[1]))
+        text = text.replace("{vp}", vps[0]).replace("{also}", vps[1])
         answer = self._entity(first.subject).name
         if answer in text:
             return None
@@ -305,69 +276,66 @@ class Asker(Phrases):
         for fact in pair:
             listed = self._listed(self._facts_about(fact), self._entity(str(fact.object)).mention)
             hops += [listed] if listed else self._hops(Chain(fact.subject, (Step(fact.relation, forward=True),)))
-        return Question(
-            text=text,
-            answer=answer,
-            type="intersection",
-            program=("both", kind, *((each.relation, each.object) for each in pair)),
-            hops=tuple(hops),
-            aliases=self._aliases(first.subject),
-        )
+        program = ("both", kind, *((each.relation, each.object) for each in pair))
+        return _made("intersection", text, answer, program, hops, aliases=self._aliases(first.subject))
 
-    def _false_premise(self) -> Question | None:
-        """Ask about an entity that is described as the object, or the member of a complete list, that it is not."""
-        fact = self._dice.choice([each for each in self._world.facts if "vp" in self._relation(each.relation).words])
-        relation = self._relation(fact.relation)
-        listed, right = bool(relation.per_object), str(fact.object)
-        facts, kind = [fact], relation.object
-        if listed:
-            facts, kind = self._world.step(fact.relation, fact.object, forward=False), relation.subjects[0]
-        known = {each.subject if listed else each.object for each in facts}
-        wrong = [each for each in self._world.of(kind) if each.id not in known and each.id != fact.subject]
-        lures = [(each, step, own) for each in wrong for step, own in self._steps_from(each.id) if step.forward]
-        if not lures or not relation.object:
+    def _premise(self, *, holds: bool) -> Question | None:
+        """Ask about an entity described as an object, or a member of a complete list, which it is or is not."""
+        fact = self._dice.choice(self._linking())
+        relation, facts = self._relation(fact.relation), [fact]
+        kind, known = relation.object, fact.subject
+        if relation.per_object:
+            facts, kind = self._facts_about(fact), relation.subjects[0]
+            known = str(fact.object)
+        right = {each.subject if relation.per_object else each.object for each in facts}
+        able = [each for each in self._world.of(kind) if (each.id in right) == holds and each.id != known]
+        lures = [(each, step, own) for each in able for step, own in self._steps_from(each.id) if step.forward]
+        lures = [each for each in lures if each[2] not in facts]
+        phrase, hops = self._premise_of(fact, facts)
+        if not lures or not hops:
             return None
         entity, step, own = self._dice.choice(lures)
-        if listed:
-            vp = agree(self._dice.choice(relation.words["vp"]), plural=False)
-            phrase = f"who {vp}".replace("{o}", self._entity(right).mention)
-            hop = self._listed(facts, self._entity(right).mention)
-            hops = [hop] if hop else []
-        else:
-            phrase = self._dice.choice(relation.words["np"]).replace("{s}", self._entity(fact.subject).mention)
-            hops = self._hops(Chain(fact.subject, (Step(fact.relation, forward=True),)))
+        answer = self._text(self._next(own, entity.id), own)
         asks = [ask for ask in self._relation(step.relation).words["ask"] if "{s}'s" not in ask]
-        if not hops or self._text(self._next(own, entity.id), own) in phrase:
-            return None
         text = self._dice.choice(asks).replace("{s}", f"{entity.mention}, {phrase},")
+        program = (fact.relation, known, entity.id, Chain(entity.id, (step,)))
+        if answer in phrase:
+            return None
+        if holds:
+            hops += self._hops(Chain(entity.id, (step,)))
+            aliases = self._aliases(self._next(own, entity.id), own)
+            return _made("true_premise", text, answer, ("true", *program), hops, aliases=aliases)
         premise = f"{hops[0].question} {hops[0].answer}, not {entity.name}."
-        program = ("false", fact.relation, fact.subject if not listed else right, entity.id)
-        return Question(
-            text=clean(text),
-            answer="",
-            type="false_premise",
-            program=program,
-            hops=tuple(hops),
-            reason="false_premise",
-            premise=premise,
-        )
+        return replace(_made("false_premise", text, "", ("false", *program), hops), premise=premise)
 
-    def _namesake(self) -> Question | None:
-        """Ask for a fact that is known only of an entity with the same name."""
-        pair = self._dice.choice(self._world.namesakes)
-        asked, other = self._dice.sample(pair, 2)
-        known = {self._step_of(fact, asked) for fact in self._near[asked]}
-        lures = [(step, fact) for step, fact in self._steps_from(other) if step.forward and step not in known]
+    def _premise_of(self, fact: Fact, facts: Sequence[Fact]) -> tuple[str, list[Hop]]:
+        """Return what describes the object of a fact, or each member of a list, and the hop that tells it."""
+        relation = self._relation(fact.relation)
+        if not relation.per_object:
+            phrase = self._dice.choice(relation.words["np"]).replace("{s}", self._entity(fact.subject).mention)
+            return phrase, self._hops(Chain(fact.subject, (Step(fact.relation, forward=True),)))
+        subject = self._entity(str(fact.object)).mention
+        listed = self._listed(facts, subject)
+        vp = agree(self._dice.choice(relation.words["vp"]), plural=False).replace("{o}", subject)
+        return f"who {vp}", [listed] if listed else []
+
+    def _namesake(self, *, known: bool) -> Question | None:
+        """Ask for a fact that is known of one of two entities with the same name only."""
+        poorer, richer = self._dice.sample(self._dice.choice(self._world.namesakes), 2)
+        shared = {self._step_of(fact, poorer) for fact in self._near[poorer]}
+        lures = [(step, fact) for step, fact in self._steps_from(richer) if step.forward and step not in shared]
         lures = [each for each in lures if not self._relation(each[0].relation).per_object]
         if not lures:
             return None
         step, fact = self._dice.choice(lures)
+        asked = richer if known else poorer
         text = self._asked(step, self._entity(asked).mention, fact)
+        if known:
+            chain, end = Chain(asked, (step,)), self._next(fact, asked)
+            program, aliases = ("what", chain), self._aliases(end, fact)
+            return _made("namesake_known", text, self._text(end, fact), program, self._hops(chain), aliases=aliases)
         hop = Hop(question=self._asked(step, self._entity(asked).mention, fact, way=0), answer="", facts=())
-        program = ("none", asked, fact.relation)
-        return Question(
-            text=text, answer="", type="namesake", program=program, hops=(hop,), pages=(asked,), reason="namesake"
-        )
+        return replace(_made("namesake", text, "", ("none", asked, fact.relation), [hop]), pages=(asked,))
 
     def _absent(self) -> Question | None:
         """Ask about an entity that no page mentions."""
@@ -376,7 +344,13 @@ class Asker(Phrases):
         name = self._names.new(self._world.schema.kinds[entity.kind], self._dice.randrange(styles))
         called = replace(entity, name=name, note="").mention
         text = self._asked(Step(fact.relation, forward=True), called, fact)
-        return Question(text=text, answer="", type="absent", program=("absent", name), hops=(), reason="absent")
+        return _made("absent", text, "", ("absent", name), [])
+
+
+def _made(
+    type: str, text: str, answer: str, program: tuple[Any, ...], hops: Sequence[Hop], *, aliases: tuple[str, ...] = ()
+) -> Question:
+    return Question(text=clean(text), answer=answer, type=type, program=program, hops=tuple(hops), aliases=aliases)
 
 
 def _is_wanted(made: Question, own: Sequence[Question]) -> bool:

@@ -97,6 +97,10 @@ class Evaluator:
         match program:
             case ("years", a, b):
                 return str(int(self.one(b)) - int(self.one(a)))
+            case ("true", relation, known, entity, chain):
+                listed = self.world.schema.relations[relation].per_object
+                assert (Fact(entity, relation, known) if listed else Fact(known, relation, entity)) in self.facts
+                return self.name(self.one(chain), chain.steps[-1].relation)
             case ("value", subject, relation):
                 return str(self.value(relation, Chain(subject)))
             case ("both", kind, first, second):
@@ -115,7 +119,7 @@ def test_answers_follow_from_the_facts(pairs: list[tuple[Chapter, Chapter]]) -> 
         if question.type not in UNANSWERABLE:
             assert Evaluator(world).answer(question.program) == question.answer, question.text
             seen[question.type] += 1
-    assert min(seen.values()) >= 100 and len(seen) == 7, seen
+    assert min(seen.values()) >= 100 and len(seen) == 9, seen
 
 
 def test_yes_and_no_are_equally_frequent(pairs: list[tuple[Chapter, Chapter]]) -> None:
@@ -138,7 +142,7 @@ def test_questions_without_an_answer_have_none(pairs: list[tuple[Chapter, Chapte
                     assert [each for each in told if each.subject in namesakes and each.relation == relation]
                 case ("absent", name):
                     assert name not in text and name in question.text
-                case ("false", relation, known, wrong):
+                case ("false", relation, known, wrong, _):
                     listed = complete.world.schema.relations[relation].per_object
                     assert (Fact(wrong, relation, known) if listed else Fact(known, relation, wrong)) not in told
                     assert question.hops[0].answer and not question.answer
