@@ -8,10 +8,10 @@ from random import Random
 from sleuth.studio.worlds.model import Entity, Fact, World, with_articles
 from sleuth.studio.worlds.schema import Relation, Style
 
-BACK, INSERTED, LINKED, RELATIVE, AGED, LONG = 0.35, 0.4, 0.5, 0.3, 0.35, 0.07
+BACK, INSERTED, LINKED, RELATIVE, AGED, LONG = 0.35, 0.4, 0.5, 0.3, 0.35, 0.1
 """Shares: facts on the object's page, insertions, sentences with a link, relative dates, ages at death, long pages."""
-FAR = 30
-"""Most years between a relative date and the event that it refers to."""
+SHORT, FAR = 4, 30
+"""Fewest facts and fillers of a page; most years between a relative date and the event that it refers to."""
 _CHOICE = re.compile(r"\{([^{}|]*)\|([^{}|]*)\}")
 COUNTED = ["", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 
@@ -154,9 +154,9 @@ class Book:
     def _order(self, plan: _Plan) -> None:
         """Shuffle a page's sentences, and add some without facts."""
         dice, kind = self._dice, self.world.schema.kinds[plan.subject.kind]
-        most = len(kind.fill) if dice.random() < LONG else min(2, len(kind.fill))
-        few = max(0, 3 - len(plan.units))
-        for template in dice.sample(kind.fill, min(len(kind.fill), max(few, dice.randint(0, most)))):
+        most = len(kind.fill) if dice.random() < LONG else min(3, len(kind.fill))
+        fewest = max(1, SHORT - len(plan.units))
+        for template in dice.sample(kind.fill, min(len(kind.fill), max(fewest, dice.randint(1, most)))):
             values = {key: dice.choice(self.world.schema.lists[key]) for key in ("w", "m", "c")}
             filled = re.sub(r"\{([wmc])\}", lambda found: values[found[1]], template)  # noqa: B023 - used at once
             plan.units.append(_Unit(template=with_articles(filled.replace("{d}", str(dice.randint(4, 48))))))
