@@ -28,8 +28,8 @@ QUOTAS: Mapping[str, int] = {
 REMOVED = 12
 """Questions of a world whose telling sentence is missing in its second edition."""
 UNANSWERABLE = ("false_premise", "namesake", "absent", "removed")
-_ATTEMPTS = 60
-MOST_HOPS = 4
+_ATTEMPTS, MOST_HOPS = 60, 4
+"""Tries for each question of a quota, and most hops of a count."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

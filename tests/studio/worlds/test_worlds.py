@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from sleuth.studio.evaluation.data import read_questions
+from sleuth.studio.simulation import gold_of
 from sleuth.studio.training.pools import read_training
+from sleuth.studio.training.roles.data.facts import PassageFacts
 from sleuth.studio.training.roles.data.questions import read
 from sleuth.studio.worlds.__main__ import write
 from sleuth.studio.worlds.chains import Chain
@@ -405,3 +407,15 @@ def test_training_rows_show_namesakes_first(tmp_path: Path) -> None:
             bare = [re.sub(r" \(.*\)", "", each["title"]) for each in row["paragraphs"]]
             [gold] = [title for title, each in zip(bare, row["paragraphs"], strict=True) if each["is_supporting"]]
             assert bare.count(gold) == 2
+
+
+def test_gold_of_unanswerable_questions_teaches_to_refuse(pairs: list[tuple[Chapter, Chapter]]) -> None:
+    for complete, gaps in pairs[::10]:
+        for chapter in (complete, gaps):
+            texts = {page.id: (page.title, page.text) for page in chapter.edition.pages}
+            for row in question_rows(chapter, complete.edition):
+                passages = {id: texts[id] for id in row["gold_ids"]}
+                gold = PassageFacts({}).worded(gold_of(row, passages))
+                assert gold.contradicted() == (row["type"] in ("false_premise", "absent"))
+                for title, text in passages.values():
+                    assert all(each.object for each in PassageFacts({})(gold, title, text).triples)
