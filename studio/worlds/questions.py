@@ -355,7 +355,7 @@ def _made(
 
 def _is_wanted(made: Question, own: Sequence[Question]) -> bool:
     """Return whether a question reads well, asks for a relation that is new or rare, or balances "yes" and "no"."""
-    if re.search(r"\b(\w+) \1\b", made.text):
+    if re.search(r"\b(\w+) \1\b|\bcame come\b", made.text):
         return False
     if made.type == "yes_no":
         return sum(each.answer == made.answer for each in own) * 2 < QUOTAS["yes_no"]
