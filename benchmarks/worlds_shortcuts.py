@@ -1,4 +1,4 @@
-"""How far simple shortcuts get on questions about synthetic worlds: `python -m benchmarks.worlds_shortcuts FOLDER`.
+"""Success of simple shortcuts on questions about synthetic worlds: `python -m benchmarks.worlds_shortcuts FOLDER`.
 
 FOLDER is the output of `python -m sleuth.studio.worlds`. A question that a shortcut answers tests little.
 """

@@ -158,7 +158,7 @@ class Book:
         fewest = max(1, SHORT - len(plan.units))
         for template in dice.sample(kind.fill, min(len(kind.fill), max(fewest, dice.randint(1, most)))):
             values = {key: dice.choice(self.world.schema.lists[key]) for key in ("w", "m", "c")}
-            filled = re.sub(r"\{([wmc])\}", lambda found: values[found[1]], template)  # noqa: B023 - used at once
+            filled = re.sub(r"\{([wmc])\}", lambda found: values[found[1]], template)  # noqa: B023 - used immediately
             plan.units.append(_Unit(template=with_articles(filled.replace("{d}", str(dice.randint(4, 48))))))
         dice.shuffle(plan.units)
         is_named = kind.noun == "person" or kind.noun in plan.subject.name.casefold()

@@ -309,7 +309,7 @@ class Asker(Phrases):
         return replace(_made("false_premise", text, "", ("false", *program), hops), premise=premise)
 
     def _premise_of(self, fact: Fact, facts: Sequence[Fact]) -> tuple[str, list[Hop]]:
-        """Return what describes the object of a fact, or each member of a list, and the hop that tells it."""
+        """Return what describes the object of a fact, or each member of a list, and the hop that states it."""
         relation = self._relation(fact.relation)
         if not relation.per_object:
             phrase = self._dice.choice(relation.words["np"]).replace("{s}", self._entity(fact.subject).mention)

@@ -230,7 +230,7 @@ def test_pages_and_questions_have_no_clumsy_wording(pairs: list[tuple[Chapter, C
 
 
 def names_at(world: World, fact: Fact, page: str) -> str:
-    """What a page about one end of a fact would have to mention to state it."""
+    """Return the name that a page about one end of a fact must mention to state it."""
     other = fact.subject if page == fact.object else fact.object
     return (
         world.entities[str(other)].name
