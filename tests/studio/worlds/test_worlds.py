@@ -22,6 +22,7 @@ from sleuth.studio.worlds.__main__ import write
 from sleuth.studio.worlds.chains import Chain
 from sleuth.studio.worlds.collection import Chapter, question_rows, worlds
 from sleuth.studio.worlds.model import Fact, World
+from sleuth.studio.worlds.pages import agree
 from sleuth.studio.worlds.questions import UNANSWERABLE, Question
 from sleuth.studio.worlds.schema import Schema, load
 
@@ -122,6 +123,54 @@ def test_answers_follow_from_the_facts(pairs: list[tuple[Chapter, Chapter]]) -> 
             assert Evaluator(world).answer(question.program) == question.answer, question.text
             seen[question.type] += 1
     assert min(seen.values()) >= 100 and len(seen) == 9, seen
+
+
+def contains(text: str, wordings: Iterable[str]) -> bool:
+    """Return whether a text has all literal parts of one of the wordings."""
+    parts = [re.split(r"\{\w+\}|\?", agree(each, plural=plural)) for each in wordings for plural in (False, True)]
+    return any(all(part.strip().casefold() in text.casefold() for part in own) for own in parts)
+
+
+def test_questions_ask_for_their_meaning(pairs: list[tuple[Chapter, Chapter]]) -> None:
+    for world, question in asked(pairs):
+        relations, named = world.schema.relations, [each for each in flat(question.program) if each in world.entities]
+        for id in named:
+            assert world.entities[str(id)].mention.casefold() in question.text.casefold(), question.text
+        match question.program:
+            case ("more" | "less" as way, relation, *_):
+                own = relations[relation].more if way == "more" else relations[relation].less
+                other = relations[relation].less if way == "more" else relations[relation].more
+                assert own in question.text and other not in question.text
+            case ("years", a, b):
+                events = [relations[each.steps[-1].relation].words for each in (a, b)]
+                words = [word.get("event", ["turn", "reach", "become"]) for word in events]
+                assert contains(question.text, words[1]), question.text
+            case _:
+                for step in steps_of(question.program):
+                    words = relations[step].words
+                    assert contains(question.text, [text for key in ("ask", "np", "vp") for text in words.get(key, ())])
+
+
+def flat(program: Any) -> Iterator[Any]:
+    """Yield the entities of a meaning, but not the relations."""
+    for part in program:
+        if isinstance(part, Chain):
+            yield part.start
+        elif isinstance(part, tuple):
+            yield from flat(part)
+        elif isinstance(part, str):
+            yield part
+
+
+def steps_of(program: Any) -> Iterator[str]:
+    """Yield the relations of a meaning."""
+    for part in program:
+        if isinstance(part, Chain):
+            yield from (step.relation for step in part.steps)
+        elif isinstance(part, tuple):
+            yield from steps_of(part)
+        elif part in load("test").relations and part not in load("test").kinds:
+            yield part
 
 
 def test_yes_and_no_are_equally_frequent(pairs: list[tuple[Chapter, Chapter]]) -> None:
