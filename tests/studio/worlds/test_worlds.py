@@ -34,7 +34,7 @@ LISTS = ("tell", "back", "clause", "later", "ask", "np", "vp")
 @pytest.fixture(scope="module")
 def pairs() -> list[tuple[Chapter, Chapter]]:
     """Complete worlds of both splits, each with its edition with gaps."""
-    return [*worlds(3, 30, "train"), *worlds(4, 20, "test")]
+    return [*worlds(3, 26, "train"), *worlds(4, 14, "test")]
 
 
 def asked(pairs: Iterable[tuple[Chapter, Chapter]], *types: str) -> Iterator[tuple[World, Question]]:
@@ -143,8 +143,8 @@ def test_questions_ask_for_their_meaning(pairs: list[tuple[Chapter, Chapter]]) -
                 assert own in question.text and other not in question.text
             case ("years", a, b):
                 events = [relations[each.steps[-1].relation].words for each in (a, b)]
-                words = [word.get("event", ["turn", "reach", "become"]) for word in events]
-                assert contains(question.text, words[1]), question.text
+                later = events[1]["event"]
+                assert contains(question.text, later), question.text
             case _:
                 for step in steps_of(question.program):
                     words = relations[step].words
@@ -306,7 +306,7 @@ def test_removed_facts_are_stated_nowhere(pairs: list[tuple[Chapter, Chapter]]) 
                     assert not alone or name not in left[page].text, fact
             removed += 1
         assert sum(left[id].text == whole[id].text for id in whole) > 0.7 * len(whole)
-    assert removed > 500
+    assert removed > 400
 
 
 def test_gaps_leave_all_other_sentences_unchanged(pairs: list[tuple[Chapter, Chapter]]) -> None:
