@@ -53,7 +53,8 @@ class PassageFacts:
 
     def __call__(self, gold: Gold, title: str, text: str) -> Extraction:
         """Return at most MAX_TRIPLES, in the order of the passage's text."""
-        needed = [_triple(gold, at) for at, hop in enumerate(gold.hops) if (hop.title, hop.text) == (title, text)]
+        told = [at for at, hop in enumerate(gold.hops) if hop.answer and (hop.title, hop.text) == (title, text)]
+        needed = [_triple(gold, at) for at in told]
         others = self._of(title, text)
         room = MAX_TRIPLES - len(needed)
         every = {*needed, *others[:room]}
@@ -65,7 +66,7 @@ class PassageFacts:
         return replace(gold, hops=tuple(self._worded(hop) for hop in gold.hops))
 
     def _worded(self, hop: Hop) -> Hop:
-        if hop.question == ask_relation(hop.subject, hop.predicate):
+        if not hop.answer or hop.question == ask_relation(hop.subject, hop.predicate):
             return hop
         telling = [
             each for each in self._of(hop.title, hop.text) if comparison_key(each[2]) == comparison_key(hop.answer)
