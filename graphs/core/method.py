@@ -74,7 +74,7 @@ class Method:
     summarize_update: Callable[[Mapping[str, Any]], list[str]] = summarize_update
     read_graph: Callable[[Mapping[str, Any]], Graph | None] = lambda state: None
     read_subruns: Callable[[Mapping[str, Any]], list[Subrun] | None] = lambda state: None
-    former_nodes: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
+    former_nodes: Mapping[str, Callable[[Any], str]] = field(default_factory=dict, hash=False)
 
     def nodes(self) -> list[str]:
         """Return the graph's nodes in the order of the method."""
