@@ -84,6 +84,7 @@ def main(
     out: Annotated[Path, typer.Option(help="The checker's folder.")],
     base: Annotated[Path | None, typer.Option(help="Folder of the encoder that was trained; default: MiniLM.")] = None,
     eight_bits: Annotated[bool, typer.Option(help="Store the weights in 8 bits, or in 32.")] = True,
+    threads: Annotated[int | None, typer.Option(help="Threads; default: all cores.")] = None,
 ) -> None:
     """Write a checker's folder, and print its size and temperatures as JSON."""
     from safetensors.torch import load_file
@@ -93,7 +94,7 @@ def main(
     network.load_state_dict(load_file(run / WEIGHTS))
     convert(network, start / "tokenizer.json", out, eight_bits=eight_bits)
     examples = held_out(with_neighbours(of_part(read_items(data), "tune")))
-    temperatures = fit_temperatures(EvidenceChecker.load(out), examples)
+    temperatures = fit_temperatures(EvidenceChecker.load(out, threads=threads), examples)
     write_settings(out, temperatures)
     size = sum(file.stat().st_size for file in out.iterdir())
     typer.echo(json.dumps({"bytes": size, **json.loads((out / SETTINGS).read_text(encoding="utf-8"))}, indent=1))
