@@ -215,7 +215,9 @@ def _arrays(windows: Sequence[Window]) -> tuple[Ids, Ids, Ids]:
 
 
 def _relevance(read: _Read) -> Floats:
-    return _sigmoid(read.tokens[list(read.window.closings), 2])
+    """Return the relevance of each piece: of the mean logit of its tokens."""
+    places = zip(read.window.begins, read.window.closings, strict=True)
+    return _sigmoid(np.array([read.tokens[begin : end + 1, 2].mean() for begin, end in places], dtype=np.float32))
 
 
 def _by_passage(pieces: Sequence[Piece], first: Floats, last: _Read, passages: int) -> tuple[float, ...]:

@@ -2,7 +2,7 @@
 
 `[CLS] question [SEP] title. passage [SEP] title. passage [SEP]`. Several passages share one window, so that the
 encoder can read an answer that takes two of them. A window contains complete pieces only; a piece is a passage, or a
-part of one that is longer than a window. The `[SEP]` behind each piece is where the piece's relevance is read.
+part of one that is longer than a window. Its relevance is read from all of its tokens.
 """
 
 from bisect import bisect_left, bisect_right
@@ -59,12 +59,14 @@ class Piece:
 class Window:
     """One row of the encoder's input.
 
-    `firsts` is the position of each piece's first text token, `closings` that of the `[SEP]` behind it.
+    `begins` is the position of each piece's first token, `firsts` that of its first token after the title, `closings`
+    that of the `[SEP]` behind it.
     """
 
     ids: tuple[int, ...]
     types: tuple[int, ...]
     pieces: tuple[Piece, ...]
+    begins: tuple[int, ...]
     firsts: tuple[int, ...]
     closings: tuple[int, ...]
 
@@ -104,14 +106,20 @@ class Layout:
         """Return the window of pieces that fit together."""
         ids = [_CLS, *question, _SEP]
         types = [0] * len(ids)
-        firsts, closings = [], []
+        begins, firsts, closings = [], [], []
         for piece in pieces:
+            begins.append(len(ids))
             firsts.append(len(ids) + len(piece.title))
             ids += [*piece.title, *piece.ids, _SEP]
             closings.append(len(ids) - 1)
         types += [1] * (len(ids) - len(types))
         return Window(
-            ids=tuple(ids), types=tuple(types), pieces=tuple(pieces), firsts=tuple(firsts), closings=tuple(closings)
+            ids=tuple(ids),
+            types=tuple(types),
+            pieces=tuple(pieces),
+            begins=tuple(begins),
+            firsts=tuple(firsts),
+            closings=tuple(closings),
         )
 
     def windows(self, question: Sequence[int], pieces: Sequence[Piece]) -> Iterator[Window]:

@@ -88,8 +88,9 @@ class Batch:
     """Tensors of a batch.
 
     `ids`, `types` and `mask` (rows, length) are the input; `text` (rows, length) marks tokens that may be in an answer,
-    `starts` and `ends` those that begin and end one, `relevant` has labels at the `[SEP]` of each piece and UNKNOWN
-    elsewhere. `answerable`, `kind` and `relation` (rows) are labels of the whole input.
+    `starts` and `ends` those that begin and end one, and `piece` has the number of the token's piece in the batch,
+    UNKNOWN outside pieces. `relevant` (pieces) has the labels of the pieces; `answerable`, `kind` and `relation` (rows)
+    are labels of the whole input.
     """
 
     ids: "torch.Tensor"
@@ -98,6 +99,7 @@ class Batch:
     text: "torch.Tensor"
     starts: "torch.Tensor"
     ends: "torch.Tensor"
+    piece: "torch.Tensor"
     relevant: "torch.Tensor"
     answerable: "torch.Tensor"
     kind: "torch.Tensor"
@@ -113,20 +115,24 @@ def collate(rows: Sequence[Row]) -> Batch:
     import torch
 
     shape = (len(rows), max(_padded(row) for row in rows))
-    ids, types, relevant = (torch.full(shape, value) for value in (0, 0, UNKNOWN))
+    ids, types, piece = (torch.full(shape, value) for value in (0, 0, UNKNOWN))
+    relevant: list[int] = []
     mask, text, starts, ends = (torch.zeros(shape, dtype=torch.bool) for _ in range(4))
     for at, row in enumerate(rows):
         window, size = row.window, len(row.window.ids)
         ids[at, :size], types[at, :size], mask[at, :size] = torch.tensor(window.ids), torch.tensor(window.types), True
-        for piece, first in zip(window.pieces, window.firsts, strict=True):
-            text[at, first : first + len(piece.ids)] = True
+        for begin, first, closing, label in zip(
+            window.begins, window.firsts, window.closings, row.relevant, strict=True
+        ):
+            text[at, first:closing] = True
+            piece[at, begin : closing + 1] = len(relevant)
+            relevant.append(label)
         for first, last in row.spans:
             starts[at, first] = ends[at, last] = True
-        relevant[at, list(window.closings)] = torch.tensor(row.relevant)
     answerable, kind, relation = (
         torch.tensor([getattr(row, name) for row in rows]) for name in ("answerable", "kind", "relation")
     )
     return Batch(
-        ids=ids, types=types, mask=mask, text=text, starts=starts, ends=ends,
-        relevant=relevant, answerable=answerable, kind=kind, relation=relation,
+        ids=ids, types=types, mask=mask, text=text, starts=starts, ends=ends, piece=piece,
+        relevant=torch.tensor(relevant, dtype=torch.long), answerable=answerable, kind=kind, relation=relation,
     )  # fmt: skip

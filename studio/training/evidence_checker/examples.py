@@ -246,7 +246,7 @@ def _multi_hop(item: Item, dice: Random) -> Example:
     elif made == "sentence removed":
         gold = negative(replace(item, others=()), made, dice) or gold
         gold = replace(gold, relevant=tuple(each or UNKNOWN for each in gold.relevant))
-    return _among(gold, item.others, dice, most=dice.choice((0, 1, 2, 4, 8)) or int(not gold.passages))
+    return _among(gold, item.others, dice, most=dice.choice((0, 2, 4, 8, 8)) or int(not gold.passages))
 
 
 def _one_missing(item: Item, dice: Random) -> Example:

@@ -69,7 +69,7 @@ def losses(outputs: Outputs, batch: "Batch") -> "dict[str, Tensor]":
         "answerable": _binary(whole[:, 0], batch.answerable),
         "kind": cross_entropy(whole[:, 1:4], batch.kind, ignore_index=UNKNOWN, reduction="sum"),
         "relation": cross_entropy(whole[:, 4:7], batch.relation, ignore_index=UNKNOWN, reduction="sum"),
-        "relevance": _binary(tokens[:, :, 2], batch.relevant),
+        "relevance": _binary(_by_piece(tokens[:, :, 2], batch.piece, len(batch.relevant)), batch.relevant),
     }
     return {name: loss / rows for name, loss in found.items()}
 
@@ -84,6 +84,14 @@ def _span(logits: "Tensor", text: "Tensor", wanted: "Tensor") -> "Tensor":
         return logits.sum() * 0
     chances = logits[has].masked_fill(~text[has], -1e4).log_softmax(1)
     return -chances.masked_fill(~wanted[has], -1e4).logsumexp(1).sum()
+
+
+def _by_piece(logits: "Tensor", piece: "Tensor", pieces: int) -> "Tensor":
+    """Return the mean logit of the tokens of each piece."""
+    inside = piece != UNKNOWN
+    sums, counts = (logits.new_zeros(pieces) for _ in range(2))
+    sums = sums.index_add(0, piece[inside], logits[inside])
+    return sums / counts.index_add(0, piece[inside], logits.new_ones(int(inside.sum())))
 
 
 def _binary(logits: "Tensor", labels: "Tensor") -> "Tensor":

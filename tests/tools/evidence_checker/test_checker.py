@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -28,10 +29,9 @@ def network(
         tokens = np.zeros((*ids.shape, 3), dtype=np.float32)
         tokens[ids == first, 0] = tokens[ids == last, 1] = 8
         for row, line in enumerate(ids):
-            near = 0
-            for at, token in enumerate(line):
-                near = at if token == wanted else near
-                tokens[row, at, 2] = 3 if token == 102 and near > 0 and at - near < 20 else -3
+            closings = [at for at, token in enumerate(line) if token == 102]
+            for begin, end in pairwise(closings):
+                tokens[row, begin + 1 : end + 1, 2] = 3 if wanted in line[begin:end] else -3
         return tokens, np.tile(np.array(whole, dtype=np.float32), (len(ids), 1))
 
     return run

@@ -37,6 +37,7 @@ def test_window_has_the_question_then_title_and_text_of_each_piece() -> None:
     assert list(window.ids) == wanted
     assert window.types == (0,) * (len(ASKED) + 2) + (1,) * (len(wanted) - len(ASKED) - 2)
     assert [window.ids[at] for at in window.closings] == [102, 102]
+    assert [window.ids[at] for at in window.begins] == [title[0], LAYOUT.question("Rain")[0]]
     assert [window.ids[at] for at in window.firsts] == [LAYOUT.question("It")[0], LAYOUT.question("Rain")[0]]
 
 
