@@ -34,14 +34,14 @@ MODES: tuple[Mode, ...] = ("dense", "hybrid", "graph", "graph-ppr", "knowledge-g
 SIZES = (1, 4, 10)
 
 
-def hops(known: TrainingSet) -> list[tuple[str, str, str]]:
-    """Return the question, the draft and the gold passage of each hop."""
+def hops(known: TrainingSet) -> list[tuple[str, str]]:
+    """Return the draft and the id of the gold passage of each hop."""
     found = []
     for row in known.questions:
         answers = {at: step["answer"] for at, step in enumerate(row["decomposition"], start=1)}
         for step in row["decomposition"]:
             question = fill_references(step["question"], answers)
-            found.append((question, f"{question} {step['answer']}", step["gold_id"]))
+            found.append((f"{question} {step['answer']}", step["gold_id"]))
     return found
 
 
@@ -67,11 +67,11 @@ async def name_all(drafts: Sequence[str], settings: Settings) -> tuple[list[tupl
 async def measure(known: TrainingSet, settings: Settings, names: str, limit: int | None) -> dict[str, Any]:
     """Return the hit rates of each mode in percent with 95 % intervals, and milliseconds per search."""
     steps = hops(known)[:limit]
-    drafts = [draft for _, draft, _ in steps]
+    drafts = [draft for draft, _ in steps]
     named, cost = await name_all(drafts, settings) if names == "model" else ([() for _ in steps], {})
     shown: dict[str, Any] = {"steps": len(steps), "names": cost}
     async with await Collection.open(settings) as library:
-        gold = [known.passages[id_] for _, _, id_ in steps]
+        gold = [known.passages[id_] for _, id_ in steps]
         for mode in MODES:
             await library.search(Query(text="warm up", mode=mode))
             began = time.perf_counter()
@@ -86,7 +86,7 @@ async def measure(known: TrainingSet, settings: Settings, names: str, limit: int
                 rates = [float(passage in each[:size]) for passage, each in zip(gold, found, strict=True)]
                 rate = interval(rates, seed=0)
                 shown[mode][f"hit@{size}"] = [
-                    round(100 * value, 1) for value in (rate["mean"], rate["low"], rate["high"])
+                    round(100 * (value or 0.0), 1) for value in (rate["mean"], rate["low"], rate["high"])
                 ]
     return shown
 

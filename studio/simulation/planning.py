@@ -228,8 +228,8 @@ def entities(view: RequestView) -> SimulatedReply:
 
 def names(view: RequestView) -> SimulatedReply:
     """EXTRACT_NAMES."""
-    found = [] if view.errs("missed") else [*dict.fromkeys(find_names(str(view.given["text"])))]
-    return structured_reply(reading.Names(names=[name[:80] for name in found][: reading.MAX_NAMES]))
+    found = _found_names(view, str(view.given["text"]))[: reading.MAX_NAMES]
+    return structured_reply(reading.Names(names=[name[:80] for name in found]))
 
 
 def requery(view: RequestView) -> SimulatedReply:
@@ -248,19 +248,23 @@ def _held(view: RequestView) -> dict[int, str]:
     return {hop: known.answer for hop, known in enumerate(view.gold.hops) if view.holds(hop)}
 
 
-def _found_names(view: RequestView) -> list[str]:
-    """Return the names in the question; none if the role misses them."""
-    return [] if view.errs("missed") else [*dict.fromkeys(find_names(view.question))][: hybrid.MAX_ENTITIES]
+def _found_names(view: RequestView, text: str) -> list[str]:
+    """Return the names in a text; none if the role misses them."""
+    return [] if view.errs("missed") else [*dict.fromkeys(find_names(text))]
+
+
+def _entity_names(view: RequestView) -> list[str]:
+    return _found_names(view, view.question)[: hybrid.MAX_ENTITIES]
 
 
 def name_entities(view: RequestView) -> SimulatedReply:
     """NAME_ENTITIES."""
-    entities = [hybrid.Entity(name=name[:120]) for name in _found_names(view)]
+    entities = [hybrid.Entity(name=name[:120]) for name in _entity_names(view)]
     return structured_reply(hybrid.Entities(entities=entities))
 
 
 def choose_calls(view: RequestView) -> SimulatedReply:
     """CHOOSE_CALLS: the entities by their names."""
-    wanted = [[hybrid.Argument(name="entity", value=name[:120])] for name in _found_names(view)]
+    wanted = [[hybrid.Argument(name="entity", value=name[:120])] for name in _entity_names(view)]
     calls = [hybrid.Call(function="open_get_entity", arguments=each) for each in wanted]
     return structured_reply(hybrid.Calls(calls=calls))

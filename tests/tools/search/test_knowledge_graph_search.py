@@ -120,7 +120,7 @@ def same(one: NameVectors, other: NameVectors) -> None:
     assert one.names.tolist() == other.names.tolist()
     assert one.rows.tolist() == other.rows.tolist()
     paired = [
-        {tuple(pair): like for pair, like in zip(each.pairs.tolist(), each.likeness.tolist(), strict=True)}
+        {tuple(pair): like for pair, like in zip(each.pairs.tolist(), each.similarities.tolist(), strict=True)}
         for each in (one, other)
     ]
     assert paired[0] == pytest.approx(paired[1])

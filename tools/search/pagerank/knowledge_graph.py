@@ -49,7 +49,7 @@ class KnowledgeGraph:
         ends = np.stack([subjects, objects], axis=1)[subjects != objects]
         self._steps = transition_matrix(
             np.concatenate([ends, vectors.pairs.astype(np.int64)]),
-            np.concatenate([np.ones(len(ends)), vectors.likeness.astype(np.float64)]),
+            np.concatenate([np.ones(len(ends)), vectors.similarities.astype(np.float64)]),
             len(row_of),
         )
         counts = np.ones(2 * len(facts)), (np.tile(at, 2), np.concatenate([subjects, objects]))

@@ -20,22 +20,23 @@ SYNONYMS = 0.8
 _ROWS = 512
 """Rows that are compared with all others in one multiplication."""
 _STORED = np.float16
+"""Type of the stored vectors; new ones are rounded to it too, so that reloading changes no result."""
 
 
 @dataclass(frozen=True, slots=True)
 class NameVectors:
     """Names by their numbers in ascending order, with a unit vector each.
 
-    pairs: rows of synonyms, the lower row first, of shape (pairs, 2); likeness: their cosine similarities.
+    pairs: rows of synonyms, the lower row first, of shape (pairs, 2); similarities: their cosine similarities.
     """
 
     names: NDArray[np.int64]
     rows: Vectors
     pairs: NDArray[np.int32]
-    likeness: NDArray[np.float32]
+    similarities: NDArray[np.float32]
 
 
-_NONE = NameVectors(
+_EMPTY = NameVectors(
     np.empty(0, dtype=np.int64),
     np.empty((0, 0), dtype=np.float32),
     np.empty((0, 2), dtype=np.int32),
@@ -57,7 +58,7 @@ class NameVectorFile:
     def update(self, names: Mapping[int, str]) -> NameVectors:
         """Embed the names that the file does not have, compare them with all others, and drop those that are gone."""
         stored = self._load()
-        updated = _only(stored, names) if stored else _NONE
+        updated = _only(stored, names) if stored else _EMPTY
         if len(updated.names) < len(names):
             updated = self._with_new(updated, names)
         if updated is not stored and names:
@@ -81,8 +82,10 @@ class NameVectorFile:
         if len(kept.names):
             rows[~new] = kept.rows
         moved = np.flatnonzero(~new).astype(np.int32)[kept.pairs]
-        pairs, likeness = _synonyms(rows, new)
-        return NameVectors(numbers, rows, np.concatenate([moved, pairs]), np.concatenate([kept.likeness, likeness]))
+        pairs, similarities = _synonyms(rows, new)
+        return NameVectors(
+            numbers, rows, np.concatenate([moved, pairs]), np.concatenate([kept.similarities, similarities])
+        )
 
     def _load(self) -> NameVectors | None:
         try:
@@ -90,7 +93,7 @@ class NameVectorFile:
                 if str(stored["embedder"]) != self._embedder.name:
                     return None
                 return NameVectors(
-                    stored["names"], stored["rows"].astype(np.float32), stored["pairs"], stored["likeness"]
+                    stored["names"], stored["rows"].astype(np.float32), stored["pairs"], stored["similarities"]
                 )
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             return None
@@ -106,7 +109,7 @@ class NameVectorFile:
                     names=vectors.names,
                     rows=vectors.rows.astype(_STORED),
                     pairs=vectors.pairs,
-                    likeness=vectors.likeness,
+                    similarities=vectors.similarities,
                 )
             Path(draft.name).replace(self._file)
 
@@ -118,12 +121,12 @@ def _only(vectors: NameVectors, names: Mapping[int, str]) -> NameVectors:
         return vectors
     places = np.cumsum(kept, dtype=np.int32) - 1
     both = kept[vectors.pairs].all(axis=1)
-    return NameVectors(vectors.names[kept], vectors.rows[kept], places[vectors.pairs[both]], vectors.likeness[both])
+    return NameVectors(vectors.names[kept], vectors.rows[kept], places[vectors.pairs[both]], vectors.similarities[both])
 
 
 def _synonyms(rows: Vectors, new: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Return the pairs of which at least one is new, with their similarities."""
-    pairs, likeness = [_NONE.pairs], [_NONE.likeness]
+    pairs, similarities = [_EMPTY.pairs], [_EMPTY.similarities]
     added = np.flatnonzero(new).astype(np.int32)
     for part in (added[start : start + _ROWS] for start in range(0, len(added), _ROWS)):
         similar = rows[part] @ rows.T
@@ -132,5 +135,5 @@ def _synonyms(rows: Vectors, new: NDArray[np.bool_]) -> tuple[NDArray[np.int32],
         first = (one < other) | ~new[other]  # a pair of two new names occurs twice
         first &= one != other
         pairs.append(np.sort(np.stack([one, other.astype(np.int32)], axis=1)[first], axis=1))
-        likeness.append(similar[at, other][first])
-    return np.concatenate(pairs), np.concatenate(likeness)
+        similarities.append(similar[at, other][first])
+    return np.concatenate(pairs), np.concatenate(similarities)
