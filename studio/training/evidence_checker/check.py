@@ -14,7 +14,7 @@ import typer
 from sleuth.studio.cli.app import run_cli
 from sleuth.studio.training.evidence_checker.examples import Example, with_neighbours
 from sleuth.studio.training.evidence_checker.measure import held_out, measure
-from sleuth.studio.training.evidence_checker.sources import MULTI_HOP, of_part, read_items
+from sleuth.studio.training.evidence_checker.sources import MULTI_HOP, of_part, read_items, read_worlds
 from sleuth.tools.evidence_checker import EvidenceChecker
 
 _TIMED = 20
@@ -38,13 +38,15 @@ def main(
     data: Annotated[Path, typer.Argument(help="Folder with the training files.")],
     *,
     checker: Annotated[Path, typer.Option(help="Folder of the exported checker.")],
+    worlds: Annotated[Path | None, typer.Option(help="Folder of the test split of the synthetic worlds.")] = None,
     threads: Annotated[int | None, typer.Option(help="Threads; default: all cores.")] = None,
     sets: Annotated[list[str] | None, typer.Option("--set", help="Only this set, such as squad; repeatable.")] = None,
     seed: Annotated[int, typer.Option(help="Of the negatives and the intervals.")] = 0,
 ) -> None:
     """Print the metrics of a checker on held-back questions and statements as JSON."""
     loaded = EvidenceChecker.load(checker, threads=threads)
-    examples = held_out(with_neighbours(of_part(read_items(data), "report")), seed=seed)
+    items = of_part(read_items(data), "report") + (read_worlds(worlds) if worlds else [])
+    examples = held_out(with_neighbours(items), seed=seed)
     chosen = [example for example in examples if not sets or example.set in sets]
     found = measure(loaded, chosen, seed=seed)
     if any(example.set in MULTI_HOP for example in chosen):

@@ -156,11 +156,12 @@ def plain(item: Item) -> Example:
     every = [*item.gold, *(item.others if item.set in MULTI_HOP else ())]
     order = sorted(range(len(every)), key=lambda at: every[at].text)  # the gold is not always first
     right = item.kind not in ("none", "not mentioned")
+    label = 1 if right else UNKNOWN if item.set in MULTI_HOP else 0  # of two hops, one may be there
     return Example(
         set=item.set,
         text=item.text,
         passages=tuple(every[at] for at in order),
-        relevant=tuple(int(right and at < len(item.gold)) for at in order),
+        relevant=tuple(label if at < len(item.gold) else 0 for at in order),
         answers=item.answers,
         answerable=UNKNOWN if item.kind in RELATIONS else int(right),
         kind=KINDS.get(item.kind, UNKNOWN),

@@ -20,7 +20,7 @@ from sleuth.studio.cli.app import run_cli
 from sleuth.studio.training.evidence_checker.examples import UNKNOWN, Example, with_neighbours
 from sleuth.studio.training.evidence_checker.measure import held_out
 from sleuth.studio.training.evidence_checker.model import from_pretrained
-from sleuth.studio.training.evidence_checker.sources import of_part, read_items
+from sleuth.studio.training.evidence_checker.sources import of_part, read_items, read_worlds
 from sleuth.studio.training.evidence_checker.train import WEIGHTS, base_folder
 from sleuth.tools.evidence_checker import NETWORK, SETTINGS, TOKENIZER, EvidenceChecker, Temperatures, compress
 from sleuth.tools.search.vectors.openvino import import_openvino
@@ -82,6 +82,7 @@ def main(
     *,
     run: Annotated[Path, typer.Option(help="Folder that the training has written.")],
     out: Annotated[Path, typer.Option(help="The checker's folder.")],
+    worlds: Annotated[Path | None, typer.Option(help="Folder of synthetic worlds it has learned from.")] = None,
     base: Annotated[Path | None, typer.Option(help="Folder of the encoder that was trained; default: MiniLM.")] = None,
     eight_bits: Annotated[bool, typer.Option(help="Store the weights in 8 bits, or in 32.")] = True,
     threads: Annotated[int | None, typer.Option(help="Threads; default: all cores.")] = None,
@@ -93,7 +94,8 @@ def main(
     network = from_pretrained(start)
     network.load_state_dict(load_file(run / WEIGHTS))
     convert(network, start / "tokenizer.json", out, eight_bits=eight_bits)
-    examples = held_out(with_neighbours(of_part(read_items(data), "tune")))
+    items = read_items(data) + (read_worlds(worlds) if worlds else [])
+    examples = held_out(with_neighbours(of_part(items, "tune")))
     temperatures = fit_temperatures(EvidenceChecker.load(out, threads=threads), examples)
     write_settings(out, temperatures)
     size = sum(file.stat().st_size for file in out.iterdir())

@@ -67,7 +67,7 @@ def _answers(examples: Sequence[Example], readings: Sequence[Reading], seed: int
     own: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for example, reading in zip(examples, readings, strict=True):
         wanted = example.answers or ("yes",) * (example.kind == KINDS["yes"]) or ("no",) * (example.kind == KINDS["no"])
-        if example.answerable == 1 and example.set != "boolq":
+        if wanted and example.answerable == 1 and example.set != "boolq":
             own[example.set].append((exact_match(reading.answer, wanted), f1(reading.answer, wanted)))
     return {
         name: {metric: interval([each[at] for each in scores], seed=seed) for at, metric in enumerate(("em", "f1"))}
@@ -79,7 +79,7 @@ def _passages(examples: Sequence[Example], readings: Sequence[Reading], seed: in
     """Return the share of a multi-hop question's gold passages among the most relevant ones, as many as are gold."""
     own: dict[str, list[float]] = defaultdict(list)
     for example, reading in zip(examples, readings, strict=True):
-        if example.set in MULTI_HOP:
+        if example.set in MULTI_HOP and example.answerable == 1:
             order = np.argsort(-np.asarray(reading.relevance), kind="stable")[: sum(example.relevant)]
             own[example.set].append(sum(example.relevant[at] for at in order) / sum(example.relevant))
     return {name: interval(shares, seed=seed) for name, shares in sorted(own.items())}

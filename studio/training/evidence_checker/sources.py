@@ -20,11 +20,14 @@ from sleuth.tools.evidence_checker import Evidence
 Part: TypeAlias = Literal["train", "tune", "report"]
 Kind: TypeAlias = Literal["span", "yes", "no", "none", "supported", "contradicted", "not mentioned"]
 
-MULTI_HOP = ("hotpot", "2wiki", "musique")
-COMPLETE = ("2wiki", "musique")
+WORLDS = "worlds"
+MULTI_HOP = ("hotpot", "2wiki", "musique", WORLDS)
+COMPLETE = ("2wiki", "musique", WORLDS)
 """Sets of questions that need every gold passage; many of HotpotQA's can be answered from one."""
 LEFT_OUT = ("attribution",)
 """Claim sets whose terms are not known: nothing that is shipped may be trained on them."""
+_COMPUTED = ("count", "date_arithmetic")
+"""Types of questions of worlds whose answer is a number that no passage states."""
 _RELATIONS: dict[str, Kind] = {
     "supported": "supported",
     "refuted": "contradicted",
@@ -82,7 +85,14 @@ class _Single(_Question):
 
 
 class _MultiHop(_Question):
+    type: str | None = None
     paragraphs: list[Paragraph]
+
+    def gold(self, *, supporting: bool) -> tuple[Evidence, ...]:
+        """Return the passages that belong to the evidence, or those that do not."""
+        return tuple(
+            Evidence(title=each.title, text=each.text) for each in self.paragraphs if each.is_supporting == supporting
+        )
 
 
 class _Claim(_Line):
@@ -168,13 +178,7 @@ def _single(file: Path | None, name: str) -> Iterator[Item]:
 
 def _multi_hop(file: Path | None, name: str) -> Iterator[Item]:
     for line in lines(file, _MultiHop) if file else ():
-        own, others = (
-            tuple(
-                Evidence(title=each.title, text=each.text) for each in line.paragraphs if each.is_supporting == wanted
-            )
-            for wanted in (True, False)
-        )
-        if own:
+        if own := line.gold(supporting=True):
             yield Item(
                 set=name,
                 id=line.id,
@@ -183,8 +187,35 @@ def _multi_hop(file: Path | None, name: str) -> Iterator[Item]:
                 kind=line.kind(),
                 gold=own,
                 answers=line.accepted(),
-                others=others,
+                others=line.gold(supporting=False),
             )
+
+
+def read_worlds(folder: Path) -> list[Item]:
+    """Return the questions of both editions of worlds, as `python -m sleuth.studio.worlds` writes them.
+
+    All questions of a world belong to one part.
+
+    Raises:
+        UsageError: the folder contains no worlds.
+    """
+    files = sorted(folder.glob("*/training.jsonl"))
+    if not files:
+        raise UsageError(f"{folder} contains no worlds: write them with `python -m sleuth.studio.worlds`.")
+    return [
+        Item(
+            set=WORLDS,
+            id=line.id,
+            part=part_of(line.id.rpartition("-q")[0], one_of=10),
+            text=line.question,
+            kind=line.kind(),
+            gold=line.gold(supporting=True),
+            answers=() if line.type in _COMPUTED else line.accepted(),
+            others=line.gold(supporting=False),
+        )
+        for file in files
+        for line in lines(file, _MultiHop)
+    ]
 
 
 def _without_shared_gold(items: Sequence[Item]) -> list[Item]:

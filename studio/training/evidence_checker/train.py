@@ -25,7 +25,7 @@ from sleuth.studio.training.evidence_checker.batches import Row, batches, collat
 from sleuth.studio.training.evidence_checker.examples import Example, by_composition, epoch, with_neighbours
 from sleuth.studio.training.evidence_checker.measure import NEGATIVES, held_out, measure
 from sleuth.studio.training.evidence_checker.model import SHARES, from_pretrained, losses
-from sleuth.studio.training.evidence_checker.sources import MULTI_HOP, Item, of_part, read_items
+from sleuth.studio.training.evidence_checker.sources import MULTI_HOP, Item, of_part, read_items, read_worlds
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import EvidenceChecker, Floats, Ids, Layout
 
@@ -50,8 +50,8 @@ class Plan:
 
     tokens: int = 16_000_000
     batch: int = 4096
-    batches_per_step: int = 2
-    rate: float = 2e-4
+    batches_per_step: int = 1
+    rate: float = 1.5e-4
     warm_up: float = 0.03
     weight_decay: float = 0.01
     seed: int = 0
@@ -237,7 +237,9 @@ def _report_progress(plan: Plan, progress: Progress) -> None:
     )
 
 
-def train(data: Path, out: Path, plan: Plan, *, base: Path, minutes: float | None = None) -> dict[str, Any]:
+def train(
+    data: Path, out: Path, plan: Plan, *, base: Path, worlds: Path | None = None, minutes: float | None = None
+) -> dict[str, Any]:
     """Train, or resume a training; return the report, which is also written at the end.
 
     Args:
@@ -245,6 +247,7 @@ def train(data: Path, out: Path, plan: Plan, *, base: Path, minutes: float | Non
         out: the folder of the checkpoint and the results.
         plan: the hyperparameters.
         base: the folder of the pretrained encoder.
+        worlds: a folder of synthetic worlds to learn from, too.
         minutes: stop at a checkpoint after this time; None trains to the end.
 
     Raises:
@@ -256,7 +259,7 @@ def train(data: Path, out: Path, plan: Plan, *, base: Path, minutes: float | Non
     begun = time.monotonic()
     torch.manual_seed(plan.seed)
     layout = Layout(base / "tokenizer.json")
-    items = read_items(data)
+    items = read_items(data) + (read_worlds(worlds) if worlds else [])
     learned = with_neighbours(of_part(items, "train"))
     checked = _some(held_out(with_neighbours(of_part(items, "tune"))))
     key = sha256(json.dumps([asdict(plan), [(item.set, item.id) for item in learned]]).encode()).hexdigest()
@@ -303,6 +306,7 @@ def main(
     *,
     out: Annotated[Path, typer.Option(help="Folder of the checkpoint, the weights and the report.")],
     base: Annotated[Path | None, typer.Option(help="Folder of the encoder to start from; default: MiniLM.")] = None,
+    worlds: Annotated[Path | None, typer.Option(help="Folder of synthetic worlds to learn from, too.")] = None,
     tokens: Annotated[int, typer.Option(help="Tokens of the whole training.")] = Plan().tokens,
     rate: Annotated[float, typer.Option(help="The largest learning rate.")] = Plan().rate,
     minutes: Annotated[float | None, typer.Option(help="Stop at a checkpoint after this time.")] = None,
@@ -316,7 +320,7 @@ def main(
 
         torch.set_num_threads(threads)
     plan = Plan(tokens=tokens, rate=rate, seed=seed)
-    report = train(data, out, plan, base=base or base_folder(), minutes=minutes)
+    report = train(data, out, plan, base=base or base_folder(), worlds=worlds, minutes=minutes)
     last = report["curve"][-1:]
     typer.echo(json.dumps({**report, "curve": last}, indent=1))
 
