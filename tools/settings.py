@@ -102,6 +102,9 @@ class Settings(BaseSettings):
         min_length=1,
         description="JSON file or URL of a knowledge graph; default: the triples extracted so far",
     )
+    checker: Path | None = Field(
+        default=None, description="folder of an evidence checker; default: the one of the package, if it has one"
+    )
     database_url: str | None = Field(default=None, description="postgresql://… for checkpoints and catalogue")
     chroma_url: Address | None = Field(default=None, description="a Chroma server instead of the embedded one")
     ranker: Ranker = Field(

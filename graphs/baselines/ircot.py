@@ -23,18 +23,18 @@ from sleuth.graphs.core import (
     InPaper,
     Lines,
     Method,
-    MethodSettings,
     Question,
     RunState,
     RunUpdate,
     ask_or,
     retrieve_unless_settled,
-    retrieve_until_verdict,
     summarize_update,
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
+    CheckedSettings,
     Generation,
+    add_evidence_check,
     as_sources,
     as_steps,
     find_support,
@@ -44,6 +44,7 @@ from sleuth.graphs.evidence import (
     make_note,
     make_query,
     make_verdict,
+    retrieve_until_verdict,
     search_passages,
     stated_answer,
     strip_marks,
@@ -54,7 +55,7 @@ from sleuth.tools.text import sentence_spans
 _CONCLUSION = re.compile(r"\banswer is:?\s+(.+)", re.IGNORECASE)
 
 
-class Settings(MethodSettings):
+class Settings(CheckedSettings):
     """Settings of `--set`; the numbers are the paper's (4 of its 2, 4, 6 or 8 passages)."""
 
     max_steps: int = Field(default=8, ge=1, le=20, description="sentences at most")
@@ -149,6 +150,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge("retrieve", "reason")
     graph.add_conditional_edges("reason", after_reason)
     graph.add_conditional_edges("answer", retrieve_until_verdict)
+    add_evidence_check(graph)
     return graph
 
 

@@ -18,28 +18,29 @@ from sleuth.graphs.core import (
     InPaper,
     Keyed,
     Method,
-    MethodSettings,
     Question,
     RunState,
     RunUpdate,
     retrieve_unless_settled,
-    retrieve_until_verdict,
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
+    CheckedSettings,
     Generation,
+    add_evidence_check,
     finish,
     generate,
     load_passages,
     make_note,
     make_verdict,
+    retrieve_until_verdict,
     search_passages,
     short_names,
 )
 from sleuth.tools.search import Mode, Query
 
 
-class Settings(MethodSettings):
+class Settings(CheckedSettings):
     """Settings of `--set`."""
 
     iterations: int = Field(default=3, ge=1, le=10, description="searches, each with what was generated before")
@@ -101,6 +102,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_conditional_edges(START, retrieve_unless_settled)
     graph.add_edge("retrieve", "answer")
     graph.add_conditional_edges("answer", retrieve_until_verdict)
+    add_evidence_check(graph)
     return graph
 
 

@@ -19,21 +19,22 @@ from sleuth.graphs.core import (
     Context,
     InPaper,
     Method,
-    MethodSettings,
     Question,
     RunState,
     RunUpdate,
     ask_or,
     retrieve_unless_settled,
-    retrieve_until_verdict,
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
+    CheckedSettings,
+    add_evidence_check,
     as_sources,
     as_steps,
     finish,
     load_passages,
     make_verdict,
+    retrieve_until_verdict,
     search_passages,
     short_names,
     strip_marks,
@@ -42,7 +43,7 @@ from sleuth.graphs.evidence import (
 from sleuth.tools.search import Mode, Query
 
 
-class Settings(MethodSettings):
+class Settings(CheckedSettings):
     """Settings of `--set`."""
 
     top_k: int = Field(default=5, ge=1, le=100, description="passages to read")
@@ -98,6 +99,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_conditional_edges(START, retrieve_unless_settled)
     graph.add_edge("retrieve", "answer")
     graph.add_conditional_edges("answer", retrieve_until_verdict)
+    add_evidence_check(graph)
     return graph
 
 

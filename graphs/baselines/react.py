@@ -10,7 +10,7 @@ such a run searches before it answers: for the question itself if the model asks
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.planning import ACT, ActInput, Action, SearchResult
@@ -20,7 +20,6 @@ from sleuth.graphs.core import (
     InPaper,
     Keyed,
     Method,
-    MethodSettings,
     Note,
     Question,
     RunState,
@@ -29,8 +28,11 @@ from sleuth.graphs.core import (
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
+    CheckedSettings,
     Round,
+    add_evidence_check,
     as_steps,
+    check_or_end,
     finish,
     generate,
     load_passages,
@@ -46,7 +48,7 @@ from sleuth.tools.text import comparison_key
 from sleuth.tools.types import Passage
 
 
-class Settings(MethodSettings):
+class Settings(CheckedSettings):
     """Settings of `--set`."""
 
     max_searches: int = Field(default=10, ge=1, le=30, description="searches at most; then it has to answer")
@@ -141,7 +143,8 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge(START, "act")
     graph.add_conditional_edges("act", after_act)
     graph.add_edge("retrieve", "act")
-    graph.add_edge("answer", END)
+    graph.add_conditional_edges("answer", check_or_end)
+    add_evidence_check(graph)
     return graph
 
 

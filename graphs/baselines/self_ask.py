@@ -10,7 +10,7 @@ before it answers: for the question itself if the model asks for nothing.
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.inputs import ReadInput, StepsInput
@@ -22,7 +22,6 @@ from sleuth.graphs.core import (
     InPaper,
     Keyed,
     Method,
-    MethodSettings,
     Question,
     RunState,
     RunUpdate,
@@ -31,10 +30,13 @@ from sleuth.graphs.core import (
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
+    CheckedSettings,
     Round,
+    add_evidence_check,
     answer_question,
     as_sources,
     as_steps,
+    check_or_end,
     finish,
     load_passages,
     make_note,
@@ -48,7 +50,7 @@ from sleuth.tools.search import Mode
 from sleuth.tools.text import comparison_key
 
 
-class Settings(MethodSettings):
+class Settings(CheckedSettings):
     """Settings of `--set`."""
 
     max_follow_ups: int = Field(default=5, ge=1, le=20, description="follow-up questions at most")
@@ -151,7 +153,8 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_conditional_edges("plan", after_plan)
     graph.add_edge("retrieve", "read")
     graph.add_conditional_edges("read", plan_unless_halted)
-    graph.add_edge("answer", END)
+    graph.add_conditional_edges("answer", check_or_end)
+    add_evidence_check(graph)
     return graph
 
 

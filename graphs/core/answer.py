@@ -74,12 +74,24 @@ class Cost(TypedDict):
     nodes: dict[str, NodeCost]
 
 
+class Support(TypedDict):
+    """How well the cited passages support an answer, as the evidence checker reads them.
+
+    `score` is the support of the answer, from 0 to 1; `answerable` is the probability that the passages answer the
+    question at all.
+    """
+
+    score: float
+    answerable: float
+
+
 class Verdict(TypedDict):
-    """The part of the answer that the node `answer` adds to the state."""
+    """The part of the answer that the node `answer` adds to the state; `support` if it was checked."""
 
     status: Status
     text: str
     citations: list[Citation]
+    support: NotRequired[Support]
 
 
 class Threshold(TypedDict):
@@ -107,6 +119,7 @@ class Subrun(TypedDict):
     doubt: str
     notes: list[str]
     cost: Cost
+    support: NotRequired[Support]
 
 
 class Entity(TypedDict):
@@ -168,6 +181,8 @@ class Answer:
     `seconds` is the wall-clock time that the run worked, without pauses between a stop and a resume; None for runs of
     older releases. `cost` has the model calls, and their summed time.
 
+    `support` is present if the evidence of the answer was checked, also if the check refused it.
+
     `asks` is present while a chat waits for a reply: a question with options to choose from, or a plan to approve.
     """
 
@@ -184,12 +199,14 @@ class Answer:
     warnings: list[str] = field(default_factory=list)
     graph: Graph | None = None
     threshold: Threshold | None = None
+    support: Support | None = None
     hops: list[Subrun] | None = None
     asks: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command line and the HTTP interface print, without absent values."""
-        absent = [name for name in ("seconds", "graph", "threshold", "hops", "asks") if getattr(self, name) is None]
+        optional = ("seconds", "graph", "threshold", "support", "hops", "asks")
+        absent = [name for name in optional if getattr(self, name) is None]
         return {name: value for name, value in asdict(self).items() if name not in absent}
 
 

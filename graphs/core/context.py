@@ -13,6 +13,7 @@ from sleuth.agents.llm import TokenStream
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls import CallRecord
 from sleuth.graphs.core.answer import Note, Threshold, Verdict
+from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Retriever
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Tracing
@@ -133,6 +134,7 @@ class Context:
     `embedder` compares texts; `thresholds` are those fitted for the models in use, by prompt; `pages` came with the
     question, and the retriever searches them; `hops` runs sub-runs, for `auto` and chats; `graph` and `predictor` are
     the knowledge graph and the classifier of question attributes of hybrid-rag; `graph_models` are those of RAS;
+    `checker` reads the evidence of answers, where a method's settings ask for it;
     `started` is a monotonic clock reading, in seconds; `hearing` streams replies on the custom stream while they are
     written; `tracing` applies where the callbacks and the parent run have no tracer.
     """
@@ -149,11 +151,13 @@ class Context:
     hops: SubrunRunner | None = None
     graph: KnowledgeGraph | None = None
     predictor: Predictor | None = None
+    checker: EvidenceChecker | None = None
     graph_models: GraphModels = field(default_factory=GraphModels)
     started: float = field(default_factory=time.monotonic)
     hearing: TokenStream | None = None
     tracing: Tracing = "off"
 
     def fingerprint(self) -> str:
-        """Return a hash of the settings, on which a run's seeds depend."""
-        return content_hash(f"{type(self.settings).__name__}{self.settings.model_dump_json()}")[:16]
+        """Return a hash of the settings, on which a run's seeds depend; the check of an answer changes none."""
+        chosen = self.settings.model_dump_json(exclude={"check_evidence", "min_support"})
+        return content_hash(f"{type(self.settings).__name__}{chosen}")[:16]

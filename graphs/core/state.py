@@ -41,6 +41,17 @@ def append_new(kept: list[str], writes: Sequence[list[str]]) -> list[str]:
     return list(dict.fromkeys([*kept, *(item for write in writes for item in write)]))
 
 
+def find_hashes(value: object) -> set[str]:
+    """Return the archive references (SHA-256 in hexadecimal) anywhere in a state."""
+    if isinstance(value, str):
+        return {value} if len(value) == 64 and set(value) <= set("0123456789abcdef") else set()
+    if isinstance(value, dict):
+        return set().union(*map(find_hashes, value.values())) if value else set()
+    if isinstance(value, list | tuple):
+        return set().union(*map(find_hashes, value)) if value else set()
+    return set()
+
+
 Keyed: DeltaChannel[dict[str, Any]] = DeltaChannel(merge_keys)
 Lines: DeltaChannel[list[str]] = DeltaChannel(append_new)
 
@@ -97,11 +108,6 @@ class RunUpdate(TypedDict, total=False):
 def retrieve_unless_settled(state: RunState) -> Literal["retrieve", "answer"]:
     """Route to `answer` if a note from an earlier run may already answer the question, else to `retrieve`."""
     return "answer" if state.is_settled else "retrieve"
-
-
-def retrieve_until_verdict(state: RunState) -> Literal["retrieve", "__end__"]:
-    """Route to `retrieve` while `answer` has not ended the run."""
-    return "__end__" if state.verdict else "retrieve"
 
 
 def plan_unless_halted(state: RunState) -> Literal["plan", "answer"]:

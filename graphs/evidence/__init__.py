@@ -1,6 +1,15 @@
 """From retrieved passage to verified citation; shared by all methods."""
 
 from sleuth.graphs.evidence.answer_text import with_footnotes
+from sleuth.graphs.evidence.check import (
+    CHECK_PART,
+    CheckedSettings,
+    add_evidence_check,
+    assess,
+    check_or_end,
+    cited_passages,
+    retrieve_until_verdict,
+)
 from sleuth.graphs.evidence.citations import (
     citation_at,
     ensure_verbatim_support,
@@ -34,13 +43,19 @@ from sleuth.graphs.evidence.retrieval import (
 from sleuth.graphs.evidence.text_spans import find_quote, find_sentence, strip_marks
 
 __all__ = [
+    "CHECK_PART",
+    "CheckedSettings",
     "Generation",
     "Round",
+    "add_evidence_check",
     "answer_question",
     "archive_passages",
     "as_sources",
     "as_steps",
+    "assess",
+    "check_or_end",
     "citation_at",
+    "cited_passages",
     "deserialize_passage",
     "ensure_verbatim_support",
     "find_quote",
@@ -52,6 +67,7 @@ __all__ = [
     "make_note",
     "make_query",
     "make_verdict",
+    "retrieve_until_verdict",
     "search_passages",
     "serialize_passage",
     "short_names",

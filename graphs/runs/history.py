@@ -9,7 +9,7 @@ from langgraph.graph import START
 from langgraph.types import StateSnapshot
 from pydantic import TypeAdapter, ValidationError
 
-from sleuth.graphs.core import Budget, Note, Question, Step, merge_keys, same_question, with_paused_clock
+from sleuth.graphs.core import Budget, Note, Question, Step, find_hashes, merge_keys, same_question, with_paused_clock
 from sleuth.graphs.evidence import make_note, make_verdict
 from sleuth.graphs.persistence import Origin, Thread, explain_damage
 from sleuth.graphs.registry import runnable
@@ -237,14 +237,3 @@ async def export_run(runs: RunService, id: str) -> dict[str, Any]:
     hops = [await export_run(runs, hop.id) for hop in await runs.store.threads.subruns_of(id)]
     whole = {"thread": thread.to_json(), "history": moments, "state": states[0].values, "texts": texts}
     return {**whole, "hops": hops} if hops else whole
-
-
-def find_hashes(value: object) -> set[str]:
-    """Return the archive references (SHA-256 in hexadecimal) anywhere in a state."""
-    if isinstance(value, str):
-        return {value} if len(value) == 64 and set(value) <= set("0123456789abcdef") else set()
-    if isinstance(value, dict):
-        return set().union(*map(find_hashes, value.values())) if value else set()
-    if isinstance(value, list | tuple):
-        return set().union(*map(find_hashes, value)) if value else set()
-    return set()

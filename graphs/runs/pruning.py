@@ -14,10 +14,10 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from sqlalchemy import Delete, TableClause, TextClause, column, delete, select, table, text
 
+from sleuth.graphs.core import find_hashes
 from sleuth.graphs.persistence import Thread, check_token, explain_damage
 from sleuth.graphs.persistence.threads import threads as listed
 from sleuth.graphs.runs.execution import Compiled, checkpoint_id_of, parent_id
-from sleuth.graphs.runs.history import find_hashes
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import StoreDamaged, UsageError
 

@@ -48,6 +48,7 @@ from sleuth.graphs.runs.execution import (
 from sleuth.graphs.runs.pages import load_pages, make_retriever, page_warnings, store_pages
 from sleuth.graphs.runs.subruns import StoreSubruns
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
+from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Retriever
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Profile, Tracing
@@ -72,6 +73,7 @@ class Services:
     thresholds: Mapping[str, Threshold] = field(default_factory=dict)
     graph: KnowledgeGraph | None = None
     predictor: Predictor | None = None
+    checker: EvidenceChecker | None = None
     graph_models: GraphModels = field(default_factory=GraphModels)
     tracing: Tracing = "off"
 
@@ -278,6 +280,7 @@ class RunService:
             warnings=[*page_warnings(thread), *state.values["warnings"]],
             graph=kind.read_graph(state.values),
             threshold=state.values.get("threshold"),
+            support=verdict.get("support"),
             hops=kind.read_subruns(state.values),
             asks=asks,
         )

@@ -19,6 +19,7 @@ from sleuth.graphs.runs import CheckpointerSubruns, RunService, Services
 from sleuth.studio.model_server import PACKAGED
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
+from sleuth.tools.evidence_checker import find_checker
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.knowledge_graph import open_graph
 from sleuth.tools.sources.question_attributes.svm import find_svm
@@ -219,6 +220,7 @@ async def build_services(
             embedder=library.embedder,
             graph=graph,
             tracing=settings.tracing,
+            checker=await asyncio.to_thread(find_checker, settings.checker),
             predictor=await asyncio.to_thread(find_svm, settings.home, library.embedder),
             thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, PACKAGED], model_of),
         )

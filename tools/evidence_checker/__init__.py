@@ -6,12 +6,14 @@ probabilities that the passages support it, contradict it, or do not mention it.
 
 from sleuth.tools.evidence_checker.checker import (
     SETTINGS,
+    SHIPPED,
     TOKENIZER,
     AnswerSpan,
     EvidenceChecker,
     Reading,
     Support,
     Temperatures,
+    find_checker,
 )
 from sleuth.tools.evidence_checker.inputs import WINDOW, Evidence, Layout, Piece, Window
 from sleuth.tools.evidence_checker.network import NETWORK, Floats, Ids, Run, compress
@@ -19,6 +21,7 @@ from sleuth.tools.evidence_checker.network import NETWORK, Floats, Ids, Run, com
 __all__ = [
     "NETWORK",
     "SETTINGS",
+    "SHIPPED",
     "TOKENIZER",
     "WINDOW",
     "AnswerSpan",
@@ -34,4 +37,5 @@ __all__ = [
     "Temperatures",
     "Window",
     "compress",
+    "find_checker",
 ]

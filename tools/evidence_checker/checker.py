@@ -12,9 +12,12 @@ import numpy as np
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker.inputs import Evidence, Layout, Piece, Window
 from sleuth.tools.evidence_checker.network import NETWORK, Floats, Ids, Run, load_network
+from sleuth.tools.search.entity_graph.tokenization import name_key
 
 TOKENIZER, SETTINGS = "tokenizer.json", "settings.json"
 """Files in a checker's folder, next to those of the network."""
+SHIPPED = Path(__file__).parent / "model"
+"""The checker that comes with the package."""
 Request: TypeAlias = tuple[str, Sequence[Evidence]]
 """A question or statement, and the passages to read."""
 
@@ -61,6 +64,15 @@ class Reading:
             return "yes" if self.yes > self.no else "no"
         return self.spans[0].text
 
+    def support_of(self, answer: str) -> float:
+        """Return the support of an answer, from 0 to 1: what the reading gives to answers of the same words."""
+        said = name_key(answer)
+        if said in ("yes", "no"):
+            share = self.yes if said == "yes" else self.no
+        else:
+            share = (1 - self.yes - self.no) * sum(span.score for span in self.spans if _agree(said, span.text))
+        return self.answerable * min(1.0, share)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Support:
@@ -105,6 +117,8 @@ class EvidenceChecker:
     def load(cls, folder: Path | None = None, *, threads: int | None = None) -> "EvidenceChecker":
         """Load a checker that `sleuth.studio.training.evidence_checker.export` has written.
 
+        The network is compiled when it is used first.
+
         Args:
             folder: its folder; None is the one that comes with the package.
             threads: threads of the processor; None leaves the number to OpenVINO.
@@ -112,7 +126,7 @@ class EvidenceChecker:
         Raises:
             UsageError: the folder does not contain a checker.
         """
-        folder = folder or Path(__file__).parent / "model"
+        folder = folder or SHIPPED
         if not (folder / NETWORK).is_file():
             raise UsageError(
                 f"{folder} contains no evidence checker ({NETWORK} is missing): export one, or name its folder."
@@ -193,6 +207,15 @@ class EvidenceChecker:
         )
 
 
+def find_checker(folder: Path | None) -> EvidenceChecker | None:
+    """Return the checker of a folder, or the one of the package; None if the package has none.
+
+    Raises:
+        UsageError: the folder does not contain a checker.
+    """
+    return EvidenceChecker.load(folder) if folder or (SHIPPED / NETWORK).is_file() else None
+
+
 def _batches(windows: Sequence[Window]) -> Iterator[list[int]]:
     part: list[int] = []
     for at in sorted(range(len(windows)), key=lambda at: len(windows[at].ids)):
@@ -267,6 +290,12 @@ def _best(starts: Floats, ends: Floats) -> list[tuple[float, int, int]]:
         for row, column in zip(rows, columns, strict=True)
         if row <= column < row + _ANSWER_TOKENS
     ]
+
+
+def _agree(said: str, span: str) -> bool:
+    """Return whether one of two answers contains all the words of the other, in order."""
+    one, other = f" {said} ", f" {name_key(span)} "
+    return bool(one.strip() and other.strip()) and (one in other or other in one)
 
 
 def _softmax(logits: Floats) -> Floats:

@@ -5,6 +5,7 @@ it in the graph. Only the files shrink to a quarter: sums and products are compu
 """
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from sleuth.tools.search.vectors.openvino import import_openvino
 
 if TYPE_CHECKING:
-    from openvino import Model
+    from openvino import CompiledModel, Model
 
 NETWORK = "network.xml"
 """File of the graph; `network.bin` next to it contains the weights."""
@@ -29,13 +30,15 @@ _LARGEST = 127
 
 
 def load_network(folder: Path, threads: int | None = None) -> Run:
-    """Return the network of a folder, compiled for this processor."""
-    openvino = import_openvino()
+    """Return the network of a folder; it is compiled for this processor at the first call."""
     options = {"INFERENCE_NUM_THREADS": threads} if threads else {}
-    model = openvino.Core().compile_model(folder / NETWORK, "CPU", options)
+
+    @cache
+    def model() -> "CompiledModel":
+        return import_openvino().Core().compile_model(folder / NETWORK, "CPU", options)
 
     def run(ids: Ids, mask: Ids, types: Ids) -> tuple[Floats, Floats]:
-        found = model({"input_ids": ids, "attention_mask": mask, "token_type_ids": types})
+        found = model()({"input_ids": ids, "attention_mask": mask, "token_type_ids": types})
         return found[0], found[1]
 
     return run

@@ -22,7 +22,6 @@ from sleuth.graphs.core import (
     Context,
     Keyed,
     Method,
-    MethodSettings,
     Note,
     Question,
     RunState,
@@ -39,7 +38,7 @@ from sleuth.graphs.core import (
     with_result,
 )
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import as_steps, make_verdict, yes_probability
+from sleuth.graphs.evidence import CheckedSettings, as_steps, make_verdict, yes_probability
 from sleuth.graphs.methods.par_rag import Plan, Step, number_steps
 from sleuth.tools.text import comparison_key
 
@@ -60,7 +59,7 @@ def _order(text: str) -> str:
     return ",".join("/".join(turn) for turn in turns)
 
 
-class Settings(MethodSettings):
+class Settings(CheckedSettings):
     """Settings of `--set`."""
 
     order: Annotated[str, AfterValidator(_order)] = Field(
@@ -74,6 +73,10 @@ class Settings(MethodSettings):
     hop_settings: Annotated[dict[str, dict[str, Any]], BeforeValidator(parse_json)] = Field(
         default={}, description='settings of the methods, as JSON: {"par-rag": {"coarse_k": 5}}'
     )
+
+    def for_hops(self) -> dict[str, Any]:
+        """Return the settings that every method gets."""
+        return {"check_evidence": True, "min_support": self.min_support} if self.check_evidence else {}
 
     def nested(self) -> dict[str, dict[str, Any]]:
         """Return `hop_settings`."""
@@ -126,7 +129,7 @@ async def act(state: State, call: Call[Settings]) -> Update:
     """Let the method answer the question in its own thread, from the known notes and with the rest of the budget."""
     number, hop = _latest(state)
     given = inherited_notes(state.notes, state.hops.values())
-    values = call.settings.hop_settings.get(hop["method"], {})
+    values = {**call.settings.for_hops(), **call.settings.hop_settings.get(hop["method"], {})}
     end = await run_subrun(state, call.runtime, method=hop["method"], number=int(number), notes=given, values=values)
     handed = [(note["question"], note["finding"]) for note in given.values()]
     new = {
@@ -150,7 +153,9 @@ async def verify(state: State, call: Call[Settings]) -> Update:
         return {}
     settings = call.settings
     doubt, confidence = rejection_reason(hop, settings.min_citations), None
-    if not doubt and settings.min_confidence:
+    if "support" in hop:  # its evidence was checked, so the model is not asked
+        confidence = hop["support"]["score"]
+    elif not doubt and settings.min_confidence:
         call.require()
         confidence = await support_probability(call.model, state.question, hop)
         if confidence <= settings.min_confidence:
@@ -268,7 +273,8 @@ def best_verdict(hops: Sequence[Subrun], notes: Notes, *, cut_short: bool) -> Ve
     if status == "out_of_budget":
         best = next((hop for hop in reversed(hops) if hop["status"] == "answered"), last)
         return Verdict(status=status, text=best["text"], citations=best["citations"])
-    return Verdict(status=status, text=last["text"] or _missing(notes), citations=last["citations"])
+    verdict = Verdict(status=status, text=last["text"] or _missing(notes), citations=last["citations"])
+    return Verdict(**verdict, support=last["support"]) if "support" in last else verdict
 
 
 def _missing(notes: Notes) -> str:

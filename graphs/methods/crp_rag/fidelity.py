@@ -1,6 +1,7 @@
 """Fidelity of CRP-RAG to its paper (Xu et al., 2025), part by part."""
 
 from sleuth.graphs.core import PaperPart
+from sleuth.graphs.evidence import CHECK_PART
 
 PARTS = (
     PaperPart(
@@ -166,4 +167,5 @@ PARTS = (
         code=("tools.settings.Settings",),
         note="`SLEUTH_MODELS` names a model for each role",
     ),
+    CHECK_PART,
 )

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.inputs import SourcesInput
@@ -24,7 +24,6 @@ from sleuth.graphs.core import (
     InPaper,
     Keyed,
     Method,
-    MethodSettings,
     Note,
     Question,
     RunState,
@@ -33,7 +32,16 @@ from sleuth.graphs.core import (
     choose_threshold,
 )
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import as_steps, load_passages, make_verdict, search_passages, verdict_for
+from sleuth.graphs.evidence import (
+    CheckedSettings,
+    add_evidence_check,
+    as_steps,
+    check_or_end,
+    load_passages,
+    make_verdict,
+    search_passages,
+    verdict_for,
+)
 from sleuth.graphs.methods.crp_rag import path_answers, reasoning_graph
 from sleuth.graphs.methods.crp_rag.fidelity import PARTS
 from sleuth.graphs.methods.crp_rag.path_answers import Knowledge, StepEvidence, Verification
@@ -41,7 +49,7 @@ from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Node, Proposal
 from sleuth.tools.search import Mode, Query
 
 
-class Settings(MethodSettings):
+class Settings(CheckedSettings):
     """Settings of `--set`; those marked "ours" go beyond the paper and are off under `profile=paper`.
 
     The bounds are ours too, and stay on: the paper has none. Reaching one is a warning.
@@ -315,9 +323,9 @@ def after_verify(state: State) -> Literal["select_paths", "leave_shortcut"]:
     return "leave_shortcut" if lacking else "select_paths"
 
 
-def after_select_paths(state: State) -> Literal["reason", "__end__"]:
+def after_select_paths(state: State) -> Literal["reason", "check_evidence", "__end__"]:
     """Route to the reasoning, unless there is no path."""
-    return "__end__" if state.verdict else "reason"
+    return check_or_end(state) if state.verdict else "reason"
 
 
 def after_reason(state: State) -> Literal["integrate", "leave_shortcut"]:
@@ -362,8 +370,9 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_conditional_edges("verify", after_verify)
     graph.add_conditional_edges("select_paths", after_select_paths)
     graph.add_conditional_edges("reason", after_reason)
-    graph.add_edge("integrate", END)
+    graph.add_conditional_edges("integrate", check_or_end)
     graph.add_edge("leave_shortcut", "expand")
+    add_evidence_check(graph)
     return graph
 
 

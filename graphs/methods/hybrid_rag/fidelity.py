@@ -1,6 +1,7 @@
 """Fidelity of the hybrid system to its paper (Yuan et al., KDD Cup 2024), part by part."""
 
 from sleuth.graphs.core import PaperPart
+from sleuth.graphs.evidence import CHECK_PART
 
 PARTS = (
     PaperPart(
@@ -169,4 +170,5 @@ PARTS = (
         settings=("rung",),
         note="`sleuth eval --ladder hybrid-rag`; the step to a larger model is a step of refusing",
     ),
+    CHECK_PART,
 )

@@ -19,7 +19,16 @@ from sleuth.agents.formatting import ReferenceKind
 from sleuth.agents.roles.hybrid import EXPRESS, RECALL_UNAIDED, Asked, Expression, Recollection, ResolveInput
 from sleuth.graphs.core import Call, Context, Method, Question, RunState, RunUpdate, ask_or, summarize_update
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import archive_passages, load_passages, make_note, make_verdict, strip_marks, verdict_for
+from sleuth.graphs.evidence import (
+    add_evidence_check,
+    archive_passages,
+    check_or_end,
+    load_passages,
+    make_note,
+    make_verdict,
+    strip_marks,
+    verdict_for,
+)
 from sleuth.graphs.methods.hybrid_rag import references, sources
 from sleuth.graphs.methods.hybrid_rag.fidelity import PARTS
 from sleuth.graphs.methods.hybrid_rag.references import Document, Finding, ReasonedReply, Reference
@@ -224,9 +233,11 @@ def after_classify(state: State) -> list[Literal["retrieve", "recall", "query", 
     return ["aggregate"] if state.is_settled else [*_asked(state)]
 
 
-def after_verify(state: State) -> list[Literal["retrieve", "recall", "query", "aggregate", "__end__"]]:
+def after_verify(
+    state: State,
+) -> list[Literal["retrieve", "recall", "query", "aggregate", "check_evidence", "__end__"]]:
     """Route to the sources if the inherited answer did not suffice."""
-    return ["__end__"] if state.verdict else [*_asked(state)]
+    return [check_or_end(state)] if state.verdict else [*_asked(state)]
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -249,6 +260,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge("aggregate", "answer")
     graph.add_edge("answer", "verify")
     graph.add_conditional_edges("verify", after_verify)
+    add_evidence_check(graph)
     return graph
 
 

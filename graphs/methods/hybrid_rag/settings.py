@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from sleuth.graphs.core import InPaper, MethodSettings
+from sleuth.graphs.core import InPaper
+from sleuth.graphs.evidence import CheckedSettings
 from sleuth.tools.search import Mode
 
 Rung = Literal[
@@ -26,7 +27,7 @@ LADDER: dict[Rung, str] = {
 """The setting that each stage adds to the one before (table 2 of the paper); the first, "llm", has none."""
 
 
-class Settings(MethodSettings):
+class Settings(CheckedSettings):
     """Settings of `--set`; those marked "ours" go beyond the paper and are off under `profile=paper`."""
 
     rung: Rung | None = Field(default=None, description="the system as far as it was built: what comes later is off")

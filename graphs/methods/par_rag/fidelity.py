@@ -1,6 +1,7 @@
 """Fidelity of PAR-RAG to its paper (Zhang et al., 2025), part by part."""
 
 from sleuth.graphs.core import PaperPart
+from sleuth.graphs.evidence import CHECK_PART
 
 PARTS = (
     PaperPart(
@@ -136,4 +137,5 @@ PARTS = (
         code=("graphs.methods.par_rag.graph.draft",),
         settings=("review",),
     ),
+    CHECK_PART,
 )

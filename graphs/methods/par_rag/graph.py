@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.model_calls import ModelCaller
@@ -22,7 +22,6 @@ from sleuth.graphs.core import (
     InPaper,
     Keyed,
     Method,
-    MethodSettings,
     Note,
     Question,
     RunState,
@@ -30,7 +29,16 @@ from sleuth.graphs.core import (
     summarize_update,
 )
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import answer_question, as_steps, load_passages, make_verdict, search_passages
+from sleuth.graphs.evidence import (
+    CheckedSettings,
+    add_evidence_check,
+    answer_question,
+    as_steps,
+    check_or_end,
+    load_passages,
+    make_verdict,
+    search_passages,
+)
 from sleuth.graphs.methods.par_rag import steps
 from sleuth.graphs.methods.par_rag.fidelity import PARTS
 from sleuth.graphs.methods.par_rag.steps import Draft, Step, ready_steps, trajectory, with_verbatim_citations
@@ -38,7 +46,7 @@ from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
 
 
-class Settings(MethodSettings):
+class Settings(CheckedSettings):
     """Settings of `--set`; those marked "ours" go beyond the paper and are off under `profile=paper`."""
 
     coarse_k: Annotated[int, InPaper(10)] = Field(
@@ -278,7 +286,8 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge("retrieve_fine", "review")
     graph.add_conditional_edges("review", onward)
     graph.add_conditional_edges("refine", onward)
-    graph.add_edge("answer", END)
+    graph.add_conditional_edges("answer", check_or_end)
+    add_evidence_check(graph)
     return graph
 
 

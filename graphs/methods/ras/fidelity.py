@@ -1,6 +1,7 @@
 """Fidelity of RAS to its paper (Jiang et al., 2025), part by part."""
 
 from sleuth.graphs.core import PaperPart
+from sleuth.graphs.evidence import CHECK_PART
 
 PARTS = (
     PaperPart(
@@ -215,4 +216,5 @@ PARTS = (
         code=("studio.training.graph_llm.tune",),
         note="`--no-encode`, `--no-adapt`, `--task`",
     ),
+    CHECK_PART,
 )

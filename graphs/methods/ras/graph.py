@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from pydantic import AfterValidator, Field
 
 from sleuth.agents.formatting import SubQuery
@@ -39,7 +39,6 @@ from sleuth.graphs.core import (
     InPaper,
     Keyed,
     Method,
-    MethodSettings,
     Note,
     Question,
     RunState,
@@ -50,8 +49,11 @@ from sleuth.graphs.core import (
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
+    CheckedSettings,
     Round,
+    add_evidence_check,
     as_steps,
+    check_or_end,
     load_passages,
     make_note,
     make_query,
@@ -73,7 +75,7 @@ def _graph_model(folder: str) -> str:
     return folder
 
 
-class Settings(MethodSettings):
+class Settings(CheckedSettings):
     """Settings of `--set`; those marked "ours" go beyond the paper and are off under `profile=paper`."""
 
     graph_model: Annotated[str, AfterValidator(_graph_model)] = Field(
@@ -230,7 +232,8 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_conditional_edges("plan", after_plan)
     graph.add_edge("retrieve", "structure")
     graph.add_conditional_edges("structure", plan_unless_halted)
-    graph.add_edge("answer", END)
+    graph.add_conditional_edges("answer", check_or_end)
+    add_evidence_check(graph)
     return graph
 
 

@@ -1,6 +1,7 @@
 """Fidelity of RetroRAG to its paper (Xiao et al., 2025), part by part."""
 
 from sleuth.graphs.core import PaperPart
+from sleuth.graphs.evidence import CHECK_PART
 
 PARTS = (
     PaperPart(
@@ -192,4 +193,5 @@ PARTS = (
         settings=("evaluate_evidence",),
         note="nothing is scored or tested, the newest is kept",
     ),
+    CHECK_PART,
 )

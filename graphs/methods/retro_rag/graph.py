@@ -22,7 +22,6 @@ from sleuth.graphs.core import (
     InPaper,
     Keyed,
     Method,
-    MethodSettings,
     Note,
     Question,
     RunState,
@@ -36,8 +35,11 @@ from sleuth.graphs.core import (
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
+    CheckedSettings,
+    add_evidence_check,
     as_sources,
     as_steps,
+    check_or_end,
     load_passages,
     make_query,
     make_verdict,
@@ -61,7 +63,7 @@ from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
 
 
-class Settings(MethodSettings):
+class Settings(CheckedSettings):
     """Settings of `--set`; those marked "ours" go beyond the paper and are off under `profile=paper`."""
 
     max_iterations: int = Field(default=5, ge=1, le=20, description="rounds of searching and answering")
@@ -266,15 +268,15 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 # Routers. A run whose budget has no room for a node's calls is halted there, and `answer` ends it with what it has.
 
 
-def after_answer(state: State) -> Literal["verify", "__end__"]:
+def after_answer(state: State) -> Literal["verify", "check_evidence", "__end__"]:
     """Route to the verification, unless the run has ended."""
-    return "__end__" if state.verdict else "verify"
+    return check_or_end(state) if state.verdict else "verify"
 
 
-def after_verify(state: State) -> Literal["discover", "answer", "__end__"]:
+def after_verify(state: State) -> Literal["discover", "answer", "check_evidence", "__end__"]:
     """Route to a further round, unless the answer was final."""
     if state.verdict:
-        return "__end__"
+        return check_or_end(state)
     return "answer" if state.halted else "discover"
 
 
@@ -299,6 +301,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_conditional_edges("verify", after_verify)
     graph.add_conditional_edges("discover", plan_unless_halted)
     graph.add_conditional_edges("plan", after_plan)
+    add_evidence_check(graph)
     return graph
 
 

@@ -1,0 +1,194 @@
+"""Check of an answer by the evidence checker: accept it, answer once more, or refuse. No paper has it.
+
+    answer -> check_evidence -> end
+
+The passages that an answer cites are read together with the question (`sleuth.tools.evidence_checker`). If they do not
+support the answer, a reader answers once more from the most relevant of all the passages that the run has found, and is
+told what was not supported. If its answer is not supported either, the run ends as refused.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import Any, Literal
+
+from langgraph.graph import END, StateGraph
+from langgraph.runtime import get_runtime
+from pydantic import Field
+
+from sleuth.agents.formatting import Step
+from sleuth.agents.roles.inputs import ReadInput
+from sleuth.agents.roles.reading import READ, Reading
+from sleuth.graphs.core import (
+    Call,
+    Citation,
+    Context,
+    MethodSettings,
+    Note,
+    PaperPart,
+    RunState,
+    RunUpdate,
+    Support,
+    Verdict,
+    ask_or,
+    find_hashes,
+    same_question,
+)
+from sleuth.graphs.core.node import node
+from sleuth.graphs.evidence.citations import verified_citations
+from sleuth.graphs.evidence.outcomes import as_steps, make_note, make_verdict
+from sleuth.graphs.evidence.retrieval import as_sources, deserialize_passage
+from sleuth.graphs.evidence.text_spans import strip_marks
+from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
+from sleuth.tools.storage import Archive
+from sleuth.tools.types import Passage
+
+CHECK_PART = PaperPart(
+    part="no further check of the answer against its evidence",
+    source="–",
+    status="as published",
+    code=("graphs.evidence.check.check_evidence",),
+    settings=("check_evidence", "min_support"),
+)
+"""For the parts of a paper without such a check: ours is off under `profile=paper`."""
+SPAN_WORDS = 12
+"""Answers up to this length are compared with what the checker reads; longer ones are checked as statements."""
+SHOWN = 5
+"""Passages for the second attempt."""
+
+
+class CheckedSettings(MethodSettings):
+    """Settings of a method whose answers can be checked."""
+
+    check_evidence: bool = Field(
+        default=False, description="ours: try an answer once more that its passages do not support, then refuse"
+    )
+    min_support: float = Field(
+        default=0.3, ge=0, le=1, description="with `check_evidence`: the least support of an accepted answer"
+    )
+
+
+async def assess(checker: EvidenceChecker, question: str, answer: str, passages: Sequence[Passage]) -> Support:
+    """Return how well passages support an answer to a question."""
+    evidence = [Evidence(title=passage.title, text=passage.text) for passage in passages]
+    reading = await asyncio.to_thread(checker.read, question, evidence)
+    score = reading.support_of(answer)
+    if len(answer.split()) > SPAN_WORDS:
+        score = (await asyncio.to_thread(checker.check, answer, evidence)).supported
+    return Support(score=round(score, 4), answerable=round(reading.answerable, 4))
+
+
+@node
+async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> RunUpdate:
+    """Accept the answer if the cited passages support it; otherwise answer once more, or refuse."""
+    checker, verdict = call.context.checker, state.verdict
+    assert checker is not None
+    assert verdict is not None
+    found = await _found_passages(state, call.context.archive)
+    support = await assess(checker, state.question, verdict["text"], cited_passages(verdict["citations"], found))
+    if support["score"] >= call.settings.min_support:
+        return {"verdict": Verdict(**{**verdict, "support": support})}
+    doubt = f"the cited passages do not support the answer {verdict['text']!r} (support {support['score']:.2f})"
+    second = await _answer_again(state, call, checker, verdict["text"], found) if call.affords() else None
+    if second is not None:
+        return {**second, "warnings": [doubt]}
+    return {"notes": _rejected(state), "verdict": _refusal(state, support), "warnings": [doubt]}
+
+
+async def _answer_again(
+    state: RunState, call: Call[CheckedSettings], checker: EvidenceChecker, rejected: str, found: Sequence[Passage]
+) -> RunUpdate | None:
+    """Return a supported answer from the most relevant passages; None if there is none."""
+    shown = await _most_relevant(checker, state.question, found)
+    told = Step(question=f"Do the sources support the answer “{rejected}”?", answer="no")
+    kept = [note for note in state.notes.values() if not same_question(note["question"], state.question)]
+    given = ReadInput(question=state.question, sources=as_sources(shown), known=(*as_steps(kept), told))
+    read = await ask_or(call.model, READ, given, Reading(answerable=False), "The answer is refused.")
+    text = strip_marks(read.answer) if read.answerable else ""
+    if not text:
+        return None
+    citations = verified_citations(call.model, text, read.citations, shown)
+    support = await assess(checker, state.question, text, cited_passages(citations, shown))
+    if support["score"] < call.settings.min_support:
+        return None
+    note = make_note(state.question, text, citations, "answered once more")
+    verdict = Verdict(**{**make_verdict("answered", text, [note]), "support": support})
+    return {"notes": {**_rejected(state), "checked": note}, "verdict": verdict}
+
+
+async def _most_relevant(checker: EvidenceChecker, question: str, found: Sequence[Passage]) -> list[Passage]:
+    evidence = [Evidence(title=passage.title, text=passage.text) for passage in found]
+    reading = await asyncio.to_thread(checker.read, question, evidence)
+    order = sorted(range(len(found)), key=lambda at: -reading.relevance[at])
+    return [found[at] for at in order[:SHOWN]]
+
+
+def _rejected(state: RunState) -> dict[str, Note | None]:
+    """Return an update without the notes that answer the question itself: a fork would inherit them."""
+    return {key: None for key, note in state.notes.items() if same_question(note["question"], state.question)}
+
+
+def _refusal(state: RunState, support: Support) -> Verdict:
+    asked = [note["question"] for note in state.notes.values() if not note["finding"]] or [state.question]
+    lines = [f"- {question}" for question in dict.fromkeys(asked)]
+    text = "\n".join(["The passages found do not support an answer. What is missing:", *lines])
+    return Verdict(status="refused", text=text, citations=[], support=support)
+
+
+async def _found_passages(state: RunState, archive: Archive) -> list[Passage]:
+    """Return all passages that the run has found, sorted by id."""
+    values = {field.name: getattr(state, field.name) for field in fields(state) if field.name != "calls"}
+    records = await archive.load(sorted(find_hashes(values)))
+    found = {passage.id: passage for record in records for passage in _passages(record)}
+    return [found[id] for id in sorted(found)]
+
+
+def _passages(record: str) -> list[Passage]:
+    """Return an archived passage; nothing for an archived text of another kind."""
+    try:
+        return [deserialize_passage(record)] if isinstance(json.loads(record), dict) else []
+    except (ValueError, TypeError):
+        return []
+
+
+def cited_passages(citations: Iterable[Citation], found: Iterable[Passage]) -> list[Passage]:
+    """Return the passages of citations, each once; a quote from outside the documents is a passage of its own."""
+    known = {passage.id: passage for passage in found}
+    cited: dict[str, Passage] = {}
+    for each in citations:
+        quote = Passage(
+            id=each["passage"] or each["quote"],
+            document_id=each["document"],
+            title=each["title"],
+            text=each["quote"],
+            start=each["start"],
+            end=each["end"],
+        )
+        cited.setdefault(quote.id, known.get(quote.id, quote))
+    return list(cited.values())
+
+
+# Routers
+
+
+def check_or_end(state: RunState) -> Literal["check_evidence", "__end__"]:
+    """Route to the check of an answer, if the settings ask for it and there is an evidence checker.
+
+    A fork that sets the verdict itself has no runtime: its answer is not checked.
+    """
+    runtime = get_runtime(Context)
+    settings, checker = (runtime.context.settings, runtime.context.checker) if runtime else (None, None)
+    wanted = isinstance(settings, CheckedSettings) and settings.check_evidence and checker is not None
+    return "check_evidence" if wanted and state.verdict and state.verdict["status"] == "answered" else "__end__"
+
+
+def retrieve_until_verdict(state: RunState) -> Literal["retrieve", "check_evidence", "__end__"]:
+    """Route to `retrieve` while `answer` has not ended the run."""
+    return check_or_end(state) if state.verdict else "retrieve"
+
+
+def add_evidence_check(graph: StateGraph[Any, Context, Any, Any]) -> None:
+    """Add the node `check_evidence`; a router of the graph leads to it (`check_or_end`)."""
+    graph.add_node("check_evidence", check_evidence, input_schema=graph.state_schema)
+    graph.add_edge("check_evidence", END)
