@@ -9,6 +9,7 @@ from sleuth.graphs.evidence.check import (
     check_or_end,
     cited_passages,
     retrieve_until_verdict,
+    support_of_run,
 )
 from sleuth.graphs.evidence.citations import (
     citation_at,
@@ -73,6 +74,7 @@ __all__ = [
     "short_names",
     "stated_answer",
     "strip_marks",
+    "support_of_run",
     "verdict_for",
     "verified_citations",
     "verify_quotes",

@@ -9,7 +9,7 @@ told what was not supported. If its answer is not supported either, the run ends
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal
 
@@ -85,7 +85,8 @@ async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> RunUpd
     checker, verdict = call.context.checker, state.verdict
     assert checker is not None
     assert verdict is not None
-    found = await _found_passages(state, call.context.archive)
+    values = {field.name: getattr(state, field.name) for field in fields(state)}
+    found = await _found_passages(values, call.context.archive)
     support = await assess(checker, state.question, verdict["text"], cited_passages(verdict["citations"], found))
     if support["score"] >= call.settings.min_support:
         return {"verdict": Verdict(**{**verdict, "support": support})}
@@ -136,12 +137,27 @@ def _refusal(state: RunState, support: Support) -> Verdict:
     return Verdict(status="refused", text=text, citations=[], support=support)
 
 
-async def _found_passages(state: RunState, archive: Archive) -> list[Passage]:
-    """Return all passages that the run has found, sorted by id."""
-    values = {field.name: getattr(state, field.name) for field in fields(state) if field.name != "calls"}
-    records = await archive.load(sorted(find_hashes(values)))
-    found = {passage.id: passage for record in records for passage in _passages(record)}
-    return [found[id] for id in sorted(found)]
+async def support_of_run(checker: EvidenceChecker, values: Mapping[str, Any], archive: Archive) -> Support | None:
+    """Return how well the cited passages support a finished run's answer; None without an answer.
+
+    Args:
+        checker: the evidence checker.
+        values: the run's state.
+        archive: the archive of the run's passages.
+    """
+    verdict = values["verdict"]
+    if verdict["status"] != "answered":
+        return None
+    passages = cited_passages(verdict["citations"], await _found_passages(values, archive))
+    return await assess(checker, values["question"], verdict["text"], passages)
+
+
+async def _found_passages(values: Mapping[str, Any], archive: Archive) -> list[Passage]:
+    """Return all passages that a run has found, sorted by id."""
+    found = find_hashes({name: value for name, value in values.items() if name != "calls"})
+    records = await archive.load(sorted(found))
+    passages = {passage.id: passage for record in records for passage in _passages(record)}
+    return [passages[id] for id in sorted(passages)]
 
 
 def _passages(record: str) -> list[Passage]:

@@ -99,6 +99,10 @@ def answer_view(answer: Answer) -> RenderableType:
         parts.append(
             Text(f"To continue with a larger budget: sleuth resume {answer.thread} --max-calls N", style="cyan")
         )
+    if answer.support is not None:
+        read = answer.support
+        told = f"evidence: support {read['score']:.2f}, passages answer the question {read['answerable']:.2f}"
+        parts.append(Text(told, style="dim"))
     if answer.threshold is not None:
         measure = "consistency" if answer.method == "retro-rag" else "perplexity"
         bound = f"{measure} threshold {answer.threshold['value']:.2f}: {answer.threshold['by']}"

@@ -13,6 +13,7 @@ from sleuth.agents.model import Message, Model, Request
 from sleuth.agents.model_calls import Unparsable, parse
 from sleuth.agents.roles.judging import CORRECT, JUDGE, JudgeInput
 from sleuth.graphs.core import Cost
+from sleuth.graphs.evidence import support_of_run
 from sleuth.graphs.persistence import LONGEST_NAME, Store
 from sleuth.graphs.registry import method
 from sleuth.graphs.runs import RunService
@@ -95,7 +96,8 @@ class Harness:
 
     async def _result(self, job: Job) -> Result:
         """Run a job; return a result from the run's end and from the prompts that it has sent."""
-        runs = RunService(self.store, await self.services_for(job.question))
+        services = await self.services_for(job.question)
+        runs = RunService(self.store, services)
         try:
             await self._prepare(runs, job)
             answer = await last_answer(runs.run(job.thread))
@@ -108,11 +110,14 @@ class Harness:
         hashes = list(dict.fromkeys(call["prompt"] for call in state.values["calls"].values()))
         sent = await runs.store.archive.load(hashes)
         cited = {each["passage"]: each["document"] for each in answer.citations if each["document"]}
+        checker, archive = services.checker, runs.store.archive
+        checked = await support_of_run(checker, state.values, archive) if checker else None
         found = {
             "status": answer.status,
             "text": answer.text,
             "cited": [[passage, document] for passage, document in cited.items()],
             "quoted": quoted(answer.text, [each["quote"] for each in answer.citations]),
+            "checked": checked,
             "shown": await asyncio.to_thread(self.known.shown, job.question, sent),
             "cost": answer.cost,
             "seconds": None if self.simulated else answer.seconds,
@@ -150,6 +155,7 @@ class Harness:
             text="",
             cited=[],
             quoted=None,
+            checked=None,
             shown=[],
             cost=Cost(calls=0, prompt_tokens=0, cached_tokens=0, completion_tokens=0, model_seconds=0.0, nodes={}),
             seconds=None,

@@ -54,6 +54,8 @@ NAMES = {
     "answered_em": "EM of answered",
     "answered_f1": "F1 of answered",
     "quoted": "answer quoted",
+    "faithfulness": "faithfulness",
+    "answerability": "answerability",
     "shown": "gold shown",
     "all_shown": "all gold shown",
     "prompt_tokens": "prompt",
@@ -211,7 +213,9 @@ QUALITY_LEGEND = (
 )
 EVIDENCE_LEGEND = (
     "Support: answers with a citation of a gold passage. Answer quoted: answers, other than yes and no, that a "
-    "citation contains verbatim. Gold shown: the share of gold passages that were in any prompt of the run."
+    "citation contains verbatim. Faithfulness, answerability: what the evidence checker, without gold, gives to "
+    "answers and to questions from the cited passages. Gold shown: the share of gold passages that were in any prompt "
+    "of the run."
 )
 
 

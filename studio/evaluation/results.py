@@ -12,7 +12,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from sleuth.graphs.core import Cost, upgrade_cost
+from sleuth.graphs.core import Cost, Support, upgrade_cost
 from sleuth.studio.evaluation.data import GoldQuestion, System
 from sleuth.studio.evaluation.scoring import (
     Scores,
@@ -32,7 +32,7 @@ RESULTS = "results.jsonl"
 QUALITY = ("f1", "em", "contained", "rouge_l", "acc_lm", "crag", "refused")
 EVIDENCE = (
     *("answered_em", "answered_f1", "support", "citation_precision", "citation_recall"),
-    *("quoted", "shown", "all_shown"),
+    *("quoted", "faithfulness", "answerability", "shown", "all_shown"),
 )
 COST = ("calls", "tokens", "prompt_tokens", "cached_tokens", "completion_tokens", "model_seconds", "seconds")
 METRICS = (*QUALITY, *EVIDENCE, *COST)
@@ -47,7 +47,8 @@ class Result(TypedDict):
 
     `seconds` is the run's wall-clock time; missing for simulated runs and in older results.
 
-    `quoted`: a citation contains the answer (missing in older results). `judged`: a judge model's opinion.
+    `quoted`: a citation contains the answer; `checked`: what the evidence checker gives; older results have neither.
+    `judged`: a judge model's opinion.
 
     A failed run has the status "failed" and its error in `problem`; it counts as a wrong answer until the same command
     has retried it.
@@ -60,6 +61,7 @@ class Result(TypedDict):
     text: str
     cited: list[list[str]]
     quoted: NotRequired[float | None]
+    checked: NotRequired[Support | None]
     shown: list[str]
     cost: Cost
     seconds: NotRequired[float | None]
@@ -165,11 +167,13 @@ def read_scores(folder: Path) -> dict[str, SystemScores]:
 
 def scores(result: Result, question: GoldQuestion) -> dict[str, float | None]:
     """Return every metric of one run."""
-    answered = result["status"] == "answered"
+    answered, checked = result["status"] == "answered", result.get("checked")
     return {
         **answer_scores(result["status"], result["text"], question.answers, result["judged"]),
         **citation_scores(result["cited"], question.gold, answered=answered),
         "quoted": result.get("quoted") if answered else None,
+        "faithfulness": checked["score"] if checked else None,
+        "answerability": checked["answerable"] if checked else None,
         **shown_recall(result["shown"], question.gold),
         **(cost_scores(result["cost"]) if result["status"] != "failed" else {}),
         "seconds": result.get("seconds"),

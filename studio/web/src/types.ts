@@ -85,6 +85,8 @@ export interface Answer {
   /** Wall-clock seconds; missing in runs of older releases. */
   seconds?: number;
   warnings: string[];
+  /** What the evidence checker gives to the answer and to the question. */
+  support?: { score: number; answerable: number };
   hops?: Hop[];
   /** The question of a waiting chat. */
   asks?: JsonObject;

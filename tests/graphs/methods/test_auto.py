@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from paths_model import PathsModel, way
 from scenes import AnyModel, Case, Chain, Replying, RunsFor, Shelf, example, finish, plain, resolves, sent
+from scripted_checker import ScriptedChecker
 
 from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Reply, Request, TokenLogprob
@@ -122,6 +123,17 @@ async def test_auto_continues_after_rejected_answer(
     assert {"plan", "plain-rag/answer", "par-rag/plan", "par-rag/review"} <= answer.cost["nodes"].keys()
     in_doubt = [warning for warning in answer.warnings if "not accepted" in warning]
     assert in_doubt == ([f"plain-rag had answered {plain['text']!r}, not accepted: {doubt}."] if plain["text"] else [])
+
+
+async def test_auto_continues_after_evidence_does_not_support_an_answer(store: Store, chain: Chain) -> None:
+    model = Clerk(chain, read=reading("1999"))
+    services = Services(model=model, retriever=Shelf(chain.passages), checker=ScriptedChecker("1868", "1868"))
+    answer = await ask(RunService(store, services), chain.question, values={"check_evidence": True})
+    assert turns(answer) == [("plain-rag", "refused"), ("par-rag", "answered")]
+    plain, second = hops(answer)
+    assert (plain["doubt"], plain["confidence"]) == ("it ended as refused", 0)
+    assert "evaluator" not in model.roles()
+    assert answer.support == second["support"]
 
 
 async def test_auto_does_not_pass_on_rejected_answer(runs_with: RunsFor, chain: Chain) -> None:

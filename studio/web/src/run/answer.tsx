@@ -30,6 +30,12 @@ export function AnswerText({ answer, label }: { answer: Answer; label: string })
           ))}
         </p>
         <Sources citations={answer.citations} onOpen={setOpened} />
+        {answer.support && (
+          <p className="quiet">
+            Evidence check: support {answer.support.score.toFixed(2)}; the passages answer the question{" "}
+            {answer.support.answerable.toFixed(2)}
+          </p>
+        )}
         {answer.warnings.length > 0 && (
           <details className="warnings" open={answer.status !== "answered"}>
             <summary>Warnings ({answer.warnings.length})</summary>

@@ -1,0 +1,116 @@
+"""The check of an answer by the evidence checker: accepted, answered once more, or refused."""
+
+from typing import Any
+
+import pytest
+from all_roles_model import AllRolesModel
+from scenes import Case, Replying, Shelf, example, passage, plain
+from scripted_checker import ScriptedChecker
+
+from sleuth.graphs.baselines.plain_rag import Settings
+from sleuth.graphs.core.answer import Citation
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.evidence.check import SPAN_WORDS, CheckedSettings, assess, cited_passages
+from sleuth.graphs.registry import METHODS
+
+TOWER = passage("tower", "The tower stands in Varn. It is 30 m high.")
+RAIN = passage("rain", "Rain falls in Isk, where nothing stands.")
+CHECKED = Settings(check_evidence=True)
+
+
+def reading(answer: str, source: int = 1, quote: str = "") -> dict[str, Any]:
+    citations = [{"source": source, "quote": quote or answer}]
+    return {"answerable": True, "answer": answer, "citations": citations}
+
+
+async def test_supported_answer_is_accepted_with_its_support() -> None:
+    case = plain([reading("Varn")], [RAIN, TOWER], CHECKED)
+    verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
+    assert case.nodes == ["retrieve", "answer", "check_evidence"]
+    assert verdict["text"] == "Varn"
+    assert verdict["support"] == {"score": pytest.approx(0.9 * 0.9 * 0.8), "answerable": 0.9}
+    assert case.prompts() == ["reader/read"]
+
+
+async def test_only_cited_passages_are_read() -> None:
+    checker = ScriptedChecker()
+    await plain([reading("Varn")], [RAIN, TOWER], CHECKED).run("Where?", checker=checker)
+    assert checker.read_of == [("Where?", ["Tower"])]
+
+
+async def test_unsupported_answer_is_answered_once_more_from_the_most_relevant_passages() -> None:
+    case = plain([reading("Isk"), reading("Varn")], [RAIN, TOWER], CHECKED)
+    verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
+    assert (verdict["status"], verdict["text"]) == ("answered", "Varn")
+    assert [citation["passage"] for citation in verdict["citations"]] == ["tower"]
+    again = case.model.requests[1].input
+    assert [source["title"] for source in again["sources"]] == ["Tower", "Rain"]
+    assert again["known"] == ({"question": "Do the sources support the answer “Isk”?", "answer": "no"},)
+    assert [note["finding"] for note in case.state["notes"].values()] == ["Varn"]
+    assert any("do not support the answer 'Isk'" in warning for warning in case.state["warnings"])
+
+
+@pytest.mark.parametrize("second", [reading("Isk"), {"answerable": False}, "no JSON"])
+async def test_answer_unsupported_twice_is_refused_with_what_is_missing(second: Any) -> None:
+    case = plain([reading("Isk"), second, second], [RAIN, TOWER], CHECKED)
+    verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
+    assert (verdict["status"], verdict["citations"]) == ("refused", [])
+    assert "- Where does the tower stand?" in verdict["text"]
+    assert verdict["support"]["score"] == 0
+    assert case.state["notes"] == {}
+
+
+async def test_without_budget_an_unsupported_answer_is_refused_at_once() -> None:
+    case = plain([reading("Isk")], [RAIN, TOWER], CHECKED, budget=Budget(max_calls=1))
+    assert (await case.run("Where?", checker=ScriptedChecker()))["status"] == "refused"
+
+
+@pytest.mark.parametrize(
+    ("settings", "checker"), [(Settings(), ScriptedChecker()), (CHECKED, None), (CHECKED.as_in_paper(), None)]
+)
+async def test_no_check_without_the_setting_or_a_checker(settings: Settings, checker: ScriptedChecker | None) -> None:
+    case = plain([reading("Isk")], [RAIN], settings)
+    verdict = await case.run("Where?", checker=checker)
+    assert (case.nodes, "support" in verdict) == (["retrieve", "answer"], False)
+
+
+async def test_unknown_is_not_checked() -> None:
+    case = plain([{"answerable": False}], [TOWER], CHECKED)
+    await case.run("Where?", checker=ScriptedChecker())
+    assert case.nodes == ["retrieve", "answer"]
+
+
+@pytest.mark.parametrize(("supported", "score"), [(0.8, 0.8), (0.1, 0.1)])
+async def test_long_answer_is_checked_as_a_statement(supported: float, score: float) -> None:
+    found = await assess(ScriptedChecker(supported=supported), "Where?", "word " * (SPAN_WORDS + 1), [TOWER])
+    assert found["score"] == score
+
+
+async def test_check_does_not_change_the_seeds_of_a_run() -> None:
+    plainly, checked = (plain([reading("Varn")], [TOWER], settings) for settings in (Settings(), CHECKED))
+    for case in (plainly, checked):
+        await case.run("Where?", checker=ScriptedChecker())
+    assert [request.sampling.seed for request in plainly.model.requests] == [
+        request.sampling.seed for request in checked.model.requests
+    ]
+
+
+@pytest.mark.parametrize(
+    "method", [each for each in METHODS.values() if "check_evidence" in each.nodes()], ids=lambda each: each.name
+)
+async def test_every_method_checks_its_answer(method: Any) -> None:
+    chain = example("q03")
+    settings = method.settings(check_evidence=True, min_support=0)
+    assert issubclass(method.settings, CheckedSettings)
+    case = Case(method.graph, Replying(AllRolesModel(chain).reply_to), Shelf(chain.passages), settings)
+    verdict = await case.run(chain.question, checker=ScriptedChecker())
+    assert verdict["status"] == "answered"
+    assert case.nodes[-1] == "check_evidence"
+    assert "support" in verdict
+
+
+def test_quotes_from_outside_the_documents_are_passages_of_their_own() -> None:
+    inside = Citation(passage="tower", document="d", title="Tower", quote="in Varn", start=118, end=125)
+    outside = Citation(passage="", document="", title="Graph", quote="Varn: 5", start=0, end=7, kind="graph")
+    first, second = cited_passages([inside, inside, outside], [TOWER])
+    assert (first, second.text) == (TOWER, "Varn: 5")
