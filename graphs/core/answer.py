@@ -75,7 +75,7 @@ class Cost(TypedDict):
 
 
 class Support(TypedDict):
-    """How well the cited passages support an answer, as the evidence checker reads them.
+    """Support of an answer by the cited passages, as the evidence checker reads them.
 
     `score` is the support of the answer, from 0 to 1; `answerable` is the probability that the passages answer the
     question at all.

@@ -3,8 +3,8 @@
     answer -> check_evidence -> end
 
 The passages that an answer cites are read together with the question (`sleuth.tools.evidence_checker`). If they do not
-support the answer, a reader answers once more from the most relevant of all the passages that the run has found, and is
-told what was not supported. If its answer is not supported either, the run ends as refused.
+support the answer, a reader answers once more from the most relevant of all the passages that the run has found; its
+prompt says what was not supported. If its answer is not supported either, the run ends as refused.
 """
 
 import asyncio
@@ -102,9 +102,9 @@ async def _answer_again(
 ) -> RunUpdate | None:
     """Return a supported answer from the most relevant passages; None if there is none."""
     shown = await _most_relevant(checker, state.question, found)
-    told = Step(question=f"Do the sources support the answer “{rejected}”?", answer="no")
+    reason = Step(question=f"Do the sources support the answer “{rejected}”?", answer="no")
     kept = [note for note in state.notes.values() if not same_question(note["question"], state.question)]
-    given = ReadInput(question=state.question, sources=as_sources(shown), known=(*as_steps(kept), told))
+    given = ReadInput(question=state.question, sources=as_sources(shown), known=(*as_steps(kept), reason))
     read = await ask_or(call.model, READ, given, Reading(answerable=False), "The answer is refused.")
     text = strip_marks(read.answer) if read.answerable else ""
     if not text:

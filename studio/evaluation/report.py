@@ -195,6 +195,7 @@ def _methods(report: Mapping[str, Any], result: MethodsResult, out: Path) -> lis
         Heading(3, "Evidence"),
         Table(methods_table(result, EVIDENCE)),
         Paragraph(EVIDENCE_LEGEND),
+        Paragraph(CHECKER_LEGEND),
         Heading(3, "Cost per question"),
         Table(methods_table(result, COST)),
         Paragraph("Tokens are prompt and completion together; cached ones count in full."),
@@ -213,9 +214,11 @@ QUALITY_LEGEND = (
 )
 EVIDENCE_LEGEND = (
     "Support: answers with a citation of a gold passage. Answer quoted: answers, other than yes and no, that a "
-    "citation contains verbatim. Faithfulness, answerability: what the evidence checker, without gold, gives to "
-    "answers and to questions from the cited passages. Gold shown: the share of gold passages that were in any prompt "
-    "of the run."
+    "citation contains verbatim. Gold shown: the share of gold passages that were in any prompt of the run."
+)
+CHECKER_LEGEND = (
+    "Faithfulness, answerability: probabilities by the evidence checker, without gold, that the cited passages support "
+    "the answer, and that they answer the question."
 )
 
 

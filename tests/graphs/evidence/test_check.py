@@ -38,7 +38,7 @@ async def test_only_cited_passages_are_read() -> None:
     assert checker.read_of == [("Where?", ["Tower"])]
 
 
-async def test_unsupported_answer_is_answered_once_more_from_the_most_relevant_passages() -> None:
+async def test_second_attempt_reads_the_most_relevant_passages() -> None:
     case = plain([reading("Isk"), reading("Varn")], [RAIN, TOWER], CHECKED)
     verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
     assert (verdict["status"], verdict["text"]) == ("answered", "Varn")
@@ -60,7 +60,7 @@ async def test_answer_unsupported_twice_is_refused_with_what_is_missing(second: 
     assert case.state["notes"] == {}
 
 
-async def test_without_budget_an_unsupported_answer_is_refused_at_once() -> None:
+async def test_unsupported_answer_without_budget_is_refused() -> None:
     case = plain([reading("Isk")], [RAIN, TOWER], CHECKED, budget=Budget(max_calls=1))
     assert (await case.run("Where?", checker=ScriptedChecker()))["status"] == "refused"
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scenes import Replying, crp, passage, resolves, sure
 
 from sleuth.agents.model import Request
-from sleuth.graphs.methods.crp_rag.graph import Settings
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Nodes, Path, path_steps
+from sleuth.graphs.methods.crp_rag.settings import Settings
 
 TOWER = passage("tower", "The tower stands in Varn. It is 30 m high. Nobody lives there.")
 
