@@ -8,6 +8,7 @@ from sleuth.graphs.evidence.check import (
     assess,
     check_or_end,
     cited_passages,
+    found_passages,
     retrieve_until_verdict,
     support_of_run,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "find_sentence",
     "find_support",
     "finish",
+    "found_passages",
     "generate",
     "load_passages",
     "make_note",

@@ -4,7 +4,7 @@
 
 The passages that an answer cites are read together with the question (`sleuth.tools.evidence_checker`). If they do not
 support the answer, a reader answers once more from the most relevant of all the passages that the run has found; its
-prompt says what was not supported. If its answer is not supported either, the run ends as refused.
+prompt has the answer that was not supported. If its answer is not supported either, the run ends as refused.
 """
 
 import asyncio
@@ -86,7 +86,7 @@ async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> RunUpd
     assert checker is not None
     assert verdict is not None
     values = {field.name: getattr(state, field.name) for field in fields(state)}
-    found = await _found_passages(values, call.context.archive)
+    found = await found_passages(values, call.context.archive)
     support = await assess(checker, state.question, verdict["text"], cited_passages(verdict["citations"], found))
     if support["score"] >= call.settings.min_support:
         return {"verdict": Verdict(**{**verdict, "support": support})}
@@ -148,11 +148,11 @@ async def support_of_run(checker: EvidenceChecker, values: Mapping[str, Any], ar
     verdict = values["verdict"]
     if verdict["status"] != "answered":
         return None
-    passages = cited_passages(verdict["citations"], await _found_passages(values, archive))
+    passages = cited_passages(verdict["citations"], await found_passages(values, archive))
     return await assess(checker, values["question"], verdict["text"], passages)
 
 
-async def _found_passages(values: Mapping[str, Any], archive: Archive) -> list[Passage]:
+async def found_passages(values: Mapping[str, Any], archive: Archive) -> list[Passage]:
     """Return all passages that a run has found, sorted by id."""
     found = find_hashes({name: value for name, value in values.items() if name != "calls"})
     records = await archive.load(sorted(found))
