@@ -172,7 +172,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     text = state.rounds[at]["query"]
     seen = {passage.id for passages in (await _read(state, call)).values() for passage in passages}
     query = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
-    found = (await search_passages(context, {at: query}))[at]
+    found = (await search_passages(call, {at: query}))[at]
     update: Update = {"rounds": {at: Round(query=text, passages=found)}}
     if not settings.triples:
         return update
