@@ -1,6 +1,6 @@
 """From retrieved passage to verified citation; shared by all methods."""
 
-from sleuth.graphs.evidence.answer_text import with_footnotes
+from sleuth.graphs.evidence.answer_text import with_footnotes, with_marks
 from sleuth.graphs.evidence.citations import (
     citation_at,
     ensure_verbatim_support,
@@ -18,6 +18,7 @@ from sleuth.graphs.evidence.outcomes import (
     make_verdict,
     stated_answer,
     verdict_for,
+    verdict_of_sentences,
     yes_probability,
 )
 from sleuth.graphs.evidence.retrieval import (
@@ -60,8 +61,10 @@ __all__ = [
     "stated_answer",
     "strip_marks",
     "verdict_for",
+    "verdict_of_sentences",
     "verified_citations",
     "verify_quotes",
     "with_footnotes",
+    "with_marks",
     "yes_probability",
 ]
