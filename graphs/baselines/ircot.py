@@ -91,7 +91,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     text = state.thoughts[-1] if state.thoughts else state.question
     query = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=())
-    found = (await search_passages(call.context, {"": query}))[""]
+    found = (await search_passages(call, {"": query}))[""]
     new = [reference for reference in found if reference not in state.evidence]
     return {"evidence": new[: max(0, settings.max_passages - len(state.evidence))]}
 

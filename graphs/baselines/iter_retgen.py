@@ -76,7 +76,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     known = short_names(found["finding"] for found in state.notes.values())
     text = " ".join([*filter(None, said), state.question])
     query = Query(text=text, k=settings.top_k, mode=settings.mode, entities=known)
-    return {"iteration": state.iteration + 1, "evidence": (await search_passages(call.context, {"": query}))[""]}
+    return {"iteration": state.iteration + 1, "evidence": (await search_passages(call, {"": query}))[""]}
 
 
 @node

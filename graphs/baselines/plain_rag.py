@@ -73,7 +73,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     known = short_names(found["finding"] for found in state.notes.values())
     query = Query(text=state.question, k=settings.top_k, mode=settings.mode, entities=known)
-    return {"evidence": (await search_passages(call.context, {"": query}))[""], "searched": True}
+    return {"evidence": (await search_passages(call, {"": query}))[""], "searched": True}
 
 
 @node

@@ -108,7 +108,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Run the tool: search passages for the query."""
     settings, at = call.settings, str(len(state.rounds) + 1)
     query = make_query(state.query, state, k=settings.top_k, mode=settings.mode, seen=())
-    found = await search_passages(call.context, {at: query})
+    found = await search_passages(call, {at: query})
     return {"rounds": {at: Round(query=state.query, passages=found[at])}}
 
 

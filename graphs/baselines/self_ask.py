@@ -104,7 +104,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search passages for the follow-up question."""
     settings, at = call.settings, str(len(state.rounds) + 1)
     query = make_query(state.follow_up, state, k=settings.top_k, mode=settings.mode, seen=())
-    found = await search_passages(call.context, {at: query})
+    found = await search_passages(call, {at: query})
     return {"rounds": {at: Round(query=state.follow_up, passages=found[at])}}
 
 

@@ -27,7 +27,8 @@ class Citation(TypedDict):
     passage nor a document, and is at `start:end` of the text of the expression, of the call's result, or of the model's
     reply.
 
-    `why` is present if graph search reached the passage along a name, and not by its own words.
+    `why` is present if graph search reached the passage along a name, and not by its own words. `sentence_ends` is
+    present in an answer of several sentences: the ends, in characters of the answer's text, of those it supports.
     """
 
     passage: str
@@ -39,6 +40,7 @@ class Citation(TypedDict):
     kind: NotRequired[CitationKind]
     reference: NotRequired[str]
     why: NotRequired[RetrievalPath]
+    sentence_ends: NotRequired[list[int]]
 
 
 class Note(TypedDict):

@@ -1,6 +1,6 @@
 """From retrieved passage to verified citation; shared by all methods."""
 
-from sleuth.graphs.evidence.answer_text import with_footnotes
+from sleuth.graphs.evidence.answer_text import with_footnotes, with_marks
 from sleuth.graphs.evidence.check import (
     CHECK_PART,
     CheckedSettings,
@@ -29,6 +29,7 @@ from sleuth.graphs.evidence.outcomes import (
     make_verdict,
     stated_answer,
     verdict_for,
+    verdict_of_sentences,
     yes_probability,
 )
 from sleuth.graphs.evidence.retrieval import (
@@ -38,6 +39,7 @@ from sleuth.graphs.evidence.retrieval import (
     deserialize_passage,
     load_passages,
     make_query,
+    search_notes,
     search_passages,
     serialize_passage,
     short_names,
@@ -71,6 +73,7 @@ __all__ = [
     "make_query",
     "make_verdict",
     "retrieve_until_verdict",
+    "search_notes",
     "search_passages",
     "serialize_passage",
     "short_names",
@@ -78,8 +81,10 @@ __all__ = [
     "strip_marks",
     "support_of_run",
     "verdict_for",
+    "verdict_of_sentences",
     "verified_citations",
     "verify_quotes",
     "with_footnotes",
+    "with_marks",
     "yes_probability",
 ]

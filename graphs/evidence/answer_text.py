@@ -1,9 +1,10 @@
 """An answer as one text for a chat: the finding with numbered marks, followed by the quote of each mark."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sleuth.graphs.core import Status, Verdict
+from sleuth.graphs.core import Citation, Status, Verdict
 from sleuth.tools.text import single_line
 
 _INSTEAD: Final[dict[Status, str]] = {
@@ -18,22 +19,32 @@ _INSTEAD: Final[dict[Status, str]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnswerText:
-    """A text with footnotes; `marks` are the places of its marks, in characters, one per citation in order."""
+    """A text with footnotes; `marks` are its marks, in order: start and end in characters, and the citation's index."""
 
     text: str
-    marks: list[tuple[int, int]]
+    marks: list[tuple[int, int, int]]
 
 
 def with_footnotes(verdict: Verdict) -> AnswerText:
     """Return the text of a chat message; without an answer it explains the reason."""
-    text = "\n\n".join(part for part in (_INSTEAD[verdict["status"]], verdict["text"].strip()) if part)
-    marks: list[tuple[int, int]] = []
-    for number in range(1, len(verdict["citations"]) + 1):
-        start = len(text) + 1
-        text += f" [{number}]"
-        marks.append((start, len(text)))
+    marked = with_marks(verdict["text"].strip(), verdict["citations"])
+    reason = f"{_INSTEAD[verdict['status']]}\n\n" if _INSTEAD[verdict["status"]] else ""
+    text = f"{reason}{marked.text}".strip()
+    marks = [(len(reason) + start, len(reason) + end, at) for start, end, at in marked.marks]
     notes = []
     for number, cited in enumerate(verdict["citations"], start=1):
         where = single_line(cited["title"] or cited.get("reference", "") or cited["document"])
         notes.append(f"[{number}] {where + ': ' if where else ''}“{single_line(cited['quote'])}”")
     return AnswerText(text="\n\n".join([text, "\n".join(notes)]) if notes else text, marks=marks)
+
+
+def with_marks(text: str, citations: Sequence[Citation]) -> AnswerText:
+    """Return the text with the number of each citation after the sentences that it supports, or at the end."""
+    places = sorted((end, at) for at, each in enumerate(citations) for end in each.get("sentence_ends", [len(text)]))
+    marked, done = "", 0
+    marks: list[tuple[int, int, int]] = []
+    for end, at in places:
+        marked += f"{text[done:end]} [{at + 1}]"
+        marks.append((len(marked) - len(f"[{at + 1}]"), len(marked), at))
+        done = end
+    return AnswerText(text=marked + text[done:], marks=marks)

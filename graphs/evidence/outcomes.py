@@ -35,9 +35,14 @@ def make_verdict(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
     """Return a verdict with the citations of its notes; only an answer has any, also one after the budget ran out."""
     cites = text and status in ("answered", "out_of_budget")
     every = [citation for note in notes for citation in note.get("citations", [])] if cites else []
-    places = [{**citation, "why": None} for citation in every]
+    places = [_place(citation) for citation in every]
     unique = [citation for at, citation in enumerate(every) if places[at] not in places[:at]]
     return Verdict(status=status, text=text, citations=unique)
+
+
+def _place(citation: Citation) -> dict[str, object]:
+    """Return what makes two citations the same: everything except the path on which the passage was found."""
+    return {**citation, "why": None}
 
 
 async def answer_question(
@@ -63,6 +68,22 @@ def verdict_for(model: ModelCaller, text: str, notes: Iterable[Note]) -> Verdict
     if not verdict["citations"]:
         model.warn("no passage supports this answer word for word")
     return verdict
+
+
+def verdict_of_sentences(model: ModelCaller, sentences: Sequence[Note], inherited: Iterable[Note]) -> Verdict:
+    """Return the verdict of an answer of these sentences; each citation has the ends of those that it supports."""
+    texts = [sentence["finding"] for sentence in sentences]
+    verdict = verdict_for(model, " ".join(texts), [*inherited, *sentences])
+    if len(texts) == 1:
+        return verdict
+    ends = [len(" ".join(texts[:number])) for number in range(1, len(texts) + 1)]
+    places = [[_place(citation) for citation in sentence.get("citations", [])] for sentence in sentences]
+
+    def with_ends(citation: Citation) -> Citation:
+        supported = [end for end, cited in zip(ends, places, strict=True) if _place(citation) in cited]
+        return Citation(**citation, sentence_ends=supported) if supported else citation
+
+    return Verdict(**{**verdict, "citations": list(map(with_ends, verdict["citations"]))})
 
 
 def finish(

@@ -2,13 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Source
-from sleuth.graphs.core import Context, Question, RetrievalPath
+from sleuth.graphs.core import Call, Question, RetrievalPath
 from sleuth.graphs.evidence.text_spans import find_words
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.storage import Archive
@@ -24,18 +25,22 @@ class Round(TypedDict):
     passages: list[str]
 
 
-async def search_passages(
-    context: Context, queries: dict[str, Query], *, warn: Callable[[str], None] = lambda note: None
-) -> dict[str, list[str]]:
+async def search_passages(call: Call[Any], queries: dict[str, Query]) -> dict[str, list[str]]:
     """Search in parallel, archive the passages, and return their references for the state.
 
-    `warn` is called with each note of a search, for instance that the knowledge graph is empty.
+    Notes of the searches, for instance that the knowledge graph is empty, become warnings of the run.
     """
+    context = call.context
     found = await asyncio.gather(*(context.retriever.search(query) for query in queries.values()))
-    for note in dict.fromkeys(hit.why.note for hits in found for hit in hits if hit.why and hit.why.note):
-        warn(note)
+    if notes := search_notes(hit for hits in found for hit in hits):
+        call.model.warn(*notes)
     references = await asyncio.gather(*(archive_passages(context.archive, map(_reached, hits)) for hits in found))
     return dict(zip(queries, references, strict=True))
+
+
+def search_notes(hits: Iterable[Hit]) -> list[str]:
+    """Return each note of the hits once: why a search was not the requested one."""
+    return list(dict.fromkeys(hit.why.note for hit in hits if hit.why and hit.why.note))
 
 
 async def archive_passages(archive: Archive, passages: Iterable[Passage]) -> list[str]:

@@ -9,7 +9,17 @@ from langgraph.graph import START
 from langgraph.types import StateSnapshot
 from pydantic import TypeAdapter, ValidationError
 
-from sleuth.graphs.core import Budget, Note, Question, Step, find_hashes, merge_keys, same_question, with_paused_clock
+from sleuth.graphs.core import (
+    Budget,
+    Citation,
+    Note,
+    Question,
+    Step,
+    find_hashes,
+    merge_keys,
+    same_question,
+    with_paused_clock,
+)
 from sleuth.graphs.evidence import make_note, make_verdict
 from sleuth.graphs.persistence import Origin, Thread, explain_damage
 from sleuth.graphs.registry import runnable
@@ -221,7 +231,10 @@ def _notes_for(question: str, values: Mapping[str, Any]) -> dict[str, Note]:
     verdict = values.get("verdict") or make_verdict("unknown", "", [])
     evidence = [each for each in verdict["citations"] if each.get("kind") != "model"]
     if verdict["status"] == "answered" and evidence:
-        notes["answer"] = make_note(question, verdict["text"], verdict["citations"])
+        citations = [Citation(**each) for each in verdict["citations"]]
+        for each in citations:  # the next answer has another text
+            each.pop("sentence_ends", None)
+        notes["answer"] = make_note(question, verdict["text"], citations)
     return notes
 
 

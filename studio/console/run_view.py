@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sleuth.graphs.core import Answer, Citation, Cost, Event, Graph, Step, Subrun
+from sleuth.graphs.evidence import with_marks
 from sleuth.graphs.registry import runnable
 from sleuth.tools.errors import RunError
 
@@ -82,7 +83,7 @@ def subruns_view(hops: Sequence[Subrun]) -> RenderableType:
 def answer_view(answer: Answer) -> RenderableType:
     """Return the answer with its citations, warnings, sub-runs and cost by node."""
     style = STYLES.get(answer.status, "red")
-    text = answer.text or "(no answer)"
+    text = _with_sentence_marks(answer) or "(no answer)"
     title = Text(f" {answer.status.replace('_', ' ')} · {answer.method} · thread {answer.thread} ", style=style)
     parts: list[RenderableType] = [Panel(Text(text), title=title, title_align="left", border_style=style)]
     for at, citation in enumerate(answer.citations, 1):
@@ -108,6 +109,12 @@ def answer_view(answer: Answer) -> RenderableType:
         bound = f"{measure} threshold {answer.threshold['value']:.2f}: {answer.threshold['by']}"
         parts.append(Text(bound, style="dim"))
     return Group(*parts, *([subruns_view(answer.hops)] if answer.hops else []), cost_table(answer.cost, answer.seconds))
+
+
+def _with_sentence_marks(answer: Answer) -> str:
+    """Return the text, in an answer of several sentences with the number of each citation after those it supports."""
+    cites_sentences = any("sentence_ends" in citation for citation in answer.citations)
+    return with_marks(answer.text, answer.citations).text if cites_sentences else answer.text
 
 
 def _where(citation: Citation) -> str:

@@ -164,6 +164,7 @@ class Collection:
         await asyncio.to_thread(self._reset_stale_indexes)
         deleted = await asyncio.to_thread(self._catalogue.delete_documents, document_ids)
         await self.catch_up()
+        await self.delete_removed()
         return deleted
 
     @in_thread
@@ -236,13 +237,18 @@ class Collection:
         """Update the indexes from the catalogue; call `on_indexed` with the number of passages written."""
         for name in self._indexes.names:
             await asyncio.to_thread(self._indexes.ready, name, on_indexed)
-        await asyncio.to_thread(self._indexes.delete_removed)
-        await asyncio.to_thread(self._knowledge.prune)
+
+    @in_thread
+    def delete_removed(self) -> None:
+        """Delete what `catch_up` leaves of deleted passages: vectors that are not in use, and names in triples."""
+        self._indexes.delete_removed()
+        self._knowledge.prune()
 
     async def rebuild(self, *, on_indexed: OnIndexed = _ignore) -> None:
         """Rebuild the indexes from the catalogue with the present embedder."""
         await asyncio.to_thread(self._indexes.clear)
         await self.catch_up(on_indexed=on_indexed)
+        await self.delete_removed()
 
     def _wanted(self, mode: Mode) -> tuple[IndexName, ...]:
         if mode == "keyword" or mode == "dense":  # noqa: PLR1714 - mypy narrows the type by these

@@ -103,7 +103,7 @@ PARTS = (
         source="Sec. 3.4, Eq. 11 and 12",
         status="as published",
         code=("graphs.methods.crp_rag.graph.reason", "agents.roles.reasoning.TAKE_STEP"),
-        settings=("last_step",),
+        settings=("last_step", "contradictions"),
     ),
     PaperPart(
         part="the result of the last step is the answer of a path",
@@ -116,7 +116,6 @@ PARTS = (
         source="Sec. 3.4, Eq. 13",
         status="as published",
         code=("graphs.methods.crp_rag.graph.integrate", "agents.roles.reasoning.INTEGRATE"),
-        settings=("contradictions",),
     ),
     PaperPart(
         part="temperature 0.1 except for new steps",

@@ -135,7 +135,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
         key: Query(text=(text := state.nodes[key]["content"]), k=settings.top_k, mode=settings.mode, hop=text != asked)
         for key in state.wave
     }
-    return {"passages": await search_passages(call.context, queries)}
+    return {"passages": await search_passages(call, queries)}
 
 
 @node

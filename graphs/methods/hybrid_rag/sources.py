@@ -16,6 +16,7 @@ from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles.hybrid import CHOOSE_CALLS, NAME_ENTITIES, Asked, Calls, ChooseInput, Entities
 from sleuth.agents.roles.judging import InContextPredictor
 from sleuth.graphs.core import Context, ask_or
+from sleuth.graphs.evidence import search_notes
 from sleuth.graphs.methods.hybrid_rag.references import Finding, is_table
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.documents import split
@@ -26,11 +27,11 @@ from sleuth.tools.sources.knowledge_graph import KnowledgeGraph, NamedEntity, de
 from sleuth.tools.sources.question_attributes import Domain, Predictor
 from sleuth.tools.sources.question_attributes.svm import TRAINING
 from sleuth.tools.sources.web_pages import FusedRetriever, PageRetriever, PageText, table_passages, text_passages
-from sleuth.tools.types import Passage
+from sleuth.tools.types import Hit, Passage
 
 T = TypeVar("T")
 Found = tuple[list[Passage], list[Passage], list[str]]
-"""Passages of text and of tables, best first, and warnings about omitted ones."""
+"""Passages of text and of tables, best first, and warnings about the search and omitted ones."""
 
 MOST_SEARCHED = 5_000
 """Passages after which no further texts are searched for behind tables."""
@@ -86,10 +87,11 @@ async def find_passages(context: Context, question: str, settings: Settings) -> 
     elif context.pages and settings.truncate:
         cut = [each for page in context.pages for each in text_passages(page, truncate=True)]
         retriever = _over([*cut, *_tables(context.pages)], context)
-    found = await _search(retriever, question, settings)
+    hits = await _search(retriever, question, settings)
+    found, notes = [hit.passage for hit in hits], search_notes(hits)
     texts = [each for each in found if not is_table(each)][: settings.chunks]
     if not settings.tables:
-        return texts, [], []
+        return texts, [], notes
     every = {each.id: each for each in [*filter(is_table, found), *_tables(context.pages)]}
     tables: list[Passage] = []
     room = settings.max_table_characters
@@ -100,15 +102,15 @@ async def find_passages(context: Context, question: str, settings: Settings) -> 
         room -= len(table.text)
     lost = len(every) - len(tables)
     left_out = [f"{lost} pieces of tables are left out: there is room for {len(tables)}"] if lost else []
-    return texts, tables, left_out
+    return texts, tables, [*notes, *left_out]
 
 
-async def _search(retriever: Retriever, question: str, settings: Settings) -> list[Passage]:
-    """Return passages until enough of them are texts: tables, which may be in many pieces, do not displace them."""
+async def _search(retriever: Retriever, question: str, settings: Settings) -> list[Hit]:
+    """Return hits until enough of them are texts: tables, which may be in many pieces, do not displace them."""
     k = settings.chunks * 2 if settings.tables else settings.chunks
     while True:
-        found = [hit.passage for hit in await retriever.search(Query(text=question, k=k, mode=settings.mode))]
-        enough = sum(not is_table(each) for each in found) >= settings.chunks
+        found = await retriever.search(Query(text=question, k=k, mode=settings.mode))
+        enough = sum(not is_table(hit.passage) for hit in found) >= settings.chunks
         if enough or len(found) < k or k >= MOST_SEARCHED:
             return found
         k *= 5

@@ -144,7 +144,7 @@ async def retrieve_coarse(state: State, call: Call[Settings]) -> Update:
         for key in state.wave
         if _searches(state.plan[key], settings)
     }
-    return {"coarse": await search_passages(call.context, queries)}
+    return {"coarse": await search_passages(call, queries)}
 
 
 @node
@@ -190,7 +190,7 @@ async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
         queries = {
             key: replace(query, entities=names) for (key, query), names in zip(queries.items(), named, strict=True)
         }
-    return {"fine": await search_passages(call.context, queries, warn=call.model.warn)}
+    return {"fine": await search_passages(call, queries)}
 
 
 @node

@@ -60,7 +60,7 @@ from sleuth.graphs.evidence import (
     make_verdict,
     search_passages,
     strip_marks,
-    verdict_for,
+    verdict_of_sentences,
 )
 from sleuth.graphs.methods.ras import triple_graph
 from sleuth.graphs.methods.ras.fidelity import PARTS
@@ -174,7 +174,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     text = state.rounds[at]["query"]
     seen = {passage.id for passages in (await _read(state, call)).values() for passage in passages}
     query = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
-    found = (await search_passages(context, {at: query}))[at]
+    found = (await search_passages(call, {at: query}))[at]
     update: Update = {"rounds": {at: Round(query=text, passages=found)}}
     if not settings.triples:
         return update
@@ -208,7 +208,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
         inherited, (found, sure) = list(_handed_over(state).values()), await _answer_from_facts(state, call)
     if not found or not (sure or not call.settings.may_not_know):
         return {"verdict": make_verdict("unknown", "", [])}
-    verdict = verdict_for(call.model, " ".join(each["finding"] for each in found), [*inherited, *found])
+    verdict = verdict_of_sentences(call.model, found, inherited)
     keys = ["answer"] if len(found) == 1 else [f"sentence {at}" for at in range(1, len(found) + 1)]
     return {"notes": dict(zip(keys, found, strict=True)), "verdict": verdict}
 

@@ -138,7 +138,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     settings, text = call.settings, state.query or state.question
     seen = state.sources if settings.update else ()
     wanted = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
-    found = await search_passages(call.context, {"": wanted} if settings.evidence else {})
+    found = await search_passages(call, {"": wanted} if settings.evidence else {})
     return {"round": state.round + 1, "found": found.get("", [])}
 
 

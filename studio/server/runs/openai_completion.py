@@ -91,8 +91,8 @@ class ChatCompletionBuilder:
                     url=f"/v1/passages/{quote(cited['passage'], safe='')}",
                 )
             )
-            for cited, (start, end) in zip(answer["citations"], answer_text.marks, strict=True)
-            if cited["passage"]
+            for start, end, at in answer_text.marks
+            if (cited := answer["citations"][at])["passage"]
         ]
         message = forms.CompletionMessage(content=answer_text.text, reasoning_content=steps, annotations=annotations)
         finish: Literal["length", "stop"] = "length" if answer["status"] == "out_of_budget" else "stop"

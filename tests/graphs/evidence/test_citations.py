@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langgraph.runtime import Runtime
 from linear_time import takes_linear_time
 from scenes import passage, resolves
 
@@ -15,12 +16,13 @@ from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.graphs.baselines.plain_rag import Settings
 from sleuth.graphs.core.answer import Citation, Status
 from sleuth.graphs.core.context import Context
-from sleuth.graphs.core.state import Question
+from sleuth.graphs.core.node import Call
+from sleuth.graphs.core.state import Question, RunState
 from sleuth.graphs.evidence.citations import ensure_verbatim_support, find_support, verified_citations, verify_quotes
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, make_verdict
 from sleuth.graphs.evidence.retrieval import as_sources, load_passages, make_query, search_passages, short_names
 from sleuth.graphs.evidence.text_spans import find_quote, find_sentence, strip_marks
-from sleuth.tools.search.retriever import Query
+from sleuth.tools.search.retriever import Query, Retriever
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.types import Explanation, Hit, Reason
 
@@ -193,6 +195,11 @@ async def test_make_verdict_cites_for_answers_only_and_once(status: Status, text
     assert len(verdict["citations"]) == cited
 
 
+def call_over(retriever: Retriever, archive: MemoryArchive) -> Call[Settings]:
+    context = Context(model=ScriptedModel(), retriever=retriever, archive=archive, settings=Settings())
+    return Call(RunState(question="?"), Runtime(context=context), Settings())
+
+
 class Two:
     """Finds by the query's text."""
 
@@ -202,8 +209,9 @@ class Two:
 
 async def test_archived_passages_load_unchanged() -> None:
     archive = MemoryArchive()
-    context = Context(model=ScriptedModel(), retriever=Two(), archive=archive, settings=Settings())
-    found = await search_passages(context, {"a": Query(text="tower", k=1), "b": Query(text="bridge", k=2)})
+    found = await search_passages(
+        call_over(Two(), archive), {"a": Query(text="tower", k=1), "b": Query(text="bridge", k=2)}
+    )
     assert [len(references) for references in found.values()] == [1, 2]
     shown = await load_passages(archive, found["a"] + found["b"])
     assert [each.id for each in shown] == ["tower", "bridge", "bridge"]
@@ -244,10 +252,8 @@ class ByName:
 )
 async def test_citation_has_path_of_graph_search(edges: float, alone: float, source: str, told: bool) -> None:
     archive = MemoryArchive()
-    context = Context(
-        model=ScriptedModel(), retriever=ByName(edges, alone, source), archive=archive, settings=Settings()
-    )
-    shown = await load_passages(archive, (await search_passages(context, {"": Query(text="mayor")}))[""])
+    call = call_over(ByName(edges, alone, source), archive)
+    shown = await load_passages(archive, (await search_passages(call, {"": Query(text="mayor")}))[""])
     [citation] = find_support("Lena Holt", shown)
     assert citation.get("why") == ({"passage": "film", "name": "Lena Holt"} if told else None)
     assert resolves(citation, [TOWN])

@@ -1,15 +1,18 @@
 """Guarantees of every method: budgets, resuming, inherited answers, unreadable replies."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from all_roles_model import AllRolesModel, case_of
 from retro_scenes import FailingOnce
-from scenes import Replying, example, resolves
+from scenes import Replying, Shelf, example, resolves
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.registry import METHODS
 from sleuth.tools.errors import ModelUnavailable
+from sleuth.tools.search.retriever import Query
+from sleuth.tools.types import Explanation, Hit
 
 ALONE = [name for name in METHODS if name != "auto"]
 """The methods that need no other one."""
@@ -48,6 +51,29 @@ async def test_method_resumed_after_failure_repeats_no_call(name: str) -> None:
         repeated = {id for id in model.completed if model.completed.count(id) > 1}
         assert repeated <= model.cut_off, "only calls in flight at the failure may be repeated"
         assert {**case.state, "calls": {}} == {**whole.state, "calls": {}}
+
+
+EMPTY = "The knowledge graph is empty."
+
+
+class NotedShelf(Shelf):
+    """A shelf whose every hit has the same note."""
+
+    async def search(self, query: Query) -> list[Hit]:
+        why = Explanation(parts={}, reasons=(), note=EMPTY)
+        return [replace(hit, why=why) for hit in await super().search(query)]
+
+
+@pytest.mark.parametrize("name", [name for name in ALONE if name != "closed-book"])
+async def test_note_of_a_search_is_a_warning_and_nothing_else(name: str) -> None:
+    chain = example("q08")
+    plain, noted = case_of(name, chain), case_of(name, chain)
+    noted.retriever = NotedShelf(plain.retriever.passages, plain.retriever.found)
+    assert await noted.run(chain.question) == await plain.run(chain.question)
+    warnings = noted.state["warnings"]
+    assert warnings.count(EMPTY) == 1
+    same = {"calls": {}, "warnings": [line for line in warnings if line != EMPTY]}
+    assert {**noted.state, **same} == {**plain.state, "calls": {}}
 
 
 INHERITING = {

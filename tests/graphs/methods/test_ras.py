@@ -16,6 +16,7 @@ from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model import Request
 from sleuth.agents.roles.reading import MAX_TRIPLES
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.evidence.answer_text import with_marks
 from sleuth.graphs.methods.ras.graph import Settings
 from sleuth.graphs.methods.ras.triple_graph import entity_key
 from sleuth.graphs.persistence.store import Store
@@ -228,7 +229,7 @@ def long(*sentences: tuple[str, list[int]], known: bool = True) -> dict[str, Any
 
 async def test_long_answer_cites_the_facts_of_each_sentence() -> None:
     said = ["[SUBQ]", triples(IN_VARN), triples(BUILT, BORN), ENOUGH]
-    sentences = ("A tower stands in Varn [1].", [1]), (" ", []), ("Ida Moll came from there.", [3, 9])
+    sentences = ("A tower stands in Varn [1].", [1]), (" ", []), ("Ida Moll came from there.", [1, 3, 9])
     case = structured([*said, long(*sentences)], Shelf([TOWER, BRIDGE]), Settings(long_answers=True))
     verdict = await case.run("What is in Varn?")
     assert case.prompts()[-1] == "answerer/long_from_facts"
@@ -237,7 +238,12 @@ async def test_long_answer_cites_the_facts_of_each_sentence() -> None:
     assert quotes == ["The tower stands in Varn.", "It was built in 1802 by Ida Moll, who was born in Varn."]
     one, two = (case.state["notes"][f"sentence {at}"] for at in (1, 2))
     assert (one["finding"], one["passages"]) == ("A tower stands in Varn.", ["tower"])
-    assert (two["finding"], two["passages"]) == ("Ida Moll came from there.", ["bridge"])
+    assert (two["finding"], two["passages"]) == ("Ida Moll came from there.", ["tower", "bridge"])
+    assert [citation["sentence_ends"] for citation in verdict["citations"]] == [[23, 49], [49]]
+    assert with_marks(verdict["text"], verdict["citations"]).text == (
+        "A tower stands in Varn. [1] Ida Moll came from there. [1] [2]"
+    )
+    assert not any("sentence_ends" in citation for note in (one, two) for citation in note["citations"])
     assert "answer" not in case.state["notes"]
     assert case.state["warnings"] == ["dropped a citation of fact 9: there is no such fact"]
 
@@ -245,8 +251,9 @@ async def test_long_answer_cites_the_facts_of_each_sentence() -> None:
 async def test_long_answer_of_one_sentence_has_the_usual_note() -> None:
     said = ["[SUBQ]", triples(IN_VARN), ENOUGH, long(("The tower stands in Varn.", [1]))]
     case = structured(said, Shelf([TOWER]), Settings(long_answers=True))
-    await case.run("?")
+    (citation,) = (await case.run("?"))["citations"]
     assert list(case.state["notes"]) == ["answer"]
+    assert "sentence_ends" not in citation
 
 
 async def test_long_answer_is_unknown_if_it_is_empty_or_a_guess() -> None:

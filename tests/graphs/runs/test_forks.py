@@ -100,6 +100,22 @@ async def test_fork_from_an_intermediate_step_searches_for_the_question(table: T
         assert table.shelf.queries[0].text == table.chain.question
 
 
+async def test_fork_of_a_long_answer_does_not_cite_its_sentences(table: Table) -> None:
+    runs, everyone = table.runs("ras"), AllRolesModel(table.chain)
+    sentences = [{"text": f"It is {hop.answer}.", "facts": [at]} for at, hop in enumerate(table.chain.hops, start=1)]
+    long = {"sentences": sentences, "known": True}
+    table.model.answer = lambda asked: long if "long" in asked.prompt else everyone.reply_to(asked)
+    id = await runs.start(table.chain.question, "ras", values={"long_answers": True})
+    cited = (await finish(runs, id)).citations
+    assert all(citation["sentence_ends"] for citation in cited)
+    last = (await list_checkpoints(runs, id))[0]
+    runs = table.runs("plain-rag")
+    thread = (await fork_run(runs, id, at=last.checkpoint, into="plain-rag"))["thread"]
+    inherited = (await finish(runs, thread)).citations
+    assert {each["passage"] for each in cited} <= {each["passage"] for each in inherited}
+    assert not any("sentence_ends" in citation for citation in inherited)
+
+
 async def test_fork_into_par_rag_searches_for_the_question(table: Table) -> None:
     id = await table.play("self-ask")
     runs = table.runs("par-rag")

@@ -215,6 +215,15 @@ async def test_fork_into_another_method_is_a_separate_run(page: Page, site: Site
     await expect(page.get_by_role("region", name="Second branch")).to_contain_text("Kelp Fair")
 
 
+async def test_long_answer_has_footnotes_after_each_sentence(page: Page, site: Site) -> None:
+    await ask_and_wait(page, await site(), "ras", long_answers="true")
+    text = page.locator(".answer-text")
+    await expect(text).to_have_text(
+        re.compile(r"1 Bastian Oake: .+2 Sennick Harbour: .+3 The answer is Kelp Fair\.123$")
+    )
+    await expect(page.locator(".notes dt").get_by_text(QUESTION)).to_have_count(1)
+
+
 @pytest.mark.parametrize(
     ("method", "settings", "title"),
     [("ras", {}, "Triples found so far"), ("crp-rag", {"shortcut": "false"}, "Reasoning graph")],

@@ -129,6 +129,13 @@ def test_citation_without_document_prints_its_kind() -> None:
     assert "T (row 1, d, characters 4–5)" in lines
 
 
+def test_answer_view_marks_the_sentences_of_a_long_answer() -> None:
+    place = {"passage": "p", "document": "d", "title": "T", "quote": "q", "start": 0, "end": 1}
+    long = answer(text="A. B.", citations=[Citation(**place, sentence_ends=[2]), Citation(**place, sentence_ends=[5])])
+    assert "A. [1] B. [2]" in lines_of(answer_view(long))[1]
+    assert "A. B. " in lines_of(answer_view(answer(text="A. B.", citations=[Citation(**place)])))[1]
+
+
 @pytest.mark.parametrize(("method", "measure"), [("retro-rag", "consistency"), ("crp-rag", "perplexity"), ("ras", "")])
 def test_answer_view_names_threshold_and_linking_name(method: str, measure: str) -> None:
     why = {"passage": "film.md", "name": "Holt"}

@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { Fragment, useState } from "react";
 import { DocumentDialog } from "../documents/document-dialog";
 import { modelTime, seconds, words } from "../format";
 import { hrefOf } from "../route";
@@ -24,9 +24,13 @@ export function AnswerText({ answer, label }: { answer: Answer; label: string })
       <section aria-label={label} className={`answer is-${answer.status}`}>
         {answer.status !== "answered" && <p className="verdict">{words(answer.status)}</p>}
         <p className="answer-text">
-          {answer.text || "No answer."}
-          {answer.citations.map((citation, at) => (
-            <Footnote key={at} number={at + 1} citation={citation} onOpen={setOpened} />
+          {markedParts(answer).map(({ text, cited }, part) => (
+            <Fragment key={part}>
+              {text}
+              {cited.map((each) => (
+                <Footnote key={each.number} {...each} onOpen={setOpened} />
+              ))}
+            </Fragment>
           ))}
         </p>
         <Sources citations={answer.citations} onOpen={setOpened} />
@@ -57,6 +61,18 @@ export function AnswerText({ answer, label }: { answer: Answer; label: string })
       )}
     </>
   );
+}
+
+/** The parts of the text, each with the citations that are marked after it. */
+function markedParts(answer: Answer) {
+  const characters = Array.from(answer.text || "No answer.");
+  const cited = answer.citations.map((citation, at) => ({ number: at + 1, citation }));
+  const endsOf = (citation: Citation) => citation.sentence_ends ?? [characters.length];
+  const ends = [...new Set([...answer.citations.flatMap(endsOf), characters.length])].sort((a, b) => a - b);
+  return ends.map((end, part) => ({
+    text: characters.slice(part ? ends[part - 1] : 0, end).join(""),
+    cited: cited.filter(({ citation }) => endsOf(citation).includes(end)),
+  }));
 }
 
 interface Cited {
@@ -110,12 +126,12 @@ function Notes({ answer: { notes } }: { answer: Answer }) {
       <summary>How this was found ({notes.length})</summary>
       <dl className="notes">
         {notes.map((note, at) => (
-          <div key={at}>
-            <dt>{note.question}</dt>
+          <Fragment key={at}>
+            {note.question !== notes[at - 1]?.question && <dt>{note.question}</dt>}
             <dd>
               {note.finding || "nothing"} {note.remark && <span className="quiet">({note.remark})</span>}
             </dd>
-          </div>
+          </Fragment>
         ))}
       </dl>
     </details>
