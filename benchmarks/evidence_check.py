@@ -100,7 +100,16 @@ def _accepted(rows: Sequence[Row], least: float) -> dict[str, float]:
         "share": round(len(kept) / len(rows), 3),
         "f1 of accepted": round(float(np.mean(kept)), 3) if kept else 0.0,
         "f1 of all": round(sum(kept) / len(rows), 3),
+        "f1 with spans": round(sum(_with_span(row, least, row.f1) for row in rows) / len(rows), 3),
+        "f1 with spans or refused": round(sum(_with_span(row, least, 0.0) for row in rows) / len(rows), 3),
     }
+
+
+def _with_span(row: Row, least: float, otherwise: float) -> float:
+    """Return the F1 of a supported answer, else of the checker's own supported answer, else `otherwise`."""
+    if row.answered and row.support >= least:
+        return row.f1
+    return row.own_f1 if row.own_support >= least else otherwise
 
 
 def _chosen(row: Row, margin: float) -> float:

@@ -159,5 +159,5 @@ class Context:
 
     def fingerprint(self) -> str:
         """Return a hash of the settings, on which a run's seeds depend; the check of an answer changes none."""
-        chosen = self.settings.model_dump_json(exclude={"check_evidence", "min_support"})
+        chosen = self.settings.model_dump_json(exclude={"check_evidence", "min_support", "check_spans"})
         return content_hash(f"{type(self.settings).__name__}{chosen}")[:16]

@@ -36,11 +36,12 @@ from sleuth.graphs.core import (
     same_question,
 )
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence.citations import verified_citations
+from sleuth.graphs.evidence.citations import find_support, verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, make_verdict
 from sleuth.graphs.evidence.retrieval import as_sources, deserialize_passage
 from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
+from sleuth.tools.evidence_checker import Reading as CheckedReading
 from sleuth.tools.storage import Archive
 from sleuth.tools.types import Passage
 
@@ -49,7 +50,7 @@ CHECK_PART = PaperPart(
     source="–",
     status="as published",
     code=("graphs.evidence.check.check_evidence",),
-    settings=("check_evidence", "min_support"),
+    settings=("check_evidence", "min_support", "check_spans"),
 )
 """For the parts of a paper without such a check: ours is off under `profile=paper`."""
 SPAN_WORDS = 12
@@ -67,11 +68,19 @@ class CheckedSettings(MethodSettings):
     min_support: float = Field(
         default=0.3, ge=0, le=1, description="with `check_evidence`: the least support of an accepted answer"
     )
+    check_spans: bool = Field(
+        default=False, description="with `check_evidence`: before a second attempt, take what the checker itself reads"
+    )
+
+
+def as_evidence(passages: Iterable[Passage]) -> list[Evidence]:
+    """Return passages in the form that the evidence checker reads."""
+    return [Evidence(title=passage.title, text=passage.text) for passage in passages]
 
 
 async def assess(checker: EvidenceChecker, question: str, answer: str, passages: Sequence[Passage]) -> Support:
     """Return how well passages support an answer to a question."""
-    evidence = [Evidence(title=passage.title, text=passage.text) for passage in passages]
+    evidence = as_evidence(passages)
     reading = await asyncio.to_thread(checker.read, question, evidence)
     score = reading.support_of(answer)
     if len(answer.split()) > SPAN_WORDS:
@@ -91,17 +100,35 @@ async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> RunUpd
     if support["score"] >= call.settings.min_support:
         return {"verdict": Verdict(**{**verdict, "support": support})}
     doubt = f"the cited passages do not support the answer {verdict['text']!r} (support {support['score']:.2f})"
-    second = await _answer_again(state, call, checker, verdict["text"], found) if call.affords() else None
+    reading = await asyncio.to_thread(checker.read, state.question, as_evidence(found))
+    second = _answer_from_span(state, call.settings, reading, found)
+    if second is None and call.affords():
+        second = await _answer_again(state, call, checker, _most_relevant(reading, found))
     if second is not None:
         return {**second, "warnings": [doubt]}
     return {"notes": _rejected(state), "verdict": _refusal(state, support), "warnings": [doubt]}
 
 
-async def _answer_again(
-    state: RunState, call: Call[CheckedSettings], checker: EvidenceChecker, rejected: str, found: Sequence[Passage]
+def _answer_from_span(
+    state: RunState, settings: CheckedSettings, reading: CheckedReading, found: Sequence[Passage]
 ) -> RunUpdate | None:
-    """Return a supported answer from the most relevant passages; None if there is none."""
-    shown = await _most_relevant(checker, state.question, found)
+    """Return the best span of the checker's reading as an answer, if it is supported; None otherwise."""
+    if not (settings.check_spans and reading.spans):
+        return None
+    span = reading.spans[0]
+    score = reading.support_of(span.text)
+    if score < settings.min_support:
+        return None
+    support = Support(score=round(score, 4), answerable=round(reading.answerable, 4))
+    return _corrected(state, span.text, find_support(span.text, [found[span.passage]]), support, "read by the checker")
+
+
+async def _answer_again(
+    state: RunState, call: Call[CheckedSettings], checker: EvidenceChecker, shown: Sequence[Passage]
+) -> RunUpdate | None:
+    """Return a supported answer of the model from these passages; None if there is none."""
+    assert state.verdict is not None
+    rejected = state.verdict["text"]
     reason = Step(question=f"Do the sources support the answer “{rejected}”?", answer="no")
     kept = [note for note in state.notes.values() if not same_question(note["question"], state.question)]
     given = ReadInput(question=state.question, sources=as_sources(shown), known=(*as_steps(kept), reason))
@@ -113,14 +140,16 @@ async def _answer_again(
     support = await assess(checker, state.question, text, cited_passages(citations, shown))
     if support["score"] < call.settings.min_support:
         return None
-    note = make_note(state.question, text, citations, "answered once more")
+    return _corrected(state, text, citations, support, "answered once more")
+
+
+def _corrected(state: RunState, text: str, citations: list[Citation], support: Support, remark: str) -> RunUpdate:
+    note = make_note(state.question, text, citations, remark)
     verdict = Verdict(**{**make_verdict("answered", text, [note]), "support": support})
     return {"notes": {**_rejected(state), "checked": note}, "verdict": verdict}
 
 
-async def _most_relevant(checker: EvidenceChecker, question: str, found: Sequence[Passage]) -> list[Passage]:
-    evidence = [Evidence(title=passage.title, text=passage.text) for passage in found]
-    reading = await asyncio.to_thread(checker.read, question, evidence)
+def _most_relevant(reading: CheckedReading, found: Sequence[Passage]) -> list[Passage]:
     order = sorted(range(len(found)), key=lambda at: -reading.relevance[at])
     return [found[at] for at in order[:SHOWN]]
 

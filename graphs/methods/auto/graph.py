@@ -76,7 +76,8 @@ class Settings(CheckedSettings):
 
     def for_hops(self) -> dict[str, Any]:
         """Return the settings that every method gets."""
-        return {"check_evidence": True, "min_support": self.min_support} if self.check_evidence else {}
+        names = ("check_evidence", "min_support", "check_spans")
+        return {name: getattr(self, name) for name in names} if self.check_evidence else {}
 
     def nested(self) -> dict[str, dict[str, Any]]:
         """Return `hop_settings`."""

@@ -50,6 +50,21 @@ async def test_second_attempt_reads_the_most_relevant_passages() -> None:
     assert any("do not support the answer 'Isk'" in warning for warning in case.state["warnings"])
 
 
+async def test_span_of_the_checker_replaces_an_unsupported_answer() -> None:
+    settings = CHECKED.model_copy(update={"check_spans": True})
+    case = plain([reading("Isk")], [RAIN, TOWER], settings)
+    verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
+    assert (verdict["status"], verdict["text"]) == ("answered", "Varn")
+    assert [citation["quote"] for citation in verdict["citations"]] == ["The tower stands in Varn."]
+    assert case.prompts() == ["reader/read"]
+
+
+async def test_span_without_support_is_not_an_answer() -> None:
+    settings = CHECKED.model_copy(update={"check_spans": True, "min_support": 0.9})
+    case = plain([reading("Isk"), {"answerable": False}], [RAIN, TOWER], settings)
+    assert (await case.run("Where does the tower stand?", checker=ScriptedChecker()))["status"] == "refused"
+
+
 @pytest.mark.parametrize("second", [reading("Isk"), {"answerable": False}, "no JSON"])
 async def test_answer_unsupported_twice_is_refused_with_what_is_missing(second: Any) -> None:
     case = plain([reading("Isk"), second, second], [RAIN, TOWER], CHECKED)
