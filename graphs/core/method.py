@@ -20,7 +20,9 @@ def summarize_update(update: Mapping[str, Any]) -> list[str]:
 
     A method with further fields adds lines of its own.
     """
-    return list(_lines(update))
+    support = (update.get("verdict") or {}).get("support")
+    checked = [f"support of the answer: {support['score']:.2f}"] if support else []
+    return [*_lines(update), *checked]
 
 
 def _lines(update: Mapping[str, Any]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from sleuth.graphs.evidence.check import (
     check_or_end,
     cited_passages,
     found_passages,
+    require_checker,
     retrieve_until_verdict,
     support_of_run,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "make_note",
     "make_query",
     "make_verdict",
+    "require_checker",
     "retrieve_until_verdict",
     "search_notes",
     "search_passages",

@@ -40,6 +40,7 @@ from sleuth.graphs.evidence.citations import find_support, verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, make_verdict
 from sleuth.graphs.evidence.retrieval import as_sources, deserialize_passage
 from sleuth.graphs.evidence.text_spans import strip_marks
+from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.evidence_checker import Reading as CheckedReading
 from sleuth.tools.storage import Archive
@@ -73,6 +74,16 @@ class CheckedSettings(MethodSettings):
     )
 
 
+def require_checker(settings: MethodSettings, checker: EvidenceChecker | None) -> EvidenceChecker | None:
+    """Return the checker; raise UsageError if there is none although the settings ask for a check."""
+    if checker is None and isinstance(settings, CheckedSettings) and settings.check_evidence:
+        raise UsageError(
+            "check_evidence needs an evidence checker: set SLEUTH_CHECKER to the folder of one, or in Python the "
+            "`checker` of the Context."
+        )
+    return checker
+
+
 def as_evidence(passages: Iterable[Passage]) -> list[Evidence]:
     """Return passages in the form that the evidence checker reads."""
     return [Evidence(title=passage.title, text=passage.text) for passage in passages]
@@ -91,7 +102,7 @@ async def assess(checker: EvidenceChecker, question: str, answer: str, passages:
 @node
 async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> RunUpdate:
     """Accept the answer if the cited passages support it; otherwise answer once more, or refuse."""
-    checker, verdict = call.context.checker, state.verdict
+    checker, verdict = require_checker(call.settings, call.context.checker), state.verdict
     assert checker is not None
     assert verdict is not None
     values = {field.name: getattr(state, field.name) for field in fields(state)}
@@ -218,13 +229,13 @@ def cited_passages(citations: Iterable[Citation], found: Iterable[Passage]) -> l
 
 
 def check_or_end(state: RunState) -> Literal["check_evidence", "__end__"]:
-    """Route to the check of an answer, if the settings ask for it and there is an evidence checker.
+    """Route to the check of an answer, if the settings ask for it.
 
     A fork that sets the verdict itself has no runtime: its answer is not checked.
     """
     runtime = get_runtime(Context)
-    settings, checker = (runtime.context.settings, runtime.context.checker) if runtime else (None, None)
-    wanted = isinstance(settings, CheckedSettings) and settings.check_evidence and checker is not None
+    settings = runtime.context.settings if runtime else None
+    wanted = isinstance(settings, CheckedSettings) and settings.check_evidence
     return "check_evidence" if wanted and state.verdict and state.verdict["status"] == "answered" else "__end__"
 
 

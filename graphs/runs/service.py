@@ -33,6 +33,7 @@ from sleuth.graphs.core import (
     total_cost,
     with_clock,
 )
+from sleuth.graphs.evidence import require_checker
 from sleuth.graphs.persistence import FAULTS, LONGEST_NAME, NAME, Origin, Store, Thread, ThreadState, explain_damage
 from sleuth.graphs.registry import CHAT, configure, runnable
 from sleuth.graphs.runs import chat_turns
@@ -111,8 +112,9 @@ class RunService:
             `beside`: search the collection in addition to the pages.
 
         Raises:
-            UsageError: an empty or too long question, an unknown method or setting, pages without text, or a thread
-                whose name is invalid or was used before, unless it continues a chat.
+            UsageError: an empty or too long question, an unknown method or setting, pages without text, a check of the
+                answer without an evidence checker, or a thread whose name is invalid or was used before, unless it
+                continues a chat.
             RunError: the last turn of the chat has not ended.
         """
         checked = check_question(question)
@@ -123,7 +125,9 @@ class RunService:
             raise UsageError(
                 f"A run's name has 1 to {LONGEST_NAME} letters, digits and . _ @ : -, unlike {id[:200]!r}."
             )
-        configure(kind, values or {}, profile)
+        settings = configure(kind, values or {}, profile)
+        if self.services is not None:
+            require_checker(settings, self.services.checker)
         if thread and await self.store.saver.aget_tuple({"configurable": {"thread_id": id}}):
             raise UsageError(
                 f"The name {id} has checkpoints, but no run: it cannot be given to one. Choose another name."

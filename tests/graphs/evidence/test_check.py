@@ -7,11 +7,15 @@ from all_roles_model import AllRolesModel
 from scenes import Case, Replying, Shelf, example, passage, plain
 from scripted_checker import ScriptedChecker
 
+from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.baselines.plain_rag import Settings
 from sleuth.graphs.core.answer import Citation
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.evidence.check import SPAN_WORDS, CheckedSettings, assess, cited_passages
+from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
+from sleuth.graphs.runs.service import RunService, Services
+from sleuth.tools.errors import UsageError
 
 TOWER = passage("tower", "The tower stands in Varn. It is 30 m high.")
 RAIN = passage("rain", "Rain falls in Isk, where nothing stands.")
@@ -80,13 +84,23 @@ async def test_unsupported_answer_without_budget_is_refused() -> None:
     assert (await case.run("Where?", checker=ScriptedChecker()))["status"] == "refused"
 
 
-@pytest.mark.parametrize(
-    ("settings", "checker"), [(Settings(), ScriptedChecker()), (CHECKED, None), (CHECKED.as_in_paper(), None)]
-)
-async def test_no_check_without_the_setting_or_a_checker(settings: Settings, checker: ScriptedChecker | None) -> None:
+@pytest.mark.parametrize(("settings", "checker"), [(Settings(), ScriptedChecker()), (Settings(), None)])
+async def test_no_check_without_the_setting(settings: Settings, checker: ScriptedChecker | None) -> None:
     case = plain([reading("Isk")], [RAIN], settings)
     verdict = await case.run("Where?", checker=checker)
     assert (case.nodes, "support" in verdict) == (["retrieve", "answer"], False)
+
+
+async def test_run_with_a_check_needs_a_checker(store: Store) -> None:
+    runs = RunService(store, Services(model=ScriptedModel([]), retriever=Shelf([])))
+    with pytest.raises(UsageError, match="SLEUTH_CHECKER"):
+        await runs.start("Where?", "plain-rag", values={"check_evidence": True})
+    assert await store.threads.list_newest() == []
+
+
+async def test_graph_with_a_check_needs_a_checker() -> None:
+    with pytest.raises(UsageError, match="`checker` of the Context"):
+        await plain([reading("Varn")], [TOWER], CHECKED).run("Where?")
 
 
 async def test_unknown_is_not_checked() -> None:
