@@ -11,6 +11,7 @@ from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.baselines.plain_rag import Settings
 from sleuth.graphs.core.answer import Citation
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.method import Method
 from sleuth.graphs.evidence.check import SPAN_WORDS, CheckedSettings, assess, cited_passages
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
@@ -91,6 +92,13 @@ async def test_no_check_without_the_setting(settings: Settings, checker: Scripte
     assert (case.nodes, "support" in verdict) == (["retrieve", "answer"], False)
 
 
+@pytest.mark.parametrize("method", [each for each in METHODS.values() if each.parts], ids=lambda each: each.name)
+def test_paper_profile_has_no_check(method: Method) -> None:
+    settings = method.configure({}, "paper")
+    assert isinstance(settings, CheckedSettings)
+    assert not settings.check_evidence
+
+
 async def test_run_with_a_check_needs_a_checker(store: Store) -> None:
     runs = RunService(store, Services(model=ScriptedModel([]), retriever=Shelf([])))
     with pytest.raises(UsageError, match="SLEUTH_CHECKER"):
@@ -127,7 +135,7 @@ async def test_check_does_not_change_the_seeds_of_a_run() -> None:
 @pytest.mark.parametrize(
     "method", [each for each in METHODS.values() if "check_evidence" in each.nodes()], ids=lambda each: each.name
 )
-async def test_every_method_checks_its_answer(method: Any) -> None:
+async def test_every_method_checks_its_answer(method: Method) -> None:
     chain = example("q03")
     settings = method.settings(check_evidence=True, min_support=0)
     assert issubclass(method.settings, CheckedSettings)
