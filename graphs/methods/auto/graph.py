@@ -44,7 +44,7 @@ from sleuth.tools.text import comparison_key
 
 Notes = Mapping[str, Note]
 
-METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag")
+METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag", "agent")
 """The methods that `auto` can run."""
 
 

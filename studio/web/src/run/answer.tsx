@@ -36,8 +36,8 @@ export function AnswerText({ answer, label }: { answer: Answer; label: string })
         <Sources citations={answer.citations} onOpen={setOpened} />
         {answer.support && (
           <p className="quiet">
-            Evidence check: support {answer.support.score.toFixed(2)}; the passages answer the question{" "}
-            {answer.support.answerable.toFixed(2)}
+            Evidence check: the passages support the answer to {Math.round(100 * answer.support.score)} % and answer the
+            question to {Math.round(100 * answer.support.answerable)} %.
           </p>
         )}
         {answer.warnings.length > 0 && (
