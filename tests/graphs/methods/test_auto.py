@@ -319,7 +319,7 @@ async def test_auto_refuses_invalid_settings_before_the_run(
 
 def test_auto_methods_exclude_further_baselines() -> None:
     peers = {name for name, each in METHODS.items() if not each.baseline}
-    assert set(auto.METHODS) == peers - {"auto"} | {"plain-rag"}
+    assert set(auto.METHODS) == peers - {"auto"} | {"plain-rag", "agent"}
 
 
 async def test_auto_without_subrun_runner_raises() -> None:
