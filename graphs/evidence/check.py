@@ -67,7 +67,7 @@ class CheckedSettings(MethodSettings):
         default=False, description="ours: try an answer once more that its passages do not support, then refuse"
     )
     min_support: float = Field(
-        default=0.3, ge=0, le=1, description="with `check_evidence`: the least support of an accepted answer"
+        default=0.05, ge=0, le=1, description="with `check_evidence`: the least support of an accepted answer"
     )
     check_spans: bool = Field(
         default=False, description="with `check_evidence`: before a second attempt, take what the checker itself reads"

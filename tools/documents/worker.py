@@ -6,6 +6,7 @@ limit, only that input is lost: the next call starts a new subprocess.
     python -m sleuth.tools.documents.worker TASK BOUNDS
 """
 
+import errno
 import importlib
 import json
 import logging
@@ -171,7 +172,9 @@ def main(task: Task, bounds: Bounds) -> None:
                 except SleuthError as error:
                     result = {"error": str(error)}
                 reply = json.dumps({**result, "full": peak_megabytes() > _FULL_SHARE * bounds.megabytes}).encode()
-            except MemoryError:
+            except (MemoryError, OSError) as error:
+                if isinstance(error, OSError) and error.errno != errno.ENOMEM:
+                    raise
                 os._exit(_OUT_OF_MEMORY)
             out.write(reply + b"\n")
             out.flush()
