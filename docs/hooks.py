@@ -119,6 +119,7 @@ EXAMPLES = {
     "knowledge_graph": '"examples/knowledge_graph.json"',
     "database_url": '"postgresql://sleuth@db.example/sleuth"',
     "chroma_url": '"http://chroma.example:8000"',
+    "checker": '"checker"',
     "api_keys": '"anna:S3cret,ben:0ther"',
     "requests_a_minute": "60",
     "tokens_a_day": "2000000",
