@@ -19,14 +19,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from sleuth.graphs.evidence import assess, cited_passages, found_passages
+from sleuth.graphs.evidence import as_evidence, assess, cited_passages, found_passages
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.runs import RunService
 from sleuth.studio.evaluation.data import GoldQuestion, read_questions
 from sleuth.studio.evaluation.results import Result, open_results
 from sleuth.studio.evaluation.scoring import f1, interval
 from sleuth.studio.training.evidence_checker.measure import area, reliability
-from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
+from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.settings import Settings
 
 THRESHOLDS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
@@ -51,8 +51,7 @@ async def read_run(runs: RunService, result: Result, question: GoldQuestion, che
     thread = await runs.store.threads.get(result["thread"])
     values = (await runs.graph(thread).aget_state(runs.config(thread))).values
     found = await found_passages(values, runs.store.archive)
-    evidence = [Evidence(title=passage.title, text=passage.text) for passage in found]
-    reading = await asyncio.to_thread(checker.read, question.question, evidence)
+    reading = await asyncio.to_thread(checker.read, question.question, as_evidence(found))
     answered = result["status"] == "answered"
     cited = cited_passages(values["verdict"]["citations"], found)
     support = await assess(checker, question.question, result["text"] if answered else "", cited)

@@ -19,6 +19,7 @@ from pydantic import Field
 from sleuth.agents.roles.reasoning import THINK, ThinkInput
 from sleuth.graphs.core import (
     Call,
+    CheckedSettings,
     Context,
     InPaper,
     Lines,
@@ -32,7 +33,6 @@ from sleuth.graphs.core import (
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
-    CheckedSettings,
     Generation,
     add_evidence_check,
     as_sources,

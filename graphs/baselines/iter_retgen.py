@@ -14,6 +14,7 @@ from pydantic import Field
 
 from sleuth.graphs.core import (
     Call,
+    CheckedSettings,
     Context,
     InPaper,
     Keyed,
@@ -25,7 +26,6 @@ from sleuth.graphs.core import (
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
-    CheckedSettings,
     Generation,
     add_evidence_check,
     finish,

@@ -16,6 +16,7 @@ from sleuth.agents.roles.inputs import ReadInput
 from sleuth.agents.roles.reading import READ, Reading
 from sleuth.graphs.core import (
     Call,
+    CheckedSettings,
     Context,
     InPaper,
     Method,
@@ -27,7 +28,6 @@ from sleuth.graphs.core import (
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
-    CheckedSettings,
     add_evidence_check,
     as_sources,
     as_steps,

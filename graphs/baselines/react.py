@@ -16,6 +16,7 @@ from pydantic import Field
 from sleuth.agents.roles.planning import ACT, ActInput, Action, SearchResult
 from sleuth.graphs.core import (
     Call,
+    CheckedSettings,
     Context,
     InPaper,
     Keyed,
@@ -28,7 +29,6 @@ from sleuth.graphs.core import (
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
-    CheckedSettings,
     Round,
     add_evidence_check,
     as_steps,

@@ -18,6 +18,7 @@ from sleuth.agents.roles.planning import FOLLOW_UP, FollowUp
 from sleuth.agents.roles.reading import READ, Reading
 from sleuth.graphs.core import (
     Call,
+    CheckedSettings,
     Context,
     InPaper,
     Keyed,
@@ -30,7 +31,6 @@ from sleuth.graphs.core import (
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
-    CheckedSettings,
     Round,
     add_evidence_check,
     answer_question,

@@ -21,6 +21,7 @@ from sleuth.graphs.core.answer import (
 )
 from sleuth.graphs.core.context import (
     Budget,
+    CheckedSettings,
     Context,
     InPaper,
     MethodSettings,
@@ -56,6 +57,7 @@ __all__ = [
     "Answer",
     "Budget",
     "Call",
+    "CheckedSettings",
     "Citation",
     "Context",
     "Cost",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from sleuth.agents.graph_encoder import GraphModels
 from sleuth.agents.llm import TokenStream
@@ -57,6 +57,28 @@ class MethodSettings(BaseModel):
     def model_for(self, model: Model, context: "Context") -> Model:
         """Return the model that the method's nodes call: by default that of the run."""
         return model
+
+    def wants_check(self) -> bool:
+        """Return whether the evidence of the answer is checked."""
+        return False
+
+
+class CheckedSettings(MethodSettings):
+    """Settings of a method whose answers can be checked."""
+
+    check_evidence: bool = Field(
+        default=False, description="ours: try an answer once more that its passages do not support, then refuse"
+    )
+    min_support: float = Field(
+        default=0.05, ge=0, le=1, description="with `check_evidence`: the least support of an accepted answer"
+    )
+    check_spans: bool = Field(
+        default=False, description="with `check_evidence`: before a second attempt, take what the checker itself reads"
+    )
+
+    def wants_check(self) -> bool:
+        """Return `check_evidence`."""
+        return self.check_evidence
 
 
 def parse_json(value: object) -> object:
@@ -159,5 +181,5 @@ class Context:
 
     def fingerprint(self) -> str:
         """Return a hash of the settings, on which a run's seeds depend; the check of an answer changes none."""
-        chosen = self.settings.model_dump_json(exclude={"check_evidence", "min_support", "check_spans"})
+        chosen = self.settings.model_dump_json(exclude=set(CheckedSettings.model_fields))
         return content_hash(f"{type(self.settings).__name__}{chosen}")[:16]

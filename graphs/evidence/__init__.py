@@ -3,8 +3,8 @@
 from sleuth.graphs.evidence.answer_text import with_footnotes, with_marks
 from sleuth.graphs.evidence.check import (
     CHECK_PART,
-    CheckedSettings,
     add_evidence_check,
+    as_evidence,
     assess,
     check_or_end,
     cited_passages,
@@ -49,12 +49,12 @@ from sleuth.graphs.evidence.text_spans import find_quote, find_sentence, strip_m
 
 __all__ = [
     "CHECK_PART",
-    "CheckedSettings",
     "Generation",
     "Round",
     "add_evidence_check",
     "answer_question",
     "archive_passages",
+    "as_evidence",
     "as_sources",
     "as_steps",
     "assess",

@@ -15,16 +15,15 @@ from typing import Any, Literal
 
 from langgraph.graph import END, StateGraph
 from langgraph.runtime import get_runtime
-from pydantic import Field
 
 from sleuth.agents.formatting import Step
 from sleuth.agents.roles.inputs import ReadInput
 from sleuth.agents.roles.reading import READ, Reading
 from sleuth.graphs.core import (
     Call,
+    CheckedSettings,
     Citation,
     Context,
-    MethodSettings,
     Note,
     PaperPart,
     RunState,
@@ -51,7 +50,7 @@ CHECK_PART = PaperPart(
     source="–",
     status="as published",
     code=("graphs.evidence.check.check_evidence",),
-    settings=("check_evidence", "min_support", "check_spans"),
+    settings=tuple(CheckedSettings.model_fields),
 )
 """For the parts of a paper without such a check: ours is off under `profile=paper`."""
 SPAN_WORDS = 12
@@ -60,23 +59,9 @@ SHOWN = 5
 """Passages for the second attempt."""
 
 
-class CheckedSettings(MethodSettings):
-    """Settings of a method whose answers can be checked."""
-
-    check_evidence: bool = Field(
-        default=False, description="ours: try an answer once more that its passages do not support, then refuse"
-    )
-    min_support: float = Field(
-        default=0.05, ge=0, le=1, description="with `check_evidence`: the least support of an accepted answer"
-    )
-    check_spans: bool = Field(
-        default=False, description="with `check_evidence`: before a second attempt, take what the checker itself reads"
-    )
-
-
-def require_checker(settings: MethodSettings, checker: EvidenceChecker | None) -> EvidenceChecker | None:
-    """Return the checker; raise UsageError if there is none although the settings ask for a check."""
-    if checker is None and isinstance(settings, CheckedSettings) and settings.check_evidence:
+def require_checker(checker: EvidenceChecker | None) -> EvidenceChecker:
+    """Return the checker; raise UsageError if there is none."""
+    if checker is None:
         raise UsageError(
             "check_evidence needs an evidence checker: set SLEUTH_CHECKER to the folder of one, or in Python the "
             "`checker` of the Context."
@@ -102,8 +87,7 @@ async def assess(checker: EvidenceChecker, question: str, answer: str, passages:
 @node
 async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> RunUpdate:
     """Accept the answer if the cited passages support it; otherwise answer once more, or refuse."""
-    checker, verdict = require_checker(call.settings, call.context.checker), state.verdict
-    assert checker is not None
+    checker, verdict = require_checker(call.context.checker), state.verdict
     assert verdict is not None
     values = {field.name: getattr(state, field.name) for field in fields(state)}
     found = await found_passages(values, call.context.archive)
@@ -234,8 +218,7 @@ def check_or_end(state: RunState) -> Literal["check_evidence", "__end__"]:
     A fork that sets the verdict itself has no runtime: its answer is not checked.
     """
     runtime = get_runtime(Context)
-    settings = runtime.context.settings if runtime else None
-    wanted = isinstance(settings, CheckedSettings) and settings.check_evidence
+    wanted = runtime and runtime.context.settings.wants_check()
     return "check_evidence" if wanted and state.verdict and state.verdict["status"] == "answered" else "__end__"
 
 

@@ -126,8 +126,8 @@ class RunService:
                 f"A run's name has 1 to {LONGEST_NAME} letters, digits and . _ @ : -, unlike {id[:200]!r}."
             )
         settings = configure(kind, values or {}, profile)
-        if self.services is not None:
-            require_checker(settings, self.services.checker)
+        if self.services is not None and settings.wants_check():
+            require_checker(self.services.checker)
         if thread and await self.store.saver.aget_tuple({"configurable": {"thread_id": id}}):
             raise UsageError(
                 f"The name {id} has checkpoints, but no run: it cannot be given to one. Choose another name."

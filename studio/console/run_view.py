@@ -102,8 +102,8 @@ def answer_view(answer: Answer) -> RenderableType:
         )
     if answer.support is not None:
         read = answer.support
-        told = f"evidence: support {read['score']:.2f}, passages answer the question {read['answerable']:.2f}"
-        parts.append(Text(told, style="dim"))
+        line = f"evidence: support {read['score']:.2f}, passages answer the question {read['answerable']:.2f}"
+        parts.append(Text(line, style="dim"))
     if answer.threshold is not None:
         measure = "consistency" if answer.method == "retro-rag" else "perplexity"
         bound = f"{measure} threshold {answer.threshold['value']:.2f}: {answer.threshold['by']}"

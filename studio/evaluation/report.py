@@ -54,8 +54,6 @@ NAMES = {
     "answered_em": "EM of answered",
     "answered_f1": "F1 of answered",
     "quoted": "answer quoted",
-    "faithfulness": "faithfulness",
-    "answerability": "answerability",
     "shown": "gold shown",
     "all_shown": "all gold shown",
     "prompt_tokens": "prompt",

@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -207,8 +208,11 @@ class EvidenceChecker:
         )
 
 
+@cache
 def find_checker(folder: Path | None) -> EvidenceChecker | None:
     """Return the checker of a folder, or the one of the package; None if the package has none.
+
+    It is loaded once: all owners of a server share it.
 
     Raises:
         UsageError: the folder does not contain a checker.

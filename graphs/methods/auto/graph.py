@@ -18,6 +18,7 @@ from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import inputs, judging, planning
 from sleuth.graphs.core import (
     Call,
+    CheckedSettings,
     Citation,
     Context,
     Keyed,
@@ -38,7 +39,7 @@ from sleuth.graphs.core import (
     with_result,
 )
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import CheckedSettings, as_steps, make_verdict, yes_probability
+from sleuth.graphs.evidence import as_steps, make_verdict, yes_probability
 from sleuth.graphs.methods.par_rag import Plan, Step, number_steps
 from sleuth.tools.text import comparison_key
 
@@ -76,8 +77,7 @@ class Settings(CheckedSettings):
 
     def for_hops(self) -> dict[str, Any]:
         """Return the settings that every method gets."""
-        names = ("check_evidence", "min_support", "check_spans")
-        return {name: getattr(self, name) for name in names} if self.check_evidence else {}
+        return self.model_dump(include=set(CheckedSettings.model_fields)) if self.check_evidence else {}
 
     def nested(self) -> dict[str, dict[str, Any]]:
         """Return `hop_settings`."""

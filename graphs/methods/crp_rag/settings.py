@@ -4,8 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sleuth.graphs.core import InPaper
-from sleuth.graphs.evidence import CheckedSettings
+from sleuth.graphs.core import CheckedSettings, InPaper
 from sleuth.graphs.methods.crp_rag.reasoning_graph import Structure
 from sleuth.tools.search import Mode
 

@@ -4,8 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from sleuth.graphs.core import InPaper
-from sleuth.graphs.evidence import CheckedSettings
+from sleuth.graphs.core import CheckedSettings, InPaper
 from sleuth.tools.search import Mode
 
 Rung = Literal[

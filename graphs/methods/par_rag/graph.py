@@ -18,6 +18,7 @@ from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import judging
 from sleuth.graphs.core import (
     Call,
+    CheckedSettings,
     Context,
     InPaper,
     Keyed,
@@ -30,7 +31,6 @@ from sleuth.graphs.core import (
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
-    CheckedSettings,
     add_evidence_check,
     answer_question,
     as_steps,

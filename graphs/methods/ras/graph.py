@@ -35,6 +35,7 @@ from sleuth.agents.roles.reading import (
 )
 from sleuth.graphs.core import (
     Call,
+    CheckedSettings,
     Context,
     InPaper,
     Keyed,
@@ -49,7 +50,6 @@ from sleuth.graphs.core import (
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
-    CheckedSettings,
     Round,
     add_evidence_check,
     as_steps,

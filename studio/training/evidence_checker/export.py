@@ -20,7 +20,7 @@ from sleuth.studio.cli.app import run_cli
 from sleuth.studio.training.evidence_checker.examples import UNKNOWN, Example, with_neighbours
 from sleuth.studio.training.evidence_checker.measure import held_out
 from sleuth.studio.training.evidence_checker.model import from_pretrained
-from sleuth.studio.training.evidence_checker.sources import of_part, read_items, read_worlds
+from sleuth.studio.training.evidence_checker.sources import of_part, read_items
 from sleuth.studio.training.evidence_checker.train import WEIGHTS, base_folder
 from sleuth.tools.evidence_checker import NETWORK, SETTINGS, TOKENIZER, EvidenceChecker, Temperatures, compress
 from sleuth.tools.search.vectors.openvino import import_openvino
@@ -94,7 +94,7 @@ def main(
     network = from_pretrained(start)
     network.load_state_dict(load_file(run / WEIGHTS))
     convert(network, start / "tokenizer.json", out, eight_bits=eight_bits)
-    items = read_items(data) + (read_worlds(worlds) if worlds else [])
+    items = read_items(data, worlds)
     examples = held_out(with_neighbours(of_part(items, "tune")))
     temperatures = fit_temperatures(EvidenceChecker.load(out, threads=threads), examples)
     write_settings(out, temperatures)

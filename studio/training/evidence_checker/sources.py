@@ -6,7 +6,7 @@ multi-hop questions for training, those that share a gold passage with a held-ba
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha1
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -88,7 +88,7 @@ class _MultiHop(_Question):
     type: str | None = None
     paragraphs: list[Paragraph]
 
-    def gold(self, *, supporting: bool) -> tuple[Evidence, ...]:
+    def passages(self, *, supporting: bool) -> tuple[Evidence, ...]:
         """Return the passages that belong to the evidence, or those that do not."""
         return tuple(
             Evidence(title=each.title, text=each.text) for each in self.paragraphs if each.is_supporting == supporting
@@ -120,8 +120,12 @@ class _Abstract(_Line):
     abstract: list[str]
 
 
-def read_items(data: Path) -> list[Item]:
+def read_items(data: Path, worlds: Path | None = None) -> list[Item]:
     """Return all items below a folder with the training files (`train/`, `squad/`, `hotpot/` and so on).
+
+    Args:
+        data: the folder.
+        worlds: a folder of synthetic worlds, whose questions are added.
 
     Raises:
         UsageError: a file cannot be used, or none is there.
@@ -147,7 +151,7 @@ def read_items(data: Path) -> list[Item]:
     found += _scientific(_file(data, "scifact/claims"), _file(data, "scifact/corpus"))
     if not found:
         raise UsageError(f"{data} contains no training files: it needs train/squad2.jsonl.gz and its siblings.")
-    return found
+    return found + (read_worlds(worlds) if worlds else [])
 
 
 def part_of(key: str, *, one_of: int = 20) -> Part:
@@ -178,17 +182,22 @@ def _single(file: Path | None, name: str) -> Iterator[Item]:
 
 def _multi_hop(file: Path | None, name: str) -> Iterator[Item]:
     for line in lines(file, _MultiHop) if file else ():
-        if own := line.gold(supporting=True):
-            yield Item(
-                set=name,
-                id=line.id,
-                part=part_of(line.id, one_of=10),
-                text=line.question,
-                kind=line.kind(),
-                gold=own,
-                answers=line.accepted(),
-                others=line.gold(supporting=False),
-            )
+        item = _multi_hop_item(line, name, part_of(line.id, one_of=10))
+        if item.gold:
+            yield item
+
+
+def _multi_hop_item(line: _MultiHop, name: str, part: Part) -> Item:
+    return Item(
+        set=name,
+        id=line.id,
+        part=part,
+        text=line.question,
+        kind=line.kind(),
+        gold=line.passages(supporting=True),
+        answers=line.accepted(),
+        others=line.passages(supporting=False),
+    )
 
 
 def read_worlds(folder: Path) -> list[Item]:
@@ -202,20 +211,11 @@ def read_worlds(folder: Path) -> list[Item]:
     files = sorted(folder.glob("*/training.jsonl"))
     if not files:
         raise UsageError(f"{folder} contains no worlds: write them with `python -m sleuth.studio.worlds`.")
-    return [
-        Item(
-            set=WORLDS,
-            id=line.id,
-            part=part_of(line.id.rpartition("-q")[0], one_of=10),
-            text=line.question,
-            kind=line.kind(),
-            gold=line.gold(supporting=True),
-            answers=() if line.type in _COMPUTED else line.accepted(),
-            others=line.gold(supporting=False),
-        )
-        for file in files
-        for line in lines(file, _MultiHop)
-    ]
+    found = []
+    for line in (line for file in files for line in lines(file, _MultiHop)):
+        item = _multi_hop_item(line, WORLDS, part_of(line.id.rpartition("-q")[0], one_of=10))
+        found.append(replace(item, answers=()) if line.type in _COMPUTED else item)
+    return found
 
 
 def _without_shared_gold(items: Sequence[Item]) -> list[Item]:

@@ -25,7 +25,7 @@ from sleuth.studio.training.evidence_checker.batches import Row, batches, collat
 from sleuth.studio.training.evidence_checker.examples import Example, by_composition, epoch, with_neighbours
 from sleuth.studio.training.evidence_checker.measure import NEGATIVES, held_out, measure
 from sleuth.studio.training.evidence_checker.model import SHARES, from_pretrained, losses
-from sleuth.studio.training.evidence_checker.sources import MULTI_HOP, Item, of_part, read_items, read_worlds
+from sleuth.studio.training.evidence_checker.sources import MULTI_HOP, Item, of_part, read_items
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import EvidenceChecker, Floats, Ids, Layout
 
@@ -259,7 +259,7 @@ def train(
     begun = time.monotonic()
     torch.manual_seed(plan.seed)
     layout = Layout(base / "tokenizer.json")
-    items = read_items(data) + (read_worlds(worlds) if worlds else [])
+    items = read_items(data, worlds)
     learned = with_neighbours(of_part(items, "train"))
     checked = _some(held_out(with_neighbours(of_part(items, "tune"))))
     key = sha256(json.dumps([asdict(plan), [(item.set, item.id) for item in learned]]).encode()).hexdigest()

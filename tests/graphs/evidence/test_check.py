@@ -10,9 +10,9 @@ from scripted_checker import ScriptedChecker
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.baselines.plain_rag import Settings
 from sleuth.graphs.core.answer import Citation
-from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.context import Budget, CheckedSettings
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.evidence.check import SPAN_WORDS, CheckedSettings, assess, cited_passages
+from sleuth.graphs.evidence.check import SPAN_WORDS, assess, cited_passages, support_of_run
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.service import RunService, Services
@@ -115,6 +115,12 @@ async def test_unknown_is_not_checked() -> None:
     case = plain([{"answerable": False}], [TOWER], CHECKED)
     await case.run("Where?", checker=ScriptedChecker())
     assert case.nodes == ["retrieve", "answer"]
+
+
+async def test_support_of_a_finished_run_equals_that_of_the_check() -> None:
+    case = plain([reading("Varn")], [RAIN, TOWER], CHECKED)
+    verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
+    assert await support_of_run(ScriptedChecker(), case.state, case.archive) == verdict["support"]
 
 
 @pytest.mark.parametrize(("supported", "score"), [(0.8, 0.8), (0.1, 0.1)])

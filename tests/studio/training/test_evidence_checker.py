@@ -27,7 +27,7 @@ from sleuth.studio.training.evidence_checker.examples import (
 from sleuth.studio.training.evidence_checker.export import convert, fit_temperatures
 from sleuth.studio.training.evidence_checker.measure import area, held_out, measure, reliability
 from sleuth.studio.training.evidence_checker.model import from_pretrained, losses
-from sleuth.studio.training.evidence_checker.sources import Item, of_part, part_of, read_items
+from sleuth.studio.training.evidence_checker.sources import Item, of_part, part_of, read_items, read_worlds
 from sleuth.studio.training.evidence_checker.train import CHECKPOINT, WEIGHTS, Plan, train
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker, Floats, Ids, Layout, Run
@@ -100,6 +100,28 @@ def test_multi_hop_training_shares_no_gold_passage_with_held_back(tmp_path: Path
     held_back = {passage.text for item in items if item.part != "train" for passage in item.gold}
     learned = {passage.text for item in of_part(items, "train") for passage in item.gold}
     assert learned and held_back and not learned & held_back
+
+
+def test_questions_of_a_world_are_in_one_part(tmp_path: Path) -> None:
+    gold = {"title": "Ferry", "text": "It was built in 1911.", "is_supporting": True}
+    other = {"title": "Rain", "text": "It falls.", "is_supporting": False}
+    kinds = (("bridge", "1911"), ("count", "2"), ("absent", ""))
+    rows = [
+        {"id": f"w-{world:03}-q{at}", "type": kind, "question": "When?", "answer": answer,
+         "paragraphs": [gold, other] if answer else [other]}
+        for world in range(40) for at, (kind, answer) in enumerate(kinds)
+    ]  # fmt: skip
+    file = tmp_path / "complete" / "training.jsonl"
+    file.parent.mkdir()
+    file.write_text("\n".join(map(json.dumps, rows)))
+    items = read_worlds(tmp_path)
+    assert [(item.kind, item.answers, len(item.gold)) for item in items[:3]] == [
+        ("span", ("1911",), 1), ("span", (), 1), ("none", (), 0),
+    ]  # fmt: skip
+    assert all(len({item.part for item in items[at : at + 3]}) == 1 for at in range(0, 120, 3))
+    assert {item.part for item in items} == {"train", "tune", "report"}
+    with pytest.raises(UsageError, match="contains no worlds"):
+        read_worlds(tmp_path / "complete")
 
 
 def test_claims_of_unknown_terms_are_left_out(tmp_path: Path) -> None:

@@ -7,7 +7,18 @@ import pytest
 from checker import TOKENIZER
 
 from sleuth.tools.errors import UsageError
-from sleuth.tools.evidence_checker import Evidence, EvidenceChecker, Floats, Ids, Layout, Run, Temperatures
+from sleuth.tools.evidence_checker import (
+    AnswerSpan,
+    Evidence,
+    EvidenceChecker,
+    Floats,
+    Ids,
+    Layout,
+    Reading,
+    Run,
+    Temperatures,
+    find_checker,
+)
 
 LAYOUT = Layout(TOKENIZER)
 FERRY = Evidence(title="Ferry", text="The ferry was built in 1911 by Oda Brask.")
@@ -93,3 +104,24 @@ def test_without_passages_nothing_is_answered_or_supported() -> None:
 def test_a_folder_without_a_checker_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"contains no evidence checker \(network\.xml is missing\)"):
         EvidenceChecker.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("answer", "support"),
+    [
+        *(("Oda Brask", 0.36), ("brask", 0.36), ("the builder Oda Brask", 0.36), ("Kestrow", 0.09)),
+        *(("yes", 0.08), ("no", 0.0), ("Varn", 0.0), ("", 0.0)),
+    ],
+)
+def test_support_of_an_answer_is_that_of_spans_with_its_words(answer: str, support: float) -> None:
+    spans = tuple(
+        AnswerSpan(passage=0, start=0, end=len(text), text=text, score=score)
+        for text, score in (("Oda Brask", 0.5), ("Kestrow", 0.125))
+    )
+    reading = Reading(answerable=0.8, yes=0.1, no=0.0, spans=spans, relevance=(1.0,))
+    assert reading.support_of(answer) == pytest.approx(support)
+
+
+def test_folder_without_a_checker_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"network\.xml is missing"):
+        find_checker(tmp_path)
