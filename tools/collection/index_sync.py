@@ -32,8 +32,15 @@ def catch_up(catalogue: Catalogue, index: Index, *, on_indexed: OnIndexed) -> No
 
 
 def repair(catalogue: Catalogue, index: Index, *, on_indexed: OnIndexed) -> str | None:
-    """Make an index equal to the catalogue if their numbers of passages differ; return a line about it, or None."""
-    if index.count() == catalogue.count_passages():
+    """Make an index equal to the catalogue if their numbers of passages differ; return a line about it, or None.
+
+    Passages that an ingest adds meanwhile are not a difference: they are indexed from the journal first.
+    """
+    while index.count() != catalogue.count_passages():
+        if catalogue.head() == index.applied():
+            break
+        catch_up(catalogue, index, on_indexed=on_indexed)
+    else:
         return None
     have, want = index.ids(), catalogue.passage_ids()
     missing, left_over = sorted(want - have), sorted(have - want)

@@ -110,3 +110,12 @@ def test_repair_adds_missing_and_deletes_extra_passages(catalogue: Catalogue) ->
     note = repair(catalogue, shelf, on_indexed=ignore)
     assert note == "shelf: 2 passages were missing and 1 left over; repaired."
     assert shelf.ids() == catalogue.passage_ids()
+
+
+def test_passages_added_before_the_repair_are_no_difference(catalogue: Catalogue) -> None:
+    shelf = Shelf()
+    catalogue.put_documents([entry("a", "x")])
+    catch_up(catalogue, shelf, on_indexed=ignore)
+    catalogue.put_documents([entry("b", "y")])  # an ingest reads its next batch meanwhile
+    assert repair(catalogue, shelf, on_indexed=ignore) is None
+    assert (shelf.ids(), shelf.applied()) == (catalogue.passage_ids(), catalogue.head())
