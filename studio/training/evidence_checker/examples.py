@@ -23,7 +23,7 @@ NEIGHBOURS = 6
 UNKNOWN = -1
 KINDS = {"span": 0, "yes": 1, "no": 2}
 RELATIONS = {"supported": 0, "contradicted": 1, "not mentioned": 2}
-SHARES = {"boolq": 0.35, "claims": 0.5, "none": 2.0, "musique": 3.0}
+SHARES = {"boolq": 0.35, "claims": 0.5, "none": 2.0, "hotpot": 2.0, "musique": 3.0}
 """How often an item is used in an epoch, on average; 1 for sets that are not named."""
 _COVERED = 0.33
 _NAME = re.compile(r"(?<=\w )(?:[A-Z][\w’'-]+)(?: [A-Z][\w’'-]+)*|\b\d[\d,.]*\b")

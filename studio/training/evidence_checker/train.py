@@ -1,6 +1,6 @@
 """Train the evidence checker.
 
-    python -m sleuth.studio.training.evidence_checker.train DATA --out FOLDER [--minutes 20]
+    python -m sleuth.studio.training.evidence_checker.train DATA --out FOLDER [--minutes 20] [--start FOLDER]
 
 All sets are mixed at random, with new negatives in every epoch. After an interruption, or an end by `--minutes`,
 the same command resumes from the last checkpoint and takes the same steps as an uninterrupted run. Writes the weights
@@ -238,7 +238,14 @@ def _report_progress(plan: Plan, progress: Progress) -> None:
 
 
 def train(
-    data: Path, out: Path, plan: Plan, *, base: Path, worlds: Path | None = None, minutes: float | None = None
+    data: Path,
+    out: Path,
+    plan: Plan,
+    *,
+    base: Path,
+    worlds: Path | None = None,
+    start: Path | None = None,
+    minutes: float | None = None,
 ) -> dict[str, Any]:
     """Train, or resume a training; return the report, which is also written at the end.
 
@@ -248,13 +255,14 @@ def train(
         plan: the hyperparameters.
         base: the folder of the pretrained encoder.
         worlds: a folder of synthetic worlds to learn from, too.
+        start: the folder of an earlier training, whose weights this one begins with.
         minutes: stop at a checkpoint after this time; None trains to the end.
 
     Raises:
         UsageError: files that cannot be used, or a checkpoint of another training.
     """
     import torch
-    from safetensors.torch import save_file
+    from safetensors.torch import load_file, save_file
 
     begun = time.monotonic()
     torch.manual_seed(plan.seed)
@@ -262,8 +270,14 @@ def train(
     items = read_items(data, worlds)
     learned = with_neighbours(of_part(items, "train"))
     checked = _some(held_out(with_neighbours(of_part(items, "tune"))))
-    key = sha256(json.dumps([asdict(plan), [(item.set, item.id) for item in learned]]).encode()).hexdigest()
-    training = Training(from_pretrained(base), plan)
+    network = from_pretrained(base)
+    weights = _weights(start) if start else None
+    if weights:
+        network.load_state_dict(load_file(weights))
+    begin = sha256(weights.read_bytes()).hexdigest() if weights else None
+    identity = [asdict(plan), [(item.set, item.id) for item in learned], begin]
+    key = sha256(json.dumps(identity).encode()).hexdigest()
+    training = Training(network, plan)
     pace = Pace(until=begun + 60 * minutes if minutes is not None else None)
     progress, finished = learn(training, learned, checked, layout, out=out, key=key, pace=pace)
     report = {
@@ -279,6 +293,13 @@ def train(
     save_file(training.network.state_dict(), out / WEIGHTS)
     (out / REPORT).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     return report
+
+
+def _weights(folder: Path) -> Path:
+    """Return the weights in the folder of a training."""
+    if not (folder / WEIGHTS).is_file():
+        raise UsageError(f"There is no {WEIGHTS} in {folder}: name the folder of a finished training.")
+    return folder / WEIGHTS
 
 
 def _some(examples: Sequence[Example]) -> list[Example]:
@@ -307,6 +328,7 @@ def main(
     out: Annotated[Path, typer.Option(help="Folder of the checkpoint, the weights and the report.")],
     base: Annotated[Path | None, typer.Option(help="Folder of the encoder to start from; default: MiniLM.")] = None,
     worlds: Annotated[Path | None, typer.Option(help="Folder of synthetic worlds to learn from, too.")] = None,
+    start: Annotated[Path | None, typer.Option(help="Folder of an earlier training to go on from.")] = None,
     tokens: Annotated[int, typer.Option(help="Tokens of the whole training.")] = Plan().tokens,
     rate: Annotated[float, typer.Option(help="The largest learning rate.")] = Plan().rate,
     minutes: Annotated[float | None, typer.Option(help="Stop at a checkpoint after this time.")] = None,
@@ -320,7 +342,7 @@ def main(
 
         torch.set_num_threads(threads)
     plan = Plan(tokens=tokens, rate=rate, seed=seed)
-    report = train(data, out, plan, base=base or base_folder(), worlds=worlds, minutes=minutes)
+    report = train(data, out, plan, base=base or base_folder(), worlds=worlds, start=start, minutes=minutes)
     last = report["curve"][-1:]
     typer.echo(json.dumps({**report, "curve": last}, indent=1))
 
