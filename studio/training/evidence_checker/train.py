@@ -328,7 +328,7 @@ def main(
     out: Annotated[Path, typer.Option(help="Folder of the checkpoint, the weights and the report.")],
     base: Annotated[Path | None, typer.Option(help="Folder of the encoder to start from; default: MiniLM.")] = None,
     worlds: Annotated[Path | None, typer.Option(help="Folder of synthetic worlds to learn from, too.")] = None,
-    start: Annotated[Path | None, typer.Option(help="Folder of an earlier training to go on from.")] = None,
+    start: Annotated[Path | None, typer.Option(help="Folder of a training to start from; default: none.")] = None,
     tokens: Annotated[int, typer.Option(help="Tokens of the whole training.")] = Plan().tokens,
     rate: Annotated[float, typer.Option(help="The largest learning rate.")] = Plan().rate,
     minutes: Annotated[float | None, typer.Option(help="Stop at a checkpoint after this time.")] = None,
