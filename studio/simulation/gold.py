@@ -226,7 +226,7 @@ def _from_passages(row: Mapping[str, Any], passages: Passages) -> list[_Draft]:
     A passage leads to the next if it names the next one's subject; its hop asks for that. Otherwise the hop's answer is
     the passage's first sentence.
     """
-    question, answer = row["question"], row.get("answer") or ""
+    question, answer = row["question"].replace("#", "No. "), row.get("answer") or ""  # "#1" is no reference here
     ids = sorted(passages, key=lambda id: (mentions(" ".join(passages[id]), answer), -_overlap(question, passages[id])))
     last = ids[-1] if ids and mentions(" ".join(passages[ids[-1]]), answer) else ""
     drafts: list[_Draft] = []

@@ -375,6 +375,12 @@ def test_gold_from_hotpotqa_passages_links_them() -> None:
     assert [(hop.passage, hop.answer, hop.needs()) for hop in gold.hops] == [("b", "Oda Brell", []), ("a", "Varn", [1])]
 
 
+def test_number_signs_of_a_hotpotqa_question_are_no_references() -> None:
+    row = {"question": "Who sang the #1 hit of 1961?", "answer": "Oda Brell", "gold_ids": ["a", "b"]}
+    passages = {"a": ("Hits of 1961", "At #1: Nine Tides."), "b": ("Nine Tides", "A song by Oda Brell.")}
+    assert [hop.needs() for hop in gold_of(row, passages).hops] == [[], [1]]
+
+
 def test_gold_of_a_comparison_is_not_a_chain() -> None:
     row = ROW | {"question": "Which is older, A or B?", "answer": "A", "type": "comparison"}
     assert not gold_of(row, PASSAGES).is_chain()
