@@ -103,7 +103,7 @@ class Settings(BaseSettings):
         description="JSON file or URL of a knowledge graph; default: the triples extracted so far",
     )
     checker: Path | None = Field(
-        default=None, description="folder of an evidence checker; default: the one of the package, if it has one"
+        default=None, description="folder of an evidence checker; default: the one of the package"
     )
     database_url: str | None = Field(default=None, description="postgresql://… for checkpoints and catalogue")
     chroma_url: Address | None = Field(default=None, description="a Chroma server instead of the embedded one")

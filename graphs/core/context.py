@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Annotated, Any, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -58,7 +58,7 @@ class MethodSettings(BaseModel):
         """Return the model that the method's nodes call: by default that of the run."""
         return model
 
-    def wants_check(self) -> bool:
+    def requires_checker(self) -> bool:
         """Return whether the evidence of the answer is checked."""
         return False
 
@@ -66,19 +66,24 @@ class MethodSettings(BaseModel):
 class CheckedSettings(MethodSettings):
     """Settings of a method whose answers can be checked."""
 
-    check_evidence: bool = Field(
-        default=False, description="ours: try an answer once more that its passages do not support, then refuse"
+    check_evidence: Annotated[bool | None, InPaper(False)] = Field(
+        default=None,
+        description="ours: check that passages support the answer, else answer again or refuse; default: as fitted",
     )
-    min_support: float = Field(
-        default=0.05, ge=0, le=1, description="with `check_evidence`: the least support of an accepted answer"
+    min_support: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="with `check_evidence`: the least support of an accepted answer; default: as fitted, else 0.05",
     )
-    check_spans: bool = Field(
-        default=False, description="with `check_evidence`: before a second attempt, take what the checker itself reads"
+    check_spans: bool | None = Field(
+        default=None,
+        description="with `check_evidence`: answer again with what the checker itself reads; default: as fitted",
     )
 
-    def wants_check(self) -> bool:
-        """Return `check_evidence`."""
-        return self.check_evidence
+    def requires_checker(self) -> bool:
+        """Return whether `check_evidence` was set; by default an answer is checked where there is a checker."""
+        return bool(self.check_evidence)
 
 
 def parse_json(value: object) -> object:

@@ -1,6 +1,7 @@
 """Thresholds that were fitted for a model, one per prompt, in a file of SLEUTH_HOME or of the package.
 
-CRP-RAG's bounds the perplexity of its verifier's answers, RetroRAG's the probability that two answers agree. A
+CRP-RAG's bounds the perplexity of its verifier's answers, RetroRAG's the probability that two answers agree. The
+reader's bounds the evidence checker's support of answers: where there is one, answers are checked by default. A
 threshold holds for one model and one wording of the prompt only.
 """
 
@@ -11,11 +12,12 @@ from typing import Any
 
 from sleuth import prompts
 from sleuth.agents.roles.judging import CONSISTENCY, VERIFY
+from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core.answer import Threshold
 from sleuth.tools.errors import StoreError
 
 FILE = "thresholds.json"
-FITTED = {VERIFY.prompt: VERIFY.name, CONSISTENCY.prompt: CONSISTENCY.name}
+FITTED = {role.prompt: role.name for role in (VERIFY, CONSISTENCY, READ)}
 """The prompts that have a threshold, and the role of each."""
 
 

@@ -3,14 +3,17 @@
     answer -> check_evidence -> end
 
 The passages that an answer cites are read together with the question (`sleuth.tools.evidence_checker`). If they do not
-support the answer, a reader answers once more from the most relevant of all the passages that the run has found; its
-prompt has the answer that was not supported. If its answer is not supported either, the run ends as refused.
+support the answer, the checker's own answer from all the passages that the run has found replaces it (`check_spans`),
+or a reader answers once more from the most relevant of them; its prompt has the answer that was not supported. If the
+second answer is not supported either, the run ends as refused.
+
+By default, answers are checked if there is a checker, and a threshold of support has been fitted for the model.
 """
 
 import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from langgraph.graph import END, StateGraph
@@ -29,13 +32,15 @@ from sleuth.graphs.core import (
     RunState,
     RunUpdate,
     Support,
+    Threshold,
     Verdict,
     ask_or,
+    choose_threshold,
     find_hashes,
     same_question,
 )
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence.citations import find_support, verified_citations
+from sleuth.graphs.evidence.citations import cite_sentence, verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, make_verdict
 from sleuth.graphs.evidence.retrieval import as_sources, deserialize_passage
 from sleuth.graphs.evidence.text_spans import strip_marks
@@ -57,6 +62,29 @@ SPAN_WORDS = 12
 """Answers up to this length are compared with what the checker reads; longer ones are checked as statements."""
 SHOWN = 5
 """Passages for the second attempt."""
+UNFITTED = Threshold(value=0.05, by="not fitted for this model")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """Check of an answer: the least support, and whether the checker's own answer may replace one with less."""
+
+    min_support: float
+    spans: bool
+
+
+def check_of(context: Context) -> Check | None:
+    """Return how a run checks its answer: by its settings, otherwise as fitted for its model; None if it does not."""
+    settings, fitted = context.settings, context.thresholds.get(READ.prompt)
+    if not isinstance(settings, CheckedSettings):
+        return None
+    by_default = fitted is not None and context.checker is not None
+    if not (by_default if settings.check_evidence is None else settings.check_evidence):
+        return None
+    return Check(
+        min_support=choose_threshold(settings.min_support, fitted, UNFITTED)["value"],
+        spans=fitted is not None if settings.check_spans is None else settings.check_spans,
+    )
 
 
 def require_checker(checker: EvidenceChecker | None) -> EvidenceChecker:
@@ -87,39 +115,42 @@ async def assess(checker: EvidenceChecker, question: str, answer: str, passages:
 @node
 async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> RunUpdate:
     """Accept the answer if the cited passages support it; otherwise answer once more, or refuse."""
-    checker, verdict = require_checker(call.context.checker), state.verdict
+    checker, verdict, check = require_checker(call.context.checker), state.verdict, check_of(call.context)
     assert verdict is not None
+    assert check is not None
     values = {field.name: getattr(state, field.name) for field in fields(state)}
     found = await found_passages(values, call.context.archive)
     support = await assess(checker, state.question, verdict["text"], cited_passages(verdict["citations"], found))
-    if support["score"] >= call.settings.min_support:
+    if support["score"] >= check.min_support:
         return {"verdict": Verdict(**{**verdict, "support": support})}
     doubt = f"the cited passages do not support the answer {verdict['text']!r} (support {support['score']:.2f})"
     reading = await asyncio.to_thread(checker.read, state.question, as_evidence(found))
-    second = _answer_from_span(state, call.settings, reading, found)
+    second = _answer_of_checker(state, check, reading, found)
     if second is None and call.affords():
-        second = await _answer_again(state, call, checker, _most_relevant(reading, found))
+        second = await _answer_again(state, call, checker, check, _most_relevant(reading, found))
     if second is not None:
         return {**second, "warnings": [doubt]}
     return {"notes": _rejected(state), "verdict": _refusal(state, support), "warnings": [doubt]}
 
 
-def _answer_from_span(
-    state: RunState, settings: CheckedSettings, reading: CheckedReading, found: Sequence[Passage]
+def _answer_of_checker(
+    state: RunState, check: Check, reading: CheckedReading, found: Sequence[Passage]
 ) -> RunUpdate | None:
-    """Return the best span of the checker's reading as an answer, if it is supported; None otherwise."""
-    if not (settings.check_spans and reading.spans):
+    """Return the answer of the checker's reading, if it is supported; None otherwise."""
+    text = reading.answer
+    score = reading.support_of(text)
+    if not (check.spans and found and score >= check.min_support):
         return None
-    span = reading.spans[0]
-    score = reading.support_of(span.text)
-    if score < settings.min_support:
-        return None
+    if reading.spans and text == reading.spans[0].text:
+        citations = [cite_sentence(found[reading.spans[0].passage], reading.spans[0].start)]
+    else:  # yes or no, mostly of a comparison
+        citations = [cite_sentence(passage, 0) for passage in _most_relevant(reading, found)[:2]]
     support = Support(score=round(score, 4), answerable=round(reading.answerable, 4))
-    return _corrected(state, span.text, find_support(span.text, [found[span.passage]]), support, "read by the checker")
+    return _corrected(state, text, citations, support, "read by the checker")
 
 
 async def _answer_again(
-    state: RunState, call: Call[CheckedSettings], checker: EvidenceChecker, shown: Sequence[Passage]
+    state: RunState, call: Call[CheckedSettings], checker: EvidenceChecker, check: Check, shown: Sequence[Passage]
 ) -> RunUpdate | None:
     """Return a supported answer of the model from these passages; None if there is none."""
     assert state.verdict is not None
@@ -133,7 +164,7 @@ async def _answer_again(
         return None
     citations = verified_citations(call.model, text, read.citations, shown)
     support = await assess(checker, state.question, text, cited_passages(citations, shown))
-    if support["score"] < call.settings.min_support:
+    if support["score"] < check.min_support:
         return None
     return _corrected(state, text, citations, support, "answered once more")
 
@@ -213,12 +244,12 @@ def cited_passages(citations: Iterable[Citation], found: Iterable[Passage]) -> l
 
 
 def check_or_end(state: RunState) -> Literal["check_evidence", "__end__"]:
-    """Route to the check of an answer, if the settings ask for it.
+    """Route to the check of an answer, if the run checks it.
 
     A fork that sets the verdict itself has no runtime: its answer is not checked.
     """
     runtime = get_runtime(Context)
-    wanted = runtime and runtime.context.settings.wants_check()
+    wanted = runtime and check_of(runtime.context)
     return "check_evidence" if wanted and state.verdict and state.verdict["status"] == "answered" else "__end__"
 
 

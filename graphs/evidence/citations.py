@@ -11,6 +11,7 @@ from sleuth.agents.model_calls import ModelCaller
 from sleuth.graphs.core import Citation
 from sleuth.graphs.evidence.retrieval import PassageWithPath
 from sleuth.graphs.evidence.text_spans import find_quote, find_sentence, find_sentences
+from sleuth.tools.text import sentence_spans
 from sleuth.tools.types import Passage
 
 
@@ -35,6 +36,12 @@ def find_support(answer: str, shown: Sequence[Passage], *, containing: str = "")
         (passage, (start, end)) for passage, (start, end) in spans if find_sentence(containing, passage.text[start:end])
     ]
     return [citation_at(passage, span) for passage, span in (both or spans)[:1]]
+
+
+def cite_sentence(passage: Passage, at: int) -> Citation:
+    """Cite the sentence of a passage that contains the character `at`."""
+    spans = sentence_spans(passage.text) or [(0, len(passage.text))]
+    return citation_at(passage, next((span for span in spans if at < span[1]), spans[-1]))
 
 
 def verified_citations(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from sleuth.agents.roles.judging import CONSISTENCY
+from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.studio.model_server.adapter import PACKAGED, TUNED_NAME, fingerprint, rank, resolve_adapters
 from sleuth.studio.model_server.convert import MARKER, checkpoint_folder, is_converted
@@ -216,6 +217,6 @@ def test_checkpoint_of_another_adapter_or_recipe_is_not_used(tmp_path: Path) -> 
         assert not is_converted(tmp_path, used)
 
 
-def test_a_threshold_for_the_prompt_as_it_is_comes_with_the_tuned_model() -> None:
-    assert fitted_thresholds([PACKAGED], lambda _: TUNED_NAME).keys() == {CONSISTENCY.prompt}
+def test_thresholds_for_the_prompts_as_they_are_come_with_the_tuned_model() -> None:
+    assert fitted_thresholds([PACKAGED], lambda _: TUNED_NAME).keys() == {CONSISTENCY.prompt, READ.prompt}
     assert fitted_thresholds([PACKAGED], lambda _: "another") == {}

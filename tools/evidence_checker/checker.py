@@ -209,15 +209,15 @@ class EvidenceChecker:
 
 
 @cache
-def find_checker(folder: Path | None) -> EvidenceChecker | None:
-    """Return the checker of a folder, or the one of the package; None if the package has none.
+def find_checker(folder: Path | None) -> EvidenceChecker:
+    """Return the checker of a folder, or the one of the package.
 
     It is loaded once: all owners of a server share it.
 
     Raises:
         UsageError: the folder does not contain a checker.
     """
-    return EvidenceChecker.load(folder) if folder or (SHIPPED / NETWORK).is_file() else None
+    return EvidenceChecker.load(folder)
 
 
 def _batches(windows: Sequence[Window]) -> Iterator[list[int]]:
@@ -278,6 +278,8 @@ def _spans(read: _Read, passages: Sequence[Evidence]) -> Iterator[AnswerSpan]:
         start, end = piece.starts[first], piece.ends[last]
         if not any(each.passage == piece.passage and each.start < end and start < each.end for each in taken):
             text = passages[piece.passage].text[start:end]
+            if "\n" in text:  # a heading and what follows it
+                continue
             taken.append(AnswerSpan(passage=piece.passage, start=start, end=end, text=text, score=score))
         if len(taken) == SPANS:
             break

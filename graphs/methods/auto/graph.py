@@ -77,7 +77,7 @@ class Settings(CheckedSettings):
 
     def for_hops(self) -> dict[str, Any]:
         """Return the settings that every method gets."""
-        return self.model_dump(include=set(CheckedSettings.model_fields)) if self.check_evidence else {}
+        return self.model_dump(include=set(CheckedSettings.model_fields), exclude_none=True)
 
     def nested(self) -> dict[str, dict[str, Any]]:
         """Return `hop_settings`."""

@@ -46,7 +46,7 @@ function Setting({ field, text, onType }: OneProps) {
             onType(event.target.value);
           }}
         >
-          <option value="">{shown(field.fallback) || "default"} (default)</option>
+          <option value="">{field.fallback === null ? "default" : `${shown(field.fallback)} (default)`}</option>
           {options.map((option) => (
             <option key={option} value={option}>
               {option}

@@ -1,5 +1,7 @@
 """The check of an answer by the evidence checker: accepted, answered once more, or refused."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,8 +10,9 @@ from scenes import Case, Replying, Shelf, example, passage, plain
 from scripted_checker import ScriptedChecker
 
 from sleuth.agents.llm.testing import ScriptedModel
+from sleuth.agents.roles.reading import READ
 from sleuth.graphs.baselines.plain_rag import Settings
-from sleuth.graphs.core.answer import Citation
+from sleuth.graphs.core.answer import Citation, Threshold
 from sleuth.graphs.core.context import Budget, CheckedSettings
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.evidence.check import SPAN_WORDS, assess, cited_passages, support_of_run
@@ -17,10 +20,12 @@ from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import UsageError
+from sleuth.tools.evidence_checker import Evidence, Reading
 
 TOWER = passage("tower", "The tower stands in Varn. It is 30 m high.")
 RAIN = passage("rain", "Rain falls in Isk, where nothing stands.")
 CHECKED = Settings(check_evidence=True)
+FITTED = {READ.prompt: Threshold(value=0.9, by="fitted")}
 
 
 def reading(answer: str, source: int = 1, quote: str = "") -> dict[str, Any]:
@@ -90,6 +95,41 @@ async def test_no_check_without_the_setting(settings: Settings, checker: Scripte
     case = plain([reading("Isk")], [RAIN], settings)
     verdict = await case.run("Where?", checker=checker)
     assert (case.nodes, "support" in verdict) == (["retrieve", "answer"], False)
+
+
+@pytest.mark.parametrize(
+    ("values", "end"),
+    [
+        ({}, "refused"),
+        ({"min_support": 0.5}, "Varn"),
+        ({"min_support": 0.5, "check_spans": False}, "refused"),
+        ({"check_evidence": False}, "Isk"),
+    ],
+)
+async def test_answers_are_checked_as_fitted_for_the_model(values: dict[str, Any], end: str) -> None:
+    case = plain([reading("Isk"), {"answerable": False}], [RAIN, TOWER], Settings(**values))
+    verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker(), thresholds=FITTED)
+    assert end in (verdict["status"], verdict["text"])
+    assert ("support" in verdict) == (values.get("check_evidence") is not False)
+
+
+async def test_fitted_threshold_without_a_checker_checks_nothing() -> None:
+    case = plain([reading("Isk")], [RAIN], Settings())
+    await case.run("Where?", thresholds=FITTED)
+    assert case.nodes == ["retrieve", "answer"]
+
+
+async def test_yes_of_the_checker_cites_the_most_relevant_passages() -> None:
+    class Affirming(ScriptedChecker):
+        def read(self, question: str, passages: Sequence[Evidence]) -> Reading:
+            found = super().read(question, passages)
+            return replace(found, answerable=0.9, yes=0.8, no=0.1, spans=())
+
+    case = plain([reading("no")], [RAIN, TOWER], CHECKED.model_copy(update={"check_spans": True, "min_support": 0.2}))
+    verdict = await case.run("Does the tower stand in Varn?", checker=Affirming())
+    assert verdict["text"] == "yes"
+    quotes = [citation["quote"] for citation in verdict["citations"]]
+    assert quotes == ["The tower stands in Varn.", "Rain falls in Isk, where nothing stands."]
 
 
 @pytest.mark.parametrize("method", [each for each in METHODS.values() if each.parts], ids=lambda each: each.name)

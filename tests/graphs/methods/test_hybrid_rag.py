@@ -509,7 +509,7 @@ async def test_hybrid_rag_other_chunks_leave_the_collection_searched(values: Jso
 
 
 def test_hybrid_rag_paper_profile() -> None:
-    published = Settings(predictor="in_context", mode="dense", truncate=True, answers=5)
+    published = Settings(predictor="in_context", mode="dense", truncate=True, answers=5, check_evidence=False)
     assert Settings().as_in_paper() == published
     limits = (published.chunks, published.max_table_characters, published.max_graph_characters)
     assert (*limits, published.expressions, published.votes) == (10, 4000, 1000, 5, 5)

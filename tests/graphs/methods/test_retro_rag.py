@@ -170,7 +170,15 @@ async def test_retro_rag_without_evaluation_keeps_newest(two_hops: Chain) -> Non
 
 
 def test_retro_rag_paper_profile() -> None:
-    published = Settings(mode="hybrid", orphans="keep", threshold=0.7, all_inferences=True, assess=True, examples=True)
+    published = Settings(
+        mode="hybrid",
+        orphans="keep",
+        threshold=0.7,
+        all_inferences=True,
+        assess=True,
+        examples=True,
+        check_evidence=False,
+    )
     assert Settings().as_in_paper() == published
     limits = (published.max_iterations, published.top_k, published.max_sources, published.max_inferences)
     assert limits == (5, 5, 5, 5)

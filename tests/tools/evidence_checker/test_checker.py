@@ -58,6 +58,13 @@ def test_best_span_is_found_with_its_characters() -> None:
     assert reading.answer == "Oda Brask"
 
 
+def test_spans_do_not_cross_lines() -> None:
+    page = Evidence(title="Ferry", text="# Oda\n\nBrask\n\nA ferry.")
+    reading = EvidenceChecker(LAYOUT, network("Oda Brask")).read("Who built it?", [page])
+    assert reading.spans
+    assert not any("\n" in span.text for span in reading.spans)
+
+
 def test_probabilities_follow_from_logits_and_temperatures() -> None:
     run = network("1911", whole=[2.0, 0.0, np.log(2), 0.0, np.log(4), 0.0, 0.0])
     reading = EvidenceChecker(LAYOUT, run).read("Was it built in 1911?", [FERRY])
