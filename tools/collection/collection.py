@@ -1,6 +1,7 @@
 """A collection of documents: the catalogue, its indexes, and search over them."""
 
 import asyncio
+import gc
 import logging
 from collections.abc import Callable, Sequence
 from hashlib import sha256
@@ -97,6 +98,7 @@ class Collection:
         if check_embedder and record is not None and embedder.name not in (record.name, NONE):
             catalogue.close()
             raise embedder_changed(settings.collection, record.name, embedder.name)
+        gc.freeze()  # what is loaded by now stays; a full collection of it during a search takes longer than the search
         return cls(settings, catalogue, embedder)
 
     async def __aenter__(self) -> Self:
