@@ -1,17 +1,16 @@
 """The recipe of the evidence checker on a small part of the data: train, resume, export, measure."""
 
-import gzip
 import json
 from pathlib import Path
 
 import pytest
 import typer
+from training_data import DATA, some_of
 from typer.testing import CliRunner
 
 from sleuth.studio.training.evidence_checker import check, export, train
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 
-DATA = Path(__file__).parents[4] / "shared" / "data"
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.skipif(not (DATA / "train").is_dir(), reason="no training files next to the checkout"),
@@ -26,16 +25,6 @@ def run(command: object, *arguments: object) -> dict[str, object]:
     assert done.exit_code == 0, done.output
     found: dict[str, object] = json.loads(done.stdout)
     return found
-
-
-def some_of(folder: Path, one_of: int) -> Path:
-    """Copy some lines of each training file, and the whole corpus that claims refer to."""
-    for file in (*DATA.glob("train/*.gz"), *DATA.glob("[hms]*/[tdc]*.gz")):
-        rows = gzip.decompress(file.read_bytes()).splitlines()
-        copy = folder / file.relative_to(DATA)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(gzip.compress(b"\n".join(rows[:: 1 if file.name.startswith("corpus") else one_of])))
-    return folder
 
 
 def test_recipe_on_few_rows_gives_a_checker_that_reads(tmp_path: Path) -> None:

@@ -1,0 +1,37 @@
+"""One command makes everything trained that comes with the package."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from training_data import DATA, some_of
+from vllm_fixture import TEST_HOME
+
+from sleuth.studio.model_server.convert import ensure_checkpoint
+from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
+
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "artefacts.sh"
+FERRY = Evidence(title="Ferry", text="The ferry was built by Oda Brask in 1911.")
+
+
+@pytest.mark.integration
+@pytest.mark.vllm
+@pytest.mark.usefixtures("vllm_installed")
+@pytest.mark.skipif(not (DATA / "train").is_dir(), reason="no training files next to the checkout")
+@pytest.mark.timeout(2400)  # seven minutes of processor time
+def test_a_hundredth_of_the_training_makes_every_artefact(tmp_path: Path) -> None:
+    data, out = some_of(tmp_path / "data", 20), tmp_path / "out"
+    base = asyncio.run(ensure_checkpoint(TEST_HOME))
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    command = [SCRIPT, data, base, out, "1"]
+    done = subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert EvidenceChecker.load(out / "checker").read("Who built the ferry?", [FERRY]).spans
+    for name in ("checker", "ranker", "svm"):
+        assert json.loads((out / f"{name}.json").read_text(encoding="utf-8"))
+    assert {"ranker.npz", "svm.npz"} <= {file.name for file in out.iterdir()}
+    assert (out / "adapter" / "adapter_model.safetensors").stat().st_size < 16e6
