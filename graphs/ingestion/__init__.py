@@ -1,5 +1,6 @@
 """Ingestion of documents and extraction of triples, as graphs."""
 
+from sleuth.graphs.ingestion.folder_sync import SyncReport, apply_diff, compare_folder, follow_folder
 from sleuth.graphs.ingestion.graph import IngestProgress, IngestReport, ingest, ingest_into
 from sleuth.graphs.ingestion.triple_extraction import ExtractionContext, ExtractionState, extract_all_triples
 
@@ -8,7 +9,11 @@ __all__ = [
     "ExtractionState",
     "IngestProgress",
     "IngestReport",
+    "SyncReport",
+    "apply_diff",
+    "compare_folder",
     "extract_all_triples",
+    "follow_folder",
     "ingest",
     "ingest_into",
 ]

@@ -7,7 +7,7 @@ unchanged, and the indexes follow the journal of the catalogue.
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -102,15 +102,20 @@ class IngestUpdate(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IngestContext:
-    """Dependencies of an ingest; when `stopped` returns True, nothing more is read."""
+    """Dependencies of an ingest; when `stopped` returns True, nothing more is read.
+
+    `only` restricts the ingest to some of the files.
+    """
 
     library: Collection
     stopped: Callable[[], bool] = never_stopped
+    only: Container[Path] | None = None
 
 
 async def discover(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUpdate:
     """List the files to read."""
-    found = await runtime.context.library.list_files(Path(state.worklist), [Path(root) for root in state.roots])
+    roots, context = [Path(root) for root in state.roots], runtime.context
+    found = await context.library.list_files(Path(state.worklist), roots, context.only)
     runtime.stream_writer({"total": found.files})
     return {"total": found.files, "warnings": [] if found.files else ["There is nothing to read there."]}
 
@@ -272,15 +277,18 @@ async def ingest_into(
     library: Collection,
     on_progress: OnProgress | None = None,
     stopped: Callable[[], bool] = never_stopped,
+    only: Container[Path] | None = None,
 ) -> IngestReport:
-    """Ingest files into an open collection; the caller holds the exclusive lock on SLEUTH_HOME.
+    """Ingest files, or those of them that are in `only`, into an open collection.
+
+    The caller holds the exclusive lock on SLEUTH_HOME.
 
     It always starts at the first file: files of the same names may have other contents than those of an interrupted
     call. Stored documents are skipped. When `stopped` returns True, the ingest ends after the documents that were read,
     which are complete and in all indexes.
     """
     began = time.monotonic()
-    context = IngestContext(library=library, stopped=stopped)
+    context = IngestContext(library=library, stopped=stopped, only=only)
     report = await _run(paths, settings, context, ProgressReporter(on_progress), restart=True)
     return replace(report, seconds=time.monotonic() - began)
 

@@ -23,6 +23,10 @@ COMMANDS = {
         "documents.ingest",
         "Ingest documents; resume an interrupted ingest and skip unchanged files.",
     ),
+    "sync": (
+        "sync.sync",
+        "Add new files of a folder, update changed ones and remove documents whose file no longer exists.",
+    ),
     "docs": ("documents.docs_app", "List, show and delete ingested documents."),
     "search": ("documents.search", "Search passages; no model is called."),
     "triples": ("triples.triples_app", "Extract or import triples for graph search and RAS."),

@@ -2,6 +2,7 @@
 
 from sleuth.tools.collection.batch_reader import FileCursor, corpus_entry, never_stopped
 from sleuth.tools.collection.collection import Collection
+from sleuth.tools.collection.folder_diff import FolderDiff
 from sleuth.tools.collection.index_set import OnIndexed
 
-__all__ = ["Collection", "FileCursor", "OnIndexed", "corpus_entry", "never_stopped"]
+__all__ = ["Collection", "FileCursor", "FolderDiff", "OnIndexed", "corpus_entry", "never_stopped"]

@@ -3,13 +3,14 @@
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence, Set
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor, never_stopped
+from sleuth.tools.collection.folder_diff import FolderComparer, FolderDiff
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
 from sleuth.tools.documents import Bounds, FileScan, write_worklist
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
@@ -117,9 +118,15 @@ class Collection:
         self._catalogue.close()
 
     @in_thread
-    def list_files(self, worklist: Path, roots: Sequence[Path]) -> FileScan:
+    def list_files(self, worklist: Path, roots: Sequence[Path], only: Container[Path] | None = None) -> FileScan:
         """Write the list of files that `ingest_batch` will read; raise UsageError for a root that does not exist."""
-        return write_worklist(worklist, roots, loaders=self._settings.loaders)
+        return write_worklist(worklist, roots, loaders=self._settings.loaders, only=only)
+
+    @in_thread
+    def compare_folder(self, folder: Path, changed: Set[Path] | None = None) -> FolderDiff:
+        """Return the differences between a folder and this collection, as `FolderComparer.compare` does."""
+        loaders, home = self._settings.loaders, self._settings.home.absolute()
+        return FolderComparer(self._catalogue, self._reader, loaders=loaders, home=home).compare(folder, changed)
 
     async def ingest_batch(
         self, worklist: Path, place: FileCursor, *, stopped: Callable[[], bool] = never_stopped

@@ -2,7 +2,7 @@
 
 from sleuth.tools.documents.chunking import split
 from sleuth.tools.documents.corpus import CorpusLine, is_corpus, read_corpus
-from sleuth.tools.documents.file_list import FileScan, Item, read_item, take_passed_over, write_worklist
+from sleuth.tools.documents.file_list import FileScan, Item, find_files, read_item, take_passed_over, write_worklist
 from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders, read_bytes
 from sleuth.tools.documents.plain_formats import decode_html, html_title, parse_html, whole_page
 from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, printable
@@ -21,6 +21,7 @@ __all__ = [
     "Worker",
     "WorkerError",
     "decode_html",
+    "find_files",
     "html_title",
     "is_corpus",
     "parse_html",

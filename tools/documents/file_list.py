@@ -5,7 +5,7 @@ All functions block: call them in a thread.
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -33,8 +33,14 @@ class FileScan:
     passed_over: int
 
 
-def write_worklist(place: Path, roots: Sequence[Path], *, loaders: Loaders = NO_LOADERS) -> FileScan:
-    """List the files below `roots`, each once; raises UsageError for a root or a loader class that is not there."""
+def write_worklist(
+    place: Path, roots: Sequence[Path], *, loaders: Loaders = NO_LOADERS, only: Container[Path] | None = None
+) -> FileScan:
+    """List the files below `roots`, each once, or those of them that are in `only`.
+
+    Raises:
+        UsageError: a root or a loader class does not exist.
+    """
     check_names(loaders.values())
     files = passed_over = 0
     try:
@@ -42,10 +48,12 @@ def write_worklist(place: Path, roots: Sequence[Path], *, loaders: Loaders = NO_
         draft = place.with_suffix(".new")
         try:
             with draft.open("w", encoding="utf-8") as out, _passed_over(place).open("w", encoding="utf-8") as left_out:
-                for path, document_id, reason in _candidates(roots, loaders):
+                for path, document_id, reason in find_files(roots, loaders):
                     if reason:
                         passed_over += 1
                         left_out.write(f"{printable(path)}: {reason}\n")
+                        continue
+                    if only is not None and path not in only:
                         continue
                     files += 1
                     out.write(json.dumps([os.fspath(path), document_id]) + "\n")
@@ -83,7 +91,7 @@ def read_item(place: Path, offset: int) -> Item | None:
     return Item(path=Path(path), document_id=document_id, next_offset=offset + len(line))
 
 
-def _candidates(roots: Iterable[Path], loaders: Loaders) -> Iterator[tuple[Path, str, str]]:
+def find_files(roots: Iterable[Path], loaders: Loaders) -> Iterator[tuple[Path, str, str]]:
     """Yield absolute paths with the ids that they ask for and, for what is passed over, the reason.
 
     The named files, and all files in the named folders in order of name, each once. A hidden folder is yielded instead

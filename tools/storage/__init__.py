@@ -1,7 +1,7 @@
 """SQL catalogue, archive of texts, triples, and locks on files."""
 
 from sleuth.tools.storage.archive import Archive, MemoryArchive, SqlArchive
-from sleuth.tools.storage.catalogue import Catalogue, Entry, Listed, Stored
+from sleuth.tools.storage.catalogue import Catalogue, Difference, Entry, Listed, Stored
 from sleuth.tools.storage.database import (
     catalogue_url,
     in_thread,
@@ -23,6 +23,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "Archive",
     "Catalogue",
+    "Difference",
     "Entry",
     "Imported",
     "Listed",

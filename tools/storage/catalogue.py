@@ -29,6 +29,7 @@ from sleuth.tools.storage.triples import SqlTriples, delete_orphaned
 from sleuth.tools.types import Document, EmbedderRecord, Passage, now
 
 ChangeKind = Literal["add", "delete"]
+Difference = Literal["added", "updated", "unchanged"]
 # Less than the limit of any driver on the parameters of a statement.
 _IDS_PER_STATEMENT = 500
 
@@ -116,6 +117,14 @@ class Catalogue:
         counts = {"added": len(changed) - updated, "updated": updated, "unchanged": len(entries) - len(changed)}
         return Stored(**counts, passages=len(entered))
 
+    def compare(self, entries: Sequence[Entry]) -> dict[str, Difference]:
+        """Return what `put_documents` would do with each document, by id; store nothing."""
+        batch = {entry.document.id: entry.document for entry in entries}
+        with self._begin() as connection:
+            known = {row.id: row for row in self._select(connection, documents, documents.c.id, list(batch))}
+        found: dict[str, Difference] = {id_: "updated" if id_ in known else "added" for id_ in batch}
+        return found | {id_: "unchanged" for id_, document in batch.items() if is_same(document, known.get(id_))}
+
     def delete_documents(self, ids: Sequence[str]) -> int:
         """Delete documents with their passages; return their number."""
         with self._begin(write=True) as connection:
@@ -187,6 +196,13 @@ class Catalogue:
         """Return the sources of those of the documents that exist, by id."""
         with self._begin() as connection:
             return {row.id: str(row.source) for row in self._select(connection, documents, documents.c.id, ids)}
+
+    def sources_below(self, folder: str) -> dict[str, str]:
+        """Return the sources that begin with a folder's path and a separator, by id of the document."""
+        query = self._mine(documents, documents.c.id, documents.c.source)
+        with self._begin() as connection:
+            rows = connection.execute(query.where(documents.c.source.startswith(folder, autoescape=True)))
+            return {row.id: row.source for row in rows if row.source.startswith(folder)}  # SQLite ignores case
 
     def head(self) -> int:
         """Return the sequence number of the last change; 0 before the first."""

@@ -48,7 +48,7 @@ async def ingest(
         raise UsageError("One of the paths is empty. Check shell variables; `.` is the working folder.")
     roots = [Path(path) for path in paths or []]
     failures: list[str] = []
-    with _progress(progress_console(), failures) as show:
+    with show_progress(progress_console(), failures) as show:
         report = await ingest_paths(roots, settings=Settings(), on_progress=show, rebuild=rebuild)
     emit({**asdict(report), "failures": failures}, as_json, _in_words(report, failures))
     if roots and not (report.added or report.updated or report.unchanged):
@@ -56,7 +56,7 @@ async def ingest(
 
 
 @contextmanager
-def _progress(console: Console, failures: list[str]) -> Iterator[Callable[[IngestProgress], None]]:
+def show_progress(console: Console, failures: list[str]) -> Iterator[Callable[[IngestProgress], None]]:
     """Show a progress bar; print failures and add them to `failures`."""
     columns = SpinnerColumn(), TextColumn("files"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")
     with Progress(
@@ -75,13 +75,18 @@ def _progress(console: Console, failures: list[str]) -> Iterator[Callable[[Inges
 
 
 def _in_words(report: IngestReport, failures: list[str]) -> Text:
-    """Return the counts, the warnings that were not printed as `failures`, and the skipped files."""
+    """Return the counts and `report_lines`."""
     counts = f"{report.added} added, {report.updated} updated, {report.unchanged} unchanged, {report.failed} failed"
-    lines = [f"{counts}: {report.passages} new passages in {report.seconds:.1f} s"]
-    lines += [warning for warning in report.warnings if warning not in failures]
+    first = f"{counts}: {report.passages} new passages in {report.seconds:.1f} s"
+    return Text("\n".join([first, *report_lines(report, failures)]))
+
+
+def report_lines(report: IngestReport, failures: list[str]) -> list[str]:
+    """Return the warnings that were not printed as `failures`, and the skipped files."""
+    lines = [warning for warning in report.warnings if warning not in failures]
     lines += [f"Skipped: {line}" for line in report.passed_over[:MAX_SKIPPED]]
     more = len(report.passed_over) - MAX_SKIPPED
-    return Text("\n".join([*lines, *([f"Skipped: {more} more (--json lists all)."] if more > 0 else [])]))
+    return [*lines, *([f"Skipped: {more} more (--json lists all)."] if more > 0 else [])]
 
 
 @asynccontextmanager

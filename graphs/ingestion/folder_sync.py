@@ -1,0 +1,90 @@
+"""Synchronization of a collection with a folder: compare, then ingest what differs and delete what no longer exists."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sleuth.graphs.ingestion.graph import IngestReport, OnProgress, ingest_into
+from sleuth.tools.collection import Collection, FolderDiff
+from sleuth.tools.errors import StoreBusy
+from sleuth.tools.search.vectors import Embedder
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage import hold
+
+RETRY_SECONDS = 5.0
+"""Time after which a change is tried again that could not be applied, since the store was in use."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SyncReport:
+    """Result of a synchronization: the report of the ingest, and the number of deleted documents."""
+
+    ingest: IngestReport = field(default_factory=IngestReport)
+    removed: int = 0
+
+
+async def compare_folder(folder: Path, *, settings: Settings, changed: frozenset[Path] | None = None) -> FolderDiff:
+    """Return what `apply_diff` would change; nothing is changed and no lock is taken.
+
+    Args:
+        folder: Absolute path.
+        settings: Settings with the collection.
+        changed: The files and folders that may have changed; all if None.
+
+    Raises:
+        UsageError: the folder does not exist, or is a file.
+    """
+    async with await Collection.open(settings, check_embedder=False) as library:
+        return await library.compare_folder(folder, changed)
+
+
+async def apply_diff(
+    diff: FolderDiff, *, settings: Settings, on_progress: OnProgress | None = None, embedder: Embedder | None = None
+) -> SyncReport:
+    """Ingest the files that differ, then delete the documents that no longer exist.
+
+    Documents are deleted last, so a document that moved to another file keeps its triples.
+
+    Raises:
+        StoreBusy: another process uses the store.
+        EmbedderChanged: the collection was built with another embedder.
+    """
+    if diff.is_empty():
+        return SyncReport()
+    async with (
+        hold(settings.home, "exclusive", command="sleuth sync"),
+        await Collection.open(settings, embedder=embedder) as library,
+    ):
+        report = IngestReport()
+        if diff.paths:
+            report = await ingest_into(
+                [diff.folder], settings=settings, library=library, on_progress=on_progress, only=diff.paths
+            )
+        known = await library.known_ids(list(diff.removed))
+        removed = await library.delete([id_ for id_ in diff.removed if id_ in known]) if known else 0
+        return SyncReport(ingest=report, removed=removed)
+
+
+async def follow_folder(
+    folder: Path, *, settings: Settings, on_progress: OnProgress | None = None, embedder: Embedder | None = None
+) -> AsyncIterator[tuple[FolderDiff, SyncReport]]:
+    """Keep a collection equal to a folder; yield each difference when it was applied. Ends with its consumer.
+
+    While another process uses the store, changes wait.
+    """
+    from watchfiles import awatch
+
+    waiting = frozenset({folder})  # what has changed before the first event is compared as well
+    events = awatch(folder, watch_filter=None, rust_timeout=round(1000 * RETRY_SECONDS), yield_on_timeout=True)
+    async for changes in events:
+        waiting |= {Path(path) for _, path in changes}
+        if not waiting:
+            continue
+        diff = await compare_folder(folder, settings=settings, changed=waiting)
+        if not diff.is_empty():
+            try:
+                report = await apply_diff(diff, settings=settings, on_progress=on_progress, embedder=embedder)
+            except StoreBusy:
+                continue
+            yield diff, report
+        waiting = frozenset()

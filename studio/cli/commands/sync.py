@@ -1,0 +1,102 @@
+"""`sleuth sync`."""
+
+import asyncio
+import shlex
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from sleuth.graphs.ingestion import SyncReport, apply_diff, compare_folder, follow_folder
+from sleuth.studio.cli.app import run_async
+from sleuth.studio.cli.commands.documents import report_lines, show_progress
+from sleuth.studio.console import JsonOption, emit, progress_console
+from sleuth.tools.collection import FolderDiff
+from sleuth.tools.errors import UsageError
+from sleuth.tools.settings import Settings
+
+MAX_SHOWN = 20
+"""Maximum documents of each kind in the text of a plan."""
+
+
+@run_async
+async def sync(
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Folder whose files the collection follows.")],
+    *,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Apply the changes. Without this option, list them and ask in a terminal.")
+    ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Then apply further changes of the folder as they happen, until Ctrl-C.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Add new files of a folder, update changed ones and remove documents whose file no longer exists."""
+    if not folder:
+        raise UsageError("The folder is empty. Check shell variables; `.` is the working folder.")
+    root, settings = await asyncio.to_thread(Path(folder).absolute), Settings()
+    diff = await compare_folder(root, settings=settings)
+    console = progress_console()
+    if not diff.is_empty() and not yes:
+        asks = console.is_terminal and sys.stdin.isatty() and not as_json
+        if asks:
+            console.print(Text("\n".join(_plan_lines(diff))), soft_wrap=True)
+        if not (asks and typer.confirm("Apply these changes?", err=True)):
+            _emit_plan(diff, folder, watch=watch, as_json=as_json, is_shown=asks)
+            return
+    elif not diff.is_empty():
+        console.print(Text("\n".join(_plan_lines(diff))), soft_wrap=True)
+    await _apply(diff, settings, as_json)
+    if watch:
+        console.print(f"Following {root}. Ctrl-C ends it.")
+        async for changed, report in follow_folder(root, settings=settings):
+            _emit_report(changed, report, [], as_json)
+
+
+async def _apply(diff: FolderDiff, settings: Settings, as_json: bool) -> None:
+    failures: list[str] = []
+    with show_progress(progress_console(), failures) as show:
+        report = await apply_diff(diff, settings=settings, on_progress=show)
+    _emit_report(diff, report, failures, as_json)
+
+
+def _plan_lines(diff: FolderDiff) -> list[str]:
+    kinds = {"add": diff.added, "update": diff.updated, "remove": tuple(diff.removed.values())}
+    counts = ", ".join(f"{len(names)} to {kind}" for kind, names in kinds.items())
+    lines = [f"{diff.folder}: {counts}, {diff.unchanged} unchanged"]
+    for kind, names in kinds.items():
+        lines += [f"{kind} {name}" for name in names[:MAX_SHOWN]]
+        more = len(names) - MAX_SHOWN
+        lines += [f"{kind} {more} more (--json lists all)"] if more > 0 else []
+    return [*lines, *(f"! {failure}" for failure in diff.failures[:MAX_SHOWN])]
+
+
+def _as_json(diff: FolderDiff) -> dict[str, object]:
+    return {
+        "folder": str(diff.folder),
+        "add": diff.added,
+        "update": diff.updated,
+        "remove": diff.removed,
+        "unchanged": diff.unchanged,
+        "failures": diff.failures,
+    }
+
+
+def _emit_plan(diff: FolderDiff, folder: str, *, watch: bool, as_json: bool, is_shown: bool) -> None:
+    """Print the plan, unless it was shown, and the command that applies it."""
+    command = shlex.join(["sleuth", "sync", folder, *(["--watch"] if watch else []), "--yes"])
+    lines = [] if is_shown else _plan_lines(diff)
+    human = Text("\n".join([*lines, f"Nothing was changed. To apply these changes: {command}"]))
+    emit({**_as_json(diff), "applied": None}, as_json, human)
+
+
+def _emit_report(diff: FolderDiff, report: SyncReport, failures: list[str], as_json: bool) -> None:
+    done = report.ingest
+    counts = f"{done.added} added, {done.updated} updated, {report.removed} removed, {diff.unchanged} unchanged"
+    lines = [f"{counts}: {done.passages} new passages in {done.seconds:.1f} s"]
+    lines += [f"! {failure}" for failure in diff.failures if failure not in failures]
+    applied = {**asdict(done), "removed": report.removed, "failures": failures}
+    emit({**_as_json(diff), "applied": applied}, as_json, Text("\n".join([*lines, *report_lines(done, failures)])))

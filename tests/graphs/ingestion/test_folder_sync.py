@@ -1,0 +1,234 @@
+"""Synchronization with a folder, compared with a model of the folder."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from sleuth.graphs.ingestion import SyncReport, apply_diff, compare_folder, follow_folder, ingest
+from sleuth.tools.collection import Collection, FolderDiff
+from sleuth.tools.errors import UsageError
+from sleuth.tools.search import Query
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage import hold
+
+FOLDERS = ("", "Fairs", "fairs", "fairs/past")
+NAMES = ("kelp.md", "mill.txt", "ünder.md", "a b.txt")
+TEXTS = ("The kelp fair is held in May.", "The mill grinds corn for the fair.", "# Fair\n\nNobody came.")
+CORPORA = ("lines.jsonl", "more.jsonl")
+IDS = ("first", "second")
+OUTSIDE = "This note on a fair is not in the folder."
+
+
+async def synchronize(folder: Path, settings: Settings) -> tuple[FolderDiff, SyncReport]:
+    diff = await compare_folder(folder, settings=settings)
+    return diff, await apply_diff(diff, settings=settings)
+
+
+async def stored_texts(settings: Settings) -> dict[str, str]:
+    """Return the texts of all documents by the path of their file; lines of corpora by path and id."""
+    async with await Collection.open(settings) as library:
+        documents = [await library.document(listed.id) for listed in await library.documents()]
+    lines = {each.source: f"{each.source}: {each.id}" for each in documents if each.source.endswith(".jsonl")}
+    named = {f"{each.source}: {each.id}" if each.source in lines else each.source: each.text for each in documents}
+    assert len(named) == len(documents)
+    return named
+
+
+class FolderMachine(RuleBasedStateMachine):
+    """A folder, its model in a dictionary, and a collection that is synchronized with it now and then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._place = TemporaryDirectory()
+        root = Path(self._place.name)
+        self._folder, self._beside = root / "notes", root / "notes-2"
+        self._settings = Settings(home=root / "home", embedder="none")
+        self._runner = asyncio.Runner()
+        self._files: dict[str, str] = {}
+        self._corpora: dict[str, dict[str, str]] = {}
+        for folder in (self._beside, *(self._folder / name for name in FOLDERS)):
+            folder.mkdir(parents=True, exist_ok=True)
+        (self._beside / "kelp.md").write_text(OUTSIDE, encoding="utf-8")
+
+    @initialize()
+    def ingest_a_file_outside(self) -> None:
+        self._runner.run(ingest([self._beside], settings=self._settings))
+
+    @rule(folder=st.sampled_from(FOLDERS), name=st.sampled_from(NAMES), text=st.sampled_from(TEXTS))
+    def write(self, folder: str, name: str, text: str) -> None:
+        """Create a file, edit it, or write the same text again."""
+        path = self._folder / folder / name
+        path.write_text(text, encoding="utf-8")
+        self._files[str(path)] = text
+
+    @rule(name=st.sampled_from(CORPORA), lines=st.dictionaries(st.sampled_from(IDS), st.sampled_from(TEXTS)))
+    def write_corpus(self, name: str, lines: dict[str, str]) -> None:
+        """Write a corpus, or remove it if there are no lines."""
+        path = self._folder / name
+        rows = [json.dumps({"id": id_, "text": text}) for id_, text in lines.items()]
+        path.write_text("\n".join(rows), encoding="utf-8")
+        self._corpora[str(path)] = lines
+        if not lines:
+            path.unlink()
+            del self._corpora[str(path)]
+
+    @precondition(lambda self: self._files)
+    @rule(data=st.data(), folder=st.sampled_from(FOLDERS), name=st.sampled_from(NAMES))
+    def move(self, data: st.DataObject, folder: str, name: str) -> None:
+        """Rename a file or move it to another folder, perhaps over another file."""
+        old, new = Path(data.draw(st.sampled_from(sorted(self._files)))), self._folder / folder / name
+        old.replace(new)
+        self._files[str(new)] = self._files.pop(str(old))
+
+    @precondition(lambda self: self._files)
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        path = data.draw(st.sampled_from(sorted(self._files)))
+        Path(path).unlink()
+        del self._files[path]
+
+    @precondition(lambda self: self._files)
+    @rule(data=st.data(), seconds=st.integers(-1_000_000, 1_000_000))
+    def touch(self, data: st.DataObject, seconds: int) -> None:
+        path = data.draw(st.sampled_from(sorted(self._files)))
+        time = Path(path).stat().st_mtime + seconds
+        os.utime(path, (time, time))
+
+    @rule()
+    def ingest_folder(self) -> None:
+        """Ingesting adds and updates documents, and leaves those of removed files."""
+        self._runner.run(ingest([self._folder], settings=self._settings))
+
+    @rule()
+    def synchronize(self) -> None:
+        before = self._runner.run(stored_texts(self._settings))
+        diff, report = self._runner.run(synchronize(self._folder, self._settings))
+        after = self._runner.run(stored_texts(self._settings))
+        assert after == self._expected()
+        assert diff.is_empty() == (before == after)
+        assert len(diff.removed) == report.removed == len(before) + report.ingest.added - len(after)
+        assert diff.unchanged + len(diff.added) + len(diff.updated) == len(after) - 1
+        assert self._runner.run(compare_folder(self._folder, settings=self._settings)).is_empty()
+
+    def _expected(self) -> dict[str, str]:
+        """Return the texts of all files, and of each line the last one with its id."""
+        lines = {id_: (path, text) for path, rows in sorted(self._corpora.items()) for id_, text in rows.items()}
+        named = {f"{path}: {id_}": text for id_, (path, text) in lines.items()}
+        return self._files | named | {str(self._beside / "kelp.md"): OUTSIDE}
+
+    async def _found(self) -> set[str]:
+        async with await Collection.open(self._settings) as library:
+            hits = await library.search(Query(text="fair came", k=100, mode="keyword"))
+            return {(await library.document(hit.passage.document_id)).text for hit in hits}
+
+    def teardown(self) -> None:
+        self.synchronize()
+        assert self._runner.run(self._found()) == set(self._expected().values())
+        self._runner.close()
+        self._place.cleanup()
+
+
+TestFolderMachine = FolderMachine.TestCase
+TestFolderMachine.settings = hypothesis_settings(stateful_step_count=20)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", embedder="none")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name, text in zip(NAMES, TEXTS, strict=False):
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+async def test_unreadable_file_keeps_its_document(folder: Path, settings: Settings) -> None:
+    await synchronize(folder, settings)
+    (folder / NAMES[0]).write_bytes(b"")
+    diff, _ = await synchronize(folder, settings)
+    assert diff.is_empty()
+    assert "is empty" in diff.failures[0]
+    assert len(await stored_texts(settings)) == 3
+
+
+async def test_lines_of_a_damaged_corpus_are_kept(folder: Path, settings: Settings) -> None:
+    corpus = folder / CORPORA[0]
+    corpus.write_text('{"id": "first", "text": "One."}\n{"id": "second", "text": "Two."}\n', encoding="utf-8")
+    await synchronize(folder, settings)
+    corpus.write_text('{"id": "first", "text": "One."}\n{"id": "second"', encoding="utf-8")
+    diff, _ = await synchronize(folder, settings)
+    assert not diff.removed
+    assert len(diff.failures) == 1
+
+
+async def test_moved_document_keeps_its_triples(folder: Path, settings: Settings) -> None:
+    await synchronize(folder, settings)
+    async with await Collection.open(settings) as library:
+        (passage,) = await library.passages_of(NAMES[0])
+        await library.triples(model="small").put({passage.fingerprint(): [("fair", "is in", "May")]}, version="1")
+    text = (folder / NAMES[0]).read_text(encoding="utf-8")
+    (folder / "old").mkdir()
+    (folder / NAMES[0]).replace(folder / "old" / NAMES[0])
+    diff, _ = await synchronize(folder, settings)
+    assert (diff.added, diff.removed) == ((f"old/{NAMES[0]}",), {NAMES[0]: NAMES[0]})
+    async with await Collection.open(settings) as library:
+        (passage,) = await library.passages_of(f"old/{NAMES[0]}")
+        assert passage.text == text
+        assert await library.triples(model="small").get([passage.fingerprint()], version="1")
+
+
+async def test_documents_of_uploads_are_not_removed(folder: Path, tmp_path: Path) -> None:
+    settings = Settings(home=folder / "home", embedder="none")
+    upload = folder / "home" / "uploads" / "note.md"
+    upload.parent.mkdir(parents=True)
+    upload.write_text("An upload.", encoding="utf-8")
+    await ingest([upload], settings=settings)
+    upload.unlink()
+    diff = await compare_folder(folder, settings=settings)
+    assert not diff.removed
+
+
+async def test_only_a_folder_can_be_synchronized(folder: Path, settings: Settings) -> None:
+    with pytest.raises(UsageError, match="is a file"):
+        await compare_folder(folder / NAMES[0], settings=settings)
+    with pytest.raises(UsageError, match="no file or folder"):
+        await compare_folder(folder / "missing", settings=settings)
+
+
+async def test_only_changed_files_are_compared(folder: Path, settings: Settings) -> None:
+    await synchronize(folder, settings)
+    for name in NAMES[:2]:
+        (folder / name).write_text("Other text.", encoding="utf-8")
+    (folder / NAMES[2]).unlink()
+    diff = await compare_folder(folder, settings=settings, changed=frozenset({folder / NAMES[0]}))
+    assert (diff.updated, list(diff.removed.values())) == ((NAMES[0],), [NAMES[2]])
+
+
+@pytest.mark.timeout(60)
+async def test_changes_are_followed_when_the_store_is_free(folder: Path, settings: Settings) -> None:
+    followed: AsyncIterator[tuple[FolderDiff, SyncReport]] = follow_folder(folder, settings=settings)
+    async with aclosing(followed):  # type: ignore[type-var]
+        async with hold(settings.home, "shared", command="test"):
+            waiting = asyncio.ensure_future(anext(followed))
+            await asyncio.sleep(0.1)
+            (folder / NAMES[3]).write_text("New.", encoding="utf-8")
+            await asyncio.wait([waiting], timeout=3)
+            assert not waiting.done()
+        diff, report = await waiting
+        assert (len(diff.added), report.ingest.added) == (4, 4)
+        (folder / NAMES[0]).unlink()
+        diff, report = await anext(followed)
+        assert (list(diff.removed), report.removed) == ([NAMES[0]], 1)
