@@ -1,9 +1,11 @@
-"""The keyword index: BM25 over English word stems, by tantivy, in one folder per collection.
+"""The keyword index: BM25 over word stems, by tantivy, in one folder per collection.
 
 All methods block: call them in a thread.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -11,9 +13,13 @@ from pathlib import Path
 import tantivy
 
 from sleuth.tools.errors import StoreError
+from sleuth.tools.search.stems import ENGLISH, LANGUAGES, language_of, question_stems, stems
 from sleuth.tools.types import Passage
 
-_ANALYZER = "english"
+LAYOUT = 2
+"""Version of the index; incremented when the same passage gives other terms, which rebuilds the index."""
+
+_STEMS = "stems"  # the name of a tokenizer that splits stems at spaces
 _WRITER_BYTES = 64 * 1024 * 1024
 # The title is part of the text already; this is the additional weight of a word in it.
 _TITLE_BOOST = 0.25
@@ -22,18 +28,17 @@ _MOST_TERMS = 512
 _REMEMBERED = 1 << 14
 
 
-def _analyzer() -> tantivy.TextAnalyzer:
-    tokens = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-    tokens = tokens.filter(tantivy.Filter.remove_long(80)).filter(tantivy.Filter.lowercase())
-    return tokens.filter(tantivy.Filter.stopword("english")).filter(tantivy.Filter.stemmer("english")).build()
-
-
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("id", stored=True, tokenizer_name="raw", index_option="basic")
-    builder.add_text_field("title", tokenizer_name=_ANALYZER)
-    builder.add_text_field("text", tokenizer_name=_ANALYZER)
+    builder.add_text_field("language", tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("title", tokenizer_name=_STEMS)
+    builder.add_text_field("text", tokenizer_name=_STEMS)
     return builder.build()
+
+
+def _tokenizer() -> tantivy.TextAnalyzer:
+    return tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
 
 
 class KeywordIndex:
@@ -43,14 +48,17 @@ class KeywordIndex:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._words = _analyzer()
         # Graph search needs the stems of the same sentences for one question after the other.
-        self._stems = lru_cache(maxsize=_REMEMBERED)(self._words.analyze)
+        self._stems = lru_cache(maxsize=_REMEMBERED)(stems)
+        self._languages: Sequence[str] = ()
         self._schema = _schema()
         with self._storing("opened"):
+            if folder.exists() and self._read("layout") != LAYOUT:
+                shutil.rmtree(folder)  # of a former release: the index is rebuilt from the catalogue
             folder.mkdir(parents=True, exist_ok=True)
             self._index = tantivy.Index(self._schema, path=str(folder))
-        self._index.register_tokenizer(_ANALYZER, self._words)
+        self._write("layout", LAYOUT)
+        self._index.register_tokenizer(_STEMS, _tokenizer())
         self._index.config_reader("manual")
 
     def close(self) -> None:
@@ -60,6 +68,7 @@ class KeywordIndex:
         """Reload changes from other processes."""
         with self._storing("read"):
             self._index.reload()
+        self._languages = ()
 
     def applied(self) -> int:
         """Return the last journal number that this index contains."""
@@ -106,19 +115,27 @@ class KeywordIndex:
     def search(self, text: str, k: int) -> list[tuple[str, float]]:
         """Return the best passages for any text, as ids with BM25 scores, best first."""
         with self._storing("read"):
-            return _search(self._index, self._schema, self._words.analyze(text), k)
+            return _search(self._index.searcher(), self._schema, self.question_stems(text), k)
 
-    def stems(self, text: str) -> Sequence[str]:
-        """Return the stems of a text in order; callers must not modify them."""
-        return self._stems(text)
+    def stems(self, text: str, language: str) -> Sequence[str]:
+        """Return the stems of a passage's text in the passage's language; callers must not modify them."""
+        return self._stems(text, language)
+
+    def question_stems(self, text: str) -> Mapping[str, Sequence[str]]:
+        """Return the stems of a question in the languages of the passages, by the stem in the question's language."""
+        return question_stems(text, self.languages())
+
+    def languages(self) -> Sequence[str]:
+        """Return the languages of the passages, the most frequent one first; English if there are no passages."""
+        if not self._languages:
+            with self._storing("read"):
+                self._languages = _languages(self._index.searcher(), self._schema)
+        return self._languages
 
     def frequency(self, stem: str) -> int:
         """Return the number of passages that contain a word with this stem."""
-        query = tantivy.Query.term_query(self._schema, "text", stem)
-        # The index's own document frequency still counts what was deleted.
         with self._storing("read"):
-            found = self._index.searcher().search(query, 1, count=True)
-        return int(found.count)  # type: ignore[attr-defined]  # the stubs leave it out
+            return _count(self._index.searcher(), self._schema, "text", stem)
 
     def _read(self, name: str) -> int:
         try:
@@ -143,6 +160,7 @@ class KeywordIndex:
             writer.commit()
             writer.wait_merging_threads()
             self._index.reload()
+            self._languages = ()
 
     @contextmanager
     def _storing(self, what: str) -> Iterator[None]:
@@ -159,10 +177,9 @@ class MemoryKeywords:
     """An in-memory keyword index of a few passages."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
-        self._words = _analyzer()
         self._schema = _schema()
         self._index = tantivy.Index(self._schema)
-        self._index.register_tokenizer(_ANALYZER, self._words)
+        self._index.register_tokenizer(_STEMS, _tokenizer())
         writer = self._index.writer(_WRITER_BYTES, num_threads=1)
         for passage in passages:
             writer.add_document(_as_document(passage))
@@ -172,29 +189,63 @@ class MemoryKeywords:
 
     def search(self, text: str, k: int) -> list[tuple[str, float]]:
         """Return the best passages for any text, as ids with BM25 scores, best first."""
-        return _search(self._index, self._schema, self._words.analyze(text), k)
+        searcher = self._index.searcher()
+        return _search(searcher, self._schema, question_stems(text, _languages(searcher, self._schema)), k)
 
 
-def _search(index: tantivy.Index, schema: tantivy.Schema, words: Sequence[str], k: int) -> list[tuple[str, float]]:
-    different = list(dict.fromkeys(words))[:_MOST_TERMS]
-    if not different:
+def _count(searcher: tantivy.Searcher, schema: tantivy.Schema, field: str, term: str) -> int:
+    """Return the number of passages with a term; the index's own frequency still counts what was deleted."""
+    found = searcher.search(tantivy.Query.term_query(schema, field, term), 1, count=True)
+    return int(found.count)  # type: ignore[attr-defined]  # the stubs leave it out
+
+
+def _languages(searcher: tantivy.Searcher, schema: tantivy.Schema) -> Sequence[str]:
+    counts = {language: _count(searcher, schema, "language", language) for language in LANGUAGES}
+    return sorted(filter(counts.__getitem__, LANGUAGES), key=lambda each: (-counts[each], each)) or [ENGLISH]
+
+
+def _search(
+    searcher: tantivy.Searcher, schema: tantivy.Schema, words: Mapping[str, Sequence[str]], k: int
+) -> list[tuple[str, float]]:
+    if not words:
         return []
-    searcher = index.searcher()
-    wanted = tantivy.Query.boolean_query([(tantivy.Occur.Should, _match(schema, word)) for word in different])
-    hits = searcher.search(wanted, k).hits
+    clauses = [clause for stems in list(words.values())[:_MOST_TERMS] for clause in _match(searcher, schema, stems)]
+    hits = searcher.search(_any(clauses), k).hits
     found = [(str(searcher.doc(address)["id"][0]), float(score)) for score, address in hits]
     return sorted(found, key=lambda hit: (-hit[1], hit[0]))
 
 
-def _match(schema: tantivy.Schema, word: str) -> tantivy.Query:
-    title = tantivy.Query.boost_query(tantivy.Query.term_query(schema, "title", word), _TITLE_BOOST)
-    clauses = [tantivy.Query.term_query(schema, "text", word), title]
-    return tantivy.Query.boolean_query([(tantivy.Occur.Should, clause) for clause in clauses])
+def _match(searcher: tantivy.Searcher, schema: tantivy.Schema, stems: Sequence[str]) -> Iterator[tantivy.Query]:
+    """Yield a query for each stem of a word.
+
+    The word is as rare as all its stems together; BM25 would favor the language with few passages.
+    """
+    weights = [1.0]
+    if len(stems) > 1:
+        counts = [_count(searcher, schema, "text", stem) for stem in stems]
+        passages = searcher.num_docs
+        weights = [inverse_frequency(passages, sum(counts)) / inverse_frequency(passages, each) for each in counts]
+    for stem, weight in zip(stems, weights, strict=True):
+        title = tantivy.Query.boost_query(tantivy.Query.term_query(schema, "title", stem), _TITLE_BOOST)
+        both = _any([tantivy.Query.term_query(schema, "text", stem), title])
+        yield both if weight == 1.0 else tantivy.Query.boost_query(both, weight)
+
+
+def inverse_frequency(passages: int, frequency: int) -> float:
+    """Return BM25's inverse document frequency."""
+    return math.log(1.0 + (passages - frequency + 0.5) / (frequency + 0.5))
+
+
+def _any(queries: Sequence[tantivy.Query]) -> tantivy.Query:
+    return tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in queries])
 
 
 def _as_document(passage: Passage) -> tantivy.Document:
+    whole = f"{passage.title}. {passage.text}"
+    language = language_of(whole)
     document = tantivy.Document()
     document.add_text("id", passage.id)
-    document.add_text("title", passage.title)
-    document.add_text("text", f"{passage.title}. {passage.text}")
+    document.add_text("language", language)
+    document.add_text("title", " ".join(stems(passage.title, language)))
+    document.add_text("text", " ".join(stems(whole, language)))
     return document

@@ -1,5 +1,6 @@
-"""Text normalization and sentence splitting."""
+"""Text normalization, sentence splitting and language detection."""
 
+from sleuth.tools.text.language import detect_language
 from sleuth.tools.text.normalization import (
     MAX_TITLE_CHARS,
     check_unicode,
@@ -22,6 +23,7 @@ __all__ = [
     "clauses",
     "comparison_key",
     "decode",
+    "detect_language",
     "markdown_table",
     "normalize",
     "sanitize",

@@ -58,20 +58,20 @@ class MatchedPassage:
 
     def __init__(self, passage: Passage, asked: QueryTerms) -> None:
         self.passage = passage
-        self.found = asked.found_in(f"{passage.title}. {passage.text}")
         self._asked = asked
         self._studied = features_of(passage)
+        self.found = self._found_in(f"{passage.title}. {passage.text}")
 
     @cached_property
     def title(self) -> frozenset[str]:
         """The question's stems in the title."""
-        return self._asked.found_in(self.passage.title)
+        return self._found_in(self.passage.title)
 
     @cached_property
     def sentences(self) -> list[tuple[Span, frozenset[str]]]:
         """The sentences, each with the question's stems in it."""
         text = self.passage.text
-        return [((start, end), self._asked.found_in(text[start:end])) for start, end in self._studied.sentences]
+        return [((start, end), self._found_in(text[start:end])) for start, end in self._studied.sentences]
 
     def best_sentence(self, spans: Iterable[Span]) -> tuple[float, Span]:
         """Return the best of the sentences with these spans: its match relative to the best of all, and its span."""
@@ -82,6 +82,14 @@ class MatchedPassage:
     def mentioned(self) -> dict[str, list[Span]]:
         """The names that the passage mentions, each with its spans."""
         return self._studied.mentioned
+
+    @property
+    def language(self) -> str:
+        """The language by whose rules its words are stemmed."""
+        return self._studied.language
+
+    def _found_in(self, text: str) -> frozenset[str]:
+        return self._asked.found_in(text, self.language)
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -139,7 +147,7 @@ def find_shared_name_edges(
     """Return edges to the passages that mention a rare name which the seed mentions too."""
     edges: list[Edge] = []
     for name, ids in index.mentioning(read.mentioned, at_most=RARE).items():
-        if len(ids) < 2 or asked.has_all_of(name):
+        if len(ids) < 2 or asked.has_all_of(name, read.language):
             continue
         r, (start, end) = read.best_sentence(read.mentioned[name])
         written = seed.passage.text[slice(*read.mentioned[name][0])]

@@ -11,6 +11,7 @@ from sleuth.tools.search.entity_graph.names import (
     find_phrases,
     number_mentions,
 )
+from sleuth.tools.search.stems import language_of
 from sleuth.tools.text import Span, sentence_spans
 from sleuth.tools.types import Passage
 
@@ -36,6 +37,11 @@ class PassageFeatures:
         for mention in find_mentions(self._passage.text):
             spans.setdefault(mention.name, []).append((mention.start, mention.end))
         return spans
+
+    @cached_property
+    def language(self) -> str:
+        """The language by whose rules its words are stemmed."""
+        return language_of(f"{self._passage.title}. {self._passage.text}")
 
     @property
     def phrases(self) -> Iterator[NumberedMention]:

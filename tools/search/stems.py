@@ -1,0 +1,133 @@
+"""Stems of a text in its language: the terms of the keyword index.
+
+A stem in another language than English carries its language, as in "de:bruck": words of two languages are different
+terms, since their stems follow different rules. Korean, and scripts without spaces, become characters and pairs of
+characters, whatever the language.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from itertools import pairwise
+from types import MappingProxyType
+
+import tantivy
+
+from sleuth.tools.text import detect_language
+
+ENGLISH = "en"
+"""The language of a text if its own is uncertain or has no stemmer."""
+LANGUAGES = MappingProxyType(
+    {
+        "ar": "arabic",
+        "da": "danish",
+        "de": "german",
+        "el": "greek",
+        "en": "english",
+        "es": "spanish",
+        "fi": "finnish",
+        "fr": "french",
+        "hu": "hungarian",
+        "it": "italian",
+        "nl": "dutch",
+        "nn": "norwegian",
+        "no": "norwegian",
+        "pt": "portuguese",
+        "ro": "romanian",
+        "ru": "russian",
+        "sv": "swedish",
+        "ta": "tamil",
+        "tr": "turkish",
+    }
+)
+"""tantivy's names of the languages with a stemmer, by ISO 639 code."""
+
+_LONGEST_WORD = 80
+_REMEMBERED = 1 << 14
+# Thai to Burmese, Khmer, kana, Chinese characters, and Korean syllables.
+_UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
+)
+
+
+def language_of(text: str) -> str:
+    """Return the ISO 639 code of the language by whose rules the words of a text are stemmed."""
+    found = detect_language(text)
+    return found if found in LANGUAGES else ENGLISH
+
+
+def stems(text: str, language: str) -> list[str]:
+    """Return the stems of a text in a language, without stop words."""
+    pieces = [piece for run in _UNSPACED.findall(text) for piece in _pieces(run)]
+    return [*_tagged(_stemmer(language).analyze(_UNSPACED.sub(" ", text)), language), *pieces]
+
+
+def question_language(text: str, languages: Sequence[str]) -> str:
+    """Return the language of a question; if there are no passages in it, their most frequent language.
+
+    Args:
+        text: The question.
+        languages: Languages of the passages, the most frequent one first.
+    """
+    detected = language_of(text)
+    return detected if detected in languages else languages[0]
+
+
+def question_stems(text: str, languages: Sequence[str]) -> dict[str, list[str]]:
+    """Return the stems that each word of a question has in the languages of the passages.
+
+    Args:
+        text: The question.
+        languages: Languages of the passages, the most frequent one first.
+
+    Returns:
+        By the stem in the question's language, the stems in all languages. Stop words are omitted.
+    """
+    own = question_language(text, languages)
+    others = [language for language in languages if language != own]
+    found: dict[str, list[str]] = {stem: [stem] for stem in stems(text, own)}
+    for word in dict.fromkeys(_words().analyze(text)) if others else ():
+        for stem in _stems_of_word(word, own):
+            found[stem] += [each for language in others for each in _stems_of_word(word, language)]
+    return {stem: list(dict.fromkeys(variants)) for stem, variants in found.items()}
+
+
+def _pieces(run: str) -> Iterator[str]:
+    """Yield the characters of a run of text without spaces, and its pairs of characters."""
+    yield from run
+    yield from map("".join, pairwise(run))
+
+
+def _tagged(found: Sequence[str], language: str) -> Sequence[str]:
+    return found if language == ENGLISH else [f"{language}:{stem}" for stem in found]
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _stems_of_word(word: str, language: str) -> Sequence[str]:
+    """Return the stem of a word in lower case; nothing for a stop word."""
+    return _tagged(_word_stemmer(language).analyze(word), language)
+
+
+@cache
+def _stemmer(language: str) -> tantivy.TextAnalyzer:
+    return _with_stems(_lower_case(), language).build()
+
+
+@cache
+def _word_stemmer(language: str) -> tantivy.TextAnalyzer:
+    return _with_stems(tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()), language).build()
+
+
+@cache
+def _words() -> tantivy.TextAnalyzer:
+    return _lower_case().build()
+
+
+def _lower_case() -> tantivy.TextAnalyzerBuilder:
+    tokens = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+    return tokens.filter(tantivy.Filter.remove_long(_LONGEST_WORD)).filter(tantivy.Filter.lowercase())
+
+
+def _with_stems(tokens: tantivy.TextAnalyzerBuilder, language: str) -> tantivy.TextAnalyzerBuilder:
+    name = LANGUAGES[language]
+    return tokens.filter(tantivy.Filter.stopword(name)).filter(tantivy.Filter.stemmer(name))
