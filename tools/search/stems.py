@@ -42,6 +42,7 @@ LANGUAGES = MappingProxyType(
 )
 """tantivy's names of the languages with a stemmer, by ISO 639 code."""
 
+_WITHOUT_STOP_WORDS = frozenset({"arabic", "greek", "romanian", "tamil", "turkish"})  # in tantivy
 _LONGEST_WORD = 80
 _REMEMBERED = 1 << 14
 # Thai to Burmese, Khmer, kana, Chinese characters, and Korean syllables.
@@ -59,7 +60,7 @@ def language_of(text: str) -> str:
 def stems(text: str, language: str) -> list[str]:
     """Return the stems of a text in a language, without stop words."""
     pieces = [piece for run in _UNSPACED.findall(text) for piece in _pieces(run)]
-    return [*_tagged(_stemmer(language).analyze(_UNSPACED.sub(" ", text)), language), *pieces]
+    return [*_tagged(_stemmer(language).analyze(_without_unspaced(text)), language), *pieces]
 
 
 def question_language(text: str, languages: Sequence[str]) -> str:
@@ -86,10 +87,14 @@ def question_stems(text: str, languages: Sequence[str]) -> dict[str, list[str]]:
     own = question_language(text, languages)
     others = [language for language in languages if language != own]
     found: dict[str, list[str]] = {stem: [stem] for stem in stems(text, own)}
-    for word in dict.fromkeys(_words().analyze(text)) if others else ():
+    for word in dict.fromkeys(_words().analyze(_without_unspaced(text))) if others else ():
         for stem in _stems_of_word(word, own):
             found[stem] += [each for language in others for each in _stems_of_word(word, language)]
     return {stem: list(dict.fromkeys(variants)) for stem, variants in found.items()}
+
+
+def _without_unspaced(text: str) -> str:
+    return _UNSPACED.sub(" ", text)
 
 
 def _pieces(run: str) -> Iterator[str]:
@@ -130,4 +135,6 @@ def _lower_case() -> tantivy.TextAnalyzerBuilder:
 
 def _with_stems(tokens: tantivy.TextAnalyzerBuilder, language: str) -> tantivy.TextAnalyzerBuilder:
     name = LANGUAGES[language]
-    return tokens.filter(tantivy.Filter.stopword(name)).filter(tantivy.Filter.stemmer(name))
+    if name not in _WITHOUT_STOP_WORDS:
+        tokens = tokens.filter(tantivy.Filter.stopword(name))
+    return tokens.filter(tantivy.Filter.stemmer(name))
