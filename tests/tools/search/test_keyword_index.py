@@ -2,6 +2,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import tantivy
 from entries import entry
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,3 +85,25 @@ def test_what_a_killed_writer_left_behind_is_no_hindrance(index: KeywordIndex, t
     assert again.count() == 3
     again.apply(upsert=[], delete=[PASSAGES[0].id])
     assert again.ids() == {PASSAGES[1].id, PASSAGES[2].id}
+
+
+def test_index_of_a_former_release_is_emptied(tmp_path: Path) -> None:
+    former = tantivy.SchemaBuilder().add_text_field("id", stored=True).add_text_field("text").build()
+    tantivy.Index(former, path=str(tmp_path))
+    (tmp_path / "applied").write_text("7", encoding="ascii")
+    index = KeywordIndex(tmp_path)
+    assert (index.applied(), index.reached(), index.count()) == (0, 0, 0)
+    index.apply(upsert=PASSAGES, delete=[])
+    index.set_applied(3)
+    again = KeywordIndex(tmp_path)
+    assert (again.applied(), found(again, "rivers")) == (3, ["river", "mill"])
+
+
+def test_languages_are_those_of_the_passages(index: KeywordIndex) -> None:
+    assert index.languages() == ["en"]
+    german = entry("mühle", "Die Mühle mahlte das Korn der umliegenden Dörfer.").passages[0]
+    index.apply(upsert=[german], delete=[])
+    assert index.languages() == ["en", "de"]
+    assert found(index, "Mühlen") == ["mühle"]
+    index.apply(upsert=[], delete=[german.id])
+    assert index.languages() == ["en"]
