@@ -241,11 +241,10 @@ def _any(queries: Sequence[tantivy.Query]) -> tantivy.Query:
 
 
 def _as_document(passage: Passage) -> tantivy.Document:
-    whole = f"{passage.title}. {passage.text}"
-    language = language_of(whole)
+    language = language_of(passage.text)
     document = tantivy.Document()
     document.add_text("id", passage.id)
     document.add_text("language", language)
     document.add_text("title", " ".join(stems(passage.title, language)))
-    document.add_text("text", " ".join(stems(whole, language)))
+    document.add_text("text", " ".join(stems(f"{passage.title}. {passage.text}", language)))
     return document

@@ -54,7 +54,7 @@ _UNSPACED = re.compile(
 def language_of(text: str) -> str:
     """Return the ISO 639 code of the language by whose rules the words of a text are stemmed."""
     found = detect_language(text)
-    return found if found in LANGUAGES else ENGLISH
+    return found if found is not None and found in LANGUAGES else ENGLISH
 
 
 def stems(text: str, language: str) -> list[str]:

@@ -41,7 +41,7 @@ class PassageFeatures:
     @cached_property
     def language(self) -> str:
         """The language by whose rules its words are stemmed."""
-        return language_of(f"{self._passage.title}. {self._passage.text}")
+        return language_of(self._passage.text)
 
     @property
     def phrases(self) -> Iterator[NumberedMention]:

@@ -10,6 +10,7 @@ from sleuth.tools.search.entity_graph.index import GraphIndex
 from sleuth.tools.search.entity_graph.names import kept_names
 from sleuth.tools.search.index import Index
 from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.search.stems import language_of
 from sleuth.tools.search.vectors.index import VectorIndex, index_text
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
@@ -46,8 +47,12 @@ def check_words(index: Index, passages: Sequence[Passage], texts: Iterable[str])
     """Each word of the texts leads to the passages that have it."""
     if isinstance(index, KeywordIndex):
         for word in {word for text in texts for word in text.split()}:
-            if stem := [*index.stems(word)]:
-                wanted = {passage.id for passage in passages if stem[0] in index.stems(index_text(passage))}
+            if stems := {stem for variants in index.question_stems(word).values() for stem in variants}:
+                wanted = {
+                    passage.id
+                    for passage in passages
+                    if stems & {*index.stems(index_text(passage), language_of(passage.text))}
+                }
                 assert {id for id, _ in index.search(word, len(passages) + 1)} == wanted, word
 
 

@@ -1,0 +1,69 @@
+"""`sleuth sync` in a terminal, and while it follows a folder."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.integration
+
+COMMAND = [sys.executable, "-c", "from sleuth.studio.cli import main; main()", "sync"]
+
+
+class Terminal:
+    """A command in a terminal."""
+
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+        self._ours, theirs = pty.openpty()
+        self._process = subprocess.Popen(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, env=os.environ | environment, start_new_session=True
+        )
+        os.close(theirs)
+        self.shown = ""
+
+    def wait_for(self, text: str) -> None:
+        while text not in self.shown:
+            self.shown += os.read(self._ours, 4096).decode()
+
+    def enter(self, line: str) -> None:
+        os.write(self._ours, f"{line}\n".encode())
+
+    def end(self, *, interrupted: bool = False) -> int:
+        if interrupted:
+            self._process.send_signal(signal.SIGINT)
+        status = self._process.wait(60)
+        os.close(self._ours)
+        return status
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "fair.md").write_text("The kelp fair is held in May.", encoding="utf-8")
+    yield {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none", "COLUMNS": "200", "TERM": "xterm"}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(("reply", "shown"), [("y", "1 added"), ("n", "Nothing was changed"), ("", "Nothing was")])
+def test_terminal_is_asked(tmp_path: Path, environment: dict[str, str], reply: str, shown: str) -> None:
+    terminal = Terminal([*COMMAND, str(tmp_path / "notes")], environment)
+    terminal.wait_for("Apply these changes? [y/N]")
+    assert "add fair.md" in terminal.shown
+    terminal.enter(reply)
+    terminal.wait_for(shown)
+    assert terminal.end() == 0
+
+
+@pytest.mark.timeout(120)
+def test_watch_follows_changes_until_it_is_interrupted(tmp_path: Path, environment: dict[str, str]) -> None:
+    terminal = Terminal([*COMMAND, str(tmp_path / "notes"), "--yes", "--watch"], environment)
+    terminal.wait_for("Ctrl-C ends it.")
+    assert "1 added" in terminal.shown
+    (tmp_path / "notes" / "fair.md").rename(tmp_path / "notes" / "kelp.md")
+    terminal.wait_for("1 added, 0 updated, 1 removed")
+    assert terminal.end(interrupted=True) == 130
