@@ -110,6 +110,9 @@ class Settings(BaseSettings):
     ranker: Ranker = Field(
         default="trained", description="ranking of graph search: the `trained` model or the plain `formula`"
     )
+    latest_only: bool = Field(
+        default=False, description="hide older versions of a document from search; they are labelled otherwise"
+    )
     api_keys: SecretStr | None = Field(
         default=None, description="name:secret,… that `sleuth serve` accepts; the name is the owner. Never logged"
     )

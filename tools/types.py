@@ -83,13 +83,15 @@ class Explanation:
 class Hit:
     """A passage that a search found; rank counts from 1, scores compare only within one result list.
 
-    why: the explanation of graph search; None for other modes.
+    why: the explanation of graph search; None for other modes. newer: the newest version of its document, by its id, if
+    it is an older one.
     """
 
     passage: Passage
     score: float
     rank: int
     why: Explanation | None = None
+    newer: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,4 +107,5 @@ def hit_to_json(hit: Hit, explain: bool = False) -> dict[str, object]:
     passage = hit.passage
     shown = {"passage": passage.id, "document": passage.document_id, "title": passage.title, "text": passage.text}
     why = {"why": asdict(hit.why)} if explain and hit.why else {}
-    return {**shown, "score": hit.score, "rank": hit.rank, **why}
+    newer = {"newer": hit.newer} if hit.newer else {}
+    return {**shown, "score": hit.score, "rank": hit.rank, **newer, **why}

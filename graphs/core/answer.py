@@ -27,8 +27,9 @@ class Citation(TypedDict):
     passage nor a document, and is at `start:end` of the text of the expression, of the call's result, or of the model's
     reply.
 
-    `why` is present if graph search reached the passage along a name, and not by its own words. `sentence_ends` is
-    present in an answer of several sentences: the ends, in characters of the answer's text, of those it supports.
+    `why` is present if graph search reached the passage along a name, and not by its own words. `newer` is present if
+    the document is an older version: the newest one, by its id. `sentence_ends` is present in an answer of several
+    sentences: the ends, in characters of the answer's text, of those it supports.
     """
 
     passage: str
@@ -40,6 +41,7 @@ class Citation(TypedDict):
     kind: NotRequired[CitationKind]
     reference: NotRequired[str]
     why: NotRequired[RetrievalPath]
+    newer: NotRequired[str]
     sentence_ends: NotRequired[list[int]]
 
 

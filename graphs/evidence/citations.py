@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from sleuth.agents.formatting import Quote
 from sleuth.agents.model_calls import ModelCaller
 from sleuth.graphs.core import Citation
-from sleuth.graphs.evidence.retrieval import PassageWithPath
+from sleuth.graphs.evidence.retrieval import RetrievedPassage
 from sleuth.graphs.evidence.text_spans import find_quote, find_sentence, find_sentences
 from sleuth.tools.text import sentence_spans
 from sleuth.tools.types import Passage
@@ -86,4 +86,9 @@ def citation_at(passage: Passage, span: tuple[int, int]) -> Citation:
         start=passage.start + start,
         end=passage.start + end,
     )
-    return Citation(**citation, why=passage.way) if isinstance(passage, PassageWithPath) else citation
+    if isinstance(passage, RetrievedPassage):
+        if passage.way:
+            citation["why"] = passage.way
+        if passage.newer:
+            citation["newer"] = passage.newer
+    return citation

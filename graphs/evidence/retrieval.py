@@ -34,7 +34,7 @@ async def search_passages(call: Call[Any], queries: dict[str, Query]) -> dict[st
     found = await asyncio.gather(*(context.retriever.search(query) for query in queries.values()))
     if notes := search_notes(hit for hits in found for hit in hits):
         call.model.warn(*notes)
-    references = await asyncio.gather(*(archive_passages(context.archive, map(_reached, hits)) for hits in found))
+    references = await asyncio.gather(*(archive_passages(context.archive, map(_retrieved, hits)) for hits in found))
     return dict(zip(queries, references, strict=True))
 
 
@@ -50,7 +50,9 @@ async def archive_passages(archive: Archive, passages: Iterable[Passage]) -> lis
 
 def serialize_passage(passage: Passage) -> str:
     """Return a passage in the form of the archive."""
-    return json.dumps(asdict(passage), ensure_ascii=False, sort_keys=True)
+    added = [name for name in ("way", "newer") if not getattr(passage, name, None)]
+    kept = {name: value for name, value in asdict(passage).items() if name not in added}
+    return json.dumps(kept, ensure_ascii=False, sort_keys=True)
 
 
 async def load_passages(archive: Archive, references: Iterable[str]) -> list[Passage]:
@@ -61,24 +63,33 @@ async def load_passages(archive: Archive, references: Iterable[str]) -> list[Pas
 def deserialize_passage(record: str) -> Passage:
     """Return the passage from the form of the archive."""
     kept = json.loads(record)
-    return PassageWithPath(**kept) if "way" in kept else Passage(**kept)
+    return RetrievedPassage(**kept) if kept.keys() & {"way", "newer"} else Passage(**kept)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PassageWithPath(Passage):
-    """A passage that graph search reached along a name rather than by its own words."""
+class RetrievedPassage(Passage):
+    """A passage with what its search has found out about it.
 
-    way: RetrievalPath
+    way: the path if graph search reached it along a name rather than by its own words. newer: the newest version of its
+    document, by its id, if it is an older one.
+    """
+
+    way: RetrievalPath | None = None
+    newer: str = ""
 
 
-def _reached(hit: Hit) -> Passage:
+def _retrieved(hit: Hit) -> Passage:
+    way = _path(hit)
+    return RetrievedPassage(**asdict(hit.passage), way=way, newer=hit.newer) if way or hit.newer else hit.passage
+
+
+def _path(hit: Hit) -> RetrievalPath | None:
+    """Return the path to a passage that was reached along a name rather than by its own words."""
     if not (hit.why and hit.why.reasons and hit.why.parts["edges"] > hit.why.parts["alone"]):
-        return hit.passage
+        return None
     best = hit.why.reasons[0]
-    if not best.source:  # the query itself has the name
-        return hit.passage
-    way = RetrievalPath(passage=best.source, name=" ".join(best.name.split()))
-    return PassageWithPath(**asdict(hit.passage), way=way)
+    # Without a source the query itself has the name.
+    return RetrievalPath(passage=best.source, name=" ".join(best.name.split())) if best.source else None
 
 
 def as_sources(passages: Iterable[Passage]) -> tuple[Source, ...]:

@@ -91,6 +91,8 @@ def answer_view(answer: Answer) -> RenderableType:
         parts.append(Text(f"    {_where(citation)}", style="dim"))
         if way := citation.get("why"):
             parts.append(Text(f"    found from {way['passage']} by the name “{way['name']}”", style="dim"))
+        if newest := citation.get("newer"):
+            parts.append(Text(f"    an older version; the newest is {newest}", style="yellow"))
     parts += [Text(f"! {warning}", style="yellow") for warning in answer.warnings]
     if answer.asks is not None:
         options = f" ({' / '.join(answer.asks['options'])})" if answer.asks.get("options") else ""

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import Callable, Container, Sequence, Set
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +13,7 @@ from typing import Self
 from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor, never_stopped
 from sleuth.tools.collection.folder_diff import FolderComparer, FolderDiff
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
+from sleuth.tools.collection.versions import Versions
 from sleuth.tools.documents import Bounds, FileScan, write_worklist
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search import (
@@ -54,6 +56,7 @@ class Collection:
         self._has_warned = self._is_checked = False
         self._model = MODEL if settings.ranker == "trained" else None
         self._indexes = IndexSet(settings, catalogue, embedder)
+        self._versions = Versions(catalogue)
         self._triples = TripleCache(catalogue)
         self._knowledge = KnowledgeGraphCache(self._triples, self._indexes.name_vectors, embedder)
         bounds = Bounds(
@@ -288,6 +291,20 @@ class Collection:
         return ""
 
     def _search(self, query: Query) -> list[Hit]:
+        """Search, and label older versions of documents or leave them out."""
+        k = query.k
+        while True:
+            hits = self._search_current(replace(query, k=k))
+            newest = self._versions.newest({hit.passage.document_id for hit in hits})
+            labelled = [replace(hit, newer=newest.get(hit.passage.document_id, "")) for hit in hits]
+            if not self._settings.latest_only:
+                return labelled
+            latest = [hit for hit in labelled if not hit.newer]
+            if len(latest) >= query.k or len(hits) < k:
+                return [replace(hit, rank=rank) for rank, hit in enumerate(latest[: query.k], start=1)]
+            k *= 2
+
+    def _search_current(self, query: Query) -> list[Hit]:
         try:
             return self._search_indexes(query)
         except VectorsReplaced:

@@ -6,10 +6,12 @@ from sleuth.tools.documents.file_list import FileScan, Item, find_files, read_it
 from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders, read_bytes
 from sleuth.tools.documents.plain_formats import decode_html, html_title, parse_html, whole_page
 from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, printable
+from sleuth.tools.documents.versions import LEAST_SHARED, VersionedName, parse_name, shared_text
 from sleuth.tools.documents.worker import Worker, WorkerError
 
 __all__ = [
     "BOUNDS",
+    "LEAST_SHARED",
     "NO_LOADERS",
     "Bounds",
     "CorpusLine",
@@ -18,6 +20,7 @@ __all__ = [
     "Item",
     "LoadedDocument",
     "Loaders",
+    "VersionedName",
     "Worker",
     "WorkerError",
     "decode_html",
@@ -25,10 +28,12 @@ __all__ = [
     "html_title",
     "is_corpus",
     "parse_html",
+    "parse_name",
     "printable",
     "read_bytes",
     "read_corpus",
     "read_item",
+    "shared_text",
     "split",
     "take_passed_over",
     "whole_page",

@@ -204,6 +204,15 @@ class Catalogue:
             rows = connection.execute(query.where(documents.c.source.startswith(folder, autoescape=True)))
             return {row.id: row.source for row in rows if row.source.startswith(folder)}  # SQLite ignores case
 
+    def files(self, ids: Sequence[str] | None = None) -> dict[str, str]:
+        """Return the sources of all documents, or of those with these ids, that are no lines of a corpus, by id."""
+        query = self._mine(documents, documents.c.id, documents.c.source)
+        for suffix in (".jsonl", ".jsonl.gz"):
+            query = query.where(documents.c.source.not_ilike(f"%{suffix}"))
+        with self._begin() as connection:
+            parts = [query] if ids is None else [query.where(documents.c.id.in_(part)) for part in _parts(ids)]
+            return {row.id: str(row.source) for part in parts for row in connection.execute(part)}
+
     def head(self) -> int:
         """Return the sequence number of the last change; 0 before the first."""
         with self._begin() as connection:

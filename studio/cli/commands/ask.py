@@ -9,6 +9,7 @@ from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import CHAT, METHODS, configure, runnable
 from sleuth.graphs.runs import RunService, check_question
 from sleuth.studio.cli.app import run_async
+from sleuth.studio.cli.commands.documents import LatestOnlyOption, settings_with
 from sleuth.studio.client import DEFAULT_METHOD, open_sleuth
 from sleuth.studio.console import JsonOption, answer_view, emit, progress_console, watch
 from sleuth.tools.errors import UsageError
@@ -41,13 +42,14 @@ async def ask(
     with_collection: Annotated[
         bool, typer.Option("--with-collection", help="Search the collection as well as the pages.")
     ] = False,
+    latest_only: LatestOnlyOption = False,
     max_calls: CallsOption = None,
     max_tokens: TokensOption = None,
     max_seconds: SecondsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question from the documents of the collection, or from web pages."""
-    values, settings = parse_pairs(set_ or []), Settings()
+    values, settings = parse_pairs(set_ or []), settings_with(latest_only=latest_only)
     check_question(question)  # report errors that need no model server before connecting to it
     kind = runnable(method)
     if kind is not CHAT or thread is None:  # an existing chat has stored settings

@@ -25,6 +25,10 @@ from sleuth.tools.types import Hit, hit_to_json
 
 docs_app = typer.Typer(no_args_is_help=True, help="List, show and delete ingested documents.")
 
+LatestOnlyOption = Annotated[
+    bool, typer.Option("--latest-only", help="Hide older versions of a document (SLEUTH_LATEST_ONLY).")
+]
+
 SNIPPET = 240
 """Maximum characters of a passage in search results."""
 
@@ -89,9 +93,14 @@ def report_lines(report: IngestReport, failures: list[str]) -> list[str]:
     return [*lines, *([f"Skipped: {more} more (--json lists all)."] if more > 0 else [])]
 
 
+def settings_with(*, latest_only: bool) -> Settings:
+    """Return the settings; the option can only add to them."""
+    return Settings(latest_only=True) if latest_only else Settings()
+
+
 @asynccontextmanager
-async def _library(command: str, mode: LockMode = "shared") -> AsyncIterator[Collection]:
-    settings = Settings()
+async def _library(command: str, mode: LockMode = "shared", *, latest_only: bool = False) -> AsyncIterator[Collection]:
+    settings = settings_with(latest_only=latest_only)
     async with hold(settings.home, mode, command=command), await Collection.open(settings) as library:
         yield library
 
@@ -145,6 +154,7 @@ async def search(
     mode: Annotated[str, typer.Option(help=f"One of: {', '.join(get_args(Mode))}.")] = "hybrid",
     k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Number of passages.")] = 5,
     scorer: Annotated[str | None, typer.Option(help="Scorer for graph search: `mentions` or `ppr`.")] = None,
+    latest_only: LatestOnlyOption = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Explain the score of each passage (graph search only).")
     ] = False,
@@ -154,7 +164,7 @@ async def search(
     chosen = _with_scorer(find_mode(mode), scorer)
     if explain and chosen not in GRAPH_MODES:
         raise UsageError("--explain works with graph search only. Add --mode graph.")
-    async with _library("sleuth search") as library:
+    async with _library("sleuth search", latest_only=latest_only) as library:
         hits = await library.search(Query(text=query, k=k, mode=chosen))
     lines = [line for hit in hits for line in _hit_lines(hit, explain)]
     emit([hit_to_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else "No passages found.")
@@ -178,4 +188,5 @@ def _hit_lines(hit: Hit, explain: bool) -> list[Text]:
     text = " ".join(hit.passage.text.split())
     head = Text.assemble(f"{hit.rank}. ", (hit.passage.title, "bold"), (f"  {hit.passage.id}  {hit.score:.4f}", "dim"))
     why = explanation_lines(hit.why) if explain and hit.why else []
-    return [head, Text(f"   {text[:SNIPPET]}{'…' if len(text) > SNIPPET else ''}"), *why]
+    old = [Text(f"   an older version; the newest is {hit.newer}", style="yellow")] if hit.newer else []
+    return [head, *old, Text(f"   {text[:SNIPPET]}{'…' if len(text) > SNIPPET else ''}"), *why]

@@ -38,6 +38,7 @@ export interface Citation {
   kind?: string;
   reference?: string;
   why?: { passage: string; name: string };
+  newer?: string;
   /** Of an answer of several sentences: the ends of those that it supports, in characters (code points). */
   sentence_ends?: number[];
 }

@@ -77,3 +77,19 @@ def test_empty_name_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setenv("SLEUTH_HOME", os.fspath(tmp_path))
     result = CliRunner().invoke(app, ["sync", ""])
     assert isinstance(result.exception, UsageError)
+
+
+def test_search_labels_older_versions_or_hides_them(sync: Sync, folder: Path) -> None:
+    for name in ("lease_v1.md", "lease_final.md"):
+        (folder / name).write_text("The lease of the mill runs for ten years.", encoding="utf-8")
+    assert sync("--yes").exit_code == 0
+    command = ["search", "lease", "--mode", "keyword"]
+    shown = CliRunner().invoke(app, command).stdout
+    assert shown.count("an older version; the newest is lease_final.md") == 1
+    hits = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    assert {hit["document"]: hit.get("newer") for hit in hits} == {
+        "lease_v1.md": "lease_final.md",
+        "lease_final.md": None,
+    }
+    latest = json.loads(CliRunner().invoke(app, [*command, "--latest-only", "--json"]).stdout)
+    assert [hit["document"] for hit in latest] == ["lease_final.md"]

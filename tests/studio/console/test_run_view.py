@@ -148,6 +148,13 @@ def test_answer_view_names_threshold_and_linking_name(method: str, measure: str)
     assert found == ([f"{measure} threshold 0.56: fitted for small"] if measure else [])
 
 
+def test_answer_view_labels_an_older_version() -> None:
+    place = {"passage": "p", "document": "a_v1.md", "title": "T", "quote": "q", "start": 0, "end": 1}
+    old = answer(citations=[Citation(**place, newer="a_v2.md"), Citation(**place)])
+    lines = lines_of(answer_view(old))
+    assert lines.count("    an older version; the newest is a_v2.md") == 1
+
+
 def test_subruns_view_prints_reason_and_thread() -> None:
     lines = [
         "1. plain-rag  answered, P(correct) 0.20, 0 model calls, thread t.1.a",

@@ -39,7 +39,7 @@ def test_question_has_the_stems_of_all_languages_of_the_passages() -> None:
     assert "de:das" not in found
 
 
-def test_question_in_a_language_without_passages_counts_as_the_most_frequent_one() -> None:
+def test_question_in_another_language_counts_as_the_most_frequent_one() -> None:
     german = "Welche Mühlen mahlten das Korn der Dörfer?"
     assert question_language(german, ["en", "de"]) == "de"
     assert question_language(german, ["en", "es"]) == "en"
