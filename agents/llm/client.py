@@ -14,7 +14,7 @@ from sleuth import prompts
 from sleuth.agents.llm import errors
 from sleuth.agents.llm.capabilities import Capabilities, detect_capabilities, schema_format
 from sleuth.agents.llm.completions import STREAMED, parse_reply
-from sleuth.agents.llm.context_windows import CONTEXT_WINDOW, CUT, find_window, warn_if_small, was_cut
+from sleuth.agents.llm.context_windows import CONTEXT_WINDOW, CUT, ContextWindow, find_window, warn_if_small, was_cut
 from sleuth.agents.llm.quote_grammar import constrain_quotes
 from sleuth.agents.llm.server_info import RETRIES, Endpoint, ServedModel
 from sleuth.agents.llm.tracing import trace_call
@@ -65,7 +65,7 @@ class LLMClient:
                 name: _Served(
                     name=name,
                     can=await detect_capabilities(endpoint, name, version, file),
-                    context_window=listed[name].context_window or await _ask_for_window(endpoint, name),
+                    window=await _window_of(endpoint, listed[name]),
                 )
                 for name in sorted(set(chosen.values()))
             }
@@ -80,6 +80,10 @@ class LLMClient:
     def name_of(self, role: str) -> str:
         """Return the model of a role."""
         return self._of(role).name
+
+    def window_of(self, role: str) -> ContextWindow:
+        """Return the context window of a role's model."""
+        return self._of(role).window
 
     async def call(self, request: Request) -> Reply:
         """Answer one request; at most `settings.concurrency` requests are sent concurrently."""
@@ -97,7 +101,7 @@ class LLMClient:
             reply = parse_reply(completion, model=served.name, seconds=seconds, warnings=warnings)
             # A server that counts tokens exactly refuses prompts that are too long.
             is_cut = not served.can.tokenize and was_cut(
-                request.messages, reply["usage"]["prompt_tokens"], served.context_window
+                request.messages, reply["usage"]["prompt_tokens"], served.window.tokens
             )
             return {**reply, "warnings": [*reply["warnings"], *([CUT] if is_cut else [])]}
 
@@ -128,26 +132,28 @@ class LLMClient:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Served:
-    """A model in use, its capabilities, and its context window in tokens."""
+    """A model in use, its capabilities and its context window."""
 
     name: str
     can: Capabilities
-    context_window: int
+    window: ContextWindow
 
     @property
     def room(self) -> int:
         """Tokens for prompts and replies, without those reserved for thinking and fallbacks."""
         thinking = THINKING_TOKENS if self.can.thinks else 0
-        return self.context_window - thinking - (0 if self.can.schema else SCHEMA_TOKENS)
+        return self.window.tokens - thinking - (0 if self.can.schema else SCHEMA_TOKENS)
 
 
-async def _ask_for_window(endpoint: Endpoint, model: str) -> int:
-    """Return the context window that a local server reports, with a warning if it is small; otherwise the default."""
-    window = await find_window(endpoint, model)
+async def _window_of(endpoint: Endpoint, model: ServedModel) -> ContextWindow:
+    """Return the context window that the server lists or reports, with a warning if it is small; or the default."""
+    if model.context_window is not None:
+        return ContextWindow(tokens=model.context_window)
+    window = await find_window(endpoint, model.name)
     if window is None or not window.tokens:
-        return CONTEXT_WINDOW
-    warn_if_small(model, window)
-    return window.tokens
+        return ContextWindow(tokens=CONTEXT_WINDOW, is_assumed=True)
+    warn_if_small(model.name, window)
+    return window
 
 
 def _choose(settings: Settings, listed: dict[str, ServedModel]) -> dict[str, str]:

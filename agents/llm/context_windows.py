@@ -51,13 +51,15 @@ class ContextWindow:
 
     Attributes:
         tokens: tokens of prompt and reply together; 0 if the model is not loaded yet.
-        server: the kind of server, such as Ollama.
+        server: the kind of server, such as Ollama; empty if it is another one.
+        is_assumed: the server does not report the window.
         longest: tokens that the model itself supports; 0 if unknown.
         remedy: how to enlarge the window.
     """
 
     tokens: int
-    server: str
+    server: str = ""
+    is_assumed: bool = False
     longest: int = 0
     remedy: str = ""
 

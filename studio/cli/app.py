@@ -19,6 +19,7 @@ _NO_UTF8 = "surrogates not allowed"
 """Python's reason not to encode what it has made of bytes in an argument."""
 
 COMMANDS = {
+    "init": ("init.init", "Find the model server, ask at most four questions, and write sleuth.toml."),
     "ingest": (
         "documents.ingest",
         "Ingest documents; resume an interrupted ingest and skip unchanged files.",

@@ -8,12 +8,15 @@ import pytest
 from local_servers import LOCAL, listing, llama_cpp, lm_studio, ollama
 from model_client import connected, request
 from model_server import ModelServer, completion, serving
+from process import free_port
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.llm.context_windows import CUT, warn_if_small
+from sleuth.studio.cli.doctor_checks import examine
+from sleuth.studio.cli.model_checks import examine_model
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -104,3 +107,27 @@ async def test_call_whose_prompt_the_server_cut_has_a_warning(
     async with connected(server, tmp_path) as model:
         reply = await model.call(request(text))
     assert reply["warnings"] == [CUT] * is_cut
+
+
+async def test_doctor_model_names_what_a_local_server_lacks(tmp_path: Path) -> None:
+    server = ollama()
+    server.script.extend([completion('{"color": "violet", "letters": 6}'), completion("yes"), completion("red green")])
+    async with serving(server):
+        findings = {each.name: each for each in await examine_model(Settings(model_url=server.url, home=tmp_path))}
+    assert all(finding.ok for finding in findings.values())
+    assert "4,096 tokens (Ollama)" in findings["context window"].detail
+    assert "OLLAMA_CONTEXT_LENGTH" in findings["context window"].fix
+    assert findings["streaming"].detail == "the reply came in 2 parts"
+
+
+async def test_doctor_model_without_a_server_is_one_failed_finding(tmp_path: Path) -> None:
+    (finding,) = await examine_model(Settings(model_url=f"http://127.0.0.1:{free_port()}/v1", home=tmp_path))
+    assert not finding.ok and "No model server answers" in finding.detail
+
+
+async def test_doctor_lists_the_window_of_a_loaded_model_with_the_remedy(tmp_path: Path) -> None:
+    server = ollama(loaded=True)
+    async with serving(server):
+        found = {each.name: each for each in await examine(Settings(model_url=server.url, home=tmp_path))}
+    assert "qwen3:8b (4096 tokens: Start Ollama with OLLAMA_CONTEXT_LENGTH=16384" in found["model server"].detail
+    assert server.probes == 0
