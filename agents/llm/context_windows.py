@@ -65,7 +65,7 @@ class ContextWindow:
 
     @property
     def advice(self) -> str:
-        """How to enlarge the window if it is small and the model supports a larger one; otherwise empty."""
+        """The remedy if the window is small and the model supports a larger one; otherwise empty."""
         can_grow = not self.longest or self.longest > self.tokens
         return self.remedy if 0 < self.tokens < CONTEXT_WINDOW and can_grow else ""
 

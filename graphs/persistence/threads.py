@@ -29,8 +29,8 @@ from typing_extensions import TypedDict
 
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.tools.errors import StoreDamaged, UnknownName
-from sleuth.tools.id_prefix import MAX_CANDIDATES, complete_id
 from sleuth.tools.storage import make_tables
+from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id
 
 LONGEST_NAME = 100
 NAME = rf"^[\w.@:-]{{1,{LONGEST_NAME}}}$"

@@ -27,7 +27,7 @@ from sleuth.graphs.runs.execution import checkpoint_id_of, parent_id, path_to_la
 from sleuth.graphs.runs.pages import load_pages, searches_collection_too
 from sleuth.graphs.runs.service import RunService, check_version, now, unknown_checkpoint
 from sleuth.tools.errors import RunError, UnknownName, UsageError
-from sleuth.tools.id_prefix import complete_id
+from sleuth.tools.storage.id_prefix import complete_id
 
 _DEEPEST = 100
 _LEAST, _MOST = -(2**63), 2**64 - 1

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from sqlalchemy import URL, ColumnElement, Connection, Row, Select, Table, delete, func, insert, select, update
 
 from sleuth.tools.errors import UnknownName
-from sleuth.tools.id_prefix import MAX_CANDIDATES, complete_id
 from sleuth.tools.storage.database import CountedRows, open_engine, transaction
+from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id
 from sleuth.tools.storage.rows import is_same, parse_ids, parse_number, parse_readable, parse_row
 from sleuth.tools.storage.schema import (
     collections,

@@ -1,7 +1,7 @@
 import pytest
 
 from sleuth.tools.errors import UsageError
-from sleuth.tools.id_prefix import complete_id
+from sleuth.tools.storage.id_prefix import complete_id
 
 IDS = ["a3f9", "a3f9.1.6c2e", "a3f9.2.77ab", "a370", "b0", "b0c"]
 
