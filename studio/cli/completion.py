@@ -1,8 +1,8 @@
 """Shell completion, without importing the commands: that would take seconds.
 
 `completion.json` lists the parameters of all commands, and the names of methods and search modes. To write it after a
-change of a command: `python -m sleuth.studio.cli.completion_table`. Threads and documents are read from SQLite, without the
-libraries of the stores; a Postgres database is not read.
+change of a command: `python -m sleuth.studio.cli.completion_table`. Threads and documents are read from SQLite, without
+the libraries of the stores; a Postgres database is not read.
 """
 
 import json
