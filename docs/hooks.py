@@ -15,6 +15,7 @@ DOCS = ROOT / "docs"
 MERMAID = ROOT / ".cache" / "mermaid" / "mermaid.min.js"
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(((?:\.\./)+[^)#\s]+)(#[^)\s]*)?\)")
+EXAMPLES_OF_COMMAND = re.compile("Examples:\n\n\b\n((?:sleuth.*\n)+)")
 MARKER = re.compile(r"^<!-- generate: ([\w-]+) -->$", re.MULTILINE)
 
 
@@ -70,7 +71,7 @@ def commands() -> str:
         get_docs_for_click(obj=load(name), ctx=context, name=f"sleuth {name}", indent=1).replace("~", r"\~")
         for name in COMMANDS
     ]
-    return "\n".join(parts)
+    return EXAMPLES_OF_COMMAND.sub(lambda found: f"Examples:\n\n```sh\n{found[1]}\n```\n", "\n".join(parts))
 
 
 def python_names() -> str:

@@ -8,7 +8,7 @@
 | logprobs         | a probability is 0.5 (auto: 0 or 1 by the word), no perplexity      |
 | tokenize         | prompts are estimated at two bytes per token                        |
 | stream           | replies are read as a whole: no tokens are streamed                 |
-| context length   | 8,192 tokens                                                        |
+| context window   | asked for (`sleuth.agents.llm.context_windows`), or 8,192 tokens    |
 
 Every reply that lacks a schema, choice or logprobs has a warning. Delete the file to probe servers again.
 """

@@ -14,6 +14,7 @@ from sleuth import prompts
 from sleuth.agents.llm import errors
 from sleuth.agents.llm.capabilities import Capabilities, detect_capabilities, schema_format
 from sleuth.agents.llm.completions import STREAMED, parse_reply
+from sleuth.agents.llm.context_windows import CONTEXT_WINDOW, CUT, ContextWindow, find_window, warn_if_small, was_cut
 from sleuth.agents.llm.quote_grammar import constrain_quotes
 from sleuth.agents.llm.server_info import RETRIES, Endpoint, ServedModel
 from sleuth.agents.llm.tracing import trace_call
@@ -59,10 +60,12 @@ class LLMClient:
             listed = {entry.name: entry for entry in await endpoint.models()}
             chosen = _choose(settings, listed)
             version = await endpoint.version()
+            file = settings.home / "capabilities.json"
             served = {
                 name: _Served(
-                    listed=listed[name],
-                    can=await detect_capabilities(endpoint, name, version, settings.home / "capabilities.json"),
+                    name=name,
+                    can=await detect_capabilities(endpoint, name, version, file),
+                    window=await _window_of(endpoint, listed[name]),
                 )
                 for name in sorted(set(chosen.values()))
             }
@@ -76,7 +79,11 @@ class LLMClient:
 
     def name_of(self, role: str) -> str:
         """Return the model of a role."""
-        return self._of(role).listed.name
+        return self._of(role).name
+
+    def window_of(self, role: str) -> ContextWindow:
+        """Return the context window of a role's model."""
+        return self._of(role).window
 
     async def call(self, request: Request) -> Reply:
         """Answer one request; at most `settings.concurrency` requests are sent concurrently."""
@@ -91,14 +98,19 @@ class LLMClient:
                 started = time.monotonic()
                 completion = await self._complete(served, body, request.call_id, listener)
                 seconds = time.monotonic() - started
-            return parse_reply(completion, model=served.listed.name, seconds=seconds, warnings=warnings)
+            reply = parse_reply(completion, model=served.name, seconds=seconds, warnings=warnings)
+            # A server that counts tokens exactly refuses prompts that are too long.
+            is_cut = not served.can.tokenize and was_cut(
+                request.messages, reply["usage"]["prompt_tokens"], served.window.tokens
+            )
+            return {**reply, "warnings": [*reply["warnings"], *([CUT] if is_cut else [])]}
 
         return await trace_call(body, call)
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return the tokens with the chat template; a careful estimate if the server does not count them."""
         served = self._of(role)
-        counted = await self._endpoint.count_tokens(served.listed.name, messages) if served.can.tokenize else None
+        counted = await self._endpoint.count_tokens(served.name, messages) if served.can.tokenize else None
         # English has about four bytes per token, Chinese about two.
         sizes = (len(message["content"].encode("utf-8", "replace")) // 2 + 16 for message in messages)
         return counted if counted is not None else sum(sizes) + 16
@@ -115,21 +127,33 @@ class LLMClient:
                 return await self._endpoint.complete(body, headers={CALL_HEADER: call_id}, listener=listener)
             except openai.NotFoundError as error:
                 known = [entry.name for entry in await self._endpoint.models()]
-                raise errors.unknown_model(served.listed.name, known) from error
+                raise errors.unknown_model(served.name, known) from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Served:
-    """A model in use and its capabilities."""
+    """A model in use, its capabilities and its context window."""
 
-    listed: ServedModel
+    name: str
     can: Capabilities
+    window: ContextWindow
 
     @property
     def room(self) -> int:
         """Tokens for prompts and replies, without those reserved for thinking and fallbacks."""
         thinking = THINKING_TOKENS if self.can.thinks else 0
-        return self.listed.context_window - thinking - (0 if self.can.schema else SCHEMA_TOKENS)
+        return self.window.tokens - thinking - (0 if self.can.schema else SCHEMA_TOKENS)
+
+
+async def _window_of(endpoint: Endpoint, model: ServedModel) -> ContextWindow:
+    """Return the context window that the server lists or reports, with a warning if it is small; or the default."""
+    if model.context_window is not None:
+        return ContextWindow(tokens=model.context_window)
+    window = await find_window(endpoint, model.name)
+    if window is None or not window.tokens:
+        return ContextWindow(tokens=CONTEXT_WINDOW, is_assumed=True)
+    warn_if_small(model.name, window)
+    return window
 
 
 def _choose(settings: Settings, listed: dict[str, ServedModel]) -> dict[str, str]:
@@ -169,7 +193,7 @@ def _body(request: Request, served: "_Served") -> tuple[dict[str, Any], list[str
     if sampling.top_logprobs and not can.logprobs:
         warnings.append("the model server gives no log-probabilities: probabilities are unavailable")
     return {
-        "model": served.listed.name,
+        "model": served.name,
         "stream": False,
         "messages": _as_sent(request, suffix),
         **({"logprobs": True} if alternatives else {}),

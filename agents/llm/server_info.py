@@ -24,9 +24,6 @@ from sleuth.tools.settings import Settings
 RETRIES = 3
 """Retries of broken connections, unusable replies, 408, 409, 429 and 5xx; the SDK obeys Retry-After."""
 
-CONTEXT_WINDOW = 8192
-"""Tokens, if the server does not report its context window."""
-
 _PROBE = {"messages": [{"role": "user", "content": "Say hello."}], "temperature": 0, "max_tokens": 24}
 
 _REFUSALS = (400, 404, 405, 422, 501)
@@ -43,10 +40,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServedModel:
-    """A model or adapter that the server lists; `context_window` is the tokens of prompt and reply together."""
+    """A model or adapter that the server lists.
+
+    `context_window` is the tokens of prompt and reply together; None if the server does not list it.
+    """
 
     name: str
-    context_window: int
+    context_window: int | None
 
 
 class Endpoint:
@@ -90,13 +90,15 @@ class Endpoint:
 
     async def version(self) -> str:
         """Return the server's version if it reports one (vLLM does), otherwise an empty text."""
-        body = await self._json(f"{self._root}/version")
-        return str((body or {}).get("version", ""))
+        return str((await self.about("/version")).get("version", ""))
+
+    async def about(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the JSON object at a path outside the OpenAI API; empty if there is none. POST if there is a body."""
+        return await self._json(f"{self._root}{path}", body) or {}
 
     async def count_tokens(self, model: str, messages: Sequence[Message]) -> int | None:
         """Return the tokens of a prompt with the chat template (vLLM's /tokenize); None if unsupported."""
-        body = await self._json(f"{self._root}/tokenize", {"model": model, "messages": messages})
-        count = (body or {}).get("count")
+        count = (await self.about("/tokenize", {"model": model, "messages": messages})).get("count")
         return count if type(count) is int and count >= 0 else None
 
     async def complete(
@@ -231,9 +233,9 @@ def _is_stream(response: httpx2.Response) -> bool:
     return bool(response.headers.get("content-type", "").startswith("text/event-stream"))
 
 
-def _window(length: object) -> int:
+def _window(length: object) -> int | None:
     """Return a model's context window as the server lists it, if it is valid."""
-    return length if type(length) is int and 0 < length <= MAX_TOKENS else CONTEXT_WINDOW
+    return length if type(length) is int and 0 < length <= MAX_TOKENS else None
 
 
 async def _decoded(content: bytes) -> Any:  # noqa: ANN401 - JSON

@@ -30,6 +30,7 @@ from typing_extensions import TypedDict
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.tools.errors import StoreDamaged, UnknownName
 from sleuth.tools.storage import make_tables
+from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id
 
 LONGEST_NAME = 100
 NAME = rf"^[\w.@:-]{{1,{LONGEST_NAME}}}$"
@@ -182,6 +183,17 @@ class Threads:
             raise StoreDamaged(rows[0].problem, thread=id)
         return rows[0] if rows else None
 
+    async def complete(self, prefix: str) -> str:
+        """Return the id of the thread that it names or begins; the sub-runs of a thread count as the thread.
+
+        Raises:
+            UnknownName: no thread has it, with the nearest id.
+            UsageError: several threads begin with it.
+        """
+        begun = select(threads.c.id).where(self._mine(), threads.c.id.startswith(prefix, autoescape=True))
+        ids = await asyncio.to_thread(self._read_ids, begun.order_by(threads.c.id).limit(MAX_CANDIDATES))
+        return complete_id("thread", prefix, ids) or (await self.get(prefix)).id
+
     async def is_unchanged(self, thread: Thread) -> bool:
         """Return whether a thread is as it was listed, apart from the state that its lock decides."""
         here = select(threads).where(threads.c.id == thread.id, self._mine())
@@ -249,6 +261,10 @@ class Threads:
     def _read(self, query: Select[Any]) -> list[Thread]:
         with self.engine.connect() as connection:
             return [_thread(row) for row in connection.execute(query)]
+
+    def _read_ids(self, query: Select[tuple[str]]) -> list[str]:
+        with self.engine.connect() as connection:
+            return list(connection.scalars(query))
 
     async def _update(self, fenced: str, statement: UpdateBase) -> None:
         """Execute a statement to its end; a cancellation is raised after it."""

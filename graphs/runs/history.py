@@ -27,6 +27,7 @@ from sleuth.graphs.runs.execution import checkpoint_id_of, parent_id, path_to_la
 from sleuth.graphs.runs.pages import load_pages, searches_collection_too
 from sleuth.graphs.runs.service import RunService, check_version, now, unknown_checkpoint
 from sleuth.tools.errors import RunError, UnknownName, UsageError
+from sleuth.tools.storage.id_prefix import complete_id
 
 _DEEPEST = 100
 _LEAST, _MOST = -(2**63), 2**64 - 1
@@ -123,7 +124,7 @@ async def fork_run(
     the findings of this one.
 
     Args:
-        at: the checkpoint.
+        at: the checkpoint, or what `find_checkpoint` accepts.
         changes: new values of state fields; keyed fields are merged by key, null removes a key.
         into: another method.
 
@@ -145,11 +146,32 @@ async def _checkpoint_to_fork(
 ) -> tuple[StateSnapshot, list[str]]:
     """Return the state of the checkpoint to branch from, and the nodes that led to it."""
     states = {checkpoint_id_of(state): state for state in await _states(runs, thread)}
-    if at not in states:
-        raise unknown_checkpoint(at, list(states))
+    found = find_checkpoint(at, states)
     _check_fields(thread, changes)
     await runs.store.archive.load(find_hashes(changes))  # raises if one of them does not exist
-    return states[at], _wrote(states[at], states)
+    return states[found], _wrote(states[found], states)
+
+
+def find_checkpoint(at: str, states: Mapping[str, StateSnapshot]) -> str:
+    """Return the id of a checkpoint that a person names.
+
+    Args:
+        at: an id or its beginning; a step number, or a node, whose latest checkpoint counts, both on the newest branch.
+        states: the states of a thread by checkpoint, the newest first.
+
+    Raises:
+        UnknownName: there is no such checkpoint.
+        UsageError: the beginning fits several.
+    """
+    if at in states:
+        return at
+    branch = path_to_latest(list(states.values()))
+    steps = {str((state.metadata or {}).get("step", 0)): checkpoint_id_of(state) for state in reversed(branch)}
+    nodes = {name: checkpoint_id_of(state) for state in reversed(branch) for name in _wrote(state, states)}
+    found = steps.get(at) or nodes.get(at) or complete_id("checkpoint", at, states)
+    if found is None:
+        raise unknown_checkpoint(at, [*nodes, *states])
+    return found
 
 
 def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:

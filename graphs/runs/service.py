@@ -328,4 +328,4 @@ def now() -> str:
 
 def unknown_checkpoint(id: str, known: list[str]) -> UnknownName:
     """Return the error for a checkpoint that a thread does not have."""
-    return UnknownName("checkpoint", id, known, "`sleuth runs history` shows them.")
+    return UnknownName("checkpoint", id, known, "`sleuth runs history` shows them, by id, step and node.")

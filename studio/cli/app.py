@@ -19,6 +19,7 @@ _NO_UTF8 = "surrogates not allowed"
 """Python's reason not to encode what it has made of bytes in an argument."""
 
 COMMANDS = {
+    "init": ("init.init", "Find the model server, ask at most four questions, and write sleuth.toml."),
     "ingest": (
         "documents.ingest",
         "Ingest documents; resume an interrupted ingest and skip unchanged files.",
@@ -64,14 +65,18 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # help texts contain brackets
-    context_settings={"max_content_width": 120},
+    context_settings={"max_content_width": 120, "help_option_names": ["-h", "--help"]},
 )
 
 
 class _LazyCommand(TyperCommand):
-    """Command that imports its module at its first use: `sleuth --help` imports none of them."""
+    """Command that imports its module at its first use: `sleuth --help` and shell completion import none of them."""
 
     def make_context(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401 - as in Typer
+        if extra.get("resilient_parsing"):
+            from sleuth.studio.cli.completion import command_of
+
+            return command_of(str(self.name)).make_context(*args, **extra)
         return load(str(self.name)).make_context(*args, **extra)
 
 
@@ -96,7 +101,17 @@ def load(name: str) -> Any:  # noqa: ANN401 - the class differs between versions
         group.add_typer(found, name=name)
     else:
         group.command(name)(found)
-    return get_group(group).commands[name]
+    command = get_group(group).commands[name]
+    _add_examples(command, name)
+    return command
+
+
+def _add_examples(command: Any, name: str) -> None:  # noqa: ANN401 - as above
+    from sleuth.studio.cli.examples import epilog
+
+    command.epilog = epilog(name)
+    for inner, each in getattr(command, "commands", {}).items():
+        _add_examples(each, f"{name} {inner}")
 
 
 for _name, (_, _line) in COMMANDS.items():
@@ -117,7 +132,7 @@ def _show_version(wanted: bool) -> None:
 def root(
     *,
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Multi-hop question answering over your own documents."""

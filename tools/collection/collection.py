@@ -185,6 +185,11 @@ class Collection:
         return self._catalogue.get_document(document_id)
 
     @in_thread
+    def complete_id(self, prefix: str) -> str:
+        """Return the id of the document that it names or begins, unchanged if there is none; see the catalogue."""
+        return self._catalogue.complete_id(prefix)
+
+    @in_thread
     def documents(self, *, limit: int = 100, after: str = "", find: str = "") -> list[Listed]:
         """Return documents with `find` in their title, ordered by id; `after` is the last id of the previous page."""
         return self._catalogue.list_documents(limit=limit, after=after, find=find)

@@ -13,6 +13,7 @@ from sqlalchemy import URL, ColumnElement, Connection, Row, Select, Table, delet
 
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.storage.database import CountedRows, open_engine, transaction
+from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id
 from sleuth.tools.storage.rows import is_same, parse_ids, parse_number, parse_readable, parse_row
 from sleuth.tools.storage.schema import (
     collections,
@@ -142,6 +143,17 @@ class Catalogue:
         if not rows:
             raise UnknownName("document", document_id, list(known), "`sleuth docs list` shows the documents.")
         return parse_row(Document, rows[0])
+
+    def complete_id(self, prefix: str) -> str:
+        """Return the id of the document that it names or begins; unchanged if there is none.
+
+        Raises:
+            UsageError: several documents begin with it.
+        """
+        begun = self._mine(documents, documents.c.id).where(documents.c.id.startswith(prefix, autoescape=True))
+        with self._begin() as connection:
+            ids = connection.scalars(begun.order_by(documents.c.id).limit(MAX_CANDIDATES)).all()
+        return complete_id("document", prefix, ids) or prefix
 
     def list_documents(self, *, limit: int = 100, after: str = "", find: str = "") -> list[Listed]:
         """Return documents with `find` in their title, ordered by id; `after` is the last id of the previous page."""

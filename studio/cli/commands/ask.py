@@ -72,7 +72,7 @@ async def ask(
 
 @run_async
 async def resume(
-    thread: str,
+    thread: Annotated[str, typer.Argument(help="A run's id, or its beginning.")],
     *,
     max_calls: CallsOption = None,
     max_tokens: TokensOption = None,
@@ -84,6 +84,7 @@ async def resume(
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds) if given else None
     settings = Settings()
     async with open_store(settings) as store:
+        thread = await store.threads.complete(thread)
         if (await store.threads.get(thread)).state in ("done", "waiting") and budget is None:
             finished = await RunService(store).answer(thread)
             emit(finished.to_json(), as_json, answer_view(finished))

@@ -126,10 +126,14 @@ async def list_(
 
 @docs_app.command()
 @run_async
-async def show(id_: Annotated[str, typer.Argument(metavar="ID")], *, as_json: JsonOption = False) -> None:
+async def show(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="A document's id, or its beginning.")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
     """Show a document with its text."""
     async with await Collection.open(Settings(), check_embedder=False) as library:
-        document = await library.document(id_)
+        document = await library.document(await library.complete_id(id_))
     about = f"{document.source} · {document.media_type} · added {document.added_at[:19]} UTC"
     emit(
         asdict(document),
@@ -140,10 +144,14 @@ async def show(id_: Annotated[str, typer.Argument(metavar="ID")], *, as_json: Js
 
 @docs_app.command()
 @run_async
-async def delete(ids: Annotated[list[str], typer.Argument(metavar="ID...")], *, as_json: JsonOption = False) -> None:
+async def delete(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents, or their beginnings.")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
     """Delete documents from the catalogue and all indexes."""
     async with _library("sleuth docs delete", "exclusive") as library:
-        deleted = await library.delete(ids)
+        deleted = await library.delete([await library.complete_id(id_) for id_ in ids])
     emit({"deleted": deleted}, as_json, f"Deleted {deleted} document{'s' if deleted != 1 else ''}.")
 
 

@@ -35,6 +35,8 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import hold
 
+ThreadArgument = Annotated[str, typer.Argument(help="A run's id, or its beginning.")]
+
 runs_app = typer.Typer(no_args_is_help=True, help="List, inspect, fork, export, delete and prune runs.")
 
 
@@ -71,20 +73,20 @@ def _with_subruns(threads: list[Thread]) -> list[Thread]:
 
 @runs_app.command()
 @run_async
-async def show(thread: str, *, as_json: JsonOption = False) -> None:
+async def show(thread: ThreadArgument, *, as_json: JsonOption = False) -> None:
     """Show the answer of a finished run with its evidence, graph, sub-runs and cost."""
     async with _open_runs() as runs:
-        answer = await runs.answer(thread)
+        answer = await runs.answer(await runs.store.threads.complete(thread))
     shown = [*([graph_view(answer.graph)] if answer.graph else []), answer_view(answer)]
     emit(answer.to_json(), as_json, Group(*shown))
 
 
 @runs_app.command()
 @run_async
-async def history(thread: str, *, as_json: JsonOption = False) -> None:
+async def history(thread: ThreadArgument, *, as_json: JsonOption = False) -> None:
     """Show all checkpoints of a run, the newest first; fork from any of them."""
     async with _open_runs() as runs:
-        moments = await history_of(runs, thread)
+        moments = await history_of(runs, await runs.store.threads.complete(thread))
     lines = Group(*(line for moment in moments for line in _moment_lines(moment)))
     emit([moment.to_json() for moment in moments], as_json, lines)
 
@@ -102,9 +104,12 @@ def _moment_lines(moment: CheckpointView) -> list[Text]:
 @runs_app.command()
 @run_async
 async def fork(
-    thread: str,
+    thread: ThreadArgument,
     *,
-    at: Annotated[str, typer.Option(help="The checkpoint to branch from, as in `runs history`.")],
+    at: Annotated[
+        str,
+        typer.Option(help="The checkpoint to branch from, as in `runs history`: its id or beginning, step, or node."),
+    ],
     state: Annotated[
         list[str] | None,
         typer.Option("--state", metavar="FIELD=JSON", help="A changed state field; keyed fields are merged."),
@@ -115,7 +120,7 @@ async def fork(
     """Branch a run from a checkpoint; `sleuth resume` runs the branch."""
     changes = _changes(state or [])
     async with _open_runs() as runs:
-        made = await fork_run(runs, thread, at=at, changes=changes, into=method)
+        made = await fork_run(runs, await runs.store.threads.complete(thread), at=at, changes=changes, into=method)
     emit(made, as_json, f"Forked: checkpoint {made['checkpoint']}\nRun it with: sleuth resume {made['thread']}")
 
 
@@ -136,22 +141,25 @@ def _changes(given: list[str]) -> dict[str, Any]:
 
 @runs_app.command()
 @run_async
-async def export(thread: str, *, as_json: JsonOption = False) -> None:
+async def export(thread: ThreadArgument, *, as_json: JsonOption = False) -> None:
     """Print a run as one JSON value: history, state, prompts and passages."""
     async with _open_runs() as runs:
-        exported = await export_run(runs, thread)
+        exported = await export_run(runs, await runs.store.threads.complete(thread))
     emit(exported, True, "")
 
 
 @runs_app.command("delete")
 @run_async
 async def delete_(
-    threads: Annotated[list[str], typer.Argument(metavar="THREAD...")], *, as_json: JsonOption = False
+    threads: Annotated[list[str], typer.Argument(metavar="THREAD...", help="Ids of runs, or their beginnings.")],
+    *,
+    as_json: JsonOption = False,
 ) -> None:
     """Delete runs with their checkpoints, sub-runs and events. The next prune deletes texts that no run uses."""
     settings = Settings()
     async with hold(settings.home, "shared", command="sleuth runs delete"), open_store(settings) as store:
-        deleted = await remove_runs(RunService(store), *threads)
+        ids = [await store.threads.complete(thread) for thread in threads]
+        deleted = await remove_runs(RunService(store), *ids)
         log = await asyncio.to_thread(EventLog, store.engine)
         conversations = await asyncio.to_thread(Conversations, store.engine)
         for thread in deleted:

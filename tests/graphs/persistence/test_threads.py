@@ -10,7 +10,7 @@ from sqlalchemy import insert, text
 from sleuth.graphs.persistence import threads as module
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.threads import OLD_NAMES, Thread, Threads
-from sleuth.tools.errors import UnknownName
+from sleuth.tools.errors import UnknownName, UsageError
 
 
 def thread(id: str, at: str = "2026-01-01", owner: str = "local") -> Thread:
@@ -81,6 +81,21 @@ async def test_subruns_are_found_by_their_run_and_forks_are_not(store: Store) ->
     fork = await store.threads.get("fork")
     assert (fork.parent, fork.hop, fork.part_of) == ("monday", 0, "")
     assert hops[0].to_json()["part_of"] == "monday"
+
+
+async def test_thread_is_found_by_the_beginning_of_its_id(store: Store) -> None:
+    for id in ("monday", "monday.1.6c2e", "money", "a_b", "axb"):
+        await store.threads.add(thread(id))
+    assert [await store.threads.complete(each) for each in ("mond", "monday.1", "mone", "a_")] == [
+        "monday",
+        "monday.1.6c2e",
+        "money",
+        "a_b",
+    ]
+    with pytest.raises(UsageError, match="Several threads begin with 'mon': monday, money"):
+        await store.threads.complete("mon")
+    with pytest.raises(UnknownName, match="Did you mean money"):
+        await store.threads.complete("monny")
 
 
 def row(id: str, status: str, parent: str = "", hop: int = 0) -> dict[str, str]:

@@ -9,7 +9,14 @@ import pytest
 from scenes import Chain, Replying, RunsFor, example, finish
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.runs.history import export_run, find_hashes, fork_run, list_checkpoints
+from sleuth.graphs.runs.history import (
+    _states,
+    export_run,
+    find_checkpoint,
+    find_hashes,
+    fork_run,
+    list_checkpoints,
+)
 from sleuth.graphs.runs.service import RunService, checkpoint_id_of
 from sleuth.tools.errors import RunError, ThreadBusy, UnknownName, UsageError
 from sleuth.tools.settings import Settings
@@ -55,6 +62,29 @@ async def test_checkpoints_list_path_and_changes(runs: RunService, done: str) ->
     assert [moment.step for moment in moments] == list(range(11, -2, -1))
     assert list(moments[0].to_json()) == ["checkpoint", "parent", "step", "node", "next", "at", "changed", "source"]
     json.dumps([moment.to_json() for moment in moments])
+
+
+@pytest.mark.parametrize(
+    ("at", "step"), [("3", 3), ("-1", -1), ("plan", 1), ("draft", 8), ("answer", 11), ("ID", 3), ("PREFIX", 3)]
+)
+async def test_checkpoint_is_named_by_id_prefix_step_or_node(runs: RunService, done: str, at: str, step: int) -> None:
+    moments = {moment.step: moment for moment in await list_checkpoints(runs, done)}
+    id = moments[3].checkpoint
+    named = {"ID": id, "PREFIX": id[:18]}.get(at, at)
+    states = await _states(runs, await runs.store.threads.get(done))
+    assert find_checkpoint(named, {checkpoint_id_of(state): state for state in states}) == moments[step].checkpoint
+
+
+async def test_fork_at_a_node_counts_steps_of_the_newest_branch(runs: RunService, done: str) -> None:
+    before = {moment.checkpoint for moment in await list_checkpoints(runs, done)}
+    made = await fork_run(runs, done, at="plan", changes=CHANGED)
+    again = await fork_run(runs, done, at="2", changes=CHANGED)
+    moments = {moment.checkpoint: moment for moment in await list_checkpoints(runs, done)}
+    assert moments[again["checkpoint"]].parent == made["checkpoint"]
+    assert made["checkpoint"] not in before
+    for unknown in ("99", "plans", "zz"):
+        with pytest.raises(UnknownName, match="shows them, by id, step and node"):
+            await fork_run(runs, done, at=unknown)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,8 @@ OWN = {
     "sleuth.tools.optional_imports",
 }
 TYPER = {"typer", "annotated_doc", "shellingham", "click", "typing_extensions"}
+PARSING = {"pydantic", "pydantic_core", "annotated_types", "typing_inspection"}
+"""Imported by recent versions of Typer as soon as they read a parameter."""
 RICH = {"rich", "markdown_it", "mdurl", "pygments", "attr"}
 
 RUN = """
@@ -42,11 +45,29 @@ def test_import_sleuth_imports_nothing_else() -> None:
     assert imported("import sleuth") == ({"sleuth"}, set())
 
 
-@pytest.mark.parametrize(("option", "allowed"), [("--version", TYPER), ("--help", TYPER | RICH)])
+@pytest.mark.parametrize(
+    ("option", "allowed"),
+    [("--version", TYPER), ("-V", TYPER), ("--help", TYPER | RICH), ("-h", TYPER | RICH)],
+)
 def test_root_option_imports_only_the_command_line(option: str, allowed: set[str]) -> None:
     own, packages = imported(RUN, option)
     assert own == OWN
     assert "typer" in packages <= allowed
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["re", "ask --m", "ask --method ", "search --mode ", "runs show ", "docs show ", "methods p", "eval --comp"],
+)
+def test_completion_imports_no_command(words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLEUTH_HOME", str(tmp_path))
+    monkeypatch.setenv("_SLEUTH_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"sleuth {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" "))))
+    own, packages = imported(f"import sys\nsys.argv[0] = 'sleuth'\n{RUN}")
+    assert own - {"sleuth.studio.cli.completion"} == OWN
+    packages -= {each for each in packages if each.startswith("_sysconfigdata")}
+    assert "typer" in packages <= TYPER | PARSING | {"platformdirs"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

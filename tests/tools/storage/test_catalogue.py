@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
-from sleuth.tools.errors import StoreError, StoreTooNew, UnknownName
+from sleuth.tools.errors import StoreError, StoreTooNew, UnknownName, UsageError
 from sleuth.tools.storage.catalogue import Catalogue, Stored
 from sleuth.tools.types import EmbedderRecord
 
@@ -76,6 +76,15 @@ def test_unknown_document_error_names_the_nearest(catalogue: Catalogue) -> None:
     catalogue.put_documents([entry("guide.md", "x")])
     with pytest.raises(UnknownName, match=r"Did you mean guide\.md"):
         catalogue.get_document("guid.md")
+
+
+def test_document_is_found_by_the_beginning_of_its_id(catalogue: Catalogue) -> None:
+    catalogue.put_documents([entry(id, "x") for id in ("papers/light.txt", "papers/lamp.txt", "notes_1", "notesx1")])
+    assert catalogue.complete_id("papers/li") == "papers/light.txt"
+    assert catalogue.complete_id("notes_") == "notes_1"
+    assert catalogue.complete_id("nowhere") == "nowhere"
+    with pytest.raises(UsageError, match="Several documents begin with 'papers/l'"):
+        catalogue.complete_id("papers/l")
 
 
 def test_documents_are_listed_in_pages(catalogue: Catalogue) -> None:

@@ -109,6 +109,8 @@ class ModelServer:
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     url: str = ""
+    routes: list[Route] = field(default_factory=list)
+    """Further routes, as local servers have them."""
 
     async def list_models(self, request: Request) -> Response:
         return JSONResponse({"object": "list", "data": self.models})
@@ -201,6 +203,7 @@ async def serving(server: ModelServer) -> AsyncIterator[ModelServer]:
         Route("/version", server.version),
         Route("/tokenize", server.tokenize, methods=["POST"]),
         Route("/v1/chat/completions", server.chat, methods=["POST"]),
+        *server.routes,
     ]
     async with asgi_server.serving(Starlette(routes=routes)) as url:
         server.url = f"{url}/v1"

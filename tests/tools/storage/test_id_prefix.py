@@ -1,0 +1,30 @@
+import pytest
+
+from sleuth.tools.errors import UsageError
+from sleuth.tools.storage.id_prefix import complete_id
+
+IDS = ["a3f9", "a3f9.1.6c2e", "a3f9.2.77ab", "a370", "b0", "b0c"]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "found"),
+    [("a3f", "a3f9"), ("a3f9", "a3f9"), ("a3f9.2", "a3f9.2.77ab"), ("b0", "b0"), ("b0c", "b0c"), ("c", None)],
+)
+def test_complete_id_unique_prefix_or_whole_id_is_found(prefix: str, found: str | None) -> None:
+    assert complete_id("thread", prefix, IDS) == found
+
+
+@pytest.mark.parametrize(("prefix", "named"), [("a3", "a370, a3f9[.]"), ("b", "b0, b0c[.]")])
+def test_complete_id_ambiguous_prefix_names_the_ids(prefix: str, named: str) -> None:
+    with pytest.raises(UsageError, match=f"Several threads begin with '{prefix}': {named}"):
+        complete_id("thread", prefix, IDS)
+
+
+def test_complete_id_many_candidates_are_shortened() -> None:
+    with pytest.raises(UsageError, match=r"x0, x1, x2, x3, x4, …\. Give more"):
+        complete_id("document", "x", [f"x{at}" for at in range(9)])
+
+
+def test_complete_id_empty_prefix_is_refused() -> None:
+    with pytest.raises(UsageError, match="id of the thread is empty"):
+        complete_id("thread", "", IDS)

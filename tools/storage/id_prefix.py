@@ -1,0 +1,37 @@
+"""Ids that a person abbreviates to a prefix."""
+
+from collections.abc import Iterable
+
+from sleuth.tools.errors import UsageError
+
+MAX_CANDIDATES = 1000
+"""Ids with a prefix that stores return; more are ambiguous anyway."""
+
+_SHOWN = 5
+
+
+def complete_id(kind: str, prefix: str, ids: Iterable[str]) -> str | None:
+    """Return the id with this prefix, the prefix itself if it is an id; None if no id has it.
+
+    Args:
+        kind: the kind of the ids in messages, such as "thread".
+        prefix: an id, or the beginning of one.
+        ids: known ids; a parent and the ids below it, separated by a full stop, count as the parent.
+
+    Raises:
+        UsageError: several ids have the prefix, or it is empty.
+    """
+    if not prefix:
+        raise UsageError(f"The id of the {kind} is empty. Check shell variables.")
+    found: list[str] = []
+    for id in sorted(each for each in ids if each.startswith(prefix)):
+        if id == prefix:
+            return id
+        if not any(id.startswith(f"{other}.") for other in found):
+            found.append(id)
+    if len(found) > 1:
+        more = ", …" if len(found) > _SHOWN else ""
+        raise UsageError(
+            f"Several {kind}s begin with {prefix[:200]!r}: {', '.join(found[:_SHOWN])}{more}. Give more of the id."
+        )
+    return found[0] if found else None
