@@ -3,6 +3,7 @@
 EXAMPLES = {
     "init": ["sleuth init", "sleuth init --yes"],
     "ingest": ["sleuth ingest papers/ notes.md", "sleuth ingest corpus.jsonl.gz", "sleuth ingest --rebuild"],
+    "sync": ["sleuth sync reports/", "sleuth sync reports/ --yes --watch"],
     "docs list": ["sleuth docs list", "sleuth docs list --limit 1000 --json"],
     "docs show": ["sleuth docs show papers/light.pdf", "sleuth docs show papers/li"],
     "docs delete": ["sleuth docs delete papers/light.pdf papers/lamp.pdf"],
