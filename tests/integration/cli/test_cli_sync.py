@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.integration
 
-COMMAND = [sys.executable, "-c", "from sleuth.studio.cli import main; main()", "sync"]
+COMMAND = [sys.executable, "-X", "faulthandler", "-c", "from sleuth.studio.cli import main; main()", "sync"]
 
 
 class Terminal:
@@ -36,9 +36,14 @@ class Terminal:
     def end(self, *, interrupted: bool = False) -> int:
         if interrupted:
             self._process.send_signal(signal.SIGINT)
-        status = self._process.wait(60)
-        os.close(self._ours)
-        return status
+        try:
+            return self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.send_signal(signal.SIGABRT)  # prints what it is doing
+            self.wait_for("Current thread")
+            pytest.fail(self.shown)
+        finally:
+            os.close(self._ours)
 
 
 @pytest.fixture

