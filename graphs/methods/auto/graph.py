@@ -64,7 +64,7 @@ class Settings(CheckedSettings):
     """Settings of `--set`."""
 
     order: Annotated[str, AfterValidator(_order)] = Field(
-        default="plain-rag,par-rag/crp-rag",
+        default="plain-rag,agent",
         description="methods in turn; a/b: b where the parts of the question need nothing of each other, else a",
     )
     min_citations: int = Field(default=1, ge=0, le=20, description="citations that an answer needs to be accepted")
@@ -311,7 +311,7 @@ METHOD = Method(
     line="start with a cheap method, check its answer, and continue with a stronger one if the answer is rejected",
     paper="none: our way of choosing among the methods above",
     when="you do not know how hard the question is, and an easy one should stay cheap",
-    calls="2 to 14; 4 on two hops",
+    calls="2 to 6; 2 on two hops",
     graph=graph,
     state=State,
     settings=Settings,

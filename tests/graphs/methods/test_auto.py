@@ -32,6 +32,9 @@ from sleuth.tools.sources.web_pages.page import PageText
 PAR_CALLS = 7
 """Calls of PAR-RAG over a chain of two hops."""
 
+ORDER = {"order": "plain-rag,par-rag/crp-rag"}
+"""An order with a choice."""
+
 
 class Clerk(Replying):
     """A model for the chain, with given replies of the plain reading and of the check."""
@@ -63,8 +66,12 @@ def reading(answer: str) -> dict[str, Any]:
     return {"answerable": True, "answer": answer, "citations": []}
 
 
+async def start(runs: RunService, question: str, **options: Any) -> str:
+    return await runs.start(question, "auto", values=ORDER | options.pop("values", {}), **options)
+
+
 async def ask(runs: RunService, question: str, **options: Any) -> Answer:
-    return await finish(runs, await runs.start(question, "auto", **options))
+    return await finish(runs, await start(runs, question, **options))
 
 
 def hops(answer: Answer) -> list[Subrun]:
@@ -218,10 +225,13 @@ async def test_auto_subruns_do_not_search_given_notes(store: Store, chain: Chain
     await finish(runs, first)
     notes = (await list_checkpoints(runs, first))[0].checkpoint
     forked = await fork_run(runs, first, at=notes, into="auto")
+    await finish(runs, thread := forked["thread"])
+    checked = next(moment for moment in await list_checkpoints(runs, thread) if moment.next == ["plan"])
     searched = len(shelf.queries)
-    answer = await finish(runs, forked["thread"])
+    await fork_run(runs, thread, at=checked.checkpoint, changes={"order": ["plain-rag", "par-rag"]})
+    answer = await finish(runs, thread)
     assert turns(answer) == [("plain-rag", "unknown"), ("par-rag", "answered")]
-    assert shelf.asked()[searched:] == [(chain.question, "graph", 5)], "only plain RAG searches"
+    assert shelf.asked()[searched:] == []
     assert len(answer.notes) == len(chain.hops) + 1, "those of the hops, and the final answer"
 
 
@@ -334,7 +344,7 @@ async def test_auto_without_subrun_runner_raises() -> None:
 
 async def test_auto_streams_steps_of_subruns(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(Clerk(chain, read=UNKNOWN))
-    id = await runs.start(chain.question, "auto")
+    id = await start(runs, chain.question)
     told = [event async for event in runs.run(id) if isinstance(event, Step) and event.state == "finished"]
     steps = [(step.method, step.node) for step in told]
     assert steps[:5] == [
@@ -393,7 +403,7 @@ async def test_auto_resumed_after_failure_repeats_no_call(runs_with: RunsFor, ch
         failing = Failing(chain, holds="No")
         failing.fails_at = at
         runs = runs_with(failing)
-        id = await runs.start(chain.question, "auto")
+        id = await start(runs, chain.question)
         with pytest.raises(ModelUnavailable):
             await finish(runs, id)
         stopped = await runs.store.threads.subruns_of(id)
@@ -412,7 +422,7 @@ async def test_auto_subrun_is_locked(runs_with: RunsFor, chain: Chain) -> None:
     model = Failing(chain, read=UNKNOWN)
     model.fails_at = 5
     runs = runs_with(model)
-    id = await runs.start(chain.question, "auto")
+    id = await start(runs, chain.question)
     with pytest.raises(ModelUnavailable):
         await finish(runs, id)
     hop = (await runs.store.threads.subruns_of(id))[1]
@@ -435,7 +445,7 @@ def in_memory(case: Case) -> CheckpointerSubruns:
 async def test_auto_subrun_in_other_checkpointer_resumes(chain: Chain) -> None:
     model = Failing(chain, holds="No")
     model.fails_at = 6
-    case = plain([], chain.passages, auto.Settings())
+    case = plain([], chain.passages, auto.Settings(**ORDER))
     case.graph, case.model = auto.graph, model
     with pytest.raises(ModelUnavailable):
         await case.run(chain.question, hops=in_memory(case))
@@ -458,7 +468,7 @@ async def test_auto_cancelled_cancels_subrun(runs_with: RunsFor, chain: Chain) -
 
     stuck = Hanging(chain, read=UNKNOWN)
     runs = runs_with(stuck)
-    id = await runs.start(chain.question, "auto")
+    id = await start(runs, chain.question)
     running = asyncio.create_task(finish(runs, id))
     await hanging.wait()
     running.cancel()
@@ -536,7 +546,7 @@ async def test_auto_stopped_in_subrun_resumes_after_prune(runs_with: RunsFor, ch
     model = Failing(chain, read=UNKNOWN)
     model.fails_at = 6
     runs = runs_with(model)
-    id = await runs.start(chain.question, "auto")
+    id = await start(runs, chain.question)
     with pytest.raises(ModelUnavailable):
         await finish(runs, id)
     for thread in await runs.store.threads.subruns_of(id):

@@ -179,10 +179,10 @@ async def test_two_processes_never_run_one_thread(runs: RunService, stored: Sett
     assert (await freed(runs, id)).status == "answered"
 
 
-@pytest.mark.parametrize("method", ["par-rag", "auto"])
-async def test_many_simultaneous_runs_end(runs: RunService, method: str) -> None:
+@pytest.mark.parametrize(("method", "values"), [("par-rag", {}), ("auto", {"order": "plain-rag,par-rag"})])
+async def test_many_simultaneous_runs_end(runs: RunService, method: str, values: dict[str, str]) -> None:
     """More than a pool of connections has: none may be held for as long as a run takes."""
-    names = [await runs.start(QUESTION, method) for _ in range(20)]
+    names = [await runs.start(QUESTION, method, values=values) for _ in range(20)]
     answers = await asyncio.gather(*(last_answer(runs.run(name)) for name in names))
     assert [answer.thread for answer in answers] == names
     assert {answer.status for answer in answers} == {"answered"}

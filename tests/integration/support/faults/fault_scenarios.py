@@ -212,6 +212,7 @@ AUTO = Trial(
     script=doubted,
     widest=2,
     prompts=PAR.prompts | {"reader/read", "evaluator/support"},
+    values={"order": "plain-rag,par-rag/crp-rag"},
 )
 
 # The chat
