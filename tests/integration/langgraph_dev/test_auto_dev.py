@@ -36,7 +36,10 @@ async def test_subruns_are_threads_of_the_dev_server(proxy: Proxy, tmp_path: Pat
 def ask_and_fork(folder: Path, settings: dict[str, str], proxy: Proxy) -> None:
     with langgraph_dev(folder, **settings) as server:
         outer = server.thread()
-        asked: dict[str, Any] = {"assistant_id": "auto", "context": {"order": "plain-rag,par-rag/crp-rag", "hop_settings": BY_WORDS}}
+        asked: dict[str, Any] = {
+            "assistant_id": "auto",
+            "context": {"order": "plain-rag,par-rag/crp-rag", "hop_settings": BY_WORDS},
+        }
         first = server.post(f"{outer}/runs/wait", input={"question": AUTO.question}, **asked)
         assert first["verdict"]["status"] == "answered", first
         assert [hop["method"] for hop in first["hops"].values()] == ["plain-rag", "par-rag"]

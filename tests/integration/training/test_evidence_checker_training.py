@@ -4,11 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 import typer
+from safetensors.torch import load_file
 from training_data import DATA, some_of
 from typer.testing import CliRunner
 
 from sleuth.studio.training.evidence_checker import check, export, train
+from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 
 pytestmark = [
@@ -27,13 +30,27 @@ def run(command: object, *arguments: object) -> dict[str, object]:
     return found
 
 
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / train.WEIGHTS)
+
+
+def distance(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
+    return sum(float((one[name] - other[name]).norm()) for name in one)
+
+
 def test_recipe_on_few_rows_gives_a_checker_that_reads(tmp_path: Path) -> None:
     data = some_of(tmp_path / "data", 100)
     command = (data, "--out", tmp_path / "run", "--tokens", 40_000, "--threads", 1)
     first = run(train.main, *command, "--minutes", 0)
     assert not first["finished"]
+    begun = weights(tmp_path / "run")
     report = run(train.main, *command)
     assert report["finished"] and report["curve"]
+    trained = weights(tmp_path / "run")
+    run(train.main, data, "--out", tmp_path / "more", "--threads", 1, "--start", tmp_path / "run", "--minutes", 0)
+    assert distance(weights(tmp_path / "more"), trained) < distance(begun, trained) / 2
+    with pytest.raises(UsageError, match="name the folder of a finished training"):
+        run(train.main, data, "--out", tmp_path / "none", "--start", tmp_path)
     exported = run(export.main, data, "--run", tmp_path / "run", "--out", tmp_path / "checker")
     assert 20e6 < float(str(exported["bytes"])) < 25e6
     measured = run(check.main, data, "--checker", tmp_path / "checker", "--set", "hotpot", "--set", "fever")
