@@ -33,7 +33,10 @@ class Document:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Passage:
-    """A piece of a document's text: `document.text[start:end] == text`, in characters."""
+    """A piece of a document's text: `document.text[start:end] == text`, in characters.
+
+    location: its place in the file, such as "p. 12", "slide 3" or "Prices, rows 2–11"; empty if there is none.
+    """
 
     id: str
     document_id: str
@@ -41,6 +44,7 @@ class Passage:
     text: str
     start: int
     end: int
+    location: str = ""
 
     def fingerprint(self) -> str:
         """Return a hash of the content of a passage: data derived from it is valid for all passages with this hash."""
@@ -106,6 +110,7 @@ def hit_to_json(hit: Hit, explain: bool = False) -> dict[str, object]:
     """Return the JSON form that `search` prints."""
     passage = hit.passage
     shown = {"passage": passage.id, "document": passage.document_id, "title": passage.title, "text": passage.text}
+    place = {"location": passage.location} if passage.location else {}
     why = {"why": asdict(hit.why)} if explain and hit.why else {}
     newer = {"newer": hit.newer} if hit.newer else {}
-    return {**shown, "score": hit.score, "rank": hit.rank, **newer, **why}
+    return {**shown, **place, "score": hit.score, "rank": hit.rank, **newer, **why}

@@ -28,7 +28,8 @@ class Citation(TypedDict):
     reply.
 
     `why` is present if graph search reached the passage along a name, and not by its own words. `newer` is present if
-    the document is an older version: the newest one, by its id. `sentence_ends` is present in an answer of several
+    the document is an older version: the newest one, by its id. `location` is present if the
+    passage has a place in its file, such as "p. 12". `sentence_ends` is present in an answer of several
     sentences: the ends, in characters of the answer's text, of those it supports.
     """
 
@@ -42,6 +43,7 @@ class Citation(TypedDict):
     reference: NotRequired[str]
     why: NotRequired[RetrievalPath]
     newer: NotRequired[str]
+    location: NotRequired[str]
     sentence_ends: NotRequired[list[int]]
 
 

@@ -86,6 +86,8 @@ def citation_at(passage: Passage, span: tuple[int, int]) -> Citation:
         start=passage.start + start,
         end=passage.start + end,
     )
+    if passage.location:
+        citation["location"] = passage.location
     if isinstance(passage, RetrievedPassage):
         if passage.way:
             citation["why"] = passage.way

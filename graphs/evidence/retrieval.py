@@ -50,7 +50,7 @@ async def archive_passages(archive: Archive, passages: Iterable[Passage]) -> lis
 
 def serialize_passage(passage: Passage) -> str:
     """Return a passage in the form of the archive."""
-    added = [name for name in ("way", "newer") if not getattr(passage, name, None)]
+    added = [name for name in ("way", "newer", "location") if not getattr(passage, name, None)]
     kept = {name: value for name, value in asdict(passage).items() if name not in added}
     return json.dumps(kept, ensure_ascii=False, sort_keys=True)
 

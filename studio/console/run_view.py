@@ -124,8 +124,9 @@ def _where(citation: Citation) -> str:
     reference = citation.get("reference", "")
     if not citation["document"]:
         return f"{_CITED.get(citation.get('kind', ''), 'source')}: {reference}"
-    place = f"{citation['document']}, characters {citation['start']}–{citation['end']}"
-    return f"{citation['title']} ({', '.join(part for part in (reference, place) if part)})"
+    characters = f"characters {citation['start']}–{citation['end']}"
+    parts = reference, citation["document"], citation.get("location", characters)
+    return f"{citation['title']} ({', '.join(part for part in parts if part)})"
 
 
 def graph_view(graph: Graph) -> RenderableType:

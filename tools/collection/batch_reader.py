@@ -18,6 +18,7 @@ from sleuth.tools.documents import (
     LoadedDocument,
     Loaders,
     is_corpus,
+    location,
     printable,
     read_corpus,
     read_item,
@@ -103,11 +104,11 @@ class BatchReader:
         if is_corpus(item.path):
             return self._read_corpus(batch, item, place)
         try:
-            loaded = self._files.read(item.path)
+            loaded = self._files.read(item.path, item.member)
         except DocumentError as error:
             batch.failures.append(str(error))
         else:
-            source = printable(item.path)
+            source = item.source
             document_id = self._free_id(item.document_id, source, taken)
             taken[document_id] = source
             batch.add(file_entry(document_id=document_id, source=source, loaded=loaded))
@@ -184,6 +185,7 @@ def file_entry(*, document_id: str, source: str, loaded: LoadedDocument) -> Entr
                 text=text,
                 start=start,
                 end=end,
+                location=location(loaded.marks, start, end),
             )
         )
     document = _document(document_id, loaded.title, source, loaded.text, loaded.media_type)

@@ -83,7 +83,7 @@ class FolderComparer:
         """
         if folder.is_file():
             raise UsageError(f"{str(folder)!r} is a file. Name a folder, or read the file with `sleuth ingest`.")
-        files = {printable(path): path for path, _, reason in find_files([folder], self._loaders) if not reason}
+        files = {found.source: found.path for found in find_files([folder], self._loaders) if not found.reason}
         stored = self._stored(folder)
         known = set(stored.values())
         considered = {source: path for source, path in files.items() if _is_among(path, changed)}

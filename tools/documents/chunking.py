@@ -16,7 +16,17 @@ BLOCK_CHARS = 50_000
 """Longer texts are split in pieces."""
 
 _LINE_TYPES = frozenset({"text/csv", "text/tab-separated-values"})
-_PLAIN_TYPES = frozenset({"text/plain", "application/pdf"})
+_PLAIN_TYPES = frozenset(
+    {
+        "text/plain",
+        "text/x-source",
+        "text/x-rst",
+        "text/asciidoc",
+        "application/pdf",
+        "application/rtf",
+        "message/rfc822",
+    }
+)
 _HEADING = r"(?:#{1,6} [^\n]*|[^\W_][^\n|]{0,78}[^\s.!?:;,|\"”’)])"
 _HEADINGS_AT_END = re.compile(rf"(?:\A|\n\s*\n)({_HEADING}(?:\s*\n\s*\n{_HEADING})*)\Z")
 

@@ -11,18 +11,32 @@ from pathlib import Path, PurePosixPath
 
 from sleuth.tools.documents.community_loaders import check_names
 from sleuth.tools.documents.corpus import is_corpus
+from sleuth.tools.documents.formats.archives import ZIP, members_of
 from sleuth.tools.documents.loading import FORMATS, NO_LOADERS, Loaders
-from sleuth.tools.documents.resource_limits import is_folder, printable
-from sleuth.tools.errors import StoreError, UsageError
+from sleuth.tools.documents.resource_limits import is_folder, ordinary_size, printable
+from sleuth.tools.errors import DocumentError, StoreError, UsageError
+from sleuth.tools.text import decode
+
+NOT_READ = "files of this type are not read: SLEUTH_LOADERS names a loader class for its suffix."
+_BEGINNING = 4096
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Item:
-    """One file to read, the document id that it asks for, and where the next item begins."""
+    """One file to read, the document id that it asks for, and where the next item begins.
+
+    `member` is the name of a file in a zip archive.
+    """
 
     path: Path
     document_id: str
     next_offset: int
+    member: str = ""
+
+    @property
+    def source(self) -> str:
+        """The path, for a file in an archive that of the archive with its name in it."""
+        return printable(self.path / self.member)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,15 +62,15 @@ def write_worklist(
         draft = place.with_suffix(".new")
         try:
             with draft.open("w", encoding="utf-8") as out, _passed_over(place).open("w", encoding="utf-8") as left_out:
-                for path, document_id, reason in find_files(roots, loaders):
-                    if reason:
+                for found in find_files(roots, loaders):
+                    if found.reason:
                         passed_over += 1
-                        left_out.write(f"{printable(path)}: {reason}\n")
+                        left_out.write(f"{found.source}: {found.reason}\n")
                         continue
-                    if only is not None and path not in only:
+                    if only is not None and found.path not in only:
                         continue
                     files += 1
-                    out.write(json.dumps([os.fspath(path), document_id]) + "\n")
+                    out.write(json.dumps([os.fspath(found.path), found.document_id, found.member]) + "\n")
             draft.replace(place)
         finally:
             draft.unlink(missing_ok=True)
@@ -87,15 +101,30 @@ def read_item(place: Path, offset: int) -> Item | None:
         line = lines.readline()
     if not line:
         return None
-    path, document_id = json.loads(line)
-    return Item(path=Path(path), document_id=document_id, next_offset=offset + len(line))
+    path, document_id, *member = json.loads(line)
+    return Item(path=Path(path), document_id=document_id, next_offset=offset + len(line), member="".join(member))
 
 
-def find_files(roots: Iterable[Path], loaders: Loaders) -> Iterator[tuple[Path, str, str]]:
-    """Yield absolute paths with the ids that they ask for and, for what is passed over, the reason.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundFile:
+    """A file, or one in a zip archive, with the document id that it asks for, or the reason to pass it over."""
 
-    The named files, and all files in the named folders in order of name, each once. A hidden folder is yielded instead
-    of its files, unless it is named, and a folder that may not be read is yielded so that reading it reports the error.
+    path: Path
+    document_id: str
+    member: str = ""
+    reason: str = ""
+
+    @property
+    def source(self) -> str:
+        """The path, for a file in an archive that of the archive with its name in it."""
+        return printable(self.path / self.member)
+
+
+def find_files(roots: Iterable[Path], loaders: Loaders) -> Iterator[FoundFile]:
+    """Yield the named files, and all files in the named folders in order of name, each once.
+
+    A hidden folder is yielded instead of its files, unless it is named. A folder that may not be read, and an archive
+    that cannot be opened, are yielded so that reading them reports the error.
     """
     seen: set[Path] = set()
     for root in roots:
@@ -106,9 +135,31 @@ def find_files(roots: Iterable[Path], loaders: Loaders) -> Iterator[tuple[Path, 
             if path in seen:
                 continue
             seen.add(path)
-            relative = file.relative_to(root).as_posix() if file != root else file.name
-            reason = "" if file == root else _reason(file, loaders)
-            yield path, printable(PurePosixPath(relative)), reason
+            relative = PurePosixPath(file.relative_to(root).as_posix() if file != root else file.name)
+            if path.suffix.lower() == ZIP and ZIP not in loaders and path.is_file() and not _is_hidden(file, root):
+                yield from _members(path, relative, loaders)
+            else:
+                reason = "" if file == root else _reason(file, loaders)
+                yield FoundFile(path=path, document_id=printable(relative), reason=reason)
+
+
+def _is_hidden(file: Path, root: Path) -> bool:
+    return file != root and file.name.startswith(".")
+
+
+def _members(archive: Path, relative: PurePosixPath, loaders: Loaders) -> Iterator[FoundFile]:
+    try:
+        names = members_of(archive)
+    except DocumentError:
+        yield FoundFile(path=archive, document_id=printable(relative))
+        return
+    for name in names:
+        suffix = PurePosixPath(name).suffix.lower()
+        is_read = not suffix or suffix in {*FORMATS, *loaders}
+        nested = "archives in archives are not read. Unpack it." if suffix == ZIP else NOT_READ
+        yield FoundFile(
+            path=archive, document_id=printable(relative / name), member=name, reason="" if is_read else nested
+        )
 
 
 def _walk(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:
@@ -135,4 +186,19 @@ def _reason(file: Path, loaders: Loaders) -> str:
         return "is hidden. Name it to read it."
     if file.suffix.lower() in {*FORMATS, *loaders} or is_corpus(file) or is_folder(file):
         return ""
-    return "files of this type are not read."
+    if not file.suffix:
+        return "" if _is_text(file) else "has no suffix, and is not text."
+    return NOT_READ
+
+
+def _is_text(file: Path) -> bool:
+    """Return whether the beginning of a file is text; True if it cannot be read, so that reading it reports why."""
+    try:
+        ordinary_size(file)
+        with file.open("rb") as opened:
+            decode(opened.read(_BEGINNING))
+    except OSError:
+        return True
+    except DocumentError:
+        return False
+    return True

@@ -4,14 +4,26 @@ All functions and methods block: call them in a thread.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
-from sleuth.tools.documents.binary_formats import read_docx, read_pdf
 from sleuth.tools.documents.community_loaders import read_with
-from sleuth.tools.documents.plain_formats import read_html, read_markdown, read_plain, read_table
+from sleuth.tools.documents.formats.archives import ZIP, members_of, read_member
+from sleuth.tools.documents.formats.binary_formats import read_docx, read_pdf
+from sleuth.tools.documents.formats.book_formats import read_eml, read_epub, read_msg, read_notebook
+from sleuth.tools.documents.formats.content import Content, Marks, Place, Section, join_sections
+from sleuth.tools.documents.formats.office_formats import read_odf, read_pptx, read_rtf, read_xlsx
+from sleuth.tools.documents.formats.plain_formats import (
+    read_asciidoc,
+    read_html,
+    read_markdown,
+    read_plain,
+    read_rst,
+    read_table,
+)
 from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, is_folder, ordinary_size, printable
 from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError
@@ -26,32 +38,65 @@ Loaders = Mapping[str, str]
 """The loader class of langchain-community for files with a suffix: `{".ipynb": "NotebookLoader"}`."""
 NO_LOADERS: Loaders = MappingProxyType({})
 
-FORMATS: dict[str, tuple[str, Callable[[bytes], tuple[str | None, str]]]] = {
+Read = Callable[[bytes], Content | tuple[str | None, str]]
+"""A reader of a format: it returns the title and the text, or sections with their places."""
+
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+_OPEN = "application/vnd.oasis.opendocument"
+FORMATS: dict[str, tuple[str, Read]] = {
     ".txt": ("text/plain", read_plain),
     ".md": ("text/markdown", read_markdown),
     ".markdown": ("text/markdown", read_markdown),
+    ".rst": ("text/x-rst", read_rst),
+    ".adoc": ("text/asciidoc", read_asciidoc),
+    ".asciidoc": ("text/asciidoc", read_asciidoc),
     ".html": ("text/html", read_html),
     ".htm": ("text/html", read_html),
+    ".xhtml": ("text/html", read_html),
     ".pdf": ("application/pdf", read_pdf),
-    ".docx": ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", read_docx),
+    ".docx": (f"{_OFFICE}.wordprocessingml.document", read_docx),
+    ".pptx": (f"{_OFFICE}.presentationml.presentation", read_pptx),
+    ".xlsx": (f"{_OFFICE}.spreadsheetml.sheet", read_xlsx),
+    ".odt": (f"{_OPEN}.text", read_odf),
+    ".odp": (f"{_OPEN}.presentation", read_odf),
+    ".ods": (f"{_OPEN}.spreadsheet", read_odf),
+    ".rtf": ("application/rtf", read_rtf),
+    ".epub": ("application/epub+zip", read_epub),
+    ".eml": ("message/rfc822", read_eml),
+    ".msg": ("application/vnd.ms-outlook", read_msg),
+    ".ipynb": ("application/x-ipynb+json", read_notebook),
     ".csv": ("text/csv", read_table),
     ".tsv": ("text/tab-separated-values", read_table),
 }
-"""The media type of files with a suffix, and the function that returns their title and text."""
-_PLAIN = frozenset({".txt", ".md", ".markdown", ".csv", ".tsv"})
+"""The media type of files with a suffix, and their reader."""
+_CODE = """
+bash c cc clj cpp cs css cxx dart ex exs erl fs go h hh hpp hs java jl js jsx kt less lisp lua m ml nim org php pl pm
+ps1 py pyi r rb rs scala scss sh sql svelte swift tex ts tsx vb vue zig zsh
+"""
+SOURCE_CODE = frozenset(f".{name}" for name in _CODE.split())
+"""Suffixes of files that are read as plain text."""
+FORMATS |= dict.fromkeys(SOURCE_CODE, ("text/x-source", read_plain))
+_PLAIN = frozenset({"", ".txt", ".md", ".markdown", ".rst", ".adoc", ".asciidoc", ".csv", ".tsv"}) | SOURCE_CODE
 """Suffixes of files that are read without a parser of any size."""
+WITHOUT_SUFFIX: tuple[str, Read] = ("text/plain", read_plain)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoadedDocument:
     """The text of one file. HTML and Word files become Markdown; `media_type` is that of the file.
 
-    The text from a loader class is plain text, whatever the file's type.
+    The text from a loader class is plain text, whatever the file's type. `marks`: where pages, sheets and so on begin.
     """
 
     title: str
     text: str
     media_type: str
+    marks: Marks = ()
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        """Return the document from the JSON form that a worker sends."""
+        return cls(**{**value, "marks": tuple((start, Place(**place)) for start, place in value["marks"])})
 
 
 class FileReader:
@@ -67,23 +112,23 @@ class FileReader:
         self.stop = self._worker.stop
         self.close = self._worker.close
 
-    def read(self, path: Path) -> LoadedDocument:
-        """Read one file.
+    def read(self, path: Path, member: str = "") -> LoadedDocument:
+        """Read one file, or a file in a zip archive.
 
         Raises:
             DocumentError: the file has no text, cannot be parsed or exceeds the bounds.
             StoreError: the reader is closed.
         """
-        if self._is_light(path):
+        if not member and self._is_light(path):
             return load(path, loaders=self._loaders, bounds=self._bounds)
-        given = {"path": str(path), "loaders": dict(self._loaders)}
+        given = {"path": str(path), "member": member, "loaders": dict(self._loaders)}
         try:
             read = self._worker.call(given, seconds=self._bounds.patience)
         except WorkerError as error:
-            raise DocumentError(f"{printable(path)}: {self._reason(error)}") from error
+            raise DocumentError(f"{printable(path / member)}: {self._reason(error)}") from error
         if "error" in read:
             raise DocumentError(read["error"])
-        return LoadedDocument(**read)
+        return LoadedDocument.from_json(read)
 
     def _is_light(self, path: Path) -> bool:
         """Return whether the file needs no worker, which is also so if it cannot be opened."""
@@ -104,8 +149,8 @@ class FileReader:
         }[error.cause]
 
 
-def load(path: Path, *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) -> LoadedDocument:
-    """Read one file; a loader class for its suffix takes precedence over the built-in reader.
+def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) -> LoadedDocument:
+    """Read one file, or one in a zip archive; a loader class for its suffix takes precedence over the built-in reader.
 
     Reads in this process and enforces only the limit on characters. `FileReader` enforces all bounds.
 
@@ -114,34 +159,53 @@ def load(path: Path, *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) 
         UnknownName: the loader class does not exist.
     """
     try:
-        media_type, title, text = _content(path, loaders)
-        text = normalize(text)
+        media_type, content = _content(path, member, loaders)
+        text, marks = join_sections(replace(section, text=normalize(section.text)) for section in content.sections)
         if not text.strip():
             raise DocumentError("has no text in it. Fill it, or leave it out.")
         if len(text) > bounds.characters:
             size = f"has {len(text):,} characters of text, and at most {bounds.characters:,} are read"
             raise DocumentError(f"{size}. Split it, or raise SLEUTH_FILE_CHARACTERS.")
     except DocumentError as error:
-        raise DocumentError(f"{printable(path)}: {error}") from error.__cause__
-    title = title_from(normalize(title or "")) or _title_from_name(path)
-    return LoadedDocument(title=title, text=text, media_type=media_type)
+        raise DocumentError(f"{printable(path / member)}: {error}") from error.__cause__
+    title = title_from(normalize(content.title or "")) or _title_from_name(path / member)
+    return LoadedDocument(title=title, text=text, media_type=media_type, marks=marks)
 
 
 def load_from_json(given: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
-    """Run `load` in a worker process; `given` has `path` and `loaders`."""
-    return asdict(load(Path(given["path"]), loaders=given["loaders"], bounds=bounds))
+    """Run `load` in a worker process; `given` has `path`, `member` and `loaders`."""
+    return asdict(load(Path(given["path"]), given["member"], loaders=given["loaders"], bounds=bounds))
 
 
-def _content(path: Path, loaders: Loaders) -> tuple[str, str | None, str]:
-    """Return media type, title and text."""
-    suffix, known = path.suffix.lower(), {**FORMATS, **loaders}
-    if suffix not in known and not is_folder(path):
+def _content(path: Path, member: str, loaders: Loaders) -> tuple[str, Content]:
+    """Return the media type and the content."""
+    suffix, known = (path / member).suffix.lower(), {**FORMATS, **loaders}
+    if suffix == ZIP and suffix not in loaders:
+        members_of(path)
+        raise DocumentError("has no files in it. Fill it, or leave it out.")
+    if suffix and suffix not in known and not is_folder(path):
         raise DocumentError(f"files of this type are not read. Convert it to one of {', '.join(known)}.")
     data = read_bytes(path)  # also for a loader class, whose own words for a file that cannot be read are poor
+    if member:
+        data = read_member(data, member, limit=MAX_FILE_BYTES)
     if suffix in loaders:
-        return ("text/plain", *read_with(loaders[suffix], path))
-    media_type, reader = FORMATS[suffix]
-    return (media_type, *reader(data))
+        return "text/plain", _as_content(_read_with(loaders[suffix], path, member, data))
+    media_type, reader = FORMATS[suffix] if suffix else WITHOUT_SUFFIX
+    return media_type, _as_content(reader(data))
+
+
+def _read_with(loader: str, path: Path, member: str, data: bytes) -> tuple[str | None, str]:
+    """Read a file with a loader class, which takes a path: a file of an archive is unpacked."""
+    if not member:
+        return read_with(loader, path)
+    with TemporaryDirectory() as folder:
+        unpacked = Path(folder) / Path(member).name
+        unpacked.write_bytes(data)
+        return read_with(loader, unpacked)
+
+
+def _as_content(found: Content | tuple[str | None, str]) -> Content:
+    return found if isinstance(found, Content) else Content(found[0], [Section(found[1])])
 
 
 def read_bytes(path: Path) -> bytes:

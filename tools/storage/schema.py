@@ -23,10 +23,16 @@ from sqlalchemy import (
 from sleuth.tools.errors import StoreDamaged, StoreTooNew
 from sleuth.tools.storage.rows import parse_number
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 # Statements of the migration from version n to n + 1, by n.
-MIGRATIONS: dict[int, tuple[str, ...]] = {}
+MIGRATIONS: dict[int, tuple[str, ...]] = {
+    1: (
+        "ALTER TABLE sleuth_passages ADD COLUMN location TEXT NOT NULL DEFAULT ''",
+        # The next ingest reads PDF files again, for the pages of their passages; nothing is embedded again.
+        "UPDATE sleuth_documents SET content_hash = '' WHERE media_type = 'application/pdf'",
+    ),
+}
 
 # The names have a prefix because the application may use the same Postgres database.
 metadata = MetaData()
@@ -75,6 +81,7 @@ passages = Table(
     Column("start", Integer, nullable=False),
     Column("end", Integer, nullable=False),
     Column("content_hash", String, nullable=False),
+    Column("location", Text, nullable=False, server_default=""),
     ForeignKeyConstraint(
         ["owner", "collection", "document_id"],
         ["sleuth_documents.owner", "sleuth_documents.collection", "sleuth_documents.id"],

@@ -194,7 +194,8 @@ def _with_scorer(mode: Mode, scorer: str | None) -> Mode:
 
 def _hit_lines(hit: Hit, explain: bool) -> list[Text]:
     text = " ".join(hit.passage.text.split())
-    head = Text.assemble(f"{hit.rank}. ", (hit.passage.title, "bold"), (f"  {hit.passage.id}  {hit.score:.4f}", "dim"))
+    about = "  ".join(filter(None, [hit.passage.location, hit.passage.id, f"{hit.score:.4f}"]))
+    head = Text.assemble(f"{hit.rank}. ", (hit.passage.title, "bold"), (f"  {about}", "dim"))
     why = explanation_lines(hit.why) if explain and hit.why else []
     old = [Text(f"   an older version; the newest is {hit.newer}", style="yellow")] if hit.newer else []
     return [head, *old, Text(f"   {text[:SNIPPET]}{'…' if len(text) > SNIPPET else ''}"), *why]

@@ -88,7 +88,7 @@ def test_file_list_names_skipped_files_with_reasons(tmp_path: Path) -> None:
     assert take_passed_over(worklist) == [
         f"{docs}/.b.md: is hidden. Name it to read it.",
         f"{docs}/.git: is hidden. Name it to read it.",
-        f"{docs}/a.png: files of this type are not read.",
+        f"{docs}/a.png: files of this type are not read: SLEUTH_LOADERS names a loader class for its suffix.",
     ]
     assert take_passed_over(worklist) == []
     assert write_worklist(worklist, [docs / ".b.md", docs / ".git"]).passed_over == 0
@@ -96,10 +96,10 @@ def test_file_list_names_skipped_files_with_reasons(tmp_path: Path) -> None:
 
 def test_loader_class_adds_a_file_format(catalogue: Catalogue, tmp_path: Path) -> None:
     write(tmp_path / "docs" / "a.md")
-    write(tmp_path / "docs" / "b.ipynb", '{"cells": [{"cell_type": "markdown", "source": ["Of mills."]}]}')
+    write(tmp_path / "docs" / "b.cells", '{"cells": [{"cell_type": "markdown", "source": ["Of mills."]}]}')
     assert ids(batches(catalogue, tmp_path / "docs")) == ["a.md"]
-    read = batches(catalogue, tmp_path / "docs", loaders={".ipynb": "NotebookLoader"})
-    assert ids(read) == ["a.md", "b.ipynb"]
+    read = batches(catalogue, tmp_path / "docs", loaders={".cells": "NotebookLoader"})
+    assert ids(read) == ["a.md", "b.cells"]
     assert "Of mills." in read[0].entries[1].passages[0].text
 
 

@@ -11,11 +11,25 @@ from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Flowable, Paragraph, SimpleDocTemplate, Table
 
-from sleuth.tools.documents.binary_formats import MAX_UNPACKED_BYTES, read_docx, read_pdf
+from sleuth.tools.documents.formats import binary_formats
+from sleuth.tools.documents.formats.archives import MAX_UNPACKED_BYTES
+from sleuth.tools.documents.formats.content import Content, join_sections
 from sleuth.tools.errors import DocumentError
 
 STYLES = getSampleStyleSheet()
 SENTENCE = "The first ferry of the islands was built by Rosa Quill in the spring of 1843. "
+
+
+def read_pdf(data: bytes) -> tuple[str | None, str]:
+    return whole(binary_formats.read_pdf(data))
+
+
+def read_docx(data: bytes) -> tuple[str | None, str]:
+    return whole(binary_formats.read_docx(data))
+
+
+def whole(content: Content) -> tuple[str | None, str]:
+    return content.title, join_sections(content.sections)[0]
 
 
 def pdf(*parts: Flowable, title: str = "") -> bytes:
@@ -78,7 +92,8 @@ def test_pdf_table_rows_become_lines() -> None:
         ["Wagtail", "1851", "Ash"],
     ]
     _, text = read_pdf(pdf(prose(SENTENCE), Table(cells, colWidths=100), prose(SENTENCE)))
-    assert "\nFerry | Built | Captain\nHeron | 1843 | Rosa Quill, then her sister\nWagtail | 1851 | Ash\n" in text
+    assert "| Ferry | Built | Captain |\n| --- | --- | --- |\n| Heron | 1843 | Rosa Quill, then her sister |\n" in text
+    assert "| Wagtail | 1851 | Ash |" in text
 
 
 def test_pdf_pages_come_in_order_with_whole_words() -> None:

@@ -46,7 +46,8 @@ def refusal(path: Path, read: Callable[[Path], object] = load) -> str:
 
 def test_folders_are_walked_in_order_of_name(tmp_path: Path) -> None:
     tree(tmp_path, "b.md", "a/z.txt", "a/b/c.pdf", "c.xyz", "d.jsonl.gz", "README", "A.HTML")
-    assert listed(tmp_path, below=tmp_path) == ["A.HTML", "a/b/c.pdf", "a/z.txt", "b.md", "d.jsonl.gz"]
+    (tmp_path / "binary").write_bytes(b"\0\1\2" * 99)
+    assert listed(tmp_path, below=tmp_path) == ["A.HTML", "README", "a/b/c.pdf", "a/z.txt", "b.md", "d.jsonl.gz"]
 
 
 def test_named_paths_keep_their_order_and_come_once(tmp_path: Path) -> None:

@@ -8,20 +8,21 @@ from collections.abc import Iterator
 from io import BytesIO
 from typing import TYPE_CHECKING
 
+from sleuth.tools.documents.formats.archives import open_zip
+from sleuth.tools.documents.formats.content import Content, Place, Section
+from sleuth.tools.documents.formats.tables import markdown_tables
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text import markdown_table, normalize, single_line, title_from, unwrap_lines
+from sleuth.tools.text import normalize, single_line, title_from, unwrap_lines
 
 if TYPE_CHECKING:
     from docx.document import Document as WordDocument
     from docx.oxml.xmlchemy import BaseOxmlElement
     from pypdf import PageObject
 
-MAX_UNPACKED_BYTES = 512 << 20
-"""A Word file that unpacks to more than this is refused before it is unpacked."""
-
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _HYPHENATED = re.compile(r"(?<=[^\W\d_]{2})[-\u2010]\n(?=[^\W\d_])")
+_TABLE = re.compile(r"^[^\n|]+(?: \| [^\n|]+)+(?:\n[^\n|]+(?: \| [^\n|]+)+)+$", re.MULTILINE)
 _NO_TITLE = re.compile(r"^(untitled|\(?anonymous\)?|microsoft word - .*|.*\.(docx?|pdf|tex|dvi|indd))$", re.IGNORECASE)
 DAMAGE = (
     *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, OSError, RuntimeError),
@@ -30,8 +31,8 @@ DAMAGE = (
 """Errors that damaged files cause in parsers: a missing key, a wrong type, deep nesting."""
 
 
-def read_pdf(data: bytes) -> tuple[str | None, str]:
-    """Return the title and the text of all pages; adjacent cells become one line, "a | b"."""
+def read_pdf(data: bytes) -> Content:
+    """Return the title and the pages; rows of cells become Markdown tables."""
     from pypdf import PdfReader
     from pypdf.errors import DependencyError, PyPdfError
 
@@ -39,15 +40,29 @@ def read_pdf(data: bytes) -> tuple[str | None, str]:
         reader = PdfReader(BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):  # many files have an empty password
             raise DocumentError("is encrypted. Save a copy without a password.")
-        text = "\n\n".join(filter(None, (_page_text(page).strip() for page in reader.pages)))
+        pages = [
+            Section(_tidy(_page_text(page)), Place("p.", number)) for number, page in enumerate(reader.pages, start=1)
+        ]
         title = title_from(str(reader.metadata.title or "")) if reader.metadata else None
     except (PyPdfError, DependencyError, *DAMAGE) as error:
         raise DocumentError("is not a PDF, or is damaged. Print it to a new PDF, or leave it out.") from error
-    if not text.strip():
+    first = next((page.text for page in pages if page.text), None)
+    if first is None:
         raise DocumentError("has no text in it, only pictures (a scan?). Run it through OCR first, e.g. ocrmypdf.")
-    text = "\n".join(line.strip(" \t") for line in normalize(text.translate(_LIGATURES)).split("\n"))
-    text = unwrap_lines(_HYPHENATED.sub("", text))
-    return title if title and not _NO_TITLE.match(title) else title_from(text.partition("\n")[0]), text
+    return Content(title if title and not _NO_TITLE.match(title) else title_from(first.partition("\n")[0]), pages)
+
+
+def _tidy(page: str) -> str:
+    """Return the text of a page without wrapped lines and hyphens, with its tables."""
+    lines = normalize(page.strip().translate(_LIGATURES)).split("\n")
+    text = unwrap_lines(_HYPHENATED.sub("", "\n".join(line.strip(" \t") for line in lines)))
+    return _TABLE.sub(lambda found: _markdown(found[0]), text)
+
+
+def _markdown(lines: str) -> str:
+    """Return lines of cells as a Markdown table, if all have the same number of cells."""
+    rows = [line.split(" | ") for line in lines.split("\n")]
+    return markdown_tables(rows) if len({len(row) for row in rows}) == 1 else lines
 
 
 def _page_text(page: "PageObject") -> str:
@@ -91,7 +106,7 @@ class _Layout:
         return "\n\n" if paragraph else "\n"
 
 
-def read_docx(data: bytes) -> tuple[str | None, str]:
+def read_docx(data: bytes) -> Content:
     """Return paragraphs and tables in order as Markdown; the title is the document's own, or its first heading."""
     from docx import Document
     from docx.opc.exceptions import OpcError
@@ -100,25 +115,14 @@ def read_docx(data: bytes) -> tuple[str | None, str]:
     if data.startswith(_OLE):
         raise DocumentError("is encrypted, or in the old .doc format. Save it as .docx without a password.")
     try:
-        _check_unpacked_size(data)
+        open_zip(data, kind="a Word file").close()
         document = Document(BytesIO(data))
         blocks = list(_blocks(document))
         title = title_from(document.core_properties.title)
     except (OpcError, LxmlError, *DAMAGE) as error:
         raise DocumentError("is not a Word file, or is damaged. Save it again as .docx, or leave it out.") from error
     first_heading = next((block.lstrip("# ") for block in blocks if block.startswith("#")), None)
-    return title or title_from(first_heading), "\n\n".join(blocks)
-
-
-def _check_unpacked_size(data: bytes) -> None:
-    with zipfile.ZipFile(BytesIO(data)) as archive:
-        entries = archive.infolist()
-    if any(entry.flag_bits & 1 for entry in entries):
-        raise DocumentError("is encrypted. Save it as .docx without a password.")
-    if (size := sum(entry.file_size for entry in entries)) > MAX_UNPACKED_BYTES:
-        raise DocumentError(
-            f"unpacks to {size >> 20:,} MiB, and at most {MAX_UNPACKED_BYTES >> 20} are read. Split it."
-        )
+    return Content(title or title_from(first_heading), [Section("\n\n".join(blocks))])
 
 
 def _blocks(document: "WordDocument") -> Iterator[str]:
@@ -136,7 +140,7 @@ def _table(table: "BaseOxmlElement") -> str:
     for row in table.xpath("./w:tr | ./w:sdt/w:sdtContent/w:tr"):
         cells = row.xpath("./w:tc | ./w:sdt/w:sdtContent/w:tc")
         rows.append([" ".join(_words(paragraph) for paragraph in cell.xpath(".//w:p")) for cell in cells])
-    return markdown_table(rows)
+    return markdown_tables(rows)
 
 
 def _paragraph(element: "BaseOxmlElement", styles: dict[str, str]) -> str:

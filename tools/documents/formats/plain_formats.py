@@ -19,6 +19,8 @@ _DELIMITERS = ",;\t|"
 _FENCED = re.compile(r"^ {0,3}(```|~~~).*?^ {0,3}\1", re.MULTILINE | re.DOTALL)
 _XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
 _TOP_HEADING = re.compile(r"^# +(\S.*)$", re.MULTILINE)
+_UNDERLINED = re.compile(r"^(\S.*)\n([=\-~^*#\"'+.:_`])\2{2,}[ \t]*$", re.MULTILINE)
+_ASCIIDOC_TITLE = re.compile(r"^= +(\S.*)$", re.MULTILINE)
 _CLOSING_MARKS = re.compile(r"(?<=[ \t])#+$")
 _EMPTY_LINES = re.compile(r"(?<![ \t])[ \t]*\n[ \t]*(?:\n\s*)?\n")
 _NOT_CONTENT = ("script", "style", "template", "noscript", "svg", "head", "nav", "header", "footer", "aside", "form")
@@ -35,6 +37,20 @@ def read_markdown(data: bytes) -> tuple[str | None, str]:
     text = decode(data)
     heading = _TOP_HEADING.search(_FENCED.sub("", text))
     return heading and title_from(_CLOSING_MARKS.sub("", heading[1].rstrip())), text
+
+
+def read_rst(data: bytes) -> tuple[str | None, str]:
+    """Return a reStructuredText file; its title is the first heading, which is underlined."""
+    text = decode(data)
+    heading = _UNDERLINED.search(text)
+    return heading and title_from(heading[1]), text
+
+
+def read_asciidoc(data: bytes) -> tuple[str | None, str]:
+    """Return an AsciiDoc file; its title is the heading of the first level."""
+    text = decode(data)
+    heading = _ASCIIDOC_TITLE.search(text)
+    return heading and title_from(heading[1]), text
 
 
 def decode_html(data: bytes, *, declared: str | None = None) -> str:

@@ -1,0 +1,1 @@
+"""Readers of file formats: the text of a file with its places."""

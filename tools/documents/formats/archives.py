@@ -1,0 +1,70 @@
+"""Zip files: office documents, books, and archives of other files."""
+
+import stat
+import zipfile
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+
+from sleuth.tools.errors import DocumentError
+
+ZIP = ".zip"
+
+MAX_UNPACKED_BYTES = 512 << 20
+"""A zip file that unpacks to more than this is refused before it is unpacked."""
+MAX_MEMBERS = 10_000
+"""An archive of more files is refused."""
+
+
+def open_zip(data: bytes | Path, *, kind: str = "a zip file") -> zipfile.ZipFile:
+    """Return a zip file; raise DocumentError if it is none, encrypted or too large.
+
+    Args:
+        data: the file, or its content.
+        kind: the format in error messages.
+    """
+    try:
+        archive = zipfile.ZipFile(BytesIO(data) if isinstance(data, bytes) else data)
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise DocumentError(f"is not {kind}, or is damaged. Save it again, or leave it out.") from error
+    entries = archive.infolist()
+    if any(entry.flag_bits & 1 for entry in entries):
+        raise DocumentError("is encrypted. Save it without a password.")
+    if (size := sum(entry.file_size for entry in entries)) > MAX_UNPACKED_BYTES:
+        raise DocumentError(
+            f"unpacks to {size >> 20:,} MiB, and at most {MAX_UNPACKED_BYTES >> 20} are read. Split it."
+        )
+    return archive
+
+
+def members_of(path: Path) -> list[str]:
+    """Return the names of the files in an archive, in order, without folders, links and hidden files.
+
+    Raises:
+        DocumentError: the archive cannot be read or has too many files.
+    """
+    with open_zip(path) as archive:
+        entries = [entry for entry in archive.infolist() if not entry.is_dir() and not _is_link(entry)]
+    names = sorted({entry.filename for entry in entries if not _is_hidden(entry.filename)})
+    if len(names) > MAX_MEMBERS:
+        raise DocumentError(f"has {len(names):,} files, and at most {MAX_MEMBERS:,} are read. Split it.")
+    return names
+
+
+def read_member(data: bytes, name: str, *, limit: int) -> bytes:
+    """Return a file of an archive; raise DocumentError if it cannot be unpacked or has more bytes than `limit`."""
+    with open_zip(data) as archive:
+        try:
+            if archive.getinfo(name).file_size > limit:
+                raise DocumentError(f"unpacks to more than {limit >> 20} MiB. Split it.")
+            with archive.open(name) as member:
+                return member.read(limit)
+        except (KeyError, zipfile.BadZipFile, EOFError, OSError, ValueError, NotImplementedError) as error:
+            raise DocumentError("cannot be unpacked. Save the archive again, or leave it out.") from error
+
+
+def _is_link(entry: zipfile.ZipInfo) -> bool:
+    return stat.S_ISLNK(entry.external_attr >> 16)
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith(".") or part == "__MACOSX" for part in PurePosixPath(name).parts)

@@ -1,0 +1,127 @@
+"""Text out of books, mails and notebooks."""
+
+import json
+from collections.abc import Iterator
+from email import message_from_bytes, policy
+from email.errors import MessageError
+from email.message import EmailMessage
+from io import BytesIO
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+from zipfile import ZipFile
+
+from sleuth.tools.documents.formats.archives import open_zip
+from sleuth.tools.documents.formats.binary_formats import DAMAGE
+from sleuth.tools.documents.formats.content import Content, Place, Section
+from sleuth.tools.documents.formats.plain_formats import decode_html, html_title, parse_html, whole_page
+from sleuth.tools.errors import DocumentError
+from sleuth.tools.text import decode, single_line, title_from
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element as Element
+
+_OPF = "{http://www.idpf.org/2007/opf}"
+HEADERS = ("From", "To", "Cc", "Date", "Subject")
+
+
+def read_epub(data: bytes) -> Content:
+    """Return the chapters of a book in reading order."""
+    from lxml.etree import LxmlError
+
+    try:
+        with open_zip(data, kind="an EPUB book") as archive:
+            package_path, package = _package(archive)
+            title = package.findtext(".//{http://purl.org/dc/elements/1.1/}title")
+            return Content(title_from(title), list(_chapters(archive, package_path, package)))
+    except (LxmlError, *DAMAGE) as error:
+        raise DocumentError("is not an EPUB book, or is damaged. Leave it out.") from error
+
+
+def _package(archive: ZipFile) -> tuple[PurePosixPath, "Element"]:
+    from lxml import etree
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True)
+    container = etree.fromstring(archive.read("META-INF/container.xml"), parser)
+    (path, *_) = container.xpath("//*[local-name()='rootfile']/@full-path")
+    return PurePosixPath(path), etree.fromstring(archive.read(path), parser)
+
+
+def _chapters(archive: ZipFile, package_path: PurePosixPath, package: "Element") -> Iterator[Section]:
+    files = {item.get("id"): item.get("href", "") for item in package.iter(f"{_OPF}item")}
+    for number, reference in enumerate(package.iter(f"{_OPF}itemref"), start=1):
+        href = unquote(files.get(reference.get("idref"), ""))
+        name = str(package_path.parent / href)
+        if href and name in archive.namelist():
+            page = parse_html(decode_html(archive.read(name)))
+            heading = page.find(["h1", "h2", "h3"])
+            title = title_from(heading.get_text(" ") if heading else None) or html_title(page)
+            yield Section(whole_page(page), Place(f"chapter “{title}”") if title else Place("chapter", number))
+
+
+def read_eml(data: bytes) -> Content:
+    """Return the headers and the text of a mail; attachments are named, not read."""
+    try:
+        mail = message_from_bytes(data, policy=policy.default)
+        headers = {name: single_line(str(mail[name])) for name in HEADERS if mail[name]}
+        body = mail.get_body(("plain", "html"))
+        text = _body(body) if isinstance(body, EmailMessage) else ""
+        attached = [part.get_filename() or "without a name" for part in mail.iter_attachments()]
+    except (MessageError, *DAMAGE) as error:
+        raise DocumentError("is not a mail, or is damaged. Leave it out.") from error
+    if not headers:
+        raise DocumentError("is not a mail: it has no sender, date or subject. Leave it out.")
+    return _mail(headers, text, attached)
+
+
+def _body(part: EmailMessage) -> str:
+    content = part.get_content()
+    if not isinstance(content, str):
+        return ""
+    return whole_page(parse_html(content)) if part.get_content_subtype() == "html" else content
+
+
+def read_msg(data: bytes) -> Content:
+    """Return the headers and the text of an Outlook mail; attachments are named, not read."""
+    from oxmsg import Message
+
+    try:
+        mail: Any = Message.load(BytesIO(data))
+        to = "; ".join(f"{each.name} <{each.email_address}>" for each in mail.recipients)
+        date = mail.sent_date.isoformat(" ", "minutes") if mail.sent_date else ""
+        found = {"From": mail.sender, "To": to, "Date": date, "Subject": mail.subject}
+        text = mail.body or (whole_page(parse_html(mail.html_body)) if mail.html_body else "")
+        attached = [each.file_name or "without a name" for each in mail.attachments]
+    except DAMAGE as error:
+        raise DocumentError("is not an Outlook mail, or is damaged. Save it as .eml.") from error
+    return _mail({name: single_line(value) for name, value in found.items() if value}, text, attached)
+
+
+def _mail(headers: dict[str, str], text: str, attached: list[str]) -> Content:
+    lines = [f"{name}: {value}" for name, value in headers.items()]
+    lines += [f"Attachment: {name}" for name in attached]
+    about = ", ".join(filter(None, [headers.get("From"), headers.get("Date")]))
+    return Content(
+        title_from(headers.get("Subject")), [Section("\n".join(lines), Place(f"mail from {about}")), Section(text)]
+    )
+
+
+def read_notebook(data: bytes) -> Content:
+    """Return the cells of a Jupyter notebook: text as Markdown, code in fences; outputs are left out."""
+    try:
+        notebook = json.loads(decode(data))
+        language = notebook.get("metadata", {}).get("kernelspec", {}).get("language", "")
+        sections = [
+            Section(_cell(cell, language), Place("cell", number))
+            for number, cell in enumerate(notebook["cells"], start=1)
+        ]
+    except DAMAGE as error:
+        raise DocumentError("is not a Jupyter notebook, or is damaged. Save it again.") from error
+    first = next((line for section in sections for line in section.text.split("\n") if line.startswith("# ")), "")
+    return Content(title_from(first[2:]), sections)
+
+
+def _cell(cell: dict[str, Any], language: str) -> str:
+    source = cell["source"]
+    text = source if isinstance(source, str) else "".join(source)
+    return f"```{language}\n{text}\n```" if cell["cell_type"] == "code" and text.strip() else text

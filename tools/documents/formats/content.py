@@ -1,0 +1,71 @@
+"""The text of a file in sections, each with its place in the file."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a file: a chapter by its name, or pages, slides or rows by their first and last numbers.
+
+    `Place("p.", 3)` is page 3, `Place("Prices, rows", 2, 11)` rows of a sheet, `Place("The mill")` a chapter.
+    """
+
+    name: str
+    first: int = 0
+    last: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A piece of a file's text; without a place, that of the one before applies."""
+
+    text: str
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The title of a file, if it has one, and its text."""
+
+    title: str | None
+    sections: Sequence[Section]
+
+
+Marks = tuple[tuple[int, Place], ...]
+"""Characters of a text at which places begin, in order."""
+
+SEPARATOR = "\n\n"
+
+
+def join_sections(sections: Iterable[Section]) -> tuple[str, Marks]:
+    """Return the text of sections, without empty ones, and where their places begin in it."""
+    texts: list[str] = []
+    marks: list[tuple[int, Place]] = []
+    length = 0
+    for section in sections:
+        if section.text.strip():
+            if section.place:
+                marks.append((length, section.place))
+            texts.append(section.text)
+            length += len(section.text) + len(SEPARATOR)
+    return SEPARATOR.join(texts), tuple(marks)
+
+
+def location(marks: Marks, start: int, end: int) -> str:
+    """Return the places of the characters from `start` to `end`, as in "p. 3–4"; empty if they are in none."""
+    before = [place for at, place in marks if at <= start][-1:]
+    places = [*before, *(place for at, place in marks if start < at < end)]
+    if not places:
+        return ""
+    first, last = places[0], places[-1]
+    if first.name == last.name:
+        return _label(Place(first.name, first.first, last.last or last.first))
+    return f"{_label(first)} – {_label(last)}"
+
+
+def _label(place: Place) -> str:
+    if not place.first:
+        return place.name
+    last = place.last or place.first
+    return f"{place.name} {place.first}" if last == place.first else f"{place.name} {place.first}–{last}"

@@ -1,0 +1,202 @@
+"""Text out of presentations, spreadsheets, OpenDocument and RTF files."""
+
+from collections.abc import Iterator
+from datetime import date, datetime, time
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from sleuth.tools.documents.formats.archives import open_zip
+from sleuth.tools.documents.formats.binary_formats import DAMAGE
+from sleuth.tools.documents.formats.content import Content, Place, Section
+from sleuth.tools.documents.formats.tables import Numbered, markdown_tables, table_pieces
+from sleuth.tools.errors import DocumentError
+from sleuth.tools.text import decode, title_from
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element as Element
+
+_ODF = "{urn:oasis:names:tc:opendocument:xmlns:"
+_TEXT, _TABLE, _DRAW = f"{_ODF}text:1.0}}", f"{_ODF}table:1.0}}", f"{_ODF}drawing:1.0}}"
+MAX_REPEATED = 1_000
+"""Repeated cells of a spreadsheet beyond this number are formatting, not values."""
+
+
+def read_pptx(data: bytes) -> Content:
+    """Return the text, tables and notes of each slide."""
+    from lxml.etree import LxmlError
+    from pptx import Presentation
+    from pptx.exc import PythonPptxError
+
+    open_zip(data, kind="a PowerPoint file").close()
+    try:
+        shown = Presentation(BytesIO(data))
+        slides = [
+            Section("\n\n".join(_slide_blocks(slide)), Place("slide", number))
+            for number, slide in enumerate(shown.slides, start=1)
+        ]
+        title = title_from(shown.core_properties.title)
+    except (PythonPptxError, LxmlError, *DAMAGE) as error:
+        raise DocumentError("is not a PowerPoint file, or is damaged. Save it again as .pptx.") from error
+    first = next((slide.text.partition("\n")[0] for slide in slides if slide.text.startswith("## ")), "")
+    return Content(title if title and title != "PowerPoint Presentation" else title_from(first[3:]), slides)
+
+
+def _slide_blocks(slide: Any) -> Iterator[str]:  # noqa: ANN401 - python-pptx is untyped
+    heading = slide.shapes.title
+    if heading is not None and heading.text_frame.text.strip():
+        yield f"## {title_from(heading.text_frame.text)}"
+    for shape in _shapes(slide.shapes):
+        if heading is not None and shape.shape_id == heading.shape_id:
+            continue
+        if shape.has_text_frame:
+            yield from filter(str.strip, (paragraph.text for paragraph in shape.text_frame.paragraphs))
+        elif getattr(shape, "has_table", False) and shape.has_table:
+            yield markdown_tables([[cell.text for cell in row.cells] for row in shape.table.rows])
+    if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
+        notes = slide.notes_slide.notes_text_frame.text.strip()
+        if notes:
+            yield f"Notes: {notes}"
+
+
+def _shapes(shapes: Any) -> Iterator[Any]:  # noqa: ANN401 - python-pptx is untyped
+    """Yield shapes in order, those of groups included."""
+    for shape in shapes:
+        if hasattr(shape, "shapes"):
+            yield from _shapes(shape.shapes)
+        else:
+            yield shape
+
+
+def read_xlsx(data: bytes) -> Content:
+    """Return the sheets as Markdown tables, whose first row with values is the header."""
+    from lxml.etree import LxmlError
+    from openpyxl import load_workbook
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    open_zip(data, kind="an Excel file").close()
+    try:
+        book = load_workbook(BytesIO(data), read_only=True, data_only=True)
+        sections = [
+            section
+            for sheet in book.worksheets
+            for section in _sheet(
+                sheet.title, [(at, [_cell(value) for value in row]) for at, row in enumerate(sheet.values, start=1)]
+            )
+        ]
+        title = title_from(book.properties.title)
+    except (InvalidFileException, LxmlError, *DAMAGE) as error:
+        raise DocumentError("is not an Excel file, or is damaged. Save it again as .xlsx.") from error
+    return Content(title, sections)
+
+
+def _sheet(name: str, rows: list[Numbered]) -> Iterator[Section]:
+    """Yield the table of a sheet in pieces, the first one after the name of the sheet."""
+    for number, (text, first, last) in enumerate(table_pieces(rows)):
+        heading = "" if number else f"## {name}\n\n"
+        yield Section(heading + text, Place(f"{name}, row" if first == last else f"{name}, rows", first, last))
+
+
+def _cell(value: object) -> str:
+    """Return a value as people read it."""
+    if value is None:
+        return ""
+    if isinstance(value, datetime) and value.time() == time():
+        return value.date().isoformat()
+    if isinstance(value, date | time):
+        return value.isoformat(" ") if isinstance(value, datetime) else value.isoformat()
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def read_odf(data: bytes) -> Content:
+    """Return the text of an OpenDocument text, presentation or spreadsheet."""
+    from lxml import etree
+
+    try:
+        with open_zip(data, kind="an OpenDocument file") as archive:
+            parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False)
+            content = etree.fromstring(archive.read("content.xml"), parser)
+            about = etree.fromstring(archive.read("meta.xml"), parser) if "meta.xml" in archive.namelist() else None
+    except (etree.LxmlError, *DAMAGE) as error:
+        raise DocumentError("is not an OpenDocument file, or is damaged. Save it again.") from error
+    title = about.findtext(".//{http://purl.org/dc/elements/1.1/}title") if about is not None else None
+    return Content(title_from(title), list(_odf_sections(content)))
+
+
+def _odf_sections(content: "Element") -> Iterator[Section]:
+    body = content.find(f"{_ODF}office:1.0}}body")
+    if body is None:
+        raise DocumentError("is not an OpenDocument file, or is damaged. Save it again.")
+    pages = list(body.iter(f"{_DRAW}page"))
+    if pages:
+        for number, page in enumerate(pages, start=1):
+            yield Section("\n\n".join(_odf_blocks(page)), Place("slide", number))
+        return
+    sheets = body.find(f"{_ODF}office:1.0}}spreadsheet")
+    if sheets is not None:
+        for sheet in sheets.iter(f"{_TABLE}table"):
+            yield from _sheet(sheet.get(f"{_TABLE}name", "Sheet"), _odf_rows(sheet))
+        return
+    yield Section("\n\n".join(_odf_blocks(body)))
+
+
+def _odf_blocks(element: "Element") -> Iterator[str]:
+    """Yield headings, paragraphs, list items and tables as Markdown."""
+    for child in element:
+        if child.tag == f"{_TEXT}h":
+            level = min(int(child.get(f"{_TEXT}outline-level", "1")), 6)
+            yield f"{'#' * level} {title_from(_odf_text(child)) or ''}"
+        elif child.tag == f"{_TEXT}p":
+            if text := _odf_text(child).strip():
+                yield text
+        elif child.tag == f"{_TEXT}list-item":
+            yield from (f"- {block}" for block in _odf_blocks(child))
+        elif child.tag == f"{_TABLE}table":
+            yield markdown_tables([cells for _, cells in _odf_rows(child)])
+        elif isinstance(child.tag, str) and not child.tag.endswith(("}tracked-changes", "}annotation")):
+            yield from _odf_blocks(child)
+
+
+def _odf_rows(table: "Element") -> list[Numbered]:
+    """Return the rows of a table; cells that are repeated are written out, unless they are empty to the end."""
+    rows: list[Numbered] = []
+    number = 1
+    for row in table.iter(f"{_TABLE}table-row"):
+        cells: list[str] = []
+        for cell in row.iter(f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
+            text = "\n".join(_odf_text(paragraph) for paragraph in cell.iter(f"{_TEXT}p"))
+            cells += [text] * min(int(cell.get(f"{_TABLE}number-columns-repeated", "1")), MAX_REPEATED)
+        while cells and not cells[-1].strip():
+            cells.pop()
+        repeated = int(row.get(f"{_TABLE}number-rows-repeated", "1"))
+        if cells:
+            rows += [(number + at, cells) for at in range(min(repeated, MAX_REPEATED))]
+        number += repeated
+    return rows
+
+
+def _odf_text(element: "Element") -> str:
+    """Return the text of a paragraph with its spaces, tabs and line ends."""
+    marks = {f"{_TEXT}tab": "\t", f"{_TEXT}line-break": "\n"}
+    parts = [element.text or ""]
+    for child in element:
+        if child.tag == f"{_TEXT}s":
+            parts.append(" " * min(int(child.get(f"{_TEXT}c", "1")), MAX_REPEATED))
+        elif child.tag in marks:
+            parts.append(marks[child.tag])
+        elif isinstance(child.tag, str) and not child.tag.endswith("}annotation"):
+            parts.append(_odf_text(child))
+        parts.append(child.tail or "")
+    return "".join(parts)
+
+
+def read_rtf(data: bytes) -> Content:
+    """Return the text of a Rich Text file."""
+    from striprtf.striprtf import rtf_to_text
+
+    if not data.lstrip().startswith(b"{\\rtf"):
+        raise DocumentError("is not a Rich Text file. Save it again as .rtf.")
+    try:
+        text = str(rtf_to_text(decode(data), errors="replace"))  # type: ignore[no-untyped-call]
+    except DAMAGE as error:
+        raise DocumentError("is a damaged Rich Text file. Save it again as .rtf.") from error
+    return Content(None, [Section(text)])
