@@ -19,6 +19,7 @@ from sleuth.tools.documents import (
     Loaders,
     is_corpus,
     location,
+    parts,
     printable,
     read_corpus,
     read_item,
@@ -172,7 +173,7 @@ def file_entry(*, document_id: str, source: str, loaded: LoadedDocument) -> Entr
     """Return a file as a document with passages; an unchanged passage keeps its id when the file changes."""
     seen: dict[str, int] = {}
     passages = []
-    for start, end in split(loaded.text, loaded.media_type):
+    for start, end in _spans(loaded):
         text = loaded.text[start:end]
         mark = content_hash(text)[:8]
         seen[mark] = seen.get(mark, 0) + 1
@@ -190,6 +191,12 @@ def file_entry(*, document_id: str, source: str, loaded: LoadedDocument) -> Entr
         )
     document = _document(document_id, loaded.title, source, loaded.text, loaded.media_type)
     return Entry(document=document, passages=tuple(passages))
+
+
+def _spans(loaded: LoadedDocument) -> Iterator[tuple[int, int]]:
+    for begin, end in parts(loaded.marks, len(loaded.text)):
+        for start, stop in split(loaded.text[begin:end], loaded.media_type):
+            yield begin + start, begin + stop
 
 
 def corpus_entry(*, source: str, line: CorpusLine) -> Entry:

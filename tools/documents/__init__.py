@@ -3,7 +3,7 @@
 from sleuth.tools.documents.chunking import split
 from sleuth.tools.documents.corpus import CorpusLine, is_corpus, read_corpus
 from sleuth.tools.documents.file_list import FileScan, Item, find_files, read_item, take_passed_over, write_worklist
-from sleuth.tools.documents.formats.content import Place, location
+from sleuth.tools.documents.formats.content import Place, location, parts
 from sleuth.tools.documents.formats.plain_formats import decode_html, html_title, parse_html, whole_page
 from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders, read_bytes
 from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, printable
@@ -32,6 +32,7 @@ __all__ = [
     "location",
     "parse_html",
     "parse_name",
+    "parts",
     "printable",
     "read_bytes",
     "read_corpus",

@@ -1,7 +1,8 @@
 """The text of a file in sections, each with its place in the file."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,13 @@ def join_sections(sections: Iterable[Section]) -> tuple[str, Marks]:
             texts.append(section.text)
             length += len(section.text) + len(SEPARATOR)
     return SEPARATOR.join(texts), tuple(marks)
+
+
+def parts(marks: Marks, length: int) -> Iterator[tuple[int, int]]:
+    """Yield the starts and ends of a text's sheets, chapters and mails, which no passage crosses."""
+    names = [(at, place.name) for at, place in marks]
+    starts = [at for (at, name), (_, before) in zip(names[1:], names, strict=False) if name != before]
+    yield from pairwise([0, *starts, length])
 
 
 def location(marks: Marks, start: int, end: int) -> str:
