@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor
 from sleuth.tools.documents import Loaders, find_files, is_corpus, printable, write_worklist
+from sleuth.tools.documents.formats.archives import ZIP
 from sleuth.tools.documents.resource_limits import is_folder
 from sleuth.tools.errors import UsageError
 from sleuth.tools.storage import Catalogue, Difference
@@ -135,8 +136,11 @@ def _is_among(path: Path, changed: Set[Path] | None) -> bool:
 
 
 def _must_read(path: Path) -> bool:
-    """Return whether a new file is compared too: a corpus by its lines, a folder for the reason of its failure."""
-    return is_corpus(path) or is_folder(path)
+    """Return whether a new file is compared too.
+
+    A corpus is compared by its lines, an archive by its files, and a folder for the reason of its failure.
+    """
+    return is_corpus(path) or is_folder(path) or path.suffix.lower() == ZIP
 
 
 def _is_removed(id_: str, source: str, files: Mapping[str, Path], read: Mapping[str, Path], found: _Comparison) -> bool:
@@ -146,8 +150,8 @@ def _is_removed(id_: str, source: str, files: Mapping[str, Path], read: Mapping[
     """
     if id_ in found.sources:
         return False
-    if source not in files:
-        return _is_missing(Path(source))
+    if source not in files:  # nor in an archive that cannot be opened
+        return _is_missing(Path(source)) and not any(str(above) in files for above in Path(source).parents)
     failed = any(failure.startswith(source) for failure in found.failures)
     return is_corpus(Path(source)) and source in read and not failed
 

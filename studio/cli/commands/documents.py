@@ -43,6 +43,7 @@ async def ingest(
     ] = None,
     *,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="First rebuild the indexes from scratch.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if a file cannot be read.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ingest documents; resume an interrupted ingest and skip unchanged files."""
@@ -55,7 +56,7 @@ async def ingest(
     with show_progress(progress_console(), failures) as show:
         report = await ingest_paths(roots, settings=Settings(), on_progress=show, rebuild=rebuild)
     emit({**asdict(report), "failures": failures}, as_json, _in_words(report, failures))
-    if roots and not (report.added or report.updated or report.unchanged):
+    if (strict and report.failed) or (roots and not (report.added or report.updated or report.unchanged)):
         raise typer.Exit(1)
 
 

@@ -217,6 +217,7 @@ class PassageView(BaseModel):
     text: str
     start: int
     end: int
+    location: str = ""
 
 
 class HitView(BaseModel):
@@ -228,6 +229,8 @@ class HitView(BaseModel):
     text: str
     score: float
     rank: int
+    location: str = ""
+    newer: str = ""
 
 
 class Taken(BaseModel):

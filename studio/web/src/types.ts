@@ -39,6 +39,7 @@ export interface Citation {
   reference?: string;
   why?: { passage: string; name: string };
   newer?: string;
+  location?: string;
   /** Of an answer of several sentences: the ends of those that it supports, in characters (code points). */
   sentence_ends?: number[];
 }

@@ -18,9 +18,22 @@ from sleuth.graphs.core.answer import Citation, Status
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.node import Call
 from sleuth.graphs.core.state import Question, RunState
-from sleuth.graphs.evidence.citations import ensure_verbatim_support, find_support, verified_citations, verify_quotes
+from sleuth.graphs.evidence.citations import (
+    citation_at,
+    ensure_verbatim_support,
+    find_support,
+    verified_citations,
+    verify_quotes,
+)
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, make_verdict
-from sleuth.graphs.evidence.retrieval import as_sources, load_passages, make_query, search_passages, short_names
+from sleuth.graphs.evidence.retrieval import (
+    as_sources,
+    load_passages,
+    make_query,
+    search_passages,
+    serialize_passage,
+    short_names,
+)
 from sleuth.graphs.evidence.text_spans import find_quote, find_sentence, strip_marks
 from sleuth.tools.search.retriever import Query, Retriever
 from sleuth.tools.storage.archive import MemoryArchive
@@ -281,6 +294,16 @@ def test_make_verdict_ignores_path_of_equal_places() -> None:
     reached = Citation(**plain, why={"passage": "film", "name": "Lena Holt"})
     notes = [make_note("a", "Lena Holt", [plain]), make_note("b", "Lena Holt", [reached])]
     assert make_verdict("answered", "Lena Holt", notes)["citations"] == [plain]
+
+
+async def test_citation_has_the_place_of_its_passage() -> None:
+    archive, page = MemoryArchive(), replace(TOWN, location="p. 12")
+    (found,) = await load_passages(archive, await archive.keep([serialize_passage(page)]))
+    assert found == page
+    citation = citation_at(found, (0, 4))
+    assert (citation["quote"], citation["location"]) == ("Varn", "p. 12")
+    assert "location" not in citation_at(TOWN, (0, 4))
+    assert "location" not in serialize_passage(TOWN)
 
 
 def test_short_names_returns_short_findings() -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from zipfile import ZipFile
 
 import pytest
 from hypothesis import settings as hypothesis_settings
@@ -23,6 +24,7 @@ from sleuth.tools.storage import hold
 FOLDERS = ("", "Fairs", "fairs", "fairs/past")
 NAMES = ("kelp.md", "mill.txt", "ünder.md", "a b.txt")
 TEXTS = ("The kelp fair is held in May.", "The mill grinds corn for the fair.", "# Fair\n\nNobody came.")
+ARCHIVE = "box.zip"
 CORPORA = ("lines.jsonl", "more.jsonl")
 IDS = ("first", "second")
 OUTSIDE = "This note on a fair is not in the folder."
@@ -55,6 +57,7 @@ class FolderMachine(RuleBasedStateMachine):
         self._runner = asyncio.Runner()
         self._files: dict[str, str] = {}
         self._corpora: dict[str, dict[str, str]] = {}
+        self._archived: dict[str, str] = {}
         for folder in (self._beside, *(self._folder / name for name in FOLDERS)):
             folder.mkdir(parents=True, exist_ok=True)
         (self._beside / "kelp.md").write_text(OUTSIDE, encoding="utf-8")
@@ -80,6 +83,17 @@ class FolderMachine(RuleBasedStateMachine):
         if not lines:
             path.unlink()
             del self._corpora[str(path)]
+
+    @rule(members=st.dictionaries(st.sampled_from(NAMES), st.sampled_from(TEXTS)))
+    def write_archive(self, members: dict[str, str]) -> None:
+        """Write a zip file, or remove it if there are no files in it."""
+        path = self._folder / ARCHIVE
+        with ZipFile(path, "w") as archive:
+            for name, text in members.items():
+                archive.writestr(name, text)
+        self._archived = {str(path / name): text for name, text in members.items()}
+        if not members:
+            path.unlink()
 
     @precondition(lambda self: self._files)
     @rule(data=st.data(), folder=st.sampled_from(FOLDERS), name=st.sampled_from(NAMES))
@@ -123,7 +137,7 @@ class FolderMachine(RuleBasedStateMachine):
         """Return the texts of all files, and of each line the last one with its id."""
         lines = {id_: (path, text) for path, rows in sorted(self._corpora.items()) for id_, text in rows.items()}
         named = {f"{path}: {id_}": text for id_, (path, text) in lines.items()}
-        return self._files | named | {str(self._beside / "kelp.md"): OUTSIDE}
+        return self._files | named | self._archived | {str(self._beside / "kelp.md"): OUTSIDE}
 
     async def _found(self) -> set[str]:
         async with await Collection.open(self._settings) as library:
@@ -162,6 +176,17 @@ async def test_unreadable_file_keeps_its_document(folder: Path, settings: Settin
     assert diff.is_empty()
     assert "is empty" in diff.failures[0]
     assert len(await stored_texts(settings)) == 3
+
+
+async def test_files_of_a_damaged_archive_are_kept(folder: Path, settings: Settings) -> None:
+    with ZipFile(folder / ARCHIVE, "w") as archive:
+        archive.writestr("kelp.md", "In the archive.")
+    await synchronize(folder, settings)
+    (folder / ARCHIVE).write_bytes(b"damaged")
+    diff, _ = await synchronize(folder, settings)
+    assert diff.is_empty()
+    assert "is not a zip file" in diff.failures[0]
+    assert len(await stored_texts(settings)) == 4
 
 
 async def test_lines_of_a_damaged_corpus_are_kept(folder: Path, settings: Settings) -> None:

@@ -112,6 +112,7 @@ function Sources({ citations, onOpen }: { citations: Citation[]; onOpen: (citati
           >
             {citation.title || citation.reference || "source"}
           </button>
+          {citation.location && <span className="quiet">{citation.location}</span>}
           {citation.newer && <span className="quiet">an older version; the newest is {citation.newer}</span>}
           {citation.why && <span className="quiet">found by the name “{citation.why.name}”</span>}
         </li>
