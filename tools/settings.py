@@ -122,6 +122,9 @@ class Settings(BaseSettings):
     tokens_a_day: int | None = Field(
         default=None, ge=1, description="limit of model tokens per owner of `sleuth serve`"
     )
+    wait: float = Field(
+        default=60.0, ge=0, le=86_400, description="seconds that commands wait for another process that uses the home"
+    )
     tracing: Tracing = Field(
         default="off", description="`langsmith` sends questions, passages, prompts and replies of runs to LangSmith"
     )

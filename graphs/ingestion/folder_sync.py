@@ -52,7 +52,7 @@ async def apply_diff(
     if diff.is_empty():
         return SyncReport()
     async with (
-        hold(settings.home, "exclusive", command="sleuth sync"),
+        hold(settings.home, "exclusive", command="sleuth sync", wait=settings.wait),
         await Collection.open(settings, embedder=embedder) as library,
     ):
         report = IngestReport()

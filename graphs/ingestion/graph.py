@@ -260,7 +260,7 @@ async def ingest(
     began = time.monotonic()
     progress = ProgressReporter(on_progress)
     async with (
-        hold(settings.home, "exclusive", command="sleuth ingest"),
+        hold(settings.home, "exclusive", command="sleuth ingest", wait=settings.wait),
         await Collection.open(settings, embedder=embedder, check_embedder=not rebuild) as library,
     ):
         if rebuild:

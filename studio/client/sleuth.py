@@ -191,7 +191,7 @@ async def open_sleuth(settings: Settings | None = None, *, command: str = "sleut
     async with AsyncExitStack() as stack:
         gateway = await asyncio.to_thread(gateway_class)
         model = await stack.enter_async_context(gateway.open(settings))
-        await stack.enter_async_context(hold(settings.home, "shared", command=command))
+        await stack.enter_async_context(hold(settings.home, "shared", command=command, wait=settings.wait))
         library = await stack.enter_async_context(await Collection.open(settings))
         store = await stack.enter_async_context(open_store(settings))
         services = await stack.enter_async_context(open_services(settings, model, library))

@@ -101,7 +101,7 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
     questions = sample([each for file in files for each in file.questions], wanted.limit, seed=wanted.seed)
     async with (
         open_folder(wanted.out) as folder,
-        hold(settings.home, "shared", command="sleuth eval"),
+        hold(settings.home, "shared", command="sleuth eval", wait=settings.wait),
         await Collection.open(settings) as library,
     ):
         if not all(question.pages for question in questions):

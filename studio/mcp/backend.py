@@ -40,7 +40,7 @@ class LocalBackend:
     async def library(self) -> AsyncIterator[Collection]:
         """Open the documents of the settings' owner."""
         async with (
-            hold(self.settings.home, "shared", command="sleuth mcp"),
+            hold(self.settings.home, "shared", command="sleuth mcp", wait=self.settings.wait),
             await Collection.open(self.settings) as found,
         ):
             yield found

@@ -8,10 +8,12 @@ is locked too: a process id alone proves nothing, since in a container each proc
 
 import asyncio
 import json
+import logging
 import os
 import socket
 import sqlite3
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -25,6 +27,11 @@ from sleuth.tools.errors import StoreBusy, StoreError
 from sleuth.tools.types import now
 
 LockMode = Literal["shared", "exclusive"]
+
+_log = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 0.5
+"""Seconds between two attempts while another process holds the lock."""
 
 _EXAMINATION_SECONDS = 10.0
 """Seconds to wait for another process that examines locks; it takes milliseconds."""
@@ -139,15 +146,21 @@ class Holder:
 
 
 @asynccontextmanager
-async def hold(home: Path, mode: LockMode, *, command: str) -> AsyncIterator[None]:
-    """Hold the lock on a SLEUTH_HOME; never wait for it.
+async def hold(home: Path, mode: LockMode, *, command: str, wait: float = 0.0) -> AsyncIterator[None]:
+    """Hold the lock on a SLEUTH_HOME.
+
+    Args:
+        home: the folder.
+        mode: `shared` to search, `exclusive` to change the collection.
+        command: this process in the messages of others.
+        wait: the most seconds to wait for other processes; a wait is logged once.
 
     Raises:
-        StoreBusy: another process holds it in a way that excludes `mode`; the message names that process.
+        StoreBusy: another process still holds it in a way that excludes `mode`; the message names that process.
         StoreError: the folder cannot be written.
     """
     folder = home / "locks"
-    lock = await _acquire(folder, mode)
+    lock = await _wait_for(folder, mode, wait)
     try:
         holder = Holder(pid=os.getpid(), command=command, since=now(), mode=mode)
         card = await asyncio.to_thread(_write_holder_file, folder, holder)
@@ -157,6 +170,21 @@ async def hold(home: Path, mode: LockMode, *, command: str) -> AsyncIterator[Non
             await asyncio.to_thread(card.remove)
     finally:
         await lock.close()
+
+
+async def _wait_for(folder: Path, mode: LockMode, seconds: float) -> AsyncReadWriteLock:
+    deadline = time.monotonic() + seconds
+    is_logged = False
+    while True:
+        try:
+            return await _acquire(folder, mode)
+        except StoreBusy as error:
+            if time.monotonic() >= deadline:
+                raise
+            if not is_logged:
+                _log.warning("%s Waiting up to %g s.", str(error).partition(" Wait until")[0], seconds)
+                is_logged = True
+        await asyncio.sleep(min(_RETRY_SECONDS, max(0.0, deadline - time.monotonic())))
 
 
 async def _acquire(folder: Path, mode: LockMode) -> AsyncReadWriteLock:

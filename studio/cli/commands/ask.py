@@ -9,11 +9,10 @@ from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import CHAT, METHODS, configure, runnable
 from sleuth.graphs.runs import RunService, check_question
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.cli.commands.documents import LatestOnlyOption, settings_with
+from sleuth.studio.cli.commands.documents import LatestOnlyOption, WaitOption, settings_with
 from sleuth.studio.client import DEFAULT_METHOD, open_sleuth
 from sleuth.studio.console import JsonOption, answer_view, emit, progress_console, watch
 from sleuth.tools.errors import UsageError
-from sleuth.tools.settings import Settings
 from sleuth.tools.sources.web_pages import get_pages
 
 CallsOption = Annotated[int | None, typer.Option("--max-calls", min=1, help="Maximum model calls.")]
@@ -43,13 +42,14 @@ async def ask(
         bool, typer.Option("--with-collection", help="Search the collection as well as the pages.")
     ] = False,
     latest_only: LatestOnlyOption = False,
+    wait: WaitOption = None,
     max_calls: CallsOption = None,
     max_tokens: TokensOption = None,
     max_seconds: SecondsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question from the documents of the collection, or from web pages."""
-    values, settings = parse_pairs(set_ or []), settings_with(latest_only=latest_only)
+    values, settings = parse_pairs(set_ or []), settings_with(latest_only=latest_only, wait=wait)
     check_question(question)  # report errors that need no model server before connecting to it
     kind = runnable(method)
     if kind is not CHAT or thread is None:  # an existing chat has stored settings
@@ -74,6 +74,7 @@ async def ask(
 async def resume(
     thread: Annotated[str, typer.Argument(help="A run's id, or its beginning.")],
     *,
+    wait: WaitOption = None,
     max_calls: CallsOption = None,
     max_tokens: TokensOption = None,
     max_seconds: SecondsOption = None,
@@ -82,7 +83,7 @@ async def resume(
     """Resume an interrupted or forked run, or show the answer of a finished one."""
     given = (max_calls, max_tokens, max_seconds) != (None, None, None)
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds) if given else None
-    settings = Settings()
+    settings = settings_with(wait=wait)
     async with open_store(settings) as store:
         thread = await store.threads.complete(thread)
         if (await store.threads.get(thread)).state in ("done", "waiting") and budget is None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 from rich.console import Console, Group
@@ -15,6 +15,7 @@ from rich.text import Text
 from sleuth.graphs.ingestion import IngestProgress, IngestReport
 from sleuth.graphs.ingestion import ingest as ingest_paths
 from sleuth.studio.cli.app import run_async
+from sleuth.studio.cli.durations import seconds_in
 from sleuth.studio.console import JsonOption, Listing, emit, explanation_lines, progress_console
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UnknownName, UsageError
@@ -27,6 +28,11 @@ docs_app = typer.Typer(no_args_is_help=True, help="List, show and delete ingeste
 
 LatestOnlyOption = Annotated[
     bool, typer.Option("--latest-only", help="Hide older versions of a document (SLEUTH_LATEST_ONLY).")
+]
+
+WaitOption = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Wait so long for other commands that use the home: 60s by default, 0s: not."),
 ]
 
 SNIPPET = 240
@@ -44,6 +50,7 @@ async def ingest(
     *,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="First rebuild the indexes from scratch.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if a file cannot be read.")] = False,
+    wait: WaitOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ingest documents; resume an interrupted ingest and skip unchanged files."""
@@ -54,7 +61,7 @@ async def ingest(
     roots = [Path(path) for path in paths or []]
     failures: list[str] = []
     with show_progress(progress_console(), failures) as show:
-        report = await ingest_paths(roots, settings=Settings(), on_progress=show, rebuild=rebuild)
+        report = await ingest_paths(roots, settings=settings_with(wait=wait), on_progress=show, rebuild=rebuild)
     emit({**asdict(report), "failures": failures}, as_json, _in_words(report, failures))
     if (strict and report.failed) or (roots and not (report.added or report.updated or report.unchanged)):
         raise typer.Exit(1)
@@ -94,15 +101,23 @@ def report_lines(report: IngestReport, failures: list[str]) -> list[str]:
     return [*lines, *([f"Skipped: {more} more (--json lists all)."] if more > 0 else [])]
 
 
-def settings_with(*, latest_only: bool) -> Settings:
-    """Return the settings; the option can only add to them."""
-    return Settings(latest_only=True) if latest_only else Settings()
+def settings_with(*, latest_only: bool = False, wait: str | None = None) -> Settings:
+    """Return the settings with the options that were given."""
+    given: dict[str, Any] = {"latest_only": True} if latest_only else {}
+    if wait is not None:
+        given["wait"] = seconds_in(wait, option="--wait")
+    return Settings(**given)
 
 
 @asynccontextmanager
-async def _library(command: str, mode: LockMode = "shared", *, latest_only: bool = False) -> AsyncIterator[Collection]:
-    settings = settings_with(latest_only=latest_only)
-    async with hold(settings.home, mode, command=command), await Collection.open(settings) as library:
+async def _library(
+    command: str, mode: LockMode = "shared", *, latest_only: bool = False, wait: str | None = None
+) -> AsyncIterator[Collection]:
+    settings = settings_with(latest_only=latest_only, wait=wait)
+    async with (
+        hold(settings.home, mode, command=command, wait=settings.wait),
+        await Collection.open(settings) as library,
+    ):
         yield library
 
 
@@ -148,10 +163,11 @@ async def show(
 async def delete(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents, or their beginnings.")],
     *,
+    wait: WaitOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Delete documents from the catalogue and all indexes."""
-    async with _library("sleuth docs delete", "exclusive") as library:
+    async with _library("sleuth docs delete", "exclusive", wait=wait) as library:
         deleted = await library.delete([await library.complete_id(id_) for id_ in ids])
     emit({"deleted": deleted}, as_json, f"Deleted {deleted} document{'s' if deleted != 1 else ''}.")
 
@@ -164,6 +180,7 @@ async def search(
     k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Number of passages.")] = 5,
     scorer: Annotated[str | None, typer.Option(help="Scorer for graph search: `mentions` or `ppr`.")] = None,
     latest_only: LatestOnlyOption = False,
+    wait: WaitOption = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Explain the score of each passage (graph search only).")
     ] = False,
@@ -173,7 +190,7 @@ async def search(
     chosen = _with_scorer(find_mode(mode), scorer)
     if explain and chosen not in GRAPH_MODES:
         raise UsageError("--explain works with graph search only. Add --mode graph.")
-    async with _library("sleuth search", latest_only=latest_only) as library:
+    async with _library("sleuth search", latest_only=latest_only, wait=wait) as library:
         hits = await library.search(Query(text=query, k=k, mode=chosen))
     lines = [line for hit in hits for line in _hit_lines(hit, explain)]
     emit([hit_to_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else "No passages found.")

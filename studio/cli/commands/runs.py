@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,6 +28,7 @@ from sleuth.graphs.runs import (
 from sleuth.graphs.runs import prune as prune_runs
 from sleuth.graphs.runs.history import list_checkpoints as history_of
 from sleuth.studio.cli.app import run_async
+from sleuth.studio.cli.durations import seconds_in
 from sleuth.studio.console import JsonOption, Listing, answer_view, emit, graph_view
 from sleuth.studio.server.runs import Conversations, EventLog
 from sleuth.tools.errors import UsageError
@@ -157,7 +157,10 @@ async def delete_(
 ) -> None:
     """Delete runs with their checkpoints, sub-runs and events. The next prune deletes texts that no run uses."""
     settings = Settings()
-    async with hold(settings.home, "shared", command="sleuth runs delete"), open_store(settings) as store:
+    async with (
+        hold(settings.home, "shared", command="sleuth runs delete", wait=settings.wait),
+        open_store(settings) as store,
+    ):
         ids = [await store.threads.complete(thread) for thread in threads]
         deleted = await remove_runs(RunService(store), *ids)
         log = await asyncio.to_thread(EventLog, store.engine)
@@ -169,39 +172,6 @@ async def delete_(
     with_subruns = f" with {_counted(subruns, 'sub-run')}" if subruns else ""
     text = f"Deleted {_counted(len(deleted) - subruns, 'run')}{with_subruns}."
     emit({"deleted": [thread.id for thread in deleted]}, as_json, text)
-
-
-_SECONDS = {
-    1: ("s", "sec", "second"),
-    60: ("min", "minute"),
-    3_600: ("h", "hour"),
-    86_400: ("d", "day"),
-    7 * 86_400: ("w", "week"),
-    30 * 86_400: ("month",),
-    365 * 86_400: ("y", "year"),
-}
-_UNITS = {name: seconds for seconds, names in _SECONDS.items() for name in names}
-_UNITS |= {f"{name}s": seconds for name, seconds in _UNITS.items() if len(name) > 1}
-_LONGEST = 100 * 365 * 86_400
-
-
-def seconds_in(text: str, *, option: str) -> float:
-    """Return the seconds in a number with a unit, such as `30d`, `90 min` or `3 months` (of 30 days).
-
-    Raises:
-        UsageError: the unit is missing, unknown or ambiguous, or the duration is longer than 100 years.
-    """
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)", text.strip().lower())
-    if found and found[2] == "m":
-        months = f"{found[1]} month{'' if found[1] == '1' else 's'}"
-        raise UsageError(f"{option} {text!r} is ambiguous. Write '{found[1]} min' or '{months}'.")
-    if not found or found[2] not in _UNITS:
-        example = "such as 90min, 12h, 30d, 2w, '3 months' or 1y"
-        raise UsageError(f"{option} {text!r} is not a duration. Write a number and a unit, {example}.")
-    seconds = float(found[1]) * _UNITS[found[2]]
-    if seconds > _LONGEST:
-        raise UsageError(f"{option} {text!r} is longer than a hundred years. Write a shorter duration.")
-    return seconds
 
 
 @runs_app.command()
@@ -231,7 +201,10 @@ async def prune(
         emit({**asdict(PruneReport()), "would_remove": would}, as_json, _in_words(planned, older_than, keep_last))
         return
     settings = Settings()
-    async with hold(settings.home, "exclusive", command="sleuth runs prune"), open_store(settings) as store:
+    async with (
+        hold(settings.home, "exclusive", command="sleuth runs prune", wait=settings.wait),
+        open_store(settings) as store,
+    ):
         gone = await prune_runs(RunService(store), older_than=seconds, keep_last=keep_last)
         await (await asyncio.to_thread(EventLog, store.engine)).remove_orphans()  # a server does this only at its start
     human = f"Removed {gone.threads} runs, {gone.checkpoints} checkpoints and {gone.texts} texts."

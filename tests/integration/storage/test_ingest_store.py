@@ -153,7 +153,7 @@ async def test_open_collection_sees_writes_of_another(settings: Settings, tmp_pa
 async def test_ingest_is_refused_during_a_search(settings: Settings, tmp_path: Path) -> None:
     async with hold(settings.home, "shared", command="sleuth ask"):
         with pytest.raises(StoreBusy, match=r"sleuth ask.*process"):
-            await run(settings, corpus(tmp_path / "c.jsonl", 3))
+            await run(settings.model_copy(update={"wait": 0.0}), corpus(tmp_path / "c.jsonl", 3))
     assert (await run(settings, corpus(tmp_path / "c.jsonl", 3))).added == 3
 
 

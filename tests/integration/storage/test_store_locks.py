@@ -3,6 +3,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,29 @@ async def taken(home: Path, mode: LockMode) -> str | None:
             return None
     except StoreBusy as error:
         return str(error)
+
+
+async def test_lock_is_waited_for_with_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    writer = another(tmp_path, "exclusive")
+    released = threading.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(asyncio.to_thread(release_later, writer, released))
+        async with hold(tmp_path, "shared", command="sleuth test", wait=60):
+            assert released.is_set()
+    (line,) = caplog.messages
+    assert line.startswith(f"{tmp_path} is in use by `sleuth exclusive` (process {writer.pid}, since ")
+    assert line.endswith(". Waiting up to 60 s.")
+    writer = another(tmp_path, "exclusive")
+    with pytest.raises(StoreBusy, match="sleuth exclusive"):
+        async with hold(tmp_path, "shared", command="sleuth test", wait=1):
+            raise AssertionError("it is held")
+    writer.communicate("\n")
+
+
+def release_later(process: subprocess.Popen[str], released: threading.Event) -> None:
+    time.sleep(1)
+    released.set()
+    process.communicate("\n")
 
 
 async def test_readers_share_and_a_writer_excludes(tmp_path: Path) -> None:
