@@ -34,6 +34,11 @@ THINKING_TOKENS = 2048
 SCHEMA_TOKENS = 512
 """Tokens reserved in every prompt if schemas have to be written into it."""
 
+NO_SCHEMA = "the model server does not guide replies by JSON schemas: they were written into the prompts"
+NO_CHOICE = "the model server does not restrict replies to choices: they were written into the prompts"
+NO_LOGPROBS = "the model server gives no log-probabilities: probabilities are unavailable"
+"""Warnings of replies that a fallback was used for."""
+
 
 class LLMClient:
     """A `Model` that calls a server; created by `LLMClient.open`."""
@@ -111,9 +116,7 @@ class LLMClient:
         """Return the tokens with the chat template; a careful estimate if the server does not count them."""
         served = self._of(role)
         counted = await self._endpoint.count_tokens(served.name, messages) if served.can.tokenize else None
-        # English has about four bytes per token, Chinese about two.
-        sizes = (len(message["content"].encode("utf-8", "replace")) // 2 + 16 for message in messages)
-        return counted if counted is not None else sum(sizes) + 16
+        return counted if counted is not None else estimate_tokens(messages)
 
     def _of(self, role: str) -> "_Served":
         return self._served.get(role) or self._served["default"]
@@ -191,7 +194,7 @@ def _body(request: Request, served: "_Served") -> tuple[dict[str, Any], list[str
     alternatives = {"top_logprobs": sampling.top_logprobs} if sampling.top_logprobs and can.logprobs else {}
     constraints, suffix, warnings = _constraints(request, can)
     if sampling.top_logprobs and not can.logprobs:
-        warnings.append("the model server gives no log-probabilities: probabilities are unavailable")
+        warnings.append(NO_LOGPROBS)
     return {
         "model": served.name,
         "stream": False,
@@ -213,16 +216,22 @@ def _constraints(request: Request, can: Capabilities) -> tuple[dict[str, Any], s
         schema = constrain_quotes(request.schema, request.messages) if can.copies else request.schema
         body["response_format"] = schema_format(request.prompt.replace("/", "_"), schema)
     elif request.schema is not None:
-        suffix = _written("schema", schema=json.dumps(request.schema, ensure_ascii=False))
-        warnings.append("the model server does not guide replies by JSON schemas: they were written into the prompts")
+        suffix = written("schema", schema=json.dumps(request.schema, ensure_ascii=False))
+        warnings.append(NO_SCHEMA)
     if request.choices is not None and can.choice:
         body["structured_outputs"] = {"choice": list(request.choices)}
     elif request.choices is not None:
-        suffix = _written("choices", choices=", ".join(request.choices))
-        warnings.append("the model server does not restrict replies to choices: they were written into the prompts")
+        suffix = written("choices", choices=", ".join(request.choices))
+        warnings.append(NO_CHOICE)
     return body, suffix, warnings
 
 
-def _written(name: str, **values: str) -> str:
+def estimate_tokens(messages: tuple[Message, ...]) -> int:
+    """Return a careful estimate: English has about four bytes per token, Chinese about two."""
+    return sum(len(message["content"].encode("utf-8", "replace")) // 2 + 16 for message in messages) + 16
+
+
+def written(name: str, **values: str) -> str:
+    """Return a constraint as text for the end of a prompt: "schema" or "choices"."""
     _, text = prompts.load(f"shared/{name}").render(**values)
     return f"\n\n{text}"

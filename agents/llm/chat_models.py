@@ -1,0 +1,165 @@
+"""LangChain chat models as a `Model`, for applications that bring their own."""
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, convert_to_messages
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.constants import TAG_NOSTREAM
+
+from sleuth import prompts
+from sleuth.agents.llm.client import NO_CHOICE, NO_LOGPROBS, NO_SCHEMA, SCHEMA_TOKENS, estimate_tokens, written
+from sleuth.agents.llm.completions import parse_reply
+from sleuth.agents.llm.context_windows import CONTEXT_WINDOW
+from sleuth.agents.model import Listener, Message, Reply, Request, Sampling
+from sleuth.agents.role import NAMES
+from sleuth.tools.errors import ModelError, ModelTimeout, ModelUnavailable, UnknownName
+
+DEFAULT = "default"
+
+LENGTH_FIELDS = ("max_tokens", "num_predict", "max_output_tokens", "max_tokens_to_sample")
+"""Fields in which chat models have the largest number of tokens of a reply."""
+
+_QUIET: RunnableConfig = {"tags": [TAG_NOSTREAM]}  # a role's reply is not a chat message
+
+
+class ChatModels:
+    """A `Model` of LangChain chat models, by role.
+
+    Temperature, seed, length and log-probabilities are set in a copy of the model, where its class has such fields.
+    Replies follow schemas by `with_structured_output` where the class has it. What a class lacks is replaced as for a
+    server that lacks it (`sleuth.agents.llm.capabilities`), with a warning. Retries are those of the model.
+    """
+
+    def __init__(self, models: Mapping[str, BaseChatModel], *, concurrency: int = 8, seconds: float = 120.0) -> None:
+        """Set the models.
+
+        Args:
+            models: the model of each role, and of all others under "default".
+            concurrency: the most calls at a time.
+            seconds: the most seconds of a call.
+
+        Raises:
+            UnknownName: a role does not exist.
+        """
+        for role in models:
+            if role not in (known := [DEFAULT, *NAMES]):
+                raise UnknownName("role", role, known, f"Roles are: {', '.join(known)}.")
+        self._models = dict(models)
+        self._slots = asyncio.Semaphore(concurrency)
+        self._seconds = seconds
+
+    @property
+    def context_window(self) -> int:
+        """The smallest context window that the models' profiles name (8,192 without one), less room for a schema."""
+        windows = [_profile(model).get("max_input_tokens") or CONTEXT_WINDOW for model in self._models.values()]
+        return min(windows) - SCHEMA_TOKENS
+
+    def name_of(self, role: str) -> str:
+        """Return the name of a role's model, or its class."""
+        model = self._of(role)
+        name = getattr(model, "model_name", None) or getattr(model, "model", None)
+        return name if isinstance(name, str) and name else type(model).__name__
+
+    async def call(self, request: Request) -> Reply:
+        """Answer one request."""
+        await prompts.read("shared/schema", "shared/choices")
+        model, name = _with_sampling(self._of(request.role), request.sampling), self.name_of(request.role)
+        runnable, suffix, warnings = _constrained(model, request)
+        sent = [*request.messages[:-1], {**request.messages[-1], "content": request.messages[-1]["content"] + suffix}]
+        async with self._slots:
+            started = time.monotonic()
+            message = await self._invoke(name, runnable, sent, request.listener)
+            seconds = time.monotonic() - started
+        if request.sampling.top_logprobs and not message.response_metadata.get("logprobs"):
+            warnings.append(NO_LOGPROBS)
+        return parse_reply(_completion(message), model=name, seconds=seconds, warnings=warnings)
+
+    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
+        """Return a careful estimate: chat models download a tokenizer to count."""
+        return estimate_tokens(messages)
+
+    def _of(self, role: str) -> BaseChatModel:
+        return self._models.get(role) or self._models[DEFAULT]
+
+    async def _invoke(
+        self, name: str, runnable: Runnable[Any, Any], messages: list[Any], listener: Listener | None
+    ) -> AIMessage:
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await _reply_of(runnable, messages, listener)
+        except TimeoutError as error:
+            raise ModelTimeout(f"{name} gave no reply within {self._seconds:g} s: see SLEUTH_TIMEOUT.") from error
+        except ModelError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the classes of chat models have no common error
+            detail = " ".join(str(error)[:3_000].split())[:300]
+            raise ModelUnavailable(f"{name} failed: {type(error).__name__}: {detail}") from error
+
+
+async def _reply_of(runnable: Runnable[Any, Any], messages: list[Any], listener: Listener | None) -> AIMessage:
+    """Return the message of a chat model, or the raw one of a structured output."""
+    given = convert_to_messages(messages)
+    if listener is None or not isinstance(runnable, BaseChatModel):
+        found = await runnable.ainvoke(given, _QUIET)
+        message: AIMessage = found["raw"] if isinstance(found, dict) else found
+        if listener is not None:
+            listener.delta(_text(message))
+        return message
+    whole: Any = None
+    async for chunk in runnable.astream(given, _QUIET):
+        listener.delta(chunk.text)
+        whole = chunk if whole is None else whole + chunk
+    if whole is None:
+        raise ModelUnavailable("The chat model sent an empty stream.")
+    return AIMessage(whole.content, usage_metadata=whole.usage_metadata, response_metadata=whole.response_metadata)
+
+
+def _profile(model: BaseChatModel) -> Mapping[str, Any]:
+    return model.profile or {}
+
+
+def _with_sampling(model: BaseChatModel, sampling: Sampling) -> BaseChatModel:
+    """Return a copy with these parameters, as far as its class has fields for them."""
+    wanted: dict[str, Any] = {name: sampling.max_tokens for name in LENGTH_FIELDS} | {"seed": sampling.seed}
+    if _profile(model).get("temperature", True):
+        wanted["temperature"] = sampling.temperature
+    if sampling.top_logprobs:
+        wanted |= {"logprobs": True, "top_logprobs": sampling.top_logprobs}
+    return model.model_copy(update={name: value for name, value in wanted.items() if name in type(model).model_fields})
+
+
+def _constrained(model: BaseChatModel, request: Request) -> tuple[Runnable[Any, Any], str, list[str]]:
+    """Return the model with its constraints, the text of those in the last message, and warnings about the latter."""
+    if request.schema is not None:
+        about = {"title": request.prompt.replace("/", "_"), "description": "The reply."}
+        try:
+            return model.with_structured_output(about | request.schema, include_raw=True), "", []
+        except NotImplementedError:
+            return model, written("schema", schema=json.dumps(request.schema, ensure_ascii=False)), [NO_SCHEMA]
+    if request.choices is not None:
+        return model, written("choices", choices=", ".join(request.choices)), [NO_CHOICE]
+    return model, "", []
+
+
+def _text(message: AIMessage) -> str:
+    """Return the text; of a tool call, which is how some models write a structured output, its arguments."""
+    return json.dumps(message.tool_calls[0]["args"], ensure_ascii=False) if message.tool_calls else str(message.text)
+
+
+def _completion(message: AIMessage) -> dict[str, Any]:
+    """Return a message in the form of a server's completion."""
+    about, usage = message.response_metadata, message.usage_metadata
+    ended = about.get("finish_reason") or about.get("stop_reason") or about.get("done_reason")
+    finish = "length" if ended in ("length", "max_tokens", "MAX_TOKENS") else "stop"
+    choice = {"message": {"content": _text(message)}, "finish_reason": finish, "logprobs": about.get("logprobs")}
+    tokens = usage and {
+        "prompt_tokens": usage["input_tokens"],
+        "completion_tokens": usage["output_tokens"],
+        "prompt_tokens_details": {"cached_tokens": usage.get("input_token_details", {}).get("cache_read", 0)},
+    }
+    return {"model": about.get("model_name"), "choices": [choice], "usage": tokens}

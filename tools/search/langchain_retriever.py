@@ -1,0 +1,55 @@
+"""LangChain retrievers and vector stores as a `Retriever`, for applications that bring their own."""
+
+from collections.abc import Sequence
+
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import VectorStore
+
+from sleuth.tools.errors import UsageError
+from sleuth.tools.search.retriever import Query
+from sleuth.tools.text import sanitize
+from sleuth.tools.types import Hit, Passage, content_hash
+
+TITLES = ("title", "source", "file_name", "url")
+"""Keys of a document's metadata that may contain its title, the first one first."""
+
+
+class LangChainRetriever:
+    """A retriever that searches a LangChain retriever or vector store.
+
+    All search modes are the same search. A passage is a whole LangChain document; its id is the document's, or that of
+    its text. Scores are those of a vector store, or the reciprocal of the rank.
+    """
+
+    def __init__(self, searched: BaseRetriever | VectorStore) -> None:
+        """Set what is searched."""
+        self._searched = searched
+
+    async def search(self, query: Query) -> list[Hit]:
+        """Return the best `query.k` documents, best first."""
+        if not query.text.strip():
+            raise UsageError("The question is empty: enter the text to search for.")
+        if isinstance(self._searched, VectorStore):
+            return _hits(await self._searched.asimilarity_search_with_score(query.text, k=query.k), query.k)
+        found = await self._searched.ainvoke(query.text)
+        return _hits([(document, 1 / rank) for rank, document in enumerate(found, start=1)], query.k)
+
+
+def _hits(found: Sequence[tuple[Document, float]], k: int) -> list[Hit]:
+    passages = {passage.id: (passage, score) for passage, score in ((_passage(each), score) for each, score in found[::-1])}
+    best = list(passages.values())[::-1][:k]
+    return [Hit(passage=passage, score=float(score), rank=rank) for rank, (passage, score) in enumerate(best, start=1)]
+
+
+def _passage(document: Document) -> Passage:
+    """Return a document as a passage of itself; passages with equal ids are one."""
+    text = sanitize(document.page_content)
+    id_ = document.id or content_hash(text)[:16]
+    named = (document.metadata.get(key) for key in TITLES)
+    title = next((name for name in named if isinstance(name, str) and name), id_)
+    source = document.metadata.get("source")
+    document_id = source if isinstance(source, str) and source else id_
+    return Passage(
+        id=id_, document_id=sanitize(document_id), title=sanitize(title), text=text, start=0, end=len(text)
+    )
