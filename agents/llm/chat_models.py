@@ -96,7 +96,7 @@ class ChatModels:
             raise ModelTimeout(f"{name} gave no reply within {self._seconds:g} s: see SLEUTH_TIMEOUT.") from error
         except ModelError:
             raise
-        except Exception as error:  # noqa: BLE001 - the classes of chat models have no common error
+        except Exception as error:
             detail = " ".join(str(error)[:3_000].split())[:300]
             raise ModelUnavailable(f"{name} failed: {type(error).__name__}: {detail}") from error
 
@@ -125,7 +125,7 @@ def _profile(model: BaseChatModel) -> Mapping[str, Any]:
 
 def _with_sampling(model: BaseChatModel, sampling: Sampling) -> BaseChatModel:
     """Return a copy with these parameters, as far as its class has fields for them."""
-    wanted: dict[str, Any] = {name: sampling.max_tokens for name in LENGTH_FIELDS} | {"seed": sampling.seed}
+    wanted: dict[str, Any] = dict.fromkeys(LENGTH_FIELDS, sampling.max_tokens) | {"seed": sampling.seed}
     if _profile(model).get("temperature", True):
         wanted["temperature"] = sampling.temperature
     if sampling.top_logprobs:

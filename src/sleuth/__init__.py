@@ -12,58 +12,100 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sleuth.graphs.core.answer import Answer, Citation, Note
-    from sleuth.graphs.core.events import Delta, Reset, Step
-    from sleuth.graphs.registry import METHODS
     from sleuth.graphs.core.context import Budget, Context
-    from sleuth.studio.client.sleuth import Sleuth, ask, graph, stream, tool
+    from sleuth.graphs.core.events import Delta, Reset, Step
+    from sleuth.graphs.ingestion.graph import IngestReport
+    from sleuth.graphs.registry import METHODS
+    from sleuth.graphs.runs.history import CheckpointView
+    from sleuth.studio.client import sync
+    from sleuth.studio.client.functions import (
+        as_retriever,
+        as_tool,
+        ask,
+        delete,
+        documents,
+        fork,
+        graph,
+        history,
+        ingest,
+        resume,
+        search,
+        stream,
+        tool,
+    )
+    from sleuth.studio.client.sleuth import Sleuth
     from sleuth.studio.client.sleuth import open_sleuth as open
     from sleuth.tools.errors import SleuthError
     from sleuth.tools.settings import Settings
+    from sleuth.tools.storage.catalogue import Listed
+    from sleuth.tools.types import Hit, Passage
 
 _WHERE = {
-    "Answer": "graphs.core.answer",
-    "Citation": "graphs.core.answer",
-    "Note": "graphs.core.answer",
-    "METHODS": "graphs.registry",
-    "Delta": "graphs.core.events",
-    "Reset": "graphs.core.events",
-    "Step": "graphs.core.events",
-    "Budget": "graphs.core.context",
-    "Context": "graphs.core.context",
-    "Sleuth": "studio.client.sleuth",
-    "ask": "studio.client.sleuth",
-    "graph": "studio.client.sleuth",
-    "stream": "studio.client.sleuth",
-    "tool": "studio.client.sleuth",
-    "open": "studio.client.sleuth",
-    "SleuthError": "tools.errors",
-    "Settings": "tools.settings",
+    "graphs.core.answer": ("Answer", "Citation", "Note"),
+    "graphs.core.context": ("Budget", "Context"),
+    "graphs.core.events": ("Delta", "Reset", "Step"),
+    "graphs.ingestion.graph": ("IngestReport",),
+    "graphs.registry": ("METHODS",),
+    "graphs.runs.history": ("CheckpointView",),
+    "studio.client.functions": (
+        *("as_retriever", "as_tool", "ask", "delete", "documents", "fork", "graph", "history", "ingest", "resume"),
+        *("search", "stream", "tool"),
+    ),
+    "studio.client.sleuth": ("Sleuth", "open"),
+    "tools.errors": ("SleuthError",),
+    "tools.settings": ("Settings",),
+    "tools.storage.catalogue": ("Listed",),
+    "tools.types": ("Hit", "Passage"),
 }
+"""The modules of the public names."""
 _CALLED = {"open": "open_sleuth"}
 
 __all__ = [
     "METHODS",
     "Answer",
     "Budget",
+    "CheckpointView",
     "Citation",
     "Context",
     "Delta",
+    "Hit",
+    "IngestReport",
+    "Listed",
     "Note",
+    "Passage",
     "Reset",
     "Settings",
     "Sleuth",
     "SleuthError",
     "Step",
+    "as_retriever",
+    "as_tool",
     "ask",
+    "delete",
+    "documents",
+    "fork",
     "graph",
+    "history",
+    "ingest",
     "open",
+    "resume",
+    "search",
     "stream",
+    "sync",
     "tool",
 ]
 
 
 def __getattr__(name: str) -> object:
     """Import a public name at its first use, so that `import sleuth` is fast."""
-    if name not in _WHERE:
+    if name == "sync":
+        return import_module("sleuth.studio.client.sync")
+    module = next((module for module, names in _WHERE.items() if name in names), None)
+    if module is None:
         raise AttributeError(f"module 'sleuth' has no attribute {name!r}")
-    return getattr(import_module(f"sleuth.{_WHERE[name]}"), _CALLED.get(name, name))
+    return getattr(import_module(f"sleuth.{module}"), _CALLED.get(name, name))
+
+
+def __dir__() -> list[str]:
+    """List the public names, for `help(sleuth)` and completion."""
+    return __all__

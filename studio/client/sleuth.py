@@ -1,30 +1,39 @@
-"""The Python API: an open `Sleuth` for many questions, or the functions of `sleuth` for a single one."""
+"""An open `Sleuth` for many questions; `sleuth.studio.client.functions` opens one for a single call."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import NAMESPACE_OID, uuid5
 
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import VectorStore
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.graph import StateGraph
 
 from sleuth.agents.model import Model
-from sleuth.graphs.core import Answer, Budget, Context, Event, PrivateGraph, fitted_thresholds, in_fresh_context
+from sleuth.graphs.core import Answer, Budget, Context, Event, fitted_thresholds, in_fresh_context
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import configure, runnable
-from sleuth.graphs.runs import CheckpointerSubruns, RunService, Services
+from sleuth.graphs.runs import CheckpointerSubruns, CheckpointView, RunService, Services, fork_run
+from sleuth.graphs.runs.history import list_checkpoints
+from sleuth.studio.client.callers import OneLoop
 from sleuth.studio.model_server import PACKAGED
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
 from sleuth.tools.evidence_checker import find_checker
+from sleuth.tools.search import Mode, Query, Retriever, find_mode
+from sleuth.tools.search.langchain_retriever import LangChainRetriever
+from sleuth.tools.search.vectors.langchain_embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.knowledge_graph import open_graph
 from sleuth.tools.sources.question_attributes.svm import find_svm
 from sleuth.tools.sources.web_pages import Page, read_pages
-from sleuth.tools.storage import SqlTriples, hold
+from sleuth.tools.storage import Listed, SqlTriples, hold
+from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -52,6 +61,11 @@ class Sleuth:
     runs: RunService
     library: Collection
     settings: Settings
+
+    @property
+    def searched(self) -> Retriever:
+        """What runs search: the collection, or the retriever that was brought."""
+        return self.runs.services.retriever if self.runs.services else self.library
 
     async def stream(
         self,
@@ -81,7 +95,7 @@ class Sleuth:
         Raises:
             SleuthError: see `sleuth.tools.errors`; a run that was started can be resumed.
         """
-        if with_collection or not pages:
+        if self.searched is self.library and (with_collection or not pages):
             await self.library.require_documents()
         id = await self.runs.start(
             question,
@@ -124,11 +138,61 @@ class Sleuth:
         """Resume a run from its last checkpoint; return the stored answer if it is finished."""
         return await in_fresh_context(last_answer(self.runs.run(thread, budget=budget)))
 
-    def tool(self, method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
-        """Return a method as a tool of another agent; see `sleuth.studio.client.langchain_tool`."""
-        from sleuth.studio.client.langchain_tool import tool_of
+    async def search(self, query: str, *, k: int = 5, mode: Mode = "hybrid") -> list[Hit]:
+        """Return the best `k` passages, best first; no model is called.
 
-        return tool_of(partial(self.ask, method=method, **options), method)
+        Args:
+            query: the question.
+            k: the number of passages.
+            mode: a search mode; the hits of graph modes contain the path to the passage.
+
+        Raises:
+            UsageError: the question or the collection is empty.
+        """
+        return await self.searched.search(Query(text=query, k=k, mode=find_mode(mode)))
+
+    async def history(self, thread: str) -> list[CheckpointView]:
+        """Return all checkpoints of a run, the newest first; raise UnknownName for an unknown run."""
+        return await list_checkpoints(self.runs, thread)
+
+    async def fork(
+        self, thread: str, *, at: str, changes: dict[str, Any] | None = None, into: str | None = None
+    ) -> dict[str, str]:
+        """Branch a run from one of its checkpoints; `resume` runs the branch.
+
+        Args:
+            thread: the run.
+            at: the checkpoint: its id or beginning, step, or node.
+            changes: new values of state fields; keyed fields are merged by key, None removes a key.
+            into: another method, which continues with the findings so far in a thread of its own.
+
+        Returns:
+            The `thread` and the `checkpoint` of the branch.
+
+        Raises:
+            UnknownName: no such run, checkpoint, field or method.
+            UsageError: a field has another type.
+        """
+        return await fork_run(self.runs, thread, at=at, changes=changes, into=into)
+
+    async def documents(self, *, limit: int = 100, after: str = "", find: str = "") -> list[Listed]:
+        """Return documents with `find` in their title, ordered by id, after the id `after`."""
+        return await self.library.documents(limit=limit, after=after, find=find)
+
+    def as_tool(self, method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
+        """Return a method as a LangChain tool of another agent; `options` are those of `ask`."""
+        from sleuth.studio.client.langchain_parts import tool_of
+
+        return tool_of(partial(self.ask, method=method, **options), method, caller=OneLoop(asyncio.get_running_loop()))
+
+    tool = as_tool
+
+    def as_retriever(self, *, k: int = 5, mode: Mode = "hybrid") -> "BaseRetriever":
+        """Return the search as a LangChain retriever; scores and paths are in the metadata of its documents."""
+        from sleuth.studio.client.langchain_parts import SleuthRetriever
+
+        caller = OneLoop(asyncio.get_running_loop())
+        return SleuthRetriever(search=self.search, caller=caller, k=k, mode=mode)
 
     async def once(self, key: str, question: str, **options: Any) -> Answer:  # noqa: ANN401 - those of ask
         """Ask a question at most once per key: resume the earlier run of this key, or return its answer.
@@ -175,27 +239,55 @@ async def last_answer(events: AsyncGenerator[Event]) -> Answer:
 
 
 @asynccontextmanager
-async def open_sleuth(settings: Settings | None = None, *, command: str = "sleuth") -> AsyncIterator[Sleuth]:
+async def open_sleuth(
+    settings: Settings | None = None,
+    *,
+    model: BaseChatModel | Mapping[str, BaseChatModel] | None = None,
+    embedder: Embeddings | None = None,
+    retriever: BaseRetriever | VectorStore | None = None,
+    command: str = "sleuth",
+) -> AsyncIterator[Sleuth]:
     """Open the collection, the store and the model client.
 
     Args:
         settings: those of the environment by default.
+        model: a LangChain chat model instead of a model server, or one for each role and "default".
+        embedder: LangChain embeddings instead of SLEUTH_EMBEDDER; `ingest` needs the same.
+        retriever: a LangChain retriever or vector store that is searched instead of the collection.
         command: the name of this process in the home lock.
 
     Raises:
         ModelUnavailable: no model server answers.
+        EmbedderChanged: the collection was built with another embedder.
         StoreBusy: another process ingests or deletes documents; the message names it.
     """
     if settings is None:
         settings = await asyncio.to_thread(Settings)
     async with AsyncExitStack() as stack:
-        gateway = await asyncio.to_thread(gateway_class)
-        model = await stack.enter_async_context(gateway.open(settings))
+        client = await stack.enter_async_context(_open_model(settings, model))
         await stack.enter_async_context(hold(settings.home, "shared", command=command, wait=settings.wait))
-        library = await stack.enter_async_context(await Collection.open(settings))
+        own = LangChainEmbedder(embedder) if embedder else None
+        library = await stack.enter_async_context(await Collection.open(settings, embedder=own))
         store = await stack.enter_async_context(open_store(settings))
-        services = await stack.enter_async_context(open_services(settings, model, library))
+        services = await stack.enter_async_context(open_services(settings, client, library))
+        if retriever:
+            services = replace(services, retriever=LangChainRetriever(retriever))
         yield Sleuth(runs=RunService(store, services), library=library, settings=settings)
+
+
+@asynccontextmanager
+async def _open_model(
+    settings: Settings, model: BaseChatModel | Mapping[str, BaseChatModel] | None
+) -> AsyncIterator[NamedModel]:
+    if model is None:
+        gateway = await asyncio.to_thread(gateway_class)
+        async with gateway.open(settings) as client:
+            yield client
+        return
+    from sleuth.agents.llm.chat_models import DEFAULT, ChatModels
+
+    models = model if isinstance(model, Mapping) else {DEFAULT: model}
+    yield ChatModels(models, concurrency=settings.concurrency, seconds=settings.timeout)
 
 
 @asynccontextmanager
@@ -239,31 +331,3 @@ def gateway_class() -> "type[LLMClient]":
     from sleuth.agents.llm.client import LLMClient
 
     return LLMClient
-
-
-async def ask(question: str, **options: Any) -> Answer:  # noqa: ANN401 - those of Sleuth.ask
-    """Answer one question with the settings of the environment; takes the arguments of `Sleuth.ask`."""
-    async with open_sleuth() as sleuth:
-        return await sleuth.ask(question, **options)
-
-
-async def stream(question: str, **options: Any) -> AsyncGenerator[Event]:  # noqa: ANN401 - those of Sleuth.stream
-    """Answer one question and yield its steps; takes the arguments of `Sleuth.stream`."""
-    async with open_sleuth() as sleuth, aclosing(sleuth.stream(question, **options)) as events:
-        async for event in events:
-            yield event
-
-
-def tool(method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of Sleuth.ask
-    """Return a method as a tool of another agent; each call opens the home, unlike `Sleuth.tool`."""
-    from sleuth.studio.client.langchain_tool import tool_of
-
-    return tool_of(partial(ask, method=method, **options), method)
-
-
-def graph(name: str) -> StateGraph[Any, Context, Any, Any]:
-    """Return the uncompiled state machine of a method or of `chat`, for other applications.
-
-    Run it with a `sleuth.Context`; auto and chat, which run other methods, need `hops` in it.
-    """
-    return PrivateGraph(runnable(name).graph())

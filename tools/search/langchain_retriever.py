@@ -37,19 +37,20 @@ class LangChainRetriever:
 
 
 def _hits(found: Sequence[tuple[Document, float]], k: int) -> list[Hit]:
-    passages = {passage.id: (passage, score) for passage, score in ((_passage(each), score) for each, score in found[::-1])}
-    best = list(passages.values())[::-1][:k]
-    return [Hit(passage=passage, score=float(score), rank=rank) for rank, (passage, score) in enumerate(best, start=1)]
+    best: dict[str, tuple[Passage, float]] = {}
+    for document, score in found:
+        passage = _passage(document)
+        best.setdefault(passage.id, (passage, float(score)))
+    ranked = enumerate(list(best.values())[:k], start=1)
+    return [Hit(passage=passage, score=score, rank=rank) for rank, (passage, score) in ranked]
 
 
 def _passage(document: Document) -> Passage:
-    """Return a document as a passage of itself; passages with equal ids are one."""
+    """Return a document as a passage of itself."""
     text = sanitize(document.page_content)
     id_ = document.id or content_hash(text)[:16]
     named = (document.metadata.get(key) for key in TITLES)
     title = next((name for name in named if isinstance(name, str) and name), id_)
     source = document.metadata.get("source")
     document_id = source if isinstance(source, str) and source else id_
-    return Passage(
-        id=id_, document_id=sanitize(document_id), title=sanitize(title), text=text, start=0, end=len(text)
-    )
+    return Passage(id=id_, document_id=sanitize(document_id), title=sanitize(title), text=text, start=0, end=len(text))

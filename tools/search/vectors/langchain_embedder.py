@@ -39,6 +39,8 @@ def _unit(rows: list[list[float]], count: int) -> Vectors:
     found = np.asarray(rows, dtype=np.float32)
     lengths = np.linalg.norm(found, axis=-1, keepdims=True) if found.ndim == 2 else np.zeros((1, 1))
     if found.ndim != 2 or len(found) != count or not np.isfinite(lengths).all() or not lengths.all():
-        raise UsageError("The embedder returned no usable vectors: it must return one for each text, none of them zero.")
+        raise UsageError(
+            "The embedder returned no usable vectors: it must return one for each text, none of them zero."
+        )
     unit: Vectors = found / lengths
     return unit

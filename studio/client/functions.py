@@ -1,0 +1,258 @@
+"""The functions of the package `sleuth`: each opens what it needs, makes one call, and closes it.
+
+Every function takes `settings`; those of the environment are used by default.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.embeddings import Embeddings
+from langgraph.graph import StateGraph
+
+from sleuth.graphs.core import Answer, Budget, Context, Event, PrivateGraph
+from sleuth.graphs.ingestion import IngestProgress, IngestReport
+from sleuth.graphs.ingestion import ingest as ingest_paths
+from sleuth.graphs.persistence import open_store
+from sleuth.graphs.registry import runnable
+from sleuth.graphs.runs import CheckpointView, RunService, fork_run
+from sleuth.graphs.runs.history import list_checkpoints
+from sleuth.studio.client.callers import AnyLoop
+from sleuth.studio.client.sleuth import DEFAULT_METHOD, open_sleuth
+from sleuth.tools.collection import Collection
+from sleuth.tools.search import Mode, Query, find_mode
+from sleuth.tools.search.vectors.langchain_embedder import LangChainEmbedder
+from sleuth.tools.settings import Settings
+from sleuth.tools.sources.web_pages import Page
+from sleuth.tools.storage import Listed, LockMode, hold
+from sleuth.tools.types import Hit
+
+if TYPE_CHECKING:
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.tools import BaseTool
+
+
+async def ask(
+    question: str,
+    *,
+    method: str = DEFAULT_METHOD,
+    values: dict[str, Any] | None = None,
+    budget: Budget | None = None,
+    thread: str | None = None,
+    pages: Sequence[Page] = (),
+    with_collection: bool = False,
+    settings: Settings | None = None,
+) -> Answer:
+    """Run a method and return the answer.
+
+    Args:
+        question: the question.
+        method: a name from `sleuth.METHODS`.
+        values: settings of the method, such as `{"coarse_k": 5}`.
+        budget: what the run may spend.
+        thread: the thread id, generated if omitted.
+        pages: web pages to search instead of the collection; their text is stored with the run.
+        with_collection: search the collection as well as the pages.
+        settings: those of the environment by default.
+
+    Raises:
+        SleuthError: see `sleuth.tools.errors`; a run that was started can be resumed.
+    """
+    async with open_sleuth(settings) as sleuth:
+        return await sleuth.ask(
+            question,
+            method=method,
+            values=values,
+            budget=budget,
+            thread=thread,
+            pages=pages,
+            with_collection=with_collection,
+        )
+
+
+async def stream(
+    question: str,
+    *,
+    method: str = DEFAULT_METHOD,
+    values: dict[str, Any] | None = None,
+    budget: Budget | None = None,
+    thread: str | None = None,
+    pages: Sequence[Page] = (),
+    with_collection: bool = False,
+    deltas: bool = False,
+    settings: Settings | None = None,
+) -> AsyncGenerator[Event]:
+    """Run a method; yield its steps as they happen, then the `Answer`. Takes the arguments of `ask`.
+
+    Args:
+        deltas: also yield text while the model writes it, as `Delta`, and a `Reset` if a call is repeated.
+    """
+    async with open_sleuth(settings) as sleuth:
+        events = sleuth.stream(
+            question,
+            method=method,
+            values=values,
+            budget=budget,
+            thread=thread,
+            pages=pages,
+            with_collection=with_collection,
+            deltas=deltas,
+        )
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+
+async def resume(thread: str, *, budget: Budget | None = None, settings: Settings | None = None) -> Answer:
+    """Resume a run from its last checkpoint; return the stored answer if it is finished.
+
+    Args:
+        thread: the run.
+        budget: a new budget; by default that of the run.
+        settings: those of the environment by default.
+
+    Raises:
+        UnknownName: there is no such run.
+        ThreadBusy: another process runs it.
+    """
+    async with open_sleuth(settings) as sleuth:
+        return await sleuth.resume(thread, budget=budget)
+
+
+async def history(thread: str, *, settings: Settings | None = None) -> list[CheckpointView]:
+    """Return all checkpoints of a run, the newest first; raise UnknownName for an unknown run."""
+    async with _open_runs(settings) as runs:
+        return await list_checkpoints(runs, thread)
+
+
+async def fork(
+    thread: str,
+    *,
+    at: str,
+    changes: dict[str, Any] | None = None,
+    into: str | None = None,
+    settings: Settings | None = None,
+) -> dict[str, str]:
+    """Branch a run from one of its checkpoints without running the branch; takes the arguments of `Sleuth.fork`."""
+    async with _open_runs(settings) as runs:
+        return await fork_run(runs, thread, at=at, changes=changes, into=into)
+
+
+async def ingest(
+    *paths: str | PathLike[str],
+    embedder: Embeddings | None = None,
+    on_progress: Callable[[IngestProgress], None] | None = None,
+    settings: Settings | None = None,
+) -> IngestReport:
+    """Ingest files, folders and corpora; unchanged files are skipped. The same call resumes an interrupted ingest.
+
+    Args:
+        paths: files, folders, .jsonl or .jsonl.gz corpora.
+        embedder: LangChain embeddings instead of SLEUTH_EMBEDDER; `open` needs the same.
+        on_progress: is called with the counts so far, and with each file that cannot be read.
+        settings: those of the environment by default.
+
+    Raises:
+        UsageError: a path does not exist.
+        StoreBusy: another process uses the store.
+        EmbedderChanged: the collection was built with another embedder.
+    """
+    return await ingest_paths(
+        [Path(path) for path in paths],
+        settings=await _given(settings),
+        on_progress=on_progress,
+        embedder=LangChainEmbedder(embedder) if embedder else None,
+    )
+
+
+async def search(query: str, *, k: int = 5, mode: Mode = "hybrid", settings: Settings | None = None) -> list[Hit]:
+    """Return the best `k` passages, best first; no model is called.
+
+    Args:
+        query: the question.
+        k: the number of passages.
+        mode: a search mode; the hits of graph modes contain the path to the passage.
+        settings: those of the environment by default.
+
+    Raises:
+        UsageError: the question or the collection is empty.
+    """
+    async with _open_collection(settings, "shared") as library:
+        return await library.search(Query(text=query, k=k, mode=find_mode(mode)))
+
+
+async def documents(
+    *, limit: int = 100, after: str = "", find: str = "", settings: Settings | None = None
+) -> list[Listed]:
+    """Return documents with `find` in their title, ordered by id, after the id `after`."""
+    async with await Collection.open(await _given(settings), check_embedder=False) as library:
+        return await library.documents(limit=limit, after=after, find=find)
+
+
+async def delete(*ids: str, settings: Settings | None = None) -> int:
+    """Delete documents from the catalogue and all indexes; return their number.
+
+    Raises:
+        UnknownName: a document does not exist; none is deleted.
+        StoreBusy: another process uses the store.
+    """
+    async with _open_collection(settings, "exclusive") as library:
+        return await library.delete(ids)
+
+
+def as_tool(method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
+    """Return a method as a LangChain tool of another agent; each call opens the home, unlike `Sleuth.as_tool`.
+
+    Args:
+        method: a name from `sleuth.METHODS`.
+        options: further arguments of `ask`.
+    """
+    from sleuth.studio.client.langchain_parts import tool_of
+
+    return tool_of(partial(ask, method=method, **options), method, caller=AnyLoop())
+
+
+tool = as_tool
+
+
+def as_retriever(*, k: int = 5, mode: Mode = "hybrid", settings: Settings | None = None) -> "BaseRetriever":
+    """Return the search as a LangChain retriever; each search opens the home, unlike `Sleuth.as_retriever`.
+
+    Args:
+        k: the number of passages.
+        mode: a search mode; after graph modes, the metadata contain the path to the passage.
+        settings: those of the environment by default.
+    """
+    from sleuth.studio.client.langchain_parts import SleuthRetriever
+
+    return SleuthRetriever(search=partial(search, settings=settings), caller=AnyLoop(), k=k, mode=mode)
+
+
+def graph(name: str) -> StateGraph[Any, Context, Any, Any]:
+    """Return the uncompiled state machine of a method or of `chat`, for other applications.
+
+    Run it with a `sleuth.Context`; auto and chat, which run other methods, need `hops` in it.
+    """
+    return PrivateGraph(runnable(name).graph())
+
+
+async def _given(settings: Settings | None) -> Settings:
+    """Return the settings, by default those of the environment."""
+    return await asyncio.to_thread(Settings) if settings is None else settings
+
+
+@asynccontextmanager
+async def _open_runs(settings: Settings | None) -> AsyncIterator[RunService]:
+    async with open_store(await _given(settings)) as store:
+        yield RunService(store)
+
+
+@asynccontextmanager
+async def _open_collection(settings: Settings | None, mode: LockMode) -> AsyncIterator[Collection]:
+    given = await _given(settings)
+    async with hold(given.home, mode, command="sleuth"), await Collection.open(given) as library:
+        yield library

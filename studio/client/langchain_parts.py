@@ -1,0 +1,107 @@
+"""Methods as LangChain tools, and search as a LangChain retriever, for agents and chains of others."""
+
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.tools import BaseTool, ToolException
+from pydantic import Field
+
+from sleuth.graphs.core import Answer, Verdict
+from sleuth.graphs.evidence import with_footnotes
+from sleuth.graphs.registry import method as method_of
+from sleuth.studio.client.callers import Caller
+from sleuth.tools.errors import SleuthError
+from sleuth.tools.search import Mode
+from sleuth.tools.tracing import PrivateTool
+from sleuth.tools.types import Hit
+
+Content = tuple[str, dict[str, Any]]
+
+
+def tool_of(ask: Callable[[str], Coroutine[Any, Any, Answer]], method: str, *, caller: Caller) -> BaseTool:
+    """Return a tool that answers a question with footnotes; its message has the whole answer as `artifact`.
+
+    The tool returns the message of a `SleuthError` instead of an answer.
+
+    Args:
+        ask: answers a question.
+        method: the name of the method.
+        caller: calls it.
+    """
+    name = method_of(method).name.replace("-", "_")
+
+    async def content(question: str) -> Content:
+        try:
+            found = await ask(question)
+        except SleuthError as error:
+            raise ToolException(str(error)) from error
+        text = with_footnotes(Verdict(status=found.status, text=found.text, citations=found.citations)).text
+        return text, found.to_json()
+
+    async def answer(question: str) -> Content:
+        return await caller.call(content, question)
+
+    def answer_sync(question: str) -> Content:
+        return caller.call_blocking(content, question)
+
+    return PrivateTool.from_function(
+        func=answer_sync,
+        coroutine=answer,
+        name=name,
+        description="Answers one whole question from the user's own documents, with citations.",
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+    )
+
+
+class SleuthRetriever(BaseRetriever):
+    """Search of a collection as a LangChain retriever, asynchronous or synchronous.
+
+    `k` passages are found by the search `mode`; both can also be arguments of `invoke`. The metadata of a document are
+    `id`, `document`, `title`, `start`, `end` (characters in the document), `score` and `rank`; after graph search also
+    `why`, the path to the passage.
+    """
+
+    search: Callable[..., Awaitable[list[Hit]]] = Field(repr=False)
+    caller: Any = Field(repr=False)
+    k: int = 5
+    mode: Mode = "hybrid"
+
+    async def _aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        k: int | None = None,
+        mode: Mode | None = None,
+    ) -> list[Document]:
+        return [_document(hit) for hit in await self.caller.call(partial(self._search, k=k, mode=mode), query)]
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None, mode: Mode | None = None
+    ) -> list[Document]:
+        return [_document(hit) for hit in self.caller.call_blocking(partial(self._search, k=k, mode=mode), query)]
+
+    async def _search(self, query: str, k: int | None, mode: Mode | None) -> list[Hit]:
+        return await self.search(query, k=k or self.k, mode=mode or self.mode)
+
+
+def _document(hit: Hit) -> Document:
+    passage = hit.passage
+    about = {
+        "id": passage.id,
+        "document": passage.document_id,
+        "title": passage.title,
+        "start": passage.start,
+        "end": passage.end,
+        "score": hit.score,
+        "rank": hit.rank,
+        **({"newer": hit.newer} if hit.newer else {}),
+        **({"why": asdict(hit.why)} if hit.why else {}),
+    }
+    return Document(id=passage.id, page_content=passage.text, metadata=about)

@@ -1,0 +1,129 @@
+"""The functions of the package without `await`, for scripts and notebooks: `from sleuth import sync`.
+
+Each runs in an event loop in a thread of its own, so that they also work where a loop is running, as in notebooks.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
+
+import anyio
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import VectorStore
+
+from sleuth.graphs.core import Event
+from sleuth.studio.client import functions
+from sleuth.studio.client.callers import run_sync
+from sleuth.studio.client.sleuth import DEFAULT_METHOD, Sleuth, open_sleuth
+from sleuth.tools.search import Mode
+from sleuth.tools.settings import Settings
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> T:
+        return run_sync(function, *args, **options)
+
+    return call
+
+
+def _blocking_method(
+    method: Callable[Concatenate[Sleuth, P], Coroutine[Any, Any, T]],
+) -> "Callable[Concatenate[SyncSleuth, P], T]":
+    @wraps(method)
+    def call(self: "SyncSleuth", *args: P.args, **options: P.kwargs) -> T:
+        called: Callable[[], Coroutine[Any, Any, T]] = partial(method, self.opened, *args, **options)
+        found: T = self.portal.call(called)
+        return found
+
+    return cast("Callable[Concatenate[SyncSleuth, P], T]", call)
+
+
+class SyncSleuth:
+    """An open `Sleuth` whose methods are called without `await`; created by `open`."""
+
+    def __init__(self, portal: BlockingPortal, opened: Sleuth) -> None:
+        """Set the event loop and what is open in it."""
+        self.portal, self.opened = portal, opened
+
+    ask = _blocking_method(Sleuth.ask)
+    resume = _blocking_method(Sleuth.resume)
+    search = _blocking_method(Sleuth.search)
+    history = _blocking_method(Sleuth.history)
+    fork = _blocking_method(Sleuth.fork)
+    documents = _blocking_method(Sleuth.documents)
+
+    def stream(self, question: str, **options: Any) -> Iterator[Event]:  # noqa: ANN401 - those of Sleuth.stream
+        """Run a method; yield its steps as they happen, then the `Answer`. Takes the arguments of `Sleuth.stream`."""
+        return _events(self.portal, self.opened.stream(question, **options))
+
+    def as_tool(self, method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
+        """Return a method as a LangChain tool of another agent."""
+        return self.portal.call(partial(self.opened.as_tool, method, **options))
+
+    def as_retriever(self, *, k: int = 5, mode: Mode = "hybrid") -> BaseRetriever:
+        """Return the search as a LangChain retriever."""
+        return self.portal.call(partial(self.opened.as_retriever, k=k, mode=mode))
+
+
+@contextmanager
+def open(
+    settings: Settings | None = None,
+    *,
+    model: BaseChatModel | Mapping[str, BaseChatModel] | None = None,
+    embedder: Embeddings | None = None,
+    retriever: BaseRetriever | VectorStore | None = None,
+) -> Iterator[SyncSleuth]:
+    """Open the collection, the store and the model client; takes the arguments of `sleuth.open`."""
+    opening = open_sleuth(settings, model=model, embedder=embedder, retriever=retriever)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(opening) as opened:
+        yield SyncSleuth(portal, opened)
+
+
+ask = _blocking(functions.ask)
+resume = _blocking(functions.resume)
+history = _blocking(functions.history)
+fork = _blocking(functions.fork)
+ingest = _blocking(functions.ingest)
+search = _blocking(functions.search)
+documents = _blocking(functions.documents)
+delete = _blocking(functions.delete)
+
+
+def stream(question: str, **options: Any) -> Iterator[Event]:  # noqa: ANN401 - those of the function
+    """Run a method; yield its steps as they happen, then the `Answer`. Takes the arguments of `sleuth.stream`."""
+    with start_blocking_portal() as portal:
+        yield from _events(portal, functions.stream(question, **options))
+
+
+def _events(portal: BlockingPortal, events: AsyncGenerator[Event]) -> Iterator[Event]:
+    """Yield the events of a run, which runs in one task of the event loop; end the run's stream with the iterator."""
+    send, receive = anyio.create_memory_object_stream[Event](0)
+
+    async def pump() -> None:
+        async with send, aclosing(events):
+            async for event in events:
+                await send.send(event)
+
+    pumped = portal.start_task_soon(pump)
+    try:
+        while True:
+            try:
+                event = portal.call(receive.receive)
+            except anyio.EndOfStream:
+                break
+            yield event
+        pumped.result()
+    finally:
+        receive.close()
+        pumped.cancel()

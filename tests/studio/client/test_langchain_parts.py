@@ -1,0 +1,213 @@
+"""LangChain's parts in sleuth, and sleuth's in LangChain."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.tools import BaseTool
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_tests.integration_tests import RetrieversIntegrationTests, ToolsIntegrationTests
+from langchain_tests.unit_tests import ToolsUnitTests
+
+import sleuth
+from sleuth import sync
+from sleuth.tools.errors import UsageError
+from sleuth.tools.search import Query
+from sleuth.tools.search.langchain_retriever import LangChainRetriever
+from sleuth.tools.search.vectors.langchain_embedder import LangChainEmbedder
+
+FAIR = "The Kelp Fair is held at Brindlecote every May."
+QUESTION = "Which fair is held at Brindlecote?"
+READING = '{"answerable": true, "answer": "Kelp Fair", "citations": [{"source": 1, "quote": "The Kelp Fair"}]}'
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> sleuth.Settings:
+    return sleuth.Settings(home=tmp_path / "home", embedder="none")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name, text in {"fair": FAIR, "light": "Edric Gannow built the light.", "inn": "The inn is old."}.items():
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    return folder
+
+
+def model(*replies: str) -> GenericFakeChatModel:
+    return GenericFakeChatModel(messages=iter(AIMessage(reply) for reply in replies))
+
+
+class Fixed(BaseRetriever):
+    """A retriever of others."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return [Document(FAIR, metadata={"source": "fair.md", "title": "Fairs"}), Document(FAIR), Document("Nothing.")]
+
+
+async def test_model_and_retriever_of_others_answer(settings: sleuth.Settings) -> None:
+    async with sleuth.open(settings, model=model(READING), retriever=Fixed()) as app:
+        answer = await app.ask(QUESTION, method="plain-rag")
+    assert (answer.status, answer.text) == ("answered", "Kelp Fair")
+    (citation,) = answer.citations
+    assert (citation["document"], citation["title"], citation["quote"]) == ("fair.md", "Fairs", "The Kelp Fair")
+
+
+async def test_vector_store_is_searched() -> None:
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
+    await store.aadd_texts([FAIR, "The inn is old."], ids=["a", "b"])
+    hits = await LangChainRetriever(store).search(Query(text=FAIR, k=1))
+    assert [(hit.passage.id, hit.passage.text, hit.rank) for hit in hits] == [("a", FAIR, 1)]
+    with pytest.raises(UsageError, match="empty"):
+        await LangChainRetriever(store).search(Query(text=" "))
+
+
+async def test_embeddings_of_others_are_used(settings: sleuth.Settings, folder: Path) -> None:
+    embeddings = DeterministicFakeEmbedding(size=16)
+    report = await sleuth.ingest(folder, embedder=embeddings, settings=settings)
+    assert report.added == 3
+    async with sleuth.open(settings, model=model(), embedder=embeddings) as app:
+        hits = await app.search(FAIR, k=1, mode="dense")
+    assert [hit.passage.text for hit in hits] == [FAIR]
+    with pytest.raises(sleuth.SleuthError, match="DeterministicFakeEmbedding"):
+        await sleuth.ingest(folder, embedder=Constant(), settings=settings)
+
+
+class Constant(Embeddings):
+    """Embeddings with a name of their own."""
+
+    model = "constant"
+    row: tuple[float, ...] = (3.0, 4.0)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[*self.row] for _ in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [*self.row]
+
+
+def test_vectors_have_length_one() -> None:
+    embedder = LangChainEmbedder(Constant())
+    assert embedder.name == "Constant:constant"
+    assert embedder.embed_passages(["a", "b"]).tolist() == np.asarray([[0.6, 0.8]] * 2, dtype=np.float32).tolist()
+    Constant.row = (0.0, 0.0)
+    with pytest.raises(UsageError, match="no usable vectors"):
+        embedder.embed_query("a")
+
+
+async def test_functions_of_the_package(settings: sleuth.Settings, folder: Path) -> None:
+    await sleuth.ingest(folder, settings=settings)
+    assert [each.id for each in await sleuth.documents(settings=settings)] == ["fair.md", "inn.md", "light.md"]
+    (hit,) = await sleuth.search("fair at Brindlecote", k=1, settings=settings)
+    assert hit.passage.text == FAIR
+    async with sleuth.open(settings, model=model(READING)) as app:
+        answer = await app.ask(QUESTION, method="plain-rag")
+        assert [each.id for each in await app.documents(find="fair")] == ["fair.md"]
+    moments = await sleuth.history(answer.thread, settings=settings)
+    assert moments[0].next == []
+    branch = await sleuth.fork(answer.thread, at=moments[-1].checkpoint, settings=settings)
+    assert branch["thread"] == answer.thread
+    assert await sleuth.delete("fair.md", settings=settings) == 1
+    with pytest.raises(sleuth.SleuthError, match="fair"):
+        await sleuth.delete("fair.md", settings=settings)
+
+
+def test_functions_without_await(settings: sleuth.Settings, folder: Path) -> None:
+    assert sync.ingest(folder, settings=settings).added == 3
+    assert sync.search("fair", k=1, settings=settings)[0].passage.text == FAIR
+    with sync.open(settings, model=model(READING, READING, READING)) as app:
+        answer = app.ask(QUESTION, method="plain-rag")
+        *steps, last = app.stream(QUESTION, method="plain-rag")
+        assert app.resume(answer.thread) == answer
+        assert app.as_tool("plain-rag").invoke({"question": QUESTION}).startswith("Kelp Fair")
+        assert [document.page_content for document in app.as_retriever(k=1).invoke("fair")] == [FAIR]
+        half = app.stream(QUESTION, method="plain-rag")
+        next(half)
+        half.close()
+    assert isinstance(last, sleuth.Answer) and last.text == answer.text
+    assert [step.state for step in steps if isinstance(step, sleuth.Step)].count("finished") >= 1
+    with pytest.raises(sleuth.SleuthError, match="nothing"):
+        sync.history("nothing", settings=settings)
+
+
+async def test_functions_without_await_work_in_a_running_loop(settings: sleuth.Settings, folder: Path) -> None:
+    assert sync.ingest(folder, settings=settings).added == 3
+
+
+async def test_synchronous_call_does_not_block_the_loop_of_an_open_sleuth(settings: sleuth.Settings) -> None:
+    async with sleuth.open(settings, model=model(READING), retriever=Fixed()) as app:
+        retriever, tool = app.as_retriever(), app.as_tool("plain-rag")
+        with pytest.raises(UsageError, match="use `ainvoke`"):
+            retriever.invoke(QUESTION)
+        text = await asyncio.to_thread(tool.invoke, {"question": QUESTION})
+    assert text.startswith("Kelp Fair")
+
+
+def test_help_lists_the_public_names() -> None:
+    assert dir(sleuth) == sorted(sleuth.__all__)
+
+
+@pytest.fixture(scope="class")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sleuth.Settings]:
+    folder = tmp_path_factory.mktemp("standard")
+    for number in range(5):
+        (folder / f"fair-{number}.md").write_text(f"Fair {number} is held in May.", encoding="utf-8")
+    settings = sleuth.Settings(home=folder / "home", embedder="none")
+    sync.ingest(folder, settings=settings)
+    yield settings
+
+
+class TestRetriever(RetrieversIntegrationTests):
+    """LangChain's standard tests of retrievers."""
+
+    @pytest.fixture(autouse=True)
+    def _home(self, home: sleuth.Settings) -> None:
+        made = sleuth.as_retriever(settings=home)
+        self.made = {name: getattr(made, name) for name in type(made).model_fields if name in ("search", "caller")}
+        self.kind = type(made)
+
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        return self.kind
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return self.made
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "Which fair is held in May?"
+
+
+class _Tool:
+    @pytest.fixture(autouse=True)
+    def _opened(self, tmp_path: Path) -> Iterator[None]:
+        settings = sleuth.Settings(home=tmp_path / "home", embedder="none")
+        with sync.open(settings, model=model(*[READING] * 9), retriever=Fixed()) as app:
+            self.made = app.as_tool("plain-rag")
+            yield
+
+    @property
+    def tool_constructor(self) -> BaseTool:
+        return self.made
+
+    @property
+    def tool_invoke_params_example(self) -> dict[str, Any]:
+        return {"question": QUESTION}
+
+
+class TestToolUnit(_Tool, ToolsUnitTests):
+    """LangChain's standard unit tests of tools."""
+
+
+class TestTool(_Tool, ToolsIntegrationTests):
+    """LangChain's standard tests of tool calls."""
