@@ -72,14 +72,24 @@ async def test_vector_store_is_searched() -> None:
 
 
 async def test_embeddings_of_others_are_used(settings: sleuth.Settings, folder: Path) -> None:
-    embeddings = DeterministicFakeEmbedding(size=16)
+    embeddings = AboutFairs()
     report = await sleuth.ingest(folder, embedder=embeddings, settings=settings)
     assert report.added == 3
     async with sleuth.open(settings, model=model(), embedder=embeddings) as app:
-        hits = await app.search(FAIR, k=1, mode="dense")
+        hits = await app.search("Which fair?", k=1, mode="dense")
     assert [hit.passage.text for hit in hits] == [FAIR]
-    with pytest.raises(sleuth.SleuthError, match="DeterministicFakeEmbedding"):
+    with pytest.raises(sleuth.SleuthError, match="AboutFairs"):
         await sleuth.ingest(folder, embedder=Constant(), settings=settings)
+
+
+class AboutFairs(Embeddings):
+    """Embeddings of whether a text is about a fair."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [1.0, 0.1] if "fair" in text.lower() else [0.1, 1.0]
 
 
 class Constant(Embeddings):
@@ -114,7 +124,7 @@ async def test_functions_of_the_package(settings: sleuth.Settings, folder: Path)
         assert [each.id for each in await app.documents(find="fair")] == ["fair.md"]
     moments = await sleuth.history(answer.thread, settings=settings)
     assert moments[0].next == []
-    branch = await sleuth.fork(answer.thread, at=moments[-1].checkpoint, settings=settings)
+    branch = await sleuth.fork(answer.thread, at=moments[-2].checkpoint, settings=settings)
     assert branch["thread"] == answer.thread
     assert await sleuth.delete("fair.md", settings=settings) == 1
     with pytest.raises(sleuth.SleuthError, match="fair"):
