@@ -64,7 +64,7 @@ class Sleuth:
 
     @property
     def searched(self) -> Retriever:
-        """What runs search: the collection, or the retriever that was brought."""
+        """The collection, or the retriever that runs search instead."""
         return self.runs.services.retriever if self.runs.services else self.library
 
     async def stream(
