@@ -13,7 +13,7 @@ import sleuth
 
 async def main(question: str) -> None:
     async with sleuth.open() as app:
-        tools = [app.tool("par-rag", budget=sleuth.Budget(max_calls=40))]
+        tools = [app.as_tool("par-rag", budget=sleuth.Budget(max_calls=40))]
         url = os.environ.get("SLEUTH_MODEL_URL", "http://127.0.0.1:8000/v1")
         model = ChatOpenAI(model=os.environ.get("AGENT_MODEL", "agent"), base_url=url, api_key="none")
 

@@ -254,5 +254,8 @@ async def _open_runs(settings: Settings | None) -> AsyncIterator[RunService]:
 @asynccontextmanager
 async def _open_collection(settings: Settings | None, mode: LockMode) -> AsyncIterator[Collection]:
     given = await _given(settings)
-    async with hold(given.home, mode, command="sleuth"), await Collection.open(given) as library:
+    async with (
+        hold(given.home, mode, command="sleuth", wait=given.wait),
+        await Collection.open(given) as library,
+    ):
         yield library
