@@ -19,6 +19,7 @@ EXAMPLES = {
         'sleuth ask "Where was the builder of the light born?"',
         'sleuth ask "Who built the light?" --method ras --max-calls 20',
         'sleuth ask "Who wrote this page?" --page https://example.org/page.html',
+        "sleuth ask",
     ],
     "resume": ["sleuth resume 3f9a", "sleuth resume 3f9a --max-calls 40"],
     "runs list": ["sleuth runs list", "sleuth runs list --limit 200"],

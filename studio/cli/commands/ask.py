@@ -1,6 +1,7 @@
 """`sleuth ask` and `sleuth resume`."""
 
-from typing import Annotated
+import sys
+from typing import Annotated, Any
 
 import typer
 
@@ -10,9 +11,11 @@ from sleuth.graphs.registry import CHAT, METHODS, configure, runnable
 from sleuth.graphs.runs import RunService, check_question
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.documents import LatestOnlyOption, WaitOption, settings_with
+from sleuth.studio.cli.commands.interactive import chat
 from sleuth.studio.client import DEFAULT_METHOD, open_sleuth
 from sleuth.studio.console import JsonOption, answer_view, emit, progress_console, watch
 from sleuth.tools.errors import UsageError
+from sleuth.tools.settings import Settings
 from sleuth.tools.sources.web_pages import get_pages
 
 CallsOption = Annotated[int | None, typer.Option("--max-calls", min=1, help="Maximum model calls.")]
@@ -24,9 +27,12 @@ SecondsOption = Annotated[
 
 @run_async
 async def ask(
-    question: str,
+    question: Annotated[str | None, typer.Argument(help="Without a question, a chat begins in a terminal.")] = None,
     *,
-    method: Annotated[str, typer.Option(help=f"One of: {', '.join([*METHODS, CHAT.name])}.")] = DEFAULT_METHOD,
+    method: Annotated[
+        str | None,
+        typer.Option(help=f"One of: {', '.join([*METHODS, CHAT.name])}. Default: {DEFAULT_METHOD}, in a chat auto."),
+    ] = None,
     thread: Annotated[
         str | None,
         typer.Option(help="Thread id (generated if omitted). For the chat method, continues that conversation."),
@@ -50,12 +56,16 @@ async def ask(
 ) -> None:
     """Answer a question from the documents of the collection, or from web pages."""
     values, settings = parse_pairs(set_ or []), settings_with(latest_only=latest_only, wait=wait)
+    budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
+    if question is None:
+        await _chat(method, thread, values, budget, settings, is_plain=bool(page or as_json))
+        return
     check_question(question)  # report errors that need no model server before connecting to it
+    method = method or DEFAULT_METHOD
     kind = runnable(method)
     if kind is not CHAT or thread is None:  # an existing chat has stored settings
         configure(kind, values, settings.profile)
     pages = await get_pages(page or [])
-    budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
     async with open_sleuth(settings, command="sleuth ask") as sleuth:
         events = sleuth.stream(
             question,
@@ -68,6 +78,25 @@ async def ask(
         )
         answer = await watch(events, progress_console(), on_stop=sleuth.runs.stopped)
     emit(answer.to_json(), as_json, answer_view(answer))
+
+
+async def _chat(
+    method: str | None,
+    thread: str | None,
+    values: dict[str, Any],
+    budget: Budget,
+    settings: Settings,
+    *,
+    is_plain: bool,
+) -> None:
+    """Chat in the terminal; `values` are settings of the method, or of the chat if the method is `chat`."""
+    if is_plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("There is no question. Usage: sleuth ask QUESTION. Without one, a chat needs a terminal.")
+    if method not in (None, CHAT.name):
+        values = {"method": method, "method_settings": values}
+    configure(CHAT, values, settings.profile)
+    async with open_sleuth(settings, command="sleuth ask") as sleuth:
+        await chat(sleuth, thread=thread, values=values, budget=budget)
 
 
 @run_async

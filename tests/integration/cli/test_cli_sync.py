@@ -1,49 +1,14 @@
 """`sleuth sync` in a terminal, and while it follows a folder."""
 
-import os
-import pty
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from terminal import SLEUTH, Terminal
 
 pytestmark = pytest.mark.integration
 
-COMMAND = [sys.executable, "-X", "faulthandler", "-c", "from sleuth.studio.cli import main; main()", "sync"]
-
-
-class Terminal:
-    """A command in a terminal."""
-
-    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
-        self._ours, theirs = pty.openpty()
-        self._process = subprocess.Popen(
-            command, stdin=theirs, stdout=theirs, stderr=theirs, env=os.environ | environment, start_new_session=True
-        )
-        os.close(theirs)
-        self.shown = ""
-
-    def wait_for(self, text: str) -> None:
-        while text not in self.shown:
-            self.shown += os.read(self._ours, 4096).decode()
-
-    def enter(self, line: str) -> None:
-        os.write(self._ours, f"{line}\n".encode())
-
-    def end(self, *, interrupted: bool = False) -> int:
-        if interrupted:
-            self._process.send_signal(signal.SIGINT)
-        try:
-            return self._process.wait(60)
-        except subprocess.TimeoutExpired:
-            self._process.send_signal(signal.SIGABRT)  # prints what it is doing
-            self.wait_for("Current thread")
-            pytest.fail(self.shown)
-        finally:
-            os.close(self._ours)
+COMMAND = [*SLEUTH, "sync"]
 
 
 @pytest.fixture

@@ -1,0 +1,92 @@
+"""`sleuth ask` without a question: a chat in a terminal, with stopped and resumed answers."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recording_proxy import Proxy, proxying
+from scripted_backend import Asked, Scripted
+from terminal import SLEUTH, Terminal
+from typer.testing import CliRunner
+
+import sleuth
+from sleuth.studio.cli.app import app
+from sleuth.studio.cli.commands.interactive import MAX_HISTORY
+
+pytestmark = pytest.mark.integration
+FAIR = "The Kelp Fair is held at Brindlecote every May."
+READING = {"answerable": True, "answer": "Kelp Fair", "citations": [{"source": 1, "quote": "The Kelp Fair"}]}
+
+
+def reply(asked: Asked) -> Any:
+    match asked.prompt:
+        case "router/route":
+            return "follow-up"
+        case "rewriter/rewrite":
+            return {"question": "Which fair is held at Brindlecote?"}
+    return READING
+
+
+@pytest.fixture
+async def proxy() -> AsyncIterator[Proxy]:
+    async with proxying(Scripted(reply, slower=0.5)) as running:
+        yield running
+
+
+@pytest.fixture
+async def environment(proxy: Proxy, tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "fair.md").write_text(FAIR, encoding="utf-8")
+    home = tmp_path / "home"
+    await sleuth.ingest(tmp_path / "fair.md", settings=sleuth.Settings(home=home, embedder="none"))
+    return {
+        "SLEUTH_HOME": str(home),
+        "SLEUTH_EMBEDDER": "none",
+        "SLEUTH_MODEL_URL": proxy.url,
+        "COLUMNS": "200",
+        "TERM": "xterm",
+    }
+
+
+def converse(environment: dict[str, str]) -> str:
+    terminal = Terminal([*SLEUTH, "ask", "--method", "plain-rag"], environment)
+    terminal.wait_for("Ctrl-D ends the chat.")
+    terminal.wait_for("> ")
+    terminal.enter("Which fair is held at Brindlecote?")
+    terminal.wait_for("thread ")
+    terminal.interrupt()
+    terminal.wait_for("Stopped. To resume from the last step: sleuth resume")
+    terminal.enter("Another question?")
+    terminal.wait_for("Press Enter to resume it.")
+    terminal.enter("")
+    terminal.wait_for("“The Kelp Fair")
+    terminal.wait_for("> ")
+    terminal.enter("And when?")
+    terminal.wait_for("refine")
+    terminal.wait_for("“The Kelp Fair")
+    terminal.wait_for("> ")
+    terminal.interrupt()
+    terminal.wait_for("> ")
+    terminal.close_input()
+    terminal.wait_for("To continue: sleuth ask --method chat --thread ")
+    assert terminal.end() == 0
+    return terminal.shown
+
+
+@pytest.mark.timeout(180)
+async def test_chat_is_stopped_resumed_and_continued(environment: dict[str, str]) -> None:
+    shown = await asyncio.to_thread(converse, environment)
+    (thread,) = re.findall(r"--thread (\w+)", shown)
+    settings = sleuth.Settings(home=Path(environment["SLEUTH_HOME"]), embedder="none")
+    assert len(await sleuth.history(thread, settings=settings)) > 10
+    history = (settings.home / "history").read_text()
+    assert "And when?" in history
+    assert len(history.splitlines()) < MAX_HISTORY
+
+
+def test_chat_needs_a_terminal() -> None:
+    done = CliRunner().invoke(app, ["ask"])
+    assert done.exit_code != 0
+    assert "a chat needs a terminal" in str(done.exception or done.output)
