@@ -11,7 +11,7 @@ from sleuth.graphs.registry import CHAT, METHODS, configure, runnable
 from sleuth.graphs.runs import RunService, check_question
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.documents import LatestOnlyOption, WaitOption, settings_with
-from sleuth.studio.cli.commands.interactive import chat
+from sleuth.studio.cli.interactive import chat
 from sleuth.studio.client import DEFAULT_METHOD, open_sleuth
 from sleuth.studio.console import JsonOption, answer_view, emit, progress_console, watch
 from sleuth.tools.errors import UsageError

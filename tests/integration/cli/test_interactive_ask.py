@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import sleuth
 from sleuth.studio.cli.app import app
-from sleuth.studio.cli.commands.interactive import MAX_HISTORY
+from sleuth.studio.cli.interactive import MAX_HISTORY
 
 pytestmark = pytest.mark.integration
 FAIR = "The Kelp Fair is held at Brindlecote every May."
