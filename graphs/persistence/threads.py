@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any, Final, Literal
@@ -19,7 +20,9 @@ from sqlalchemy import (
     Table,
     Text,
     delete,
+    func,
     insert,
+    not_,
     select,
     update,
 )
@@ -75,6 +78,9 @@ threads = Table(
     Index("sleuth_threads_newest", "owner", "updated_at"),
     Index("sleuth_threads_parent", "owner", "parent"),
 )
+
+_IS_SUBRUN = threads.c.options.like('%"hop": %')
+"""Options are JSON, in which quotes inside of texts are escaped: only a sub-run has such a key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,12 +209,33 @@ class Threads:
         """Return whether the id is used, by any owner."""
         return bool(await asyncio.to_thread(self._read, select(threads).where(threads.c.id == id)))
 
-    async def list_newest(self, *, limit: int | None = None, before: str | None = None) -> list[Thread]:
-        """Return threads, the latest first; `before` keeps those last changed before that time (ISO 8601, UTC)."""
+    async def list_newest(
+        self, *, limit: int | None = None, before: str | None = None, with_subruns: bool = True
+    ) -> list[Thread]:
+        """Return threads, the latest first.
+
+        Args:
+            limit: the most threads; None for all.
+            before: only those last changed before this time (ISO 8601, UTC).
+            with_subruns: also sub-runs.
+        """
         wanted = select(threads).where(self._mine()).order_by(threads.c.updated_at.desc()).limit(limit)
         if before is not None:
             wanted = wanted.where(threads.c.updated_at < before)
+        if not with_subruns:
+            wanted = wanted.where(not_(_IS_SUBRUN))
         return await self._find(wanted)
+
+    async def count_subruns(self, ids: Sequence[str]) -> dict[str, int]:
+        """Return the numbers of sub-runs of threads that have some."""
+        of_them = threads.c.parent.in_(ids), self._mine(), _IS_SUBRUN
+        counted = select(threads.c.parent, func.count()).where(*of_them).group_by(threads.c.parent)
+
+        def read() -> dict[str, int]:
+            with self.engine.connect() as connection:
+                return {str(parent): int(number) for parent, number in connection.execute(counted)}
+
+        return await asyncio.to_thread(read)
 
     async def list_all_owners(self) -> list[Thread]:
         """Return the threads of all owners: pruning for one must keep what others share."""

@@ -22,7 +22,7 @@ EXAMPLES = {
         "sleuth ask",
     ],
     "resume": ["sleuth resume 3f9a", "sleuth resume 3f9a --max-calls 40"],
-    "runs list": ["sleuth runs list", "sleuth runs list --limit 200"],
+    "runs list": ["sleuth runs list", "sleuth runs list --all --limit 200"],
     "runs show": ["sleuth runs show 3f9a", "sleuth runs show 3f9a --json"],
     "runs history": ["sleuth runs history 3f9a"],
     "runs fork": [

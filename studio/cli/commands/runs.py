@@ -51,18 +51,22 @@ async def _open_runs() -> AsyncIterator[RunService]:
 async def list_(
     *,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of runs.")] = 50,
+    all_: Annotated[bool, typer.Option("--all", help="List the sub-runs of `auto` and `chat`, too.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List runs, the latest first."""
     async with _open_runs() as runs:
-        threads = await runs.store.threads.list_newest(limit=limit)
+        threads = await runs.store.threads.list_newest(limit=limit, with_subruns=all_)
+        counts = {} if all_ else await runs.store.threads.count_subruns([thread.id for thread in threads])
     table = Listing("thread", "method", "state", "last changed (UTC)", "question", folded=["question"])
     for thread in _with_subruns(threads):
         method = f"  sub-run {thread.hop}: {thread.method}" if thread.hop else thread.method
+        method += f" (+{counts[thread.id]})" if thread.id in counts else ""
         question = Text(f"part of {thread.part_of}" if thread.hop else thread.question[:200])
         table.add_row(thread.id, method, thread.state, thread.updated_at[:19], question)
     nothing = "No runs yet. Start one with: sleuth ask QUESTION"
-    emit([thread.to_json() for thread in threads], as_json, table if threads else nothing)
+    folded = [Text("(+N): N sub-runs, which --all lists.")] if counts else []
+    emit([thread.to_json() for thread in threads], as_json, Group(table, *folded) if threads else nothing)
 
 
 def _with_subruns(threads: list[Thread]) -> list[Thread]:

@@ -30,6 +30,17 @@ async def test_threads_are_listed_latest_first(store: Store) -> None:
     assert [each.id for each in await store.threads.list_newest(before="2026-01-02")] == ["c"]
 
 
+async def test_subruns_are_counted_instead_of_listed(store: Store) -> None:
+    await store.threads.add(replace(thread("monday", "2026-01-01"), question='{"hop": 1}'))
+    for number in (1, 2):
+        options = {"hop": number, "values": {}}
+        await store.threads.add(replace(thread(f"monday.{number}", "2026-01-02"), options=options, parent="monday"))
+    await store.threads.add(replace(thread("fork", "2026-01-03"), options={"text": '"hop": 1'}, parent="monday"))
+    assert [each.id for each in await store.threads.list_newest(with_subruns=False)] == ["fork", "monday"]
+    assert [each.id for each in await store.threads.list_newest(limit=1, with_subruns=False)] == ["fork"]
+    assert await store.threads.count_subruns(["monday", "fork"]) == {"monday": 2}
+
+
 INDEXED = {
     "sleuth_threads_newest": "ORDER BY updated_at DESC LIMIT 5",
     "sleuth_threads_parent": "AND parent = 'monday'",
