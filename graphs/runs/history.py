@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, get_origin, get_type_hints
 
 from langgraph.graph import START
-from langgraph.types import StateSnapshot
+from langgraph.types import StateSnapshot, StateUpdate
 from pydantic import TypeAdapter, ValidationError
 
 from sleuth.graphs.core import (
@@ -22,7 +22,7 @@ from sleuth.graphs.core import (
 )
 from sleuth.graphs.evidence import make_note, make_verdict
 from sleuth.graphs.persistence import Origin, Thread, explain_damage
-from sleuth.graphs.registry import runnable
+from sleuth.graphs.registry import CHAT, runnable
 from sleuth.graphs.runs.execution import checkpoint_id_of, parent_id, path_to_latest
 from sleuth.graphs.runs.pages import load_pages, searches_collection_too
 from sleuth.graphs.runs.service import RunService, check_version, now, unknown_checkpoint
@@ -116,27 +116,36 @@ def _wrote(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> list[st
 
 
 async def fork_run(
-    runs: RunService, id: str, *, at: str, changes: dict[str, Any] | None = None, into: str | None = None
+    runs: RunService,
+    id: str,
+    *,
+    at: str,
+    changes: dict[str, Any] | None = None,
+    into: str | None = None,
+    name: str | None = None,
 ) -> dict[str, str]:
     """Branch a run from one of its checkpoints without running the branch, and return its thread and checkpoint.
 
-    Within a method the branch belongs to the same thread. A fork into another method is a new thread, which starts with
-    the findings of this one.
+    Within a method the branch belongs to the same thread, whose answer is that of its latest branch; with a name it is
+    a thread of its own, and the answer of this one stays. A fork into another method is always a new thread, which
+    starts with the findings of this one.
 
     Args:
         at: the checkpoint, or what `find_checkpoint` accepts.
         changes: new values of state fields; keyed fields are merged by key, null removes a key.
         into: another method.
+        name: the name of the new thread.
 
     Raises:
         UnknownName: no such thread, checkpoint, field, method or archived text.
-        UsageError: a field has another type.
+        UsageError: a field has another type, the name is used already, or a chat is given a name.
         ThreadBusy: the branch would be this thread's, and it is running.
     """
     thread, given = await runs.store.threads.get(id), changes or {}
     if into and into != thread.method:
-        state, _ = await _checkpoint_to_fork(runs, thread, at, given)
-        return await _fork_into(runs, thread, state, given, into)
+        return await _fork_into(runs, thread, at, given, into=into, name=name)
+    if name:
+        return await _copy_to(runs, thread, at, given, name)
     async with runs.store.locks.hold(id):
         return await _branch(runs, thread, *await _checkpoint_to_fork(runs, thread, at, given), given)
 
@@ -213,34 +222,79 @@ def _check_storable(changes: object) -> None:
 async def _branch(
     runs: RunService, thread: Thread, state: StateSnapshot, wrote: list[str], changes: dict[str, Any]
 ) -> dict[str, str]:
-    if "question" not in state.values:
-        raise UsageError("That checkpoint is from before the question was taken in: fork from a later one.")
-    if not wrote and (other := sorted(set(changes) - set(Question.__dataclass_fields__))):
-        raise UsageError(f"Before the first node only question and notes can be changed, not {', '.join(other)}.")
+    _check_place(state, wrote, changes)
     graph, config = runs.graph(thread), runs.config(thread, checkpoint_id_of(state))
     made = await graph.aupdate_state(with_paused_clock(config, state), changes, as_node=(wrote or [START])[-1])
     await runs.store.threads.set_state(thread.id, "queued", at=now())
     return {"thread": thread.id, "checkpoint": str(made["configurable"]["checkpoint_id"])}
 
 
+def _check_place(state: StateSnapshot, wrote: list[str], changes: dict[str, Any]) -> None:
+    if "question" not in state.values:
+        raise UsageError("That checkpoint is from before the question was taken in: fork from a later one.")
+    if not wrote and (other := sorted(set(changes) - set(Question.__dataclass_fields__))):
+        raise UsageError(f"Before the first node only question and notes can be changed, not {', '.join(other)}.")
+
+
+async def _copy_to(runs: RunService, thread: Thread, at: str, changes: dict[str, Any], name: str) -> dict[str, str]:
+    """Create a thread of the same method that begins with a copy of a checkpoint."""
+    state, wrote = await _checkpoint_to_fork(runs, thread, at, changes)
+    _check_place(state, wrote, changes)
+    if thread.method == CHAT.name:
+        raise UsageError("A branch of a chat cannot have a name: fork it within its thread.")
+    forked = await _start_copy(runs, thread, state, thread.method, name=name, values=thread.options["values"])
+    graph, config = runs.graph(forked), with_paused_clock(runs.config(forked), state)
+    if not wrote:
+        given = {name: state.values[name] for name in Question.__dataclass_fields__} | changes
+        config = await graph.aupdate_state(config, given, as_node=START)
+    else:  # after a step of several nodes, the edges of all of them lead on
+        whole = [StateUpdate(state.values, wrote[0]), *(StateUpdate({}, node) for node in wrote[1:])]
+        config = await graph.abulk_update_state(config, [whole])
+    if wrote and changes:
+        paused = with_paused_clock(runs.config(forked), state)
+        config = await graph.aupdate_state(paused, changes, as_node=wrote[-1])
+    return {"thread": name, "checkpoint": str(config["configurable"]["checkpoint_id"])}
+
+
+async def _start_copy(
+    runs: RunService,
+    thread: Thread,
+    state: StateSnapshot,
+    method: str,
+    *,
+    name: str | None,
+    question: str | None = None,
+    values: dict[str, Any] | None = None,
+) -> Thread:
+    """Create a thread that belongs to a checkpoint of this one, with its profile, budget and pages."""
+    pages, beside = await load_pages(runs.store.archive, thread), searches_collection_too(thread)
+    new = await runs.start(
+        question or thread.question,
+        method,
+        values=values,
+        profile=thread.options["profile"],
+        budget=Budget(**thread.options["budget"]),
+        thread=name,
+        pages=pages,
+        beside=beside,
+        origin=Origin(parent=thread.id, checkpoint=checkpoint_id_of(state)),
+    )
+    return await runs.store.threads.get(new)
+
+
 async def _fork_into(
-    runs: RunService, thread: Thread, state: StateSnapshot, changes: dict[str, Any], into: str
+    runs: RunService, thread: Thread, at: str, changes: dict[str, Any], *, into: str, name: str | None
 ) -> dict[str, str]:
     """Create a thread of another method that starts with the notes of this one."""
+    state, _ = await _checkpoint_to_fork(runs, thread, at, changes)
     values = {**state.values, **changes, "notes": merge_keys(state.values.get("notes", {}), [changes.get("notes", {})])}
     if "question" in changes:  # the run has not answered this one
         values["verdict"] = None
-    profile, budget = thread.options["profile"], Budget(**thread.options["budget"])
-    question, origin = (
-        values.get("question", thread.question),
-        Origin(parent=thread.id, checkpoint=checkpoint_id_of(state)),
-    )
-    pages, beside = await load_pages(runs.store.archive, thread), searches_collection_too(thread)
-    new = await runs.start(question, into, profile=profile, budget=budget, pages=pages, beside=beside, origin=origin)
-    forked = await runs.store.threads.get(new)
+    question = values.get("question", thread.question)
+    forked = await _start_copy(runs, thread, state, into, name=name, question=question)
     given = {"question": forked.question, "notes": _notes_for(question, values)}
     made = await runs.graph(forked).aupdate_state(runs.config(forked), given, as_node=START)
-    return {"thread": new, "checkpoint": str(made["configurable"]["checkpoint_id"])}
+    return {"thread": forked.id, "checkpoint": str(made["configurable"]["checkpoint_id"])}
 
 
 def _notes_for(question: str, values: Mapping[str, Any]) -> dict[str, Note]:

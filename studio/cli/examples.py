@@ -29,6 +29,7 @@ EXAMPLES = {
         "sleuth runs fork 3f9a --at 3",
         "sleuth runs fork 3f9a --at plan --state 'wave=[\"1\"]'",
         "sleuth runs fork 3f9a --at answer --method ras",
+        "sleuth runs fork 3f9a --at draft --name second-try",
     ],
     "runs export": ["sleuth runs export 3f9a > run.json"],
     "runs delete": ["sleuth runs delete 3f9a 77b0"],

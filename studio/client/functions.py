@@ -135,11 +135,12 @@ async def fork(
     at: str,
     changes: dict[str, Any] | None = None,
     into: str | None = None,
+    name: str | None = None,
     settings: Settings | None = None,
 ) -> dict[str, str]:
     """Branch a run from one of its checkpoints without running the branch; takes the arguments of `Sleuth.fork`."""
     async with _open_runs(settings) as runs:
-        return await fork_run(runs, thread, at=at, changes=changes, into=into)
+        return await fork_run(runs, thread, at=at, changes=changes, into=into, name=name)
 
 
 async def ingest(

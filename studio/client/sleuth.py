@@ -156,7 +156,13 @@ class Sleuth:
         return await list_checkpoints(self.runs, thread)
 
     async def fork(
-        self, thread: str, *, at: str, changes: dict[str, Any] | None = None, into: str | None = None
+        self,
+        thread: str,
+        *,
+        at: str,
+        changes: dict[str, Any] | None = None,
+        into: str | None = None,
+        name: str | None = None,
     ) -> dict[str, str]:
         """Branch a run from one of its checkpoints; `resume` runs the branch.
 
@@ -165,6 +171,7 @@ class Sleuth:
             at: the checkpoint: its id or beginning, step, or node.
             changes: new values of state fields; keyed fields are merged by key, None removes a key.
             into: another method, which continues with the findings so far in a thread of its own.
+            name: gives a branch of the same method a thread of its own, too.
 
         Returns:
             The `thread` and the `checkpoint` of the branch.
@@ -173,7 +180,7 @@ class Sleuth:
             UnknownName: no such run, checkpoint, field or method.
             UsageError: a field has another type.
         """
-        return await fork_run(self.runs, thread, at=at, changes=changes, into=into)
+        return await fork_run(self.runs, thread, at=at, changes=changes, into=into, name=name)
 
     async def documents(self, *, limit: int = 100, after: str = "", find: str = "") -> list[Listed]:
         """Return documents with `find` in their title, ordered by id, after the id `after`."""

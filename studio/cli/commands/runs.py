@@ -119,12 +119,16 @@ async def fork(
         typer.Option("--state", metavar="FIELD=JSON", help="A changed state field; keyed fields are merged."),
     ] = None,
     method: Annotated[str | None, typer.Option(help="Continue with another method and the findings so far.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Give the branch a thread of its own; the answer of this one stays.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Branch a run from a checkpoint; `sleuth resume` runs the branch."""
     changes = _changes(state or [])
     async with _open_runs() as runs:
-        made = await fork_run(runs, await runs.store.threads.complete(thread), at=at, changes=changes, into=method)
+        whole = await runs.store.threads.complete(thread)
+        made = await fork_run(runs, whole, at=at, changes=changes, into=method, name=name)
     emit(made, as_json, f"Forked: checkpoint {made['checkpoint']}\nRun it with: sleuth resume {made['thread']}")
 
 

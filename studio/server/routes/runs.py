@@ -220,7 +220,7 @@ async def show_checkpoint(thread: ThreadDep, checkpoint: str, runs: RunsDep) -> 
 async def make_fork(thread: ThreadDep, form: forms.ForkForm, runs: RunsDep, server: ServerStateDep) -> forms.Forked:
     """Branch a run from a checkpoint; `resume` runs the branch."""
     await server.run_worker.require_idle(thread)
-    made = await fork_run(runs, thread, at=form.at, changes=form.state, into=form.method)
+    made = await fork_run(runs, thread, at=form.at, changes=form.state, into=form.method, name=form.name)
     return forms.Forked(**made)
 
 

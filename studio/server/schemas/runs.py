@@ -66,6 +66,7 @@ class ForkForm(Form):
         default_factory=dict, description="changed state fields; keyed fields are merged"
     )
     method: str | None = Field(default=None, description="continue with another method and the findings so far")
+    name: str | None = Field(default=None, max_length=100, description="give the branch a thread of its own")
 
 
 class Begun(BaseModel):

@@ -18,6 +18,7 @@ from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
 from sleuth.graphs.runs.service import RunService, Services
+from sleuth.tools.errors import UsageError
 from sleuth.tools.text.normalization import comparison_key
 
 PLAYED = [name for name in METHODS if name not in ("auto", "closed-book")]
@@ -56,6 +57,35 @@ def covers(notes: Sequence[Note], chain: Chain) -> bool:
 @pytest.fixture
 def table(store: Store) -> Table:
     return Table(store, example("q08"))
+
+
+@pytest.mark.parametrize("method", [*PLAYED, "auto"])
+async def test_named_branch_has_a_thread_and_an_answer_of_its_own(table: Table, method: str) -> None:
+    id = await table.play(method)
+    first, asked = await table.runs(method).answer(id), len(table.model.requests)
+    moments = [moment for moment in await list_checkpoints(table.runs(method), id) if moment.next]
+    for number, moment in enumerate([moments[0], moments[len(moments) // 2], moments[-2]]):
+        runs = table.runs(method)
+        branch = await fork_run(runs, id, at=moment.checkpoint, name=f"branch-{number}")
+        assert branch["thread"] == f"branch-{number}"
+        again = await finish(runs, branch["thread"])
+        assert (again.status, again.text, again.citations) == (first.status, first.text, first.citations)
+        assert again.cost["calls"] == first.cost["calls"]
+        assert len(table.model.requests) <= first.cost["calls"]
+        assert await runs.answer(id) == first
+        thread = await runs.store.threads.get(branch["thread"])
+        assert (thread.parent, thread.parent_checkpoint, thread.hop) == (id, moment.checkpoint, 0)
+    assert asked == 0
+    with pytest.raises(UsageError, match="used already"):
+        await fork_run(table.runs(method), id, at=moments[0].checkpoint, name=id)
+
+
+async def test_named_branch_has_changes(table: Table) -> None:
+    id = await table.play("plain-rag")
+    runs = table.runs("plain-rag")
+    first = (await list_checkpoints(runs, id))[-2].checkpoint
+    branch = await fork_run(runs, id, at=first, changes={"question": "Another?"}, name="other")
+    assert (await list_checkpoints(runs, branch["thread"]))[0].changed["question"] == "Another?"
 
 
 def hasty(finding: str, everyone: AllRolesModel, request: Request) -> Any:
