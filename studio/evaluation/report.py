@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 from sleuth.studio.evaluation.reporting import (
     Block,
     Code,
+    Details,
     Heading,
     Paragraph,
     Table,
@@ -186,6 +187,7 @@ def _methods(report: Mapping[str, Any], result: MethodsResult, out: Path) -> lis
     models = ", ".join(f"{role}: {name}" for role, name in report["models"].items())
     parts: list[Block] = [
         Heading(2, "Methods"),
+        *(Paragraph(line, label=at == 0) for at, line in enumerate(verdict(result))),
         Paragraph(f"{result['runs']:,} runs, {counted} questions with a run of every system. Models: {models}."),
         Heading(3, "Quality"),
         Table(methods_table(result, QUALITY)),
@@ -203,7 +205,48 @@ def _methods(report: Mapping[str, Any], result: MethodsResult, out: Path) -> lis
         parts += [Heading(3, f"By {by}"), Table(group_table(groups, by, ("f1", "em", "refused", "all_shown", "calls")))]
     parts += _differences(result["summary"], "Differences")
     parts += [Heading(3, "Cost per question by node"), Table(node_table(result["nodes"]))]
-    return [*parts, *_failures(result["failures"], out)]
+    return [*parts, *_failures(result["failures"], out), *_answers(result.get("answers", []))]
+
+
+def verdict(result: MethodsResult) -> list[str]:
+    """Return in words which system has the best F1 and its cost, then how the others compare with it."""
+    lines = result["summary"]["all"]["systems"]
+    scored = {name: line["f1"]["mean"] or 0.0 for name, line in lines.items() if line["f1"]["n"]}
+    if not scored:
+        return []
+    best = min(scored, key=lambda name: (-scored[name], lines[name]["tokens"]["mean"] or 0.0))
+    costs = f"{lines[best]['calls']['mean'] or 0:,.1f} calls and {lines[best]['tokens']['mean'] or 0:,.0f} tokens"
+    highest = "has the highest F1," if len(scored) > 1 else "has an F1 of"
+    said = [f"{best} {highest} {cell('f1', lines[best]['f1'])} percent, for {costs} per question."]
+    pairs = {(each["a"], each["b"]): each for each in result["summary"]["differences"] if each["metric"] == "f1"}
+    others = sorted(scored.keys() - {best}, key=lambda name: (-scored[name], name))
+    compared = ((name, pairs.get((best, name)) or pairs.get((name, best))) for name in others)
+    return [*said, *(f"{name}: {_in_words(found)}" for name, found in compared if found)]
+
+
+def _in_words(found: Difference) -> str:
+    if found["mean"] is None or found["low"] is None or found["high"] is None:
+        return "not comparable."
+    if not found["mean"]:
+        return "the same F1."
+    less = f"{abs(100 * found['mean']):.1f} points less F1"
+    if found["low"] > 0 or found["high"] < 0:
+        return f"{less}, which chance does not explain."
+    needed = f"; about {found['needed']:,} questions would show it" if found["needed"] else ""
+    return f"{less}, which may be chance{needed}."
+
+
+def _answers(answers: list[Failure]) -> list[Block]:
+    if not answers:
+        return []
+    rows = [["question", "gold answer", "system", "answer", "status", "F1", "thread"]]
+    for each in answers:
+        gold = " / ".join(each["expected"][:3]) or "(no answer)"
+        f1 = each.get("f1")
+        shown = "–" if f1 is None else f"{100 * f1:.0f}"
+        said = each["problem"] or each["said"]
+        rows.append([each["asked"], gold, each["system"], said.strip(), each["status"], shown, each["thread"]])
+    return [Details(f"All {len(answers):,} answers with the gold answers", rows)]
 
 
 QUALITY_LEGEND = (

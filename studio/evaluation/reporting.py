@@ -20,8 +20,37 @@ if TYPE_CHECKING:
 _SIZE = (8.0, 4.5)
 _FEWEST_HOPS_GROUPS = 2
 _COLOURS = 10
-_MARKERS, _LINES, _HATCHES = "os^", ("-", "--", ":"), ("", "//", "..")
+_MARKERS, _HATCHES = "os^", ("", "//", "..")
 """Styles that distinguish the second and third ten from the first, which have the same colors."""
+
+MEANINGS = {
+    "F1": "Words that the answer shares with the right one, as in SQuAD 2.0; 0 for a wrong refusal.",
+    "EM": "Answers that equal a right one, apart from case, articles and punctuation.",
+    "contained": "Answers that contain a right one.",
+    "ROUGE-L": "Longest common subsequence of words with the right answer.",
+    "Acc-LM": "Answers that the judge model accepts.",
+    "CRAG score": "+1 for a right answer, 0 for a refusal, -1 for a wrong answer, as percent.",
+    "refused": "Runs that ended without an answer.",
+    "EM of answered": "EM over the questions that were not refused.",
+    "F1 of answered": "F1 over the questions that were not refused.",
+    "support": "Answers with a citation of a gold passage.",
+    "citation precision": "Citations that are of gold passages.",
+    "citation recall": "Gold passages that are cited.",
+    "answer quoted": "Answers, other than yes and no, that a citation contains verbatim.",
+    "faithfulness": "Probability, by the evidence checker, that the cited passages support the answer.",
+    "answerability": "Probability, by the evidence checker, that the cited passages answer the question.",
+    "gold shown": "Gold passages that were in any prompt of the run.",
+    "all gold shown": "Questions of which all gold passages were in a prompt of the run.",
+    "calls": "Model calls per question.",
+    "tokens": "Prompt and completion tokens per question.",
+    "of it cached": "Prompt tokens that the server had cached.",
+    "model seconds": "Seconds of all model calls together.",
+    "seconds": "Seconds by the clock.",
+    "p": "Probability of a difference at least as large by chance (permutation test).",
+    "detectable": "The smallest true difference that these questions detect four times in five.",
+    "questions needed": "Questions that would detect the difference found four times in five.",
+}
+"""Explanations of headings."""
 
 Rows = Sequence[Sequence[str]]
 """A table: the first row is its header."""
@@ -32,6 +61,7 @@ _STYLE = "\n".join(
         "table{border-collapse:collapse;margin:1em 0;font-size:13px;font-variant-numeric:tabular-nums}",
         "th,td{padding:.25em .7em;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}",
         "pre{background:#f5f5f5;padding:.7em;overflow-x:auto}figure{margin:1em 0}svg{max-width:100%;height:auto}",
+        "abbr{cursor:help;text-decoration:underline dotted}summary{cursor:pointer;font-weight:600}",
         "p.label{background:#fff3cd;border:1px solid #e0c36a;padding:.6em}",
     )
 )
@@ -61,6 +91,14 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Details:
+    """A table that is folded below its title; only in the HTML report."""
+
+    title: str
+    rows: Rows
+
+
+@dataclass(frozen=True, slots=True)
 class Code:
     """Commands to copy."""
 
@@ -75,12 +113,12 @@ class Picture:
     title: str
 
 
-Block = Heading | Paragraph | Table | Code | Picture
+Block = Heading | Paragraph | Table | Details | Code | Picture
 
 
 def to_markdown(blocks: Sequence[Block]) -> str:
-    """Return all but the pictures."""
-    return "\n\n".join(_markdown(block) for block in blocks if not isinstance(block, Picture)) + "\n"
+    """Return all but pictures and folded tables."""
+    return "\n\n".join(_markdown(block) for block in blocks if not isinstance(block, Picture | Details)) + "\n"
 
 
 def _markdown(block: Heading | Paragraph | Table | Code) -> str:
@@ -110,13 +148,25 @@ def _html(block: Block) -> str:
         case Paragraph(text, label):
             return f'<p class="label">{escape(text)}</p>' if label else f"<p>{escape(text)}</p>"
         case Table(rows):
-            head, *body = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
-            lines = "".join(f"<tr>{row}</tr>\n" for row in body)
-            return f"<table><thead><tr>{head.replace('td>', 'th>')}</tr></thead><tbody>\n{lines}</tbody></table>"
+            return _html_table(rows)
+        case Details(title, rows):
+            return f"<details><summary>{escape(title)}</summary>\n{_html_table(rows)}</details>"
         case Code(text):
             return f"<pre>{escape(text)}</pre>"
         case Picture(svg, title):
             return f"<figure>{svg}<figcaption>{escape(title)}</figcaption></figure>"
+
+
+def _html_table(rows: Rows) -> str:
+    head = "".join(f"<th>{_explained(cell)}</th>" for cell in rows[0])
+    lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>\n" for row in rows[1:])
+    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{lines}</tbody></table>"
+
+
+def _explained(heading: str) -> str:
+    """Return a heading with its explanation, which the browser shows on hover."""
+    meaning = MEANINGS.get(heading)
+    return f'<abbr title="{escape(meaning)}">{escape(heading)}</abbr>' if meaning else escape(heading)
 
 
 def align_columns(rows: Rows) -> str:
@@ -145,7 +195,7 @@ def draw_pictures(result: MethodsResult, *, label: str) -> list[Picture]:
 
 
 def _pareto(axes: "Axes", lines: Mapping[str, Mapping[str, Interval]]) -> None:
-    """Return each system a point with its intervals; the line joins those that no other beats in both."""
+    """Return each system as a point with its intervals."""
     points = [(name, line["tokens"], line["f1"]) for name, line in lines.items() if line["f1"]["n"]]
     for at, (name, tokens, f1) in enumerate(points):
         x, y = tokens["mean"] or 0, 100 * (f1["mean"] or 0)
@@ -154,26 +204,15 @@ def _pareto(axes: "Axes", lines: Mapping[str, Mapping[str, Interval]]) -> None:
         axes.errorbar(x, y, xerr=spread, yerr=height, fmt=_MARKERS[_ten(at)], capsize=2, color=_colour(at))
         place = (6, -11 if at % 2 else 5)
         axes.annotate(name, (x, y), textcoords="offset points", xytext=place, fontsize=8)
-    best = pareto_front([(tokens["mean"] or 0, 100 * (f1["mean"] or 0)) for _, tokens, f1 in points])
-    axes.plot([x for x, _ in best], [y for _, y in best], "--", color="grey", linewidth=1)
     axes.set(xlabel="tokens per question (prompt and completion)", ylabel="F1 in percent")
     axes.set_xlim(left=0)
-
-
-def pareto_front(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the points that are better than all cheaper ones, the cheapest first."""
-    best: list[tuple[float, float]] = []
-    for x, y in sorted(points, key=lambda point: (point[0], -point[1])):
-        if not best or y > best[-1][1]:
-            best.append((x, y))
-    return best
 
 
 def _by_hops(axes: "Axes", groups: Mapping[str, Group]) -> None:
     systems = next(iter(groups.values()))["systems"]
     for at, name in enumerate(systems):
         means = [100 * (group["systems"][name]["f1"]["mean"] or 0) for group in groups.values()]
-        axes.plot(list(groups), means, _MARKERS[_ten(at)] + _LINES[_ten(at)], color=_colour(at), label=name)
+        axes.plot(list(groups), means, _MARKERS[_ten(at)], color=_colour(at), label=name)
     axes.set(xlabel="hops", ylabel="F1 in percent")
     axes.set_ylim(bottom=0)
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))

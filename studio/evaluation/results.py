@@ -82,7 +82,7 @@ class NodeMeans(TypedDict):
 
 
 class Failure(TypedDict):
-    """A question that was answered wrongly or not at all, and how to look into its run."""
+    """A question with its answer and the right ones, and how to look into its run."""
 
     system: str
     question: str
@@ -93,10 +93,14 @@ class Failure(TypedDict):
     gold_shown: str
     thread: str
     problem: str
+    f1: NotRequired[float | None]
 
 
 class MethodsResult(TypedDict):
-    """All measurements of methods; `ended` is the reason for an early end, `failed` the number of failed runs."""
+    """All measurements of methods; `ended` is the reason for an early end, `failed` the number of failed runs.
+
+    `failures` are a few wrong answers of each system, `answers` all answers, by question.
+    """
 
     systems: list[dict[str, Any]]
     runs: int
@@ -106,6 +110,7 @@ class MethodsResult(TypedDict):
     summary: Summary
     nodes: dict[str, dict[str, NodeMeans]]
     failures: list[Failure]
+    answers: NotRequired[list[Failure]]
 
 
 class Results:
@@ -201,6 +206,7 @@ def methods_result(
         summary=summarise(table, whole, METRICS, compared=COMPARED, seed=seed),
         nodes={name: node_means(own.values()) for name, own in kept.items()},
         failures=[failure for own in kept.values() for failure in _failures(own, whole)],
+        answers=[_answer(question, own[question.key]) for question in whole for own in kept.values()],
     )
 
 
@@ -226,18 +232,19 @@ def _failures(own: Mapping[str, Result], questions: Sequence[GoldQuestion]) -> l
         return (own[question.key]["status"] != "failed", -(line.get("shown") or 0), line.get("f1") or 0)
 
     wrong = [each for each in questions if each.answers and not own[each.key]["scores"].get("em")]
-    worst = [(question, own[question.key]) for question in sorted(wrong, key=badness)[:FAILURES]]
-    return [
-        Failure(
-            system=result["system"],
-            question=question.key,
-            asked=question.question,
-            expected=list(question.answers),
-            status=result["status"],
-            said=result["text"],
-            gold_shown=f"{len(result['shown'])} of {len(question.gold)}" if question.gold else "–",
-            thread=result["thread"],
-            problem=result["problem"],
-        )
-        for question, result in worst
-    ]
+    return [_answer(question, own[question.key]) for question in sorted(wrong, key=badness)[:FAILURES]]
+
+
+def _answer(question: GoldQuestion, result: Result) -> Failure:
+    return Failure(
+        system=result["system"],
+        question=question.key,
+        asked=question.question,
+        expected=list(question.answers),
+        status=result["status"],
+        said=result["text"],
+        gold_shown=f"{len(result['shown'])} of {len(question.gold)}" if question.gold else "–",
+        thread=result["thread"],
+        problem=result["problem"],
+        f1=result["scores"].get("f1"),
+    )

@@ -1,17 +1,19 @@
+from typing import Any
 from xml.etree import ElementTree
 
-from sleuth.studio.evaluation.report import cell, difference_table
+from sleuth.studio.evaluation.report import cell, difference_table, verdict
 from sleuth.studio.evaluation.reporting import (
     Code,
+    Details,
     Heading,
     Paragraph,
     Picture,
     Table,
     align_columns,
-    pareto_front,
     to_html,
     to_markdown,
 )
+from sleuth.studio.evaluation.scoring import Difference, Interval
 
 BLOCKS = [
     Heading(1, "Evaluation <1>"),
@@ -45,6 +47,54 @@ def test_a_table_for_a_terminal() -> None:
     assert align_columns([["a"]]) == "a"
 
 
+def test_headings_are_explained_and_answers_are_folded() -> None:
+    page = to_html([Table([["system", "F1"]]), Details("All answers", [["question"], ["Why?"]])])
+    assert '<th><abbr title="Words that the answer shares' in page
+    assert "<details><summary>All answers</summary>" in page
+    assert "<td>Why?</td>" in page
+    assert to_markdown([Details("All answers", [["question"]])]) == "\n"
+
+
+def interval(mean: float) -> Interval:
+    return {"mean": mean, "low": mean, "high": mean, "n": 9}
+
+
+def compared(a: str, b: str, mean: float, low: float, high: float) -> Difference:
+    return {
+        **{"a": a, "b": b, "metric": "f1", "mean": mean, "low": low, "high": high},  # type: ignore[typeddict-item]
+        **{"p": 0.5, "n": 9, "detectable": 0.5, "needed": 1234},
+    }
+
+
+def test_verdict_names_the_best_and_what_chance_explains() -> None:
+    systems = {
+        name: {"f1": interval(f1), "calls": interval(2.0), "tokens": interval(tokens)}
+        for name, f1, tokens in (
+            ("ras", 0.5, 900.0),
+            ("agent", 0.5, 800.0),
+            ("plain-rag", 0.25, 1.0),
+            ("ircot", 0.4, 1.0),
+        )
+    }
+    differences = [
+        compared("ras", "agent", 0.0, -0.1, 0.1),
+        compared("agent", "plain-rag", 0.25, 0.1, 0.4),
+        compared("ircot", "agent", -0.1, -0.3, 0.1),
+    ]
+    result: Any = {"summary": {"all": {"systems": systems}, "differences": differences}}
+    assert verdict(result) == [
+        "agent has the highest F1, 50.0 (50.0 to 50.0) percent, for 2.0 calls and 800 tokens per question.",
+        "ras: the same F1.",
+        "ircot: 10.0 points less F1, which may be chance; about 1,234 questions would show it.",
+        "plain-rag: 25.0 points less F1, which chance does not explain.",
+    ]
+    alone: Any = {"summary": {"all": {"systems": {"ras": systems["ras"]}}, "differences": []}}
+    assert verdict(alone) == [
+        "ras has an F1 of 50.0 (50.0 to 50.0) percent, for 2.0 calls and 900 tokens per question."
+    ]
+    assert verdict({"summary": {"all": {"systems": {}}, "differences": []}}) == []  # type: ignore[typeddict-item]
+
+
 def test_numbers_are_shown_with_their_intervals() -> None:
     assert cell("f1", {"mean": 0.5, "low": 0.25, "high": 1.0, "n": 4}) == "50.0 (25.0 to 100.0)"
     assert cell("tokens", {"mean": 1234.5, "low": 1000.0, "high": 2000.0, "n": 4}) == "1,234 (1,000 to 2,000)"
@@ -56,8 +106,3 @@ def test_a_difference_in_tokens_is_not_in_points() -> None:
     shown = [difference_table([{**found, "metric": metric, "needed": 8}])[1] for metric in ("tokens", "f1")]  # type: ignore[typeddict-item]
     assert shown[0] == ["x − y", "tokens", "-2.00 (-3.00 to -1.00)", "0.0100", "9", "0.5", "8"]
     assert shown[1][2] == "-200.0 (-300.0 to -100.0)"
-
-
-def test_the_front_leaves_out_what_is_dearer_and_no_better() -> None:
-    assert pareto_front([(3, 50), (1, 20), (2, 60), (4, 60), (5, 70), (1, 10)]) == [(1, 20), (2, 60), (5, 70)]
-    assert pareto_front([]) == []
