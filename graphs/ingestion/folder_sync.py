@@ -1,5 +1,6 @@
 """Synchronization of a collection with a folder: compare, then ingest what differs and delete what no longer exists."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,4 +88,5 @@ async def follow_folder(
             except StoreBusy:
                 continue
             yield diff, report
+            await asyncio.sleep(0)  # a Ctrl-C during the output raises here: the task group of `awatch` would swallow it
         waiting = frozenset()
