@@ -88,5 +88,5 @@ async def follow_folder(
             except StoreBusy:
                 continue
             yield diff, report
-            await asyncio.sleep(0)  # a Ctrl-C during the output raises here: the task group of `awatch` would swallow it
+            await asyncio.sleep(0)  # raises after a Ctrl-C; the task group of `awatch` would swallow it
         waiting = frozenset()

@@ -51,13 +51,15 @@ async def _open_runs() -> AsyncIterator[RunService]:
 async def list_(
     *,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of runs.")] = 50,
-    all_: Annotated[bool, typer.Option("--all", help="List the sub-runs of `auto` and `chat`, too.")] = False,
+    all_: Annotated[
+        bool, typer.Option("--all", help="List the sub-runs of `auto` and `chat`, too, as --json does.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List runs, the latest first."""
     async with _open_runs() as runs:
-        threads = await runs.store.threads.list_newest(limit=limit, with_subruns=all_)
-        counts = {} if all_ else await runs.store.threads.count_subruns([thread.id for thread in threads])
+        threads = await runs.store.threads.list_newest(limit=limit, with_subruns=all_ or as_json)
+        counts = {} if all_ or as_json else await runs.store.threads.count_subruns([thread.id for thread in threads])
     table = Listing("thread", "method", "state", "last changed (UTC)", "question", folded=["question"])
     for thread in _with_subruns(threads):
         method = f"  sub-run {thread.hop}: {thread.method}" if thread.hop else thread.method
