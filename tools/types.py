@@ -19,7 +19,11 @@ def now() -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Document:
-    """One ingested text, and its source."""
+    """One ingested text, its source, and metadata.
+
+    date: ISO 8601, the document's own one or that of its file; language: ISO 639; tags: in lower case. These and the
+    author are None in documents of an older release until `sleuth docs refresh`, and empty if there are none.
+    """
 
     id: str
     title: str
@@ -29,6 +33,10 @@ class Document:
     content_hash: str
     added_at: str
     owner: str = "local"
+    author: str | None = None
+    date: str | None = None
+    language: str | None = None
+    tags: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -24,7 +24,7 @@ from sleuth.graphs.evidence import make_note, make_verdict
 from sleuth.graphs.persistence import Origin, Thread, explain_damage
 from sleuth.graphs.registry import CHAT, runnable
 from sleuth.graphs.runs.execution import checkpoint_id_of, parent_id, path_to_latest
-from sleuth.graphs.runs.pages import load_pages, searches_collection_too
+from sleuth.graphs.runs.pages import filter_of, load_pages, searches_collection_too
 from sleuth.graphs.runs.service import RunService, check_version, now, unknown_checkpoint
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 from sleuth.tools.storage.id_prefix import complete_id
@@ -277,6 +277,7 @@ async def _start_copy(
         thread=name,
         pages=pages,
         beside=beside,
+        where=filter_of(thread),
         origin=Origin(parent=thread.id, checkpoint=checkpoint_id_of(state)),
     )
     return await runs.store.threads.get(new)

@@ -5,7 +5,7 @@ from typing import Any
 
 from sleuth.graphs.persistence import Thread
 from sleuth.tools.errors import UsageError
-from sleuth.tools.search import Retriever
+from sleuth.tools.search import FilteredRetriever, Retriever
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.sources.web_pages import FusedRetriever, PageRetriever, PageText
 from sleuth.tools.storage import Archive
@@ -35,6 +35,11 @@ def searches_collection_too(thread: Thread) -> bool:
     return bool(_options_of(thread).get("beside", False))
 
 
+def filter_of(thread: Thread) -> str:
+    """Return the filter of the documents that a thread searches; empty if it searches all."""
+    return str(thread.options.get("where", ""))
+
+
 def page_warnings(thread: Thread) -> list[str]:
     """Return one line for each problem of a thread's pages."""
     return list(_options_of(thread).get("warnings", []))
@@ -43,7 +48,12 @@ def page_warnings(thread: Thread) -> list[str]:
 def make_retriever(
     thread: Thread, pages: Sequence[PageText], collection: Retriever, embedder: Embedder | None
 ) -> Retriever:
-    """Return the retriever of a run: over its pages, and over the collection on request or if there are none."""
+    """Return the retriever of a run: over its pages, and over the collection on request or if there are none.
+
+    Of the collection only the documents that match the run's filter are searched.
+    """
+    if where := filter_of(thread):
+        collection = FilteredRetriever(collection, where)
     if not pages:
         return collection
     over = PageRetriever.over(pages, embedder)

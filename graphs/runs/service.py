@@ -56,7 +56,7 @@ from sleuth.tools.settings import Profile, Tracing
 from sleuth.tools.sources.knowledge_graph import KnowledgeGraph
 from sleuth.tools.sources.question_attributes import Predictor
 from sleuth.tools.sources.web_pages import PageText
-from sleuth.tools.storage import Archive, MemoryTriples, TripleStore
+from sleuth.tools.storage import Archive, MemoryTriples, TripleStore, parse_filter
 from sleuth.tools.text import check_unicode
 
 MAX_QUESTION = 20_000
@@ -102,6 +102,7 @@ class RunService:
         thread: str | None = None,
         pages: Sequence[PageText] = (),
         beside: bool = False,
+        where: str = "",
         origin: Origin | None = None,
     ) -> str:
         """Store a new run, or the next message of a chat, without running it; return its thread.
@@ -109,12 +110,14 @@ class RunService:
         Args:
             pages: pages that are stored with the run and searched instead of the collection; a chat keeps those of its
                 first message.
-            `beside`: search the collection in addition to the pages.
+            beside: search the collection in addition to the pages.
+            where: a filter of the documents that are searched, see `parse_filter`; a chat keeps that of its first
+                message.
 
         Raises:
-            UsageError: an empty or too long question, an unknown method or setting, pages without text, a check of the
-                answer without an evidence checker, or a thread whose name is invalid or was used before, unless it
-                continues a chat.
+            UsageError: an empty or too long question, an unknown method or setting, pages without text, a filter that
+                cannot be parsed, a check of the answer without an evidence checker, or a thread whose name is invalid
+                or was used before, unless it continues a chat.
             RunError: the last turn of the chat has not ended.
         """
         checked = check_question(question)
@@ -133,8 +136,16 @@ class RunService:
                 f"The name {id} has checkpoints, but no run: it cannot be given to one. Choose another name."
             )
         hop = {"hop": origin.hop} if origin and origin.hop else {}
-        options = {"values": values or {}, "profile": profile, "budget": asdict(budget or Budget()), **hop}
+        options: dict[str, Any] = {
+            "values": values or {},
+            "profile": profile,
+            "budget": asdict(budget or Budget()),
+            **hop,
+        }
         options["pages"] = await store_pages(self.store.archive, pages, beside=beside)
+        if where.strip():
+            parse_filter(where)
+            options["where"] = where.strip()
         options |= chat_turns.pending_message(checked) if method_name == CHAT.name else {}
         created = now()
         await self.store.threads.add(

@@ -20,7 +20,7 @@ from sleuth.graphs.core import Answer, Context, MethodSettings, OnStep, SubrunRe
 from sleuth.graphs.persistence import LONGEST_NAME, Origin, Thread
 from sleuth.graphs.registry import configure, method
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, Compiled, compile_method, stream_steps
-from sleuth.graphs.runs.pages import load_pages, searches_collection_too
+from sleuth.graphs.runs.pages import filter_of, load_pages, searches_collection_too
 from sleuth.tools.settings import Profile
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class StoreSubruns:
                 thread=id,
                 pages=pages,
                 beside=searches_collection_too(self.outer),
+                where=filter_of(self.outer),
                 origin=origin,
             )
         thread = await self.runs.store.threads.get(id)

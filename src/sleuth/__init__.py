@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from sleuth.studio.client.sleuth import open_sleuth as open
     from sleuth.tools.errors import SleuthError
     from sleuth.tools.settings import Settings
-    from sleuth.tools.storage.catalogue import Listed
+    from sleuth.tools.storage import Listed
     from sleuth.tools.types import Hit, Passage
 
 _WHERE = {

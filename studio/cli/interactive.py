@@ -21,7 +21,7 @@ MAX_HISTORY = 1_000
 """Lines that are kept for the arrow keys."""
 
 
-async def chat(sleuth: Sleuth, *, thread: str | None, values: dict[str, Any], budget: Budget) -> None:
+async def chat(sleuth: Sleuth, *, thread: str | None, values: dict[str, Any], budget: Budget, where: str = "") -> None:
     """Answer messages until Ctrl-D. Ctrl-C stops the present answer, which an empty message resumes.
 
     Args:
@@ -29,6 +29,7 @@ async def chat(sleuth: Sleuth, *, thread: str | None, values: dict[str, Any], bu
         thread: the chat to continue; a new one if None.
         values: settings of the chat.
         budget: limits of each answer.
+        where: a filter of the documents that a new chat searches.
     """
     console, name = progress_console(), thread or uuid4().hex[:12]
     console.print("Ask about your documents. Ctrl-C stops an answer, Ctrl-D ends the chat.", style="dim")
@@ -43,7 +44,9 @@ async def chat(sleuth: Sleuth, *, thread: str | None, values: dict[str, Any], bu
             if is_stopped:
                 events = sleuth.runs.run(name)
             else:
-                events = sleuth.stream(message, method=CHAT.name, values=values, budget=budget, thread=name)
+                events = sleuth.stream(
+                    message, method=CHAT.name, values=values, budget=budget, thread=name, where=where
+                )
             try:
                 answer = await _answer(sleuth, events)
             except SleuthError as error:

@@ -45,6 +45,7 @@ async def ask(
     thread: str | None = None,
     pages: Sequence[Page] = (),
     with_collection: bool = False,
+    where: str = "",
     settings: Settings | None = None,
 ) -> Answer:
     """Run a method and return the answer.
@@ -57,6 +58,7 @@ async def ask(
         thread: the thread id, generated if omitted.
         pages: web pages to search instead of the collection; their text is stored with the run.
         with_collection: search the collection as well as the pages.
+        where: a filter of the documents that are searched, such as "tag=contract date>=2025-01-01".
         settings: those of the environment by default.
 
     Raises:
@@ -71,6 +73,7 @@ async def ask(
             thread=thread,
             pages=pages,
             with_collection=with_collection,
+            where=where,
         )
 
 
@@ -83,6 +86,7 @@ async def stream(
     thread: str | None = None,
     pages: Sequence[Page] = (),
     with_collection: bool = False,
+    where: str = "",
     deltas: bool = False,
     settings: Settings | None = None,
 ) -> AsyncGenerator[Event]:
@@ -100,6 +104,7 @@ async def stream(
             thread=thread,
             pages=pages,
             with_collection=with_collection,
+            where=where,
             deltas=deltas,
         )
         async with aclosing(events):
@@ -170,28 +175,31 @@ async def ingest(
     )
 
 
-async def search(query: str, *, k: int = 5, mode: Mode = "hybrid", settings: Settings | None = None) -> list[Hit]:
+async def search(
+    query: str, *, k: int = 5, mode: Mode = "hybrid", where: str = "", settings: Settings | None = None
+) -> list[Hit]:
     """Return the best `k` passages, best first; no model is called.
 
     Args:
         query: the question.
         k: the number of passages.
         mode: a search mode; the hits of graph modes contain the path to the passage.
+        where: a filter of the documents that are searched, such as "tag=contract date>=2025-01-01".
         settings: those of the environment by default.
 
     Raises:
-        UsageError: the question or the collection is empty.
+        UsageError: the question or the collection is empty, or the filter cannot be parsed.
     """
     async with _open_collection(settings, "shared") as library:
-        return await library.search(Query(text=query, k=k, mode=find_mode(mode)))
+        return await library.search(Query(text=query, k=k, mode=find_mode(mode), where=where))
 
 
 async def documents(
-    *, limit: int = 100, after: str = "", find: str = "", settings: Settings | None = None
+    *, limit: int = 100, after: str = "", find: str = "", where: str = "", settings: Settings | None = None
 ) -> list[Listed]:
-    """Return documents with `find` in their title, ordered by id, after the id `after`."""
+    """Return documents with `find` in their title that match a filter, ordered by id, after the id `after`."""
     async with await Collection.open(await _given(settings), check_embedder=False) as library:
-        return await library.documents(limit=limit, after=after, find=find)
+        return await library.documents(limit=limit, after=after, find=find, where=where)
 
 
 async def delete(*ids: str, settings: Settings | None = None) -> int:
@@ -220,17 +228,20 @@ def as_tool(method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa
 tool = as_tool
 
 
-def as_retriever(*, k: int = 5, mode: Mode = "hybrid", settings: Settings | None = None) -> "BaseRetriever":
+def as_retriever(
+    *, k: int = 5, mode: Mode = "hybrid", where: str = "", settings: Settings | None = None
+) -> "BaseRetriever":
     """Return the search as a LangChain retriever; each search opens the home, unlike `Sleuth.as_retriever`.
 
     Args:
         k: the number of passages.
         mode: a search mode; after graph modes, the metadata contain the path to the passage.
+        where: a filter of the documents that are searched.
         settings: those of the environment by default.
     """
     from sleuth.studio.client.langchain_parts import SleuthRetriever
 
-    return SleuthRetriever(search=partial(search, settings=settings), caller=AnyLoop(), k=k, mode=mode)
+    return SleuthRetriever(search=partial(search, settings=settings), caller=AnyLoop(), k=k, mode=mode, where=where)
 
 
 def graph(name: str) -> StateGraph[Any, Context, Any, Any]:

@@ -62,7 +62,8 @@ def tool_of(ask: Callable[[str], Coroutine[Any, Any, Answer]], method: str, *, c
 class SleuthRetriever(BaseRetriever):
     """Search of a collection as a LangChain retriever, asynchronous or synchronous.
 
-    `k` passages are found by the search `mode`; both can also be arguments of `invoke`. The metadata of a document are
+    `k` passages are found by the search `mode` in the documents that match the filter `where`; all three can also be
+    arguments of `invoke`. The metadata of a document are
     `id`, `document`, `title`, `start`, `end` (characters in the document), `score` and `rank`; after graph search also
     `why`, the path to the passage.
     """
@@ -71,6 +72,7 @@ class SleuthRetriever(BaseRetriever):
     caller: Any = Field(repr=False)
     k: int = 5
     mode: Mode = "hybrid"
+    where: str = ""
 
     async def _aget_relevant_documents(
         self,
@@ -79,16 +81,26 @@ class SleuthRetriever(BaseRetriever):
         run_manager: AsyncCallbackManagerForRetrieverRun,
         k: int | None = None,
         mode: Mode | None = None,
+        where: str | None = None,
     ) -> list[Document]:
-        return [_document(hit) for hit in await self.caller.call(partial(self._search, k=k, mode=mode), query)]
+        search = partial(self._search, k=k, mode=mode, where=where)
+        return [_document(hit) for hit in await self.caller.call(search, query)]
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None, mode: Mode | None = None
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,
+        k: int | None = None,
+        mode: Mode | None = None,
+        where: str | None = None,
     ) -> list[Document]:
-        return [_document(hit) for hit in self.caller.call_blocking(partial(self._search, k=k, mode=mode), query)]
+        search = partial(self._search, k=k, mode=mode, where=where)
+        return [_document(hit) for hit in self.caller.call_blocking(search, query)]
 
-    async def _search(self, query: str, k: int | None, mode: Mode | None) -> list[Hit]:
-        return await self.search(query, k=k or self.k, mode=mode or self.mode)
+    async def _search(self, query: str, k: int | None, mode: Mode | None, where: str | None) -> list[Hit]:
+        chosen = self.where if where is None else where
+        return await self.search(query, k=k or self.k, mode=mode or self.mode, where=chosen)
 
 
 def _document(hit: Hit) -> Document:

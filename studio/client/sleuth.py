@@ -77,6 +77,7 @@ class Sleuth:
         thread: str | None = None,
         pages: Sequence[Page] = (),
         with_collection: bool = False,
+        where: str = "",
         deltas: bool = False,
     ) -> AsyncGenerator[Event]:
         """Run a method; yield its steps as they happen, then the `Answer`.
@@ -89,6 +90,7 @@ class Sleuth:
             thread: the thread id, generated if omitted.
             pages: web pages to search instead of the collection; their text is stored with the run.
             with_collection: search the collection as well as the pages.
+            where: a filter of the documents that are searched, such as "tag=contract date>=2025-01-01".
             deltas: also yield text while the model writes it, as `Delta`, and a `Reset` if a call is repeated. The run
                 itself is the same.
 
@@ -96,7 +98,7 @@ class Sleuth:
             SleuthError: see `sleuth.tools.errors`; a run that was started can be resumed.
         """
         if self.searched is self.library and (with_collection or not pages):
-            await self.library.require_documents()
+            await self.library.require_documents(where)
         id = await self.runs.start(
             question,
             method,
@@ -106,6 +108,7 @@ class Sleuth:
             thread=thread,
             pages=await read_pages(pages),
             beside=with_collection,
+            where=where,
         )
         async with aclosing(self.runs.run(id, listening=(lambda: True) if deltas else None)) as events:
             async for event in events:
@@ -121,6 +124,7 @@ class Sleuth:
         thread: str | None = None,
         pages: Sequence[Page] = (),
         with_collection: bool = False,
+        where: str = "",
     ) -> Answer:
         """Run a method and return the answer; takes the arguments of `stream`. Works inside nodes of other graphs."""
         events = self.stream(
@@ -131,6 +135,7 @@ class Sleuth:
             thread=thread,
             pages=pages,
             with_collection=with_collection,
+            where=where,
         )
         return await in_fresh_context(last_answer(events))
 
@@ -138,18 +143,19 @@ class Sleuth:
         """Resume a run from its last checkpoint; return the stored answer if it is finished."""
         return await in_fresh_context(last_answer(self.runs.run(thread, budget=budget)))
 
-    async def search(self, query: str, *, k: int = 5, mode: Mode = "hybrid") -> list[Hit]:
+    async def search(self, query: str, *, k: int = 5, mode: Mode = "hybrid", where: str = "") -> list[Hit]:
         """Return the best `k` passages, best first; no model is called.
 
         Args:
             query: the question.
             k: the number of passages.
             mode: a search mode; the hits of graph modes contain the path to the passage.
+            where: a filter of the documents that are searched, such as "tag=contract date>=2025-01-01".
 
         Raises:
-            UsageError: the question or the collection is empty.
+            UsageError: the question or the collection is empty, or the filter cannot be parsed.
         """
-        return await self.searched.search(Query(text=query, k=k, mode=find_mode(mode)))
+        return await self.searched.search(Query(text=query, k=k, mode=find_mode(mode), where=where))
 
     async def history(self, thread: str) -> list[CheckpointView]:
         """Return all checkpoints of a run, the newest first; raise UnknownName for an unknown run."""
@@ -182,9 +188,9 @@ class Sleuth:
         """
         return await fork_run(self.runs, thread, at=at, changes=changes, into=into, name=name)
 
-    async def documents(self, *, limit: int = 100, after: str = "", find: str = "") -> list[Listed]:
-        """Return documents with `find` in their title, ordered by id, after the id `after`."""
-        return await self.library.documents(limit=limit, after=after, find=find)
+    async def documents(self, *, limit: int = 100, after: str = "", find: str = "", where: str = "") -> list[Listed]:
+        """Return documents with `find` in their title that match a filter, ordered by id, after the id `after`."""
+        return await self.library.documents(limit=limit, after=after, find=find, where=where)
 
     def as_tool(self, method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
         """Return a method as a LangChain tool of another agent; `options` are those of `ask`."""
@@ -194,12 +200,12 @@ class Sleuth:
 
     tool = as_tool
 
-    def as_retriever(self, *, k: int = 5, mode: Mode = "hybrid") -> "BaseRetriever":
+    def as_retriever(self, *, k: int = 5, mode: Mode = "hybrid", where: str = "") -> "BaseRetriever":
         """Return the search as a LangChain retriever; scores and paths are in the metadata of its documents."""
         from sleuth.studio.client.langchain_parts import SleuthRetriever
 
         caller = OneLoop(asyncio.get_running_loop())
-        return SleuthRetriever(search=self.search, caller=caller, k=k, mode=mode)
+        return SleuthRetriever(search=self.search, caller=caller, k=k, mode=mode, where=where)
 
     async def once(self, key: str, question: str, **options: Any) -> Answer:  # noqa: ANN401 - those of ask
         """Ask a question at most once per key: resume the earlier run of this key, or return its answer.

@@ -71,9 +71,9 @@ class SyncSleuth:
         """Return a method as a LangChain tool of another agent."""
         return self.portal.call(partial(self.opened.as_tool, method, **options))
 
-    def as_retriever(self, *, k: int = 5, mode: Mode = "hybrid") -> BaseRetriever:
+    def as_retriever(self, *, k: int = 5, mode: Mode = "hybrid", where: str = "") -> BaseRetriever:
         """Return the search as a LangChain retriever."""
-        return self.portal.call(partial(self.opened.as_retriever, k=k, mode=mode))
+        return self.portal.call(partial(self.opened.as_retriever, k=k, mode=mode, where=where))
 
 
 @contextmanager

@@ -21,8 +21,8 @@ class Backend(Protocol):
         """Open the owner's documents."""
         ...
 
-    def ask(self, question: str, method: str, values: dict[str, Any], budget: Budget) -> Events:
-        """Run a method with its settings; yield its steps, then its answer; raise SleuthError."""
+    def ask(self, question: str, method: str, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
+        """Run a method with its settings on the documents that match a filter; yield its steps, then its answer."""
         ...
 
     def resume(self, thread: str, budget: Budget | None) -> Events:
@@ -45,11 +45,11 @@ class LocalBackend:
         ):
             yield found
 
-    async def ask(self, question: str, method: str, values: dict[str, Any], budget: Budget) -> Events:
+    async def ask(self, question: str, method: str, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
         """Run a method in the store of the settings."""
         async with (
             open_sleuth(self.settings, command="sleuth mcp") as sleuth,
-            aclosing(sleuth.stream(question, method=method, values=values, budget=budget)) as events,
+            aclosing(sleuth.stream(question, method=method, values=values, budget=budget, where=where)) as events,
         ):
             async for event in events:
                 yield event

@@ -23,6 +23,7 @@ from sleuth.studio.mcp.backend import Backend, Events
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.search import Mode, Query
+from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 from sleuth.tools.types import hit_to_json
 
 BackendOf = Callable[[str | None], Backend]
@@ -36,6 +37,11 @@ _HINT = "Questions about the user's own documents: `ask` for an answer with cita
 Calls = Annotated[int | None, Field(ge=1, description="model calls that the run may make")]
 Tokens = Annotated[int | None, Field(ge=1, description="tokens that the run may spend")]
 Seconds = Annotated[float | None, Field(gt=0, description="seconds that the run may take")]
+
+Where = Annotated[
+    str,
+    Field(max_length=MAX_CHARS, description=f"search only the documents that match this filter; example: {EXAMPLE}"),
+]
 
 
 class AnswerResult(BaseModel):
@@ -98,13 +104,16 @@ class Tools:
         context: Context[Any, Any],
         method: Method = DEFAULT_METHOD,
         settings: Annotated[dict[str, Any] | None, Field(description="settings of the method by name")] = None,
+        where: Where = "",
         max_calls: Calls = None,
         max_tokens: Tokens = None,
         max_seconds: Seconds = None,
     ) -> AnswerResult:
         """Answer a question from the documents, in several steps if necessary, with checked citations."""
         budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-        return await _answer_of(self._of(context).ask(question, method, settings or {}, budget), context)
+        return await _answer_of(
+            self._of(context).ask(question, method, values=settings or {}, budget=budget, where=where), context
+        )
 
     async def resume(
         self,
@@ -124,11 +133,12 @@ class Tools:
         context: Context[Any, Any],
         mode: Annotated[Mode, Field(description="search mode")] = "hybrid",
         k: Annotated[int, Field(ge=1, le=100, description="number of passages")] = 5,
+        where: Where = "",
     ) -> list[SearchResult]:
         """Search the passages of the documents, without a model; the best first."""
         with _tool_errors():
             async with self._of(context).library() as library:
-                hits = await library.search(Query(text=query, k=k, mode=mode))
+                hits = await library.search(Query(text=query, k=k, mode=mode, where=where))
         return [SearchResult.model_validate(hit_to_json(hit)) for hit in hits]
 
     async def get_document(

@@ -37,14 +37,14 @@ class ServerState:
     home_lock: SharedHomeLock
     conversations: Conversations
 
-    async def require_ready(self, owner: str) -> None:
+    async def require_ready(self, owner: str, where: str = "") -> None:
         """Check that an owner can start a run.
 
         Raises:
-            UsageError: the owner has no documents.
+            UsageError: the owner has no documents, or none that match the filter.
             QuotaUsedUp: the owner's daily token quota is exhausted.
         """
-        await (await self.tenants.library(owner)).require_documents()
+        await (await self.tenants.library(owner)).require_documents(where)
         await self.quota.require(owner)
 
     async def start_run(
@@ -55,13 +55,20 @@ class ServerState:
         *,
         values: dict[str, Any],
         budget: Budget,
+        where: str = "",
         thread: str | None = None,
         expect_listener: bool = False,
     ) -> str:
         """Start a background run and return its thread; raise UsageError for an invalid question or setting."""
         runs = await self.tenants.read_only_runs(owner)
         id = await runs.start(
-            question, method, values=values, profile=self.settings.profile, budget=budget, thread=thread
+            question,
+            method,
+            values=values,
+            profile=self.settings.profile,
+            budget=budget,
+            thread=thread,
+            where=where,
         )
         await self.run_worker.start(owner, id, expect_listener=expect_listener)
         return id

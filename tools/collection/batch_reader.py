@@ -4,7 +4,7 @@ All methods block: call them in a thread.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from sleuth.tools.documents import (
 )
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.storage import Catalogue, Entry
+from sleuth.tools.text import detect_language
 from sleuth.tools.types import Document, Passage, content_hash, now
 
 # A batch ends at the first of these limits: passages enough to fill embedding batches and few enough to repeat after a
@@ -190,7 +191,13 @@ def file_entry(*, document_id: str, source: str, loaded: LoadedDocument) -> Entr
             )
         )
     document = _document(document_id, loaded.title, source, loaded.text, loaded.media_type)
-    return Entry(document=document, passages=tuple(passages))
+    return Entry(document=with_metadata(document, loaded), passages=tuple(passages))
+
+
+def with_metadata(document: Document, found: LoadedDocument | CorpusLine | None = None) -> Document:
+    """Return a document with the metadata of its file or corpus line, and the language of its text."""
+    author, date, tags = (found.author, found.date, found.tags) if found else ("", "", ())
+    return replace(document, author=author, date=date, tags=tags, language=detect_language(document.text) or "")
 
 
 def _spans(loaded: LoadedDocument) -> Iterator[tuple[int, int]]:
@@ -202,7 +209,8 @@ def _spans(loaded: LoadedDocument) -> Iterator[tuple[int, int]]:
 def corpus_entry(*, source: str, line: CorpusLine) -> Entry:
     """Return a corpus line as a document of one passage with the same id."""
     passage = Passage(id=line.id, document_id=line.id, title=line.title, text=line.text, start=0, end=len(line.text))
-    return Entry(document=_document(line.id, line.title, source, line.text, "text/plain"), passages=(passage,))
+    document = _document(line.id, line.title, source, line.text, "text/plain")
+    return Entry(document=with_metadata(document, line), passages=(passage,))
 
 
 def _document(document_id: str, title: str, source: str, text: str, media_type: str) -> Document:

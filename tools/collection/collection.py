@@ -11,10 +11,11 @@ from types import TracebackType
 from typing import Self
 
 from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor, never_stopped
+from sleuth.tools.collection.filtering import PassageFilter, RefreshReport, refresh_metadata
 from sleuth.tools.collection.folder_diff import FolderComparer, FolderDiff
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
 from sleuth.tools.collection.versions import Versions
-from sleuth.tools.documents import Bounds, FileScan, write_worklist
+from sleuth.tools.documents import Bounds, FileReader, FileScan, write_worklist
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search import (
     IndexName,
@@ -31,7 +32,17 @@ from sleuth.tools.search.pagerank import KnowledgeGraph, KnowledgeGraphCache, Tr
 from sleuth.tools.search.ranking import MODEL
 from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex, embedder_changed, make_embedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import Catalogue, Entry, Listed, SqlTriples, Stored, TripleStats, catalogue_url, in_thread
+from sleuth.tools.storage import (
+    Catalogue,
+    Entry,
+    Listed,
+    SqlTriples,
+    Stored,
+    TripleStats,
+    catalogue_url,
+    in_thread,
+    parse_filter,
+)
 from sleuth.tools.text import check_unicode
 from sleuth.tools.types import Document, EmbedderRecord, Hit, Passage
 
@@ -57,12 +68,13 @@ class Collection:
         self._model = MODEL if settings.ranker == "trained" else None
         self._indexes = IndexSet(settings, catalogue, embedder)
         self._versions = Versions(catalogue)
+        self._filter = PassageFilter(catalogue)
         self._triples = TripleCache(catalogue)
         self._knowledge = KnowledgeGraphCache(self._triples, self._indexes.name_vectors, embedder)
-        bounds = Bounds(
+        self._bounds = Bounds(
             seconds=settings.file_seconds, megabytes=settings.file_megabytes, characters=settings.file_characters
         )
-        self._reader = BatchReader(catalogue, loaders=settings.loaders, bounds=bounds)
+        self._reader = BatchReader(catalogue, loaders=settings.loaders, bounds=self._bounds)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -190,9 +202,22 @@ class Collection:
         return self._catalogue.complete_id(prefix)
 
     @in_thread
-    def documents(self, *, limit: int = 100, after: str = "", find: str = "") -> list[Listed]:
-        """Return documents with `find` in their title, ordered by id; `after` is the last id of the previous page."""
-        return self._catalogue.list_documents(limit=limit, after=after, find=find)
+    def documents(self, *, limit: int = 100, after: str = "", find: str = "", where: str = "") -> list[Listed]:
+        """Return documents with `find` in their title that match a filter, ordered by id.
+
+        `after` is the last id of the previous page.
+        """
+        conditions = parse_filter(where) if where.strip() else None
+        return self._catalogue.list_documents(limit=limit, after=after, find=find, where=conditions)
+
+    @in_thread
+    def refresh_metadata(self, *, everything: bool, on_document: Callable[[str], None]) -> RefreshReport:
+        """Read the metadata of documents from their files, as `filtering.refresh_metadata` does."""
+        files = FileReader(loaders=self._settings.loaders, bounds=self._bounds)
+        try:
+            return refresh_metadata(self._catalogue, files, everything=everything, on_document=on_document)
+        finally:
+            files.close()
 
     @in_thread
     def passages_of(self, document_id: str) -> list[Passage]:
@@ -226,8 +251,8 @@ class Collection:
         """Return the best `query.k` passages, best first; hits of graph search contain an explanation.
 
         Raises:
-            UsageError: the collection or the question is empty, or the mode is dense without an embedder. Hybrid search
-                then uses the keyword index only, and logs that once.
+            UsageError: the collection or the question is empty, the filter cannot be parsed, or the mode is dense
+                without an embedder. Hybrid search then uses the keyword index only, and logs that once.
         """
         if not query.text.strip():
             raise UsageError("The question is empty: enter the text to search for.")
@@ -243,11 +268,16 @@ class Collection:
         return sum(seconds[name] for name in wanted) if seconds.keys() >= set(wanted) else None
 
     @in_thread
-    def require_documents(self) -> None:
-        """Raise UsageError if the collection is empty."""
+    def require_documents(self, where: str = "") -> None:
+        """Raise UsageError if the collection is empty, or none of its documents matches the filter."""
         if self._catalogue.is_empty():
             raise UsageError(
                 f"Collection {self._settings.collection!r} has no documents yet: `sleuth ingest PATH` adds some."
+            )
+        if where.strip() and not self._filter.passages(where):
+            raise UsageError(
+                f"No document matches the filter {where!r}. `sleuth docs list` shows the documents, `sleuth docs "
+                "refresh` reads the metadata of those that an older release ingested."
             )
 
     async def catch_up(self, *, on_indexed: OnIndexed = _ignore) -> None:
@@ -318,14 +348,20 @@ class Collection:
 
     def _search_indexes(self, query: Query) -> list[Hit]:
         indexes = {name: self._indexes.ready(name, _ignore) for name in self._wanted(query.mode)}
+        triples = self._triples.graph() if query.mode == "graph-ppr" else None
+        allowed = self._filter.passages(query.where) if query.where.strip() else None
+        if allowed is not None:
+            indexes = {name: index.restricted(allowed) for name, index in indexes.items()}
+            triples = triples.restricted(allowed) if triples else None
+            query = replace(query, seen=query.seen & allowed)
         if query.mode == "graph":
             return search_graph(query, indexes, self._catalogue.passages, self._model)
         if query.mode == "knowledge-graph":
             graph = self._knowledge.graph()
             note = self._coverage_note(graph)
-            return search_knowledge_graph(query, indexes, self._catalogue.passages, graph, note=note)
-        if query.mode == "graph-ppr":
-            return search_pagerank(query, indexes, self._catalogue.passages, self._triples.graph())
+            return search_knowledge_graph(query, indexes, self._catalogue.passages, graph, allowed=allowed, note=note)
+        if triples is not None:
+            return search_pagerank(query, indexes, self._catalogue.passages, triples)
         searched = (each for each in indexes.values() if isinstance(each, KeywordIndex | VectorIndex))
         lists = [index.search(query.text, fetch_depth(query.k)) for index in searched]
         best = (fuse(lists) if len(lists) > 1 else lists[0])[: query.k]

@@ -1,4 +1,7 @@
-"""A corpus in JSON Lines, plain or gzipped: one {"id", "title", "text"} per line, read as a stream."""
+"""A corpus in JSON Lines, plain or gzipped: one {"id", "title", "text"} per line, read as a stream.
+
+A line may also have "author", "date" and "tags".
+"""
 
 import gzip
 import json
@@ -8,6 +11,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from sleuth.tools.documents.formats.content import clean_author, clean_date, clean_tags
 from sleuth.tools.documents.resource_limits import ordinary_size, printable
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text import normalize, title_from
@@ -29,6 +33,9 @@ class CorpusLine:
     id: str
     title: str
     text: str
+    author: str = ""
+    date: str = ""
+    tags: tuple[str, ...] = ()
 
 
 def is_corpus(path: Path) -> bool:
@@ -112,7 +119,14 @@ def _parse(raw: bytes) -> CorpusLine:
         )
     if title is not None and not isinstance(title, str):
         raise ValueError('its "title" is not a string')
-    return CorpusLine(id=identity, title=title_from(normalize(title or "")) or identity, text=text)
+    return CorpusLine(
+        id=identity,
+        title=title_from(normalize(title or "")) or identity,
+        text=text,
+        author=clean_author(value.get("author")),
+        date=clean_date(value.get("date")),
+        tags=clean_tags(value.get("tags")),
+    )
 
 
 def _id(value: object) -> str:

@@ -5,6 +5,7 @@ All functions and methods block: call them in a thread.
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -14,7 +15,16 @@ from sleuth.tools.documents.community_loaders import read_with
 from sleuth.tools.documents.formats.archives import ZIP, members_of, read_member
 from sleuth.tools.documents.formats.binary_formats import read_docx, read_pdf
 from sleuth.tools.documents.formats.book_formats import read_eml, read_epub, read_msg, read_notebook
-from sleuth.tools.documents.formats.content import Content, Marks, Place, Section, join_sections
+from sleuth.tools.documents.formats.content import (
+    Content,
+    Marks,
+    Place,
+    Section,
+    clean_author,
+    clean_date,
+    clean_tags,
+    join_sections,
+)
 from sleuth.tools.documents.formats.office_formats import read_odf, read_pptx, read_rtf, read_xlsx
 from sleuth.tools.documents.formats.plain_formats import (
     read_asciidoc,
@@ -86,17 +96,23 @@ class LoadedDocument:
     """The text of one file. HTML and Word files become Markdown; `media_type` is that of the file.
 
     The text from a loader class is plain text, whatever the file's type. `marks`: where pages, sheets and so on begin.
+    `author`, `date` (ISO 8601) and `tags` are the file's own properties; without a date of its own, that of its last
+    modification.
     """
 
     title: str
     text: str
     media_type: str
     marks: Marks = ()
+    author: str = ""
+    date: str = ""
+    tags: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
         """Return the document from the JSON form that a worker sends."""
-        return cls(**{**value, "marks": tuple((start, Place(**place)) for start, place in value["marks"])})
+        marks = tuple((start, Place(**place)) for start, place in value["marks"])
+        return cls(**{**value, "marks": marks, "tags": tuple(value["tags"])})
 
 
 class FileReader:
@@ -169,7 +185,16 @@ def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds:
     except DocumentError as error:
         raise DocumentError(f"{printable(path / member)}: {error}") from error.__cause__
     title = title_from(normalize(content.title or "")) or _title_from_name(path / member)
-    return LoadedDocument(title=title, text=text, media_type=media_type, marks=marks)
+    found = content.properties
+    return LoadedDocument(
+        title=title,
+        text=text,
+        media_type=media_type,
+        marks=marks,
+        author=clean_author(found.author),
+        date=clean_date(found.date) or _modified(path),
+        tags=clean_tags(found.tags),
+    )
 
 
 def load_from_json(given: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
@@ -220,6 +245,14 @@ def read_bytes(path: Path) -> bytes:
     if not data:
         raise DocumentError("is empty. Fill it, or leave it out.")
     return data
+
+
+def _modified(path: Path) -> str:
+    """Return the date of the last modification of a file, in UTC."""
+    try:
+        return clean_date(datetime.fromtimestamp(path.stat().st_mtime, UTC))
+    except (OSError, OverflowError, ValueError):
+        return ""
 
 
 def _title_from_name(path: Path) -> str:

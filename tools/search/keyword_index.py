@@ -5,8 +5,9 @@ All methods block: call them in a thread.
 
 import math
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import lru_cache
 from pathlib import Path
 
@@ -51,6 +52,7 @@ class KeywordIndex:
         # Graph search needs the stems of the same sentences for one question after the other.
         self._stems = lru_cache(maxsize=_REMEMBERED)(stems)
         self._languages: Sequence[str] = ()
+        self._allowed: frozenset[str] | None = None
         self._schema = _schema()
         with self._storing("opened"):
             if folder.exists() and self._read("layout") != LAYOUT:
@@ -63,6 +65,12 @@ class KeywordIndex:
 
     def close(self) -> None:
         """Do nothing: no resource stays open between calls."""
+
+    def restricted(self, passages: frozenset[str]) -> "KeywordIndex":
+        """Return a view that finds only these passages; frequencies of words are still those of all passages."""
+        view = copy(self)
+        view._allowed = passages
+        return view
 
     def refresh(self, *, anew: bool) -> None:
         """Reload changes from other processes."""
@@ -114,8 +122,13 @@ class KeywordIndex:
 
     def search(self, text: str, k: int) -> list[tuple[str, float]]:
         """Return the best passages for any text, as ids with BM25 scores, best first."""
+        searcher, words, allowed = self._index.searcher(), self.question_stems(text), self._allowed
         with self._storing("read"):
-            return _search(self._index.searcher(), self._schema, self.question_stems(text), k)
+            if allowed is None:
+                return _search(searcher, self._schema, words, k)
+            if len(allowed) ** 2 < 2 * k * searcher.num_docs:
+                return _search(searcher, self._schema, words, k, only=allowed)
+            return search_deeper(lambda depth: _search(searcher, self._schema, words, depth), k, allowed)
 
     def stems(self, text: str, language: str) -> Sequence[str]:
         """Return the stems of a passage's text in the passage's language; callers must not modify them."""
@@ -193,6 +206,19 @@ class MemoryKeywords:
         return _search(searcher, self._schema, question_stems(text, _languages(searcher, self._schema)), k)
 
 
+def search_deeper(
+    search: Callable[[int], list[tuple[str, float]]], k: int, allowed: Collection[str]
+) -> list[tuple[str, float]]:
+    """Return the best `k` hits in `allowed` of a search without a filter, which is repeated with more hits."""
+    depth = 2 * k
+    while True:
+        found = search(depth)
+        kept = [hit for hit in found if hit[0] in allowed]
+        if len(kept) >= k or len(found) < depth:
+            return kept[:k]
+        depth *= 4
+
+
 def _count(searcher: tantivy.Searcher, schema: tantivy.Schema, field: str, term: str) -> int:
     """Return the number of passages with a term; the index's own frequency still counts what was deleted."""
     found = searcher.search(tantivy.Query.term_query(schema, field, term), 1, count=True)
@@ -205,12 +231,21 @@ def _languages(searcher: tantivy.Searcher, schema: tantivy.Schema) -> Sequence[s
 
 
 def _search(
-    searcher: tantivy.Searcher, schema: tantivy.Schema, words: Mapping[str, Sequence[str]], k: int
+    searcher: tantivy.Searcher,
+    schema: tantivy.Schema,
+    words: Mapping[str, Sequence[str]],
+    k: int,
+    *,
+    only: Collection[str] | None = None,
 ) -> list[tuple[str, float]]:
-    if not words:
+    if not words or not k:
         return []
     clauses = [clause for stems in list(words.values())[:_MOST_TERMS] for clause in _match(searcher, schema, stems)]
-    hits = searcher.search(_any(clauses), k).hits
+    query = _any(clauses)
+    if only is not None:  # a clause that adds nothing to the scores
+        filter_ = tantivy.Query.const_score_query(tantivy.Query.term_set_query(schema, "id", list(only)), 0.0)
+        query = tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.Must, filter_)])
+    hits = searcher.search(query, k).hits
     found = [(str(searcher.doc(address)["id"][0]), float(score)) for score, address in hits]
     return sorted(found, key=lambda hit: (-hit[1], hit[0]))
 

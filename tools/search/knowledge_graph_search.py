@@ -1,6 +1,7 @@
 """Search in vectors and a knowledge graph: dense search merged with PageRank over triples (PAR-RAG, section 3.3)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 
 from sleuth.tools.search.entity_graph import kept_names
 from sleuth.tools.search.graph_search import MOST_REASONS, Fetch
@@ -13,17 +14,24 @@ from sleuth.tools.types import Explanation, Hit, Passage, Reason
 
 
 def search_knowledge_graph(
-    query: Query, indexes: Mapping[IndexName, Index], fetch: Fetch, graph: KnowledgeGraph, *, note: str = ""
+    query: Query,
+    indexes: Mapping[IndexName, Index],
+    fetch: Fetch,
+    graph: KnowledgeGraph,
+    *,
+    allowed: Collection[str] | None = None,
+    note: str = "",
 ) -> list[Hit]:
     """Return the best passages of dense search and of the knowledge graph, by reciprocal rank fusion. Blocks.
 
-    The graph is searched from the entities of the query; without any, from the names in its text. `note` is added to
-    every explanation.
+    The graph is searched from the entities of the query; without any, from the names in its text. `allowed`: the
+    passages that may be found, all if None. `note` is added to every explanation.
     """
     vectors, depth = indexes["dense"], fetch_depth(query.k)
     assert isinstance(vectors, VectorIndex)
     walked = graph.rank(query.entities or kept_names(query.text))
-    alone, edges = (dict(fuse([found])) for found in (vectors.search(query.text, depth), walked.passages[:depth]))
+    of_graph = (each for each in walked.passages if allowed is None or each[0] in allowed)
+    alone, edges = (dict(fuse([found])) for found in (vectors.search(query.text, depth), [*islice(of_graph, depth)]))
     scores = {id_: alone.get(id_, 0.0) + edges.get(id_, 0.0) for id_ in {**alone, **edges}}
     best = sorted(scores, key=lambda id_: (-scores[id_], id_))[: query.k]
     hits = []

@@ -30,6 +30,10 @@ class LangChainRetriever:
         """Return the best `query.k` documents, best first."""
         if not query.text.strip():
             raise UsageError("The question is empty: enter the text to search for.")
+        if query.where:
+            raise UsageError(
+                "A LangChain retriever cannot be filtered by sleuth: set its own filter instead of `where`."
+            )
         if isinstance(self._searched, VectorStore):
             return _hits(await self._searched.asimilarity_search_with_score(query.text, k=query.k), query.k)
         found = await self._searched.ainvoke(query.text)

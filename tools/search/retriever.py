@@ -1,7 +1,7 @@
 """The search interface of methods, and rank fusion. The indexes behind it are interchangeable."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol, get_args
 
 from sleuth.tools.errors import UnknownName
@@ -23,6 +23,7 @@ class Query:
     more, and its connections less.
     entities: names found so far. Their words are added to the query, and passages that mention such a name or have it
     as an alias are raised.
+    where: a filter of documents, such as "tag=contract date>=2025-01-01": only their passages are searched.
     seen: ids of passages already read. Their edges are followed like those of the best matches, so that passages which
     they name are raised; they themselves rank after all others. Unknown ids are ignored.
     """
@@ -33,6 +34,7 @@ class Query:
     hop: bool = False
     entities: tuple[str, ...] = ()
     seen: frozenset[str] = frozenset()
+    where: str = ""
 
 
 class Retriever(Protocol):
@@ -44,6 +46,18 @@ class Retriever(Protocol):
         A retriever without a graph treats the graph modes as hybrid.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredRetriever:
+    """A retriever whose searches all have a filter."""
+
+    retriever: Retriever
+    where: str
+
+    async def search(self, query: Query) -> list[Hit]:
+        """Search the passages of the documents that match the filter, and that of the query if it has one."""
+        return await self.retriever.search(replace(query, where=f"{self.where} {query.where}".strip()))
 
 
 def find_mode(name: str) -> Mode:

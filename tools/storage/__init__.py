@@ -1,7 +1,7 @@
 """SQL catalogue, archive of texts, triples, and locks on files."""
 
 from sleuth.tools.storage.archive import Archive, MemoryArchive, SqlArchive
-from sleuth.tools.storage.catalogue import Catalogue, Difference, Entry, Listed, Stored
+from sleuth.tools.storage.catalogue import Catalogue, Difference, Entry, Stored
 from sleuth.tools.storage.database import (
     catalogue_url,
     in_thread,
@@ -13,7 +13,9 @@ from sleuth.tools.storage.database import (
     sqlite_url,
     transaction,
 )
+from sleuth.tools.storage.filters import Filter, parse_filter
 from sleuth.tools.storage.locks import LivenessFile, LockHeld, LockMode, NamedLock, hold, is_stale
+from sleuth.tools.storage.metadata import Listed, SqlMetadata
 from sleuth.tools.storage.schema import SCHEMA_VERSION, documents, meta
 from sleuth.tools.storage.triple_import import Imported, read_triples, triple_lines
 from sleuth.tools.storage.triple_stats import ModelCoverage, TripleStats
@@ -25,6 +27,7 @@ __all__ = [
     "Catalogue",
     "Difference",
     "Entry",
+    "Filter",
     "Imported",
     "Listed",
     "LivenessFile",
@@ -35,6 +38,7 @@ __all__ = [
     "ModelCoverage",
     "NamedLock",
     "SqlArchive",
+    "SqlMetadata",
     "SqlTriples",
     "Stored",
     "Triple",
@@ -51,6 +55,7 @@ __all__ = [
     "make_tables",
     "meta",
     "open_engine",
+    "parse_filter",
     "read_triples",
     "sqlite_url",
     "transaction",

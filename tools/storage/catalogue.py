@@ -7,14 +7,17 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any, Literal
 
 from sqlalchemy import URL, ColumnElement, Connection, Row, Select, Table, delete, func, insert, select, update
 
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.storage.database import CountedRows, open_engine, transaction
+from sleuth.tools.storage.filters import Filter
 from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id
-from sleuth.tools.storage.rows import is_same, parse_ids, parse_number, parse_readable, parse_row
+from sleuth.tools.storage.metadata import LISTED, Listed, SqlMetadata, parse_listed, update_metadata
+from sleuth.tools.storage.rows import is_same, metadata_cells, parse_ids, parse_number, parse_readable, parse_row
 from sleuth.tools.storage.schema import (
     collections,
     documents,
@@ -41,18 +44,6 @@ class Entry:
 
     document: Document
     passages: tuple[Passage, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Listed:
-    """A document in a listing, without its text; `passages` is their number."""
-
-    id: str
-    title: str
-    source: str
-    media_type: str
-    added_at: str
-    passages: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,11 +88,16 @@ class Catalogue:
         self._engine.dispose()
 
     def put_documents(self, entries: Sequence[Entry]) -> Stored:
-        """Store a batch in one transaction. The last of equal ids wins; unchanged documents are skipped."""
+        """Store a batch in one transaction. The last of equal ids wins.
+
+        Of an unchanged document only new metadata is stored.
+        """
         batch = {entry.document.id: entry for entry in entries}
         with self._begin(write=True) as connection:
             known = {row.id: row for row in self._select(connection, documents, documents.c.id, list(batch))}
             changed = [entry for entry in batch.values() if not is_same(entry.document, known.get(entry.document.id))]
+            same = [entry.document for entry in batch.values() if entry not in changed]
+            update_metadata(connection, self._place, same, known)
             old = self._replace(connection, changed)
             new = {passage.id: passage.fingerprint() for entry in changed for passage in entry.passages}
             self._record(connection, "delete", {id_: doc for id_, (doc, mark) in old.items() if new.get(id_) != mark})
@@ -155,17 +151,21 @@ class Catalogue:
             ids = connection.scalars(begun.order_by(documents.c.id).limit(MAX_CANDIDATES)).all()
         return complete_id("document", prefix, ids) or prefix
 
-    def list_documents(self, *, limit: int = 100, after: str = "", find: str = "") -> list[Listed]:
-        """Return documents with `find` in their title, ordered by id; `after` is the last id of the previous page."""
+    def list_documents(
+        self, *, limit: int = 100, after: str = "", find: str = "", where: Filter | None = None
+    ) -> list[Listed]:
+        """Return documents with `find` in their title that match a filter, ordered by id.
+
+        `after` is the last id of the previous page.
+        """
         own = self._mine(passages, func.count()).where(passages.c.document_id == documents.c.id)
         count = own.scalar_subquery()
-        columns = ("id", "title", "source", "media_type", "added_at")
-        query = self._mine(documents, *(documents.c[name] for name in columns), count.label("passages"))
+        query = self._mine(documents, *(documents.c[name] for name in LISTED), count.label("passages"))
         query = query.where(documents.c.id > after, documents.c.title.icontains(find, autoescape=True))
         with self._begin() as connection:
-            rows = connection.execute(query.order_by(documents.c.id).limit(limit)).all()
-        # A damaged cell may have another type than text.
-        return [Listed(**{name: str(row._mapping[name]) for name in columns}, passages=row.passages) for row in rows]
+            rows = connection.execute(query.order_by(documents.c.id).limit(None if where else limit))
+            found = islice((row for row in rows if where is None or where.matches(dict(row._mapping))), limit)
+            return [parse_listed(row) for row in found]
 
     def passages(self, ids: Sequence[str]) -> list[Passage]:
         """Return the passages with these ids, in this order, without deleted ones."""
@@ -265,6 +265,10 @@ class Catalogue:
         """Return the triples that a model has found in this collection's passages."""
         return SqlTriples(self._engine, self._place, model=model)
 
+    def metadata(self) -> SqlMetadata:
+        """Return the metadata of this collection's documents."""
+        return SqlMetadata(self._engine, self._place)
+
     def triple_stats(self) -> TripleStats:
         """Return the triples that all models have found in this collection's passages."""
         return TripleStats(self._engine, self._place)
@@ -311,7 +315,7 @@ class Catalogue:
         ids = [entry.document.id for entry in entries]
         old = self._select(connection, passages, passages.c.document_id, ids)
         self._delete(connection, documents, documents.c.id, ids)
-        document_rows = [asdict(entry.document) | self._place for entry in entries]
+        document_rows = [asdict(entry.document) | metadata_cells(entry.document) | self._place for entry in entries]
         passage_rows = [
             asdict(passage) | self._place | {"ordinal": ordinal, "content_hash": passage.fingerprint()}
             for entry in entries

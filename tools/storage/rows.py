@@ -14,6 +14,8 @@ Kept = TypeVar("Kept", Document, Passage)
 
 _log = logging.getLogger(__name__)
 _NUMBERS = {"start", "end"}
+METADATA = ("author", "date", "language", "tags")
+"""Columns of a document that are not compared with its former version, and null until they are read."""
 
 
 def parse_row(kind: type[Kept], row: Row[Any]) -> Kept:
@@ -24,14 +26,27 @@ def parse_row(kind: type[Kept], row: Row[Any]) -> Kept:
     """
     values = row._mapping
     for name in kind.__dataclass_fields__:
-        if not isinstance(values[name], int if name in _NUMBERS else str):
+        optional = name in METADATA and values[name] is None
+        if not (optional or isinstance(values[name], int if name in _NUMBERS else str)):
             document = str(values["id"] if kind is Document else values["document_id"])
             raise StoreDamaged(
                 f"The document {document} is damaged in the catalogue (the {name} of its {kind.__name__.lower()} "
                 f"{values['id']} is {values[name]!r:.80}).",
                 advice=f"Delete it with `sleuth docs delete {document}` and ingest its file again.",
             )
-    return kind(**{name: values[name] for name in kind.__dataclass_fields__})
+    found = {name: values[name] for name in kind.__dataclass_fields__}
+    return kind(**found | ({"tags": parse_tags(found["tags"])} if kind is Document else {}))
+
+
+def parse_tags(cell: str | None) -> tuple[str, ...] | None:
+    """Return the tags in a cell; None if they are not known."""
+    return None if cell is None else tuple(filter(None, str(cell).split("\n")))
+
+
+def metadata_cells(document: Document) -> dict[str, str | None]:
+    """Return the cells of a document's metadata."""
+    tags = None if document.tags is None else "\n".join(document.tags)
+    return {"author": document.author, "date": document.date, "language": document.language, "tags": tags}
 
 
 def parse_readable(rows: Iterable[Row[Any]]) -> Iterator[Passage]:
@@ -44,10 +59,10 @@ def parse_readable(rows: Iterable[Row[Any]]) -> Iterator[Passage]:
 
 
 def is_same(document: Document, row: Row[Any] | None) -> bool:
-    """Return whether a row exists and equals a document, apart from owner and time."""
+    """Return whether a row exists and equals a document, apart from owner, time and metadata."""
     if row is None or not isinstance(row.added_at, str):
         return False
-    names = [name for name in Document.__dataclass_fields__ if name not in {"owner", "added_at"}]
+    names = [name for name in Document.__dataclass_fields__ if name not in {"owner", "added_at", *METADATA}]
     return all(row._mapping[name] == getattr(document, name) for name in names)
 
 

@@ -23,7 +23,7 @@ from sqlalchemy import (
 from sleuth.tools.errors import StoreDamaged, StoreTooNew
 from sleuth.tools.storage.rows import parse_number
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 # Statements of the migration from version n to n + 1, by n.
 MIGRATIONS: dict[int, tuple[str, ...]] = {
@@ -32,6 +32,8 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         # The next ingest reads PDF files again, for the pages of their passages; nothing is embedded again.
         "UPDATE sleuth_documents SET content_hash = '' WHERE media_type = 'application/pdf'",
     ),
+    # `sleuth docs refresh` and the next ingest fill these columns.
+    2: tuple(f"ALTER TABLE sleuth_documents ADD COLUMN {name} TEXT" for name in ("author", "date", "language", "tags")),
 }
 
 # The names have a prefix because the application may use the same Postgres database.
@@ -65,6 +67,11 @@ documents = Table(
     Column("media_type", String, nullable=False),
     Column("content_hash", String, nullable=False),
     Column("added_at", String, nullable=False),
+    # Null: not read yet, in documents of release 0.1. Tags are one per line.
+    Column("author", Text),
+    Column("date", Text),
+    Column("language", Text),
+    Column("tags", Text),
     Index("sleuth_documents_source", "owner", "collection", "source"),
 )
 

@@ -10,7 +10,7 @@ from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import CHAT, METHODS, configure, runnable
 from sleuth.graphs.runs import RunService, check_question
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.cli.commands.documents import LatestOnlyOption, WaitOption, settings_with
+from sleuth.studio.cli.commands.documents import LatestOnlyOption, WaitOption, WhereOption, settings_with
 from sleuth.studio.cli.interactive import chat
 from sleuth.studio.client import DEFAULT_METHOD, open_sleuth
 from sleuth.studio.console import JsonOption, answer_view, emit, progress_console, watch
@@ -47,6 +47,7 @@ async def ask(
     with_collection: Annotated[
         bool, typer.Option("--with-collection", help="Search the collection as well as the pages.")
     ] = False,
+    where: WhereOption = "",
     latest_only: LatestOnlyOption = False,
     wait: WaitOption = None,
     max_calls: CallsOption = None,
@@ -58,7 +59,7 @@ async def ask(
     values, settings = parse_pairs(set_ or []), settings_with(latest_only=latest_only, wait=wait)
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
     if question is None:
-        await _chat(method, thread, values, budget, settings, is_plain=bool(page or as_json))
+        await _chat(method, thread, values, budget, settings, where=where, is_plain=bool(page or as_json))
         return
     check_question(question)  # report errors that need no model server before connecting to it
     method = method or DEFAULT_METHOD
@@ -75,6 +76,7 @@ async def ask(
             thread=thread,
             pages=pages,
             with_collection=with_collection,
+            where=where,
         )
         answer = await watch(events, progress_console(), on_stop=sleuth.runs.stopped)
     emit(answer.to_json(), as_json, answer_view(answer))
@@ -87,6 +89,7 @@ async def _chat(
     budget: Budget,
     settings: Settings,
     *,
+    where: str,
     is_plain: bool,
 ) -> None:
     """Chat in the terminal; `values` are settings of the method, or of the chat if the method is `chat`."""
@@ -96,7 +99,7 @@ async def _chat(
         values = {"method": method, "method_settings": values}
     configure(CHAT, values, settings.profile)
     async with open_sleuth(settings, command="sleuth ask") as sleuth:
-        await chat(sleuth, thread=thread, values=values, budget=budget)
+        await chat(sleuth, thread=thread, values=values, budget=budget, where=where)
 
 
 @run_async

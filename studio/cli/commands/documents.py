@@ -22,9 +22,10 @@ from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import GRAPH_MODES, Mode, Query, find_mode
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import LockMode, hold
+from sleuth.tools.storage.filters import EXAMPLE
 from sleuth.tools.types import Hit, hit_to_json
 
-docs_app = typer.Typer(no_args_is_help=True, help="List, show and delete ingested documents.")
+docs_app = typer.Typer(no_args_is_help=True, help="List, show, refresh and delete ingested documents.")
 
 LatestOnlyOption = Annotated[
     bool, typer.Option("--latest-only", help="Hide older versions of a document (SLEUTH_LATEST_ONLY).")
@@ -33,6 +34,10 @@ LatestOnlyOption = Annotated[
 WaitOption = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Wait so long for other commands that use the home: 60s by default, 0s: not."),
+]
+
+WhereOption = Annotated[
+    str, typer.Option("--where", metavar="FILTER", help=f"Search only documents that match, such as: {EXAMPLE}")
 ]
 
 SNIPPET = 240
@@ -127,16 +132,24 @@ async def list_(
     *,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="Maximum number of documents.")] = 100,
     after: Annotated[str, typer.Option(help="List documents after this id.")] = "",
+    where: Annotated[
+        str, typer.Option("--where", metavar="FILTER", help=f"List only documents that match, such as: {EXAMPLE}")
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
     """List documents by id."""
     async with await Collection.open(Settings(), check_embedder=False) as library:
-        listed = await library.documents(limit=limit, after=after)
-    table = Listing("id", "title", "passages", "added (UTC)", folded=["title"], right=["passages"])
+        listed = await library.documents(limit=limit, after=after, where=where)
+    table = Listing("id", "title", "passages", "date", "tags", "added (UTC)", folded=["title"], right=["passages"])
     for document in listed:
-        table.add_row(document.id, Text(document.title), f"{document.passages}", document.added_at[:19])
-    more = f"For more: sleuth docs list --after {shlex.quote(listed[-1].id)}" if len(listed) == limit else ""
-    nothing = f"No documents after {after!r}." if after else "No documents yet. Add some with: sleuth ingest PATH"
+        tags = Text(", ".join(document.tags or ()))
+        added = document.added_at[:19]
+        table.add_row(document.id, Text(document.title), f"{document.passages}", document.date or "", tags, added)
+    same = f" --where {shlex.quote(where)}" if where else ""
+    more = f"For more: sleuth docs list{same} --after {shlex.quote(listed[-1].id)}" if len(listed) == limit else ""
+    nothing = "No documents yet. Add some with: sleuth ingest PATH"
+    if after or where:
+        nothing = f"No documents{f' after {after!r}' if after else ''}{f' that match {where!r}' if where else ''}."
     emit([asdict(document) for document in listed], as_json, Group(table, Text(more)) if listed else nothing)
 
 
@@ -151,11 +164,34 @@ async def show(
     async with await Collection.open(Settings(), check_embedder=False) as library:
         document = await library.document(await library.complete_id(id_))
     about = f"{document.source} · {document.media_type} · added {document.added_at[:19]} UTC"
+    known = {name: getattr(document, name) for name in ("author", "date", "language")}
+    known["tags"] = ", ".join(document.tags or ())
+    about += "".join(f" · {name} {value}" for name, value in known.items() if value)
     emit(
         asdict(document),
         as_json,
         Group(Text(document.title, style="bold"), Text(about, style="dim"), Text(document.text)),
     )
+
+
+@docs_app.command()
+@run_async
+async def refresh(
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="Also of documents whose metadata is known.")] = False,
+    wait: WaitOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Read author, date, language and tags of documents that an older release ingested from their files."""
+    console = progress_console()
+    with Progress(
+        SpinnerColumn(), TextColumn("{task.completed} documents"), console=console, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=None)
+        async with _library("sleuth docs refresh", "exclusive", wait=wait) as library:
+            report = await library.refresh_metadata(everything=everything, on_document=lambda _: bar.advance(task))
+    lines = [f"{report.documents} documents read, {report.updated} updated.", *report.unreadable]
+    emit(asdict(report), as_json, Text("\n".join(lines)))
 
 
 @docs_app.command()
@@ -179,6 +215,7 @@ async def search(
     mode: Annotated[str, typer.Option(help=f"One of: {', '.join(get_args(Mode))}.")] = "hybrid",
     k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Number of passages.")] = 5,
     scorer: Annotated[str | None, typer.Option(help="Scorer for graph search: `mentions` or `ppr`.")] = None,
+    where: WhereOption = "",
     latest_only: LatestOnlyOption = False,
     wait: WaitOption = None,
     explain: Annotated[
@@ -191,7 +228,7 @@ async def search(
     if explain and chosen not in GRAPH_MODES:
         raise UsageError("--explain works with graph search only. Add --mode graph.")
     async with _library("sleuth search", latest_only=latest_only, wait=wait) as library:
-        hits = await library.search(Query(text=query, k=k, mode=chosen))
+        hits = await library.search(Query(text=query, k=k, mode=chosen, where=where))
     lines = [line for hit in hits for line in _hit_lines(hit, explain)]
     emit([hit_to_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else "No passages found.")
 

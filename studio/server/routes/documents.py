@@ -17,12 +17,15 @@ from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import Query as SearchQuery
 from sleuth.tools.search import find_mode
+from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 from sleuth.tools.types import hit_to_json
 
 router = APIRouter(prefix="/v1", tags=["documents"])
 
 MAX_FILES = 1000
 MAX_NAME_BYTES = 200
+
+Where = Annotated[str, Query(max_length=MAX_CHARS, description=f"only documents that match; example: {EXAMPLE}")]
 
 
 async def _library(server: ServerStateDep, owner: Owner) -> Collection:
@@ -41,9 +44,10 @@ async def list_documents(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     after: Annotated[str, Query(max_length=4096, description="list documents after this id")] = "",
     find: Annotated[str, Query(max_length=200, description="list only documents whose title contains this text")] = "",
+    where: Where = "",
 ) -> list[forms.DocumentRow]:
     """List documents by id."""
-    found = await library.documents(limit=limit, after=after, find=find)
+    found = await library.documents(limit=limit, after=after, find=find, where=where)
     return [forms.DocumentRow(**asdict(replace(each, source=_source(each.source, server, owner)))) for each in found]
 
 
@@ -129,13 +133,15 @@ async def show_passage(id: str, library: LibraryDep) -> forms.PassageView:
 
 @router.get("/search")
 async def search(
+    *,
     library: LibraryDep,
     server: ServerStateDep,
     q: Annotated[str, Query(min_length=1, max_length=20_000)],
     mode: Annotated[str, Query(max_length=20)] = "hybrid",
     k: Annotated[int, Query(ge=1, le=1000)] = 5,
+    where: Where = "",
 ) -> list[forms.HitView]:
     """Return the best passages for a query; no model is called."""
     async with server.home_lock.hold("shared"):
-        hits = await library.search(SearchQuery(text=q, k=k, mode=find_mode(mode)))
+        hits = await library.search(SearchQuery(text=q, k=k, mode=find_mode(mode), where=where))
     return [forms.HitView.model_validate(hit_to_json(hit)) for hit in hits]

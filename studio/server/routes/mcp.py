@@ -26,10 +26,10 @@ class ServerBackend:
         async with self.server.home_lock.hold("shared"):
             yield await self.server.tenants.library(self.owner)
 
-    async def ask(self, question: str, method: str, values: dict[str, Any], budget: Budget) -> Events:
+    async def ask(self, question: str, method: str, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
         """Start a background run and follow it to its end."""
-        await self.server.require_ready(self.owner)
-        thread = await self.server.start_run(self.owner, question, method, values=values, budget=budget)
+        await self.server.require_ready(self.owner, where)
+        thread = await self.server.start_run(self.owner, question, method, values=values, budget=budget, where=where)
         async for event in self._follow(thread, after=0):
             yield event
 

@@ -75,7 +75,7 @@ async def start(form: forms.RunForm, server: ServerStateDep, owner: Owner, runs:
     With `after`, the question is first rewritten into one that is self-contained. With the thread of a chat (method
     `chat`), it is the next message of the chat.
     """
-    await server.require_ready(owner)
+    await server.require_ready(owner, form.where)
     id = uuid4().hex[:12]
     if form.thread:
         id = await _find_id(form.thread, runs, server, owner) or _scoped(form.thread, server, owner)
@@ -86,6 +86,7 @@ async def start(form: forms.RunForm, server: ServerStateDep, owner: Owner, runs:
         form.method,
         values=form.values,
         budget=form.budget.budget(),
+        where=form.where,
         thread=id,
         expect_listener=True,
     )

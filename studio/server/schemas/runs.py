@@ -9,6 +9,7 @@ from sleuth.graphs.core import Budget, Cost
 from sleuth.graphs.persistence import NAME, ThreadState, ThreadStatus
 from sleuth.graphs.runs import MAX_QUESTION
 from sleuth.studio.client import DEFAULT_METHOD
+from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 
 _OLD = "old name of `state`; the next release removes it"
 
@@ -44,6 +45,9 @@ class RunForm(Form):
     method: str = DEFAULT_METHOD
     values: dict[str, Any] = Field(default_factory=dict, description="settings of the method")
     budget: BudgetForm = Field(default_factory=BudgetForm)
+    where: str = Field(
+        default="", max_length=MAX_CHARS, description=f"search only the documents that match; example: {EXAMPLE}"
+    )
     thread: str | None = Field(
         default=None,
         pattern=NAME,
@@ -187,6 +191,10 @@ class DocumentRow(BaseModel):
     media_type: str
     passages: int
     added_at: str
+    author: str | None = None
+    date: str | None = None
+    language: str | None = None
+    tags: list[str] | None = None
 
 
 class Span(BaseModel):
@@ -205,6 +213,10 @@ class DocumentView(BaseModel):
     source: str
     media_type: str
     added_at: str
+    author: str | None = None
+    date: str | None = None
+    language: str | None = None
+    tags: list[str] | None = None
     text: str
     passages: list[Span]
 

@@ -2,6 +2,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,8 @@ def test_a_text_file(tmp_path: Path) -> None:
     path = tmp_path / "the-old_mill.TXT"
     for encoding in ("utf-8", "utf-16"):
         path.write_bytes("It’s old.\r\nVery.".encode(encoding))
-        assert load(path) == LoadedDocument(title="The old mill", text="It’s old.\nVery.", media_type="text/plain")
+        expected = LoadedDocument(title="The old mill", text="It’s old.\nVery.", media_type="text/plain")
+        assert replace(load(path), date="") == expected
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 import pytest
 
+from sleuth.tools.documents.formats.content import Content
 from sleuth.tools.documents.formats.plain_formats import read_html, read_markdown, read_table
 from sleuth.tools.errors import DocumentError
 
@@ -19,6 +20,10 @@ def rows(text: str) -> list[list[str]]:
     ]
 
 
+def title_and_text(content: Content) -> tuple[str | None, str]:
+    return content.title, "".join(section.text for section in content.sections)
+
+
 @pytest.mark.parametrize(
     ("text", "title"),
     [
@@ -29,11 +34,11 @@ def rows(text: str) -> list[list[str]]:
     ],
 )
 def test_a_markdown_title_is_the_first_top_heading(text: str, title: str | None) -> None:
-    assert read_markdown(text.encode()) == (title, text)
+    assert title_and_text(read_markdown(text.encode())) == (title, text)
 
 
 def test_a_page_becomes_markdown_without_its_furniture() -> None:
-    title, text = read_html(PAGE.encode())
+    title, text = title_and_text(read_html(PAGE.encode()))
     assert title == "The weir house"
     assert text.count(ARTICLE.strip()) == 2
     assert "## Later" in text
@@ -50,7 +55,7 @@ def test_a_page_becomes_markdown_without_its_furniture() -> None:
 
 def test_a_short_page_keeps_its_words_and_its_table() -> None:
     page = b"<h1>Ferries</h1><p>Two ran.</p><table><tr><th>Name<th>Built<tr><td>Heron<td>1843</table><p>Both sank.</p>"
-    _, text = read_html(page)
+    _, text = title_and_text(read_html(page))
     assert rows(text) == [["Name", "Built"], ["---", "---"], ["Heron", "1843"]]
     assert text.index("Two ran.") < text.index("Heron") < text.index("Both sank.")
 
@@ -67,12 +72,12 @@ def test_a_short_page_keeps_its_words_and_its_table() -> None:
     ],
 )
 def test_a_page_title_goes_without_the_name_of_the_site(page: bytes, title: str | None) -> None:
-    assert read_html(page)[0] == title
+    assert read_html(page).title == title
 
 
 @pytest.mark.parametrize("page", [b"", b"<html><body></body></html>", b"<script>alert(1)</script>", b"<!-- only -->"])
 def test_a_page_without_words_has_no_text(page: bytes) -> None:
-    assert read_html(page)[1].strip() == ""
+    assert title_and_text(read_html(page))[1].strip() == ""
 
 
 @pytest.mark.parametrize(
@@ -87,7 +92,7 @@ def test_a_page_without_words_has_no_text(page: bytes) -> None:
     ids=["address", "file name", "xml", "deep", "declared encoding"],
 )
 def test_odd_pages_are_read_without_a_warning(page: bytes, text: str) -> None:
-    assert text in read_html(page)[1]
+    assert text in title_and_text(read_html(page))[1]
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])

@@ -4,12 +4,12 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.archives import open_zip
-from sleuth.tools.documents.formats.content import Content, Place, Section
+from sleuth.tools.documents.formats.content import Content, Place, Properties, Section
 from sleuth.tools.documents.formats.tables import markdown_tables
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text import normalize, single_line, title_from, unwrap_lines
@@ -17,7 +17,7 @@ from sleuth.tools.text import normalize, single_line, title_from, unwrap_lines
 if TYPE_CHECKING:
     from docx.document import Document as WordDocument
     from docx.oxml.xmlchemy import BaseOxmlElement
-    from pypdf import PageObject
+    from pypdf import PageObject, PdfReader
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
@@ -44,12 +44,19 @@ def read_pdf(data: bytes) -> Content:
             Section(_tidy(_page_text(page)), Place("p.", number)) for number, page in enumerate(reader.pages, start=1)
         ]
         title = title_from(str(reader.metadata.title or "")) if reader.metadata else None
+        properties = _pdf_properties(reader)
     except (PyPdfError, DependencyError, *DAMAGE) as error:
         raise DocumentError("is not a PDF, or is damaged. Print it to a new PDF, or leave it out.") from error
     first = next((page.text for page in pages if page.text), None)
     if first is None:
         raise DocumentError("has no text in it, only pictures (a scan?). Run it through OCR first, e.g. ocrmypdf.")
-    return Content(title if title and not _NO_TITLE.match(title) else title_from(first.partition("\n")[0]), pages)
+    title = title if title and not _NO_TITLE.match(title) else title_from(first.partition("\n")[0])
+    return Content(title, pages, properties)
+
+
+def _pdf_properties(reader: "PdfReader") -> Properties:
+    found: Mapping[str, Any] = reader.metadata or {}
+    return Properties(author=found.get("/Author"), date=found.get("/CreationDate"), tags=found.get("/Keywords"))
 
 
 def _tidy(page: str) -> str:
@@ -119,10 +126,17 @@ def read_docx(data: bytes) -> Content:
         document = Document(BytesIO(data))
         blocks = list(_blocks(document))
         title = title_from(document.core_properties.title)
+        properties = office_properties(document.core_properties)
     except (OpcError, LxmlError, *DAMAGE) as error:
         raise DocumentError("is not a Word file, or is damaged. Save it again as .docx, or leave it out.") from error
     first_heading = next((block.lstrip("# ") for block in blocks if block.startswith("#")), None)
-    return Content(title or title_from(first_heading), [Section("\n\n".join(blocks))])
+    return Content(title or title_from(first_heading), [Section("\n\n".join(blocks))], properties)
+
+
+def office_properties(found: Any) -> Properties:  # noqa: ANN401 - of python-docx, python-pptx or openpyxl
+    """Return the core properties of an Office file."""
+    author = getattr(found, "author", None) or getattr(found, "creator", None)
+    return Properties(author=author, date=found.modified or found.created, tags=found.keywords)
 
 
 def _blocks(document: "WordDocument") -> Iterator[str]:

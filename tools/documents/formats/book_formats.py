@@ -13,7 +13,7 @@ from zipfile import ZipFile
 
 from sleuth.tools.documents.formats.archives import open_zip
 from sleuth.tools.documents.formats.binary_formats import DAMAGE
-from sleuth.tools.documents.formats.content import Content, Place, Section
+from sleuth.tools.documents.formats.content import Content, Place, Properties, Section
 from sleuth.tools.documents.formats.plain_formats import decode_html, html_title, parse_html, whole_page
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text import decode, single_line, title_from
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
 _OPF = "{http://www.idpf.org/2007/opf}"
+_DUBLIN_CORE = "{http://purl.org/dc/elements/1.1/}"
 HEADERS = ("From", "To", "Cc", "Date", "Subject")
 
 
@@ -32,10 +33,16 @@ def read_epub(data: bytes) -> Content:
     try:
         with open_zip(data, kind="an EPUB book") as archive:
             package_path, package = _package(archive)
-            title = package.findtext(".//{http://purl.org/dc/elements/1.1/}title")
-            return Content(title_from(title), list(_chapters(archive, package_path, package)))
+            title = package.findtext(f".//{_DUBLIN_CORE}title")
+            chapters = list(_chapters(archive, package_path, package))
+            return Content(title_from(title), chapters, _epub_properties(package))
     except (LxmlError, *DAMAGE) as error:
         raise DocumentError("is not an EPUB book, or is damaged. Leave it out.") from error
+
+
+def _epub_properties(package: "Element") -> Properties:
+    authors, subjects = ([each.text for each in package.iter(_DUBLIN_CORE + name)] for name in ("creator", "subject"))
+    return Properties(author=authors, date=package.findtext(f".//{_DUBLIN_CORE}date"), tags=subjects)
 
 
 def _package(archive: ZipFile) -> tuple[PurePosixPath, "Element"]:
@@ -67,11 +74,12 @@ def read_eml(data: bytes) -> Content:
         body = mail.get_body(("plain", "html"))
         text = _body(body) if isinstance(body, EmailMessage) else ""
         attached = [part.get_filename() or "without a name" for part in mail.iter_attachments()]
+        keywords = str(mail["Keywords"] or "")
     except (MessageError, *DAMAGE) as error:
         raise DocumentError("is not a mail, or is damaged. Leave it out.") from error
     if not headers:
         raise DocumentError("is not a mail: it has no sender, date or subject. Leave it out.")
-    return _mail(headers, text, attached)
+    return _mail(headers, text, attached, keywords=keywords)
 
 
 def _body(part: EmailMessage) -> str:
@@ -97,13 +105,13 @@ def read_msg(data: bytes) -> Content:
     return _mail({name: single_line(value) for name, value in found.items() if value}, text, attached)
 
 
-def _mail(headers: dict[str, str], text: str, attached: list[str]) -> Content:
+def _mail(headers: dict[str, str], text: str, attached: list[str], *, keywords: str = "") -> Content:
     lines = [f"{name}: {value}" for name, value in headers.items()]
     lines += [f"Attachment: {name}" for name in attached]
     about = ", ".join(filter(None, [headers.get("From"), headers.get("Date")]))
-    return Content(
-        title_from(headers.get("Subject")), [Section("\n".join(lines), Place(f"mail from {about}")), Section(text)]
-    )
+    sections = [Section("\n".join(lines), Place(f"mail from {about}")), Section(text)]
+    properties = Properties(author=headers.get("From"), date=headers.get("Date"), tags=keywords)
+    return Content(title_from(headers.get("Subject")), sections, properties)
 
 
 def read_notebook(data: bytes) -> Content:

@@ -1,8 +1,13 @@
 """The text of a file in sections, each with its place in the file."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
+from email.utils import parsedate_to_datetime
 from itertools import pairwise
+
+from sleuth.tools.text import normalize, title_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +31,21 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
+class Properties:
+    """Properties of a file as it states them itself, in any form; `clean_properties` makes them comparable."""
+
+    author: object = None
+    date: object = None
+    tags: object = None
+
+
+@dataclass(frozen=True, slots=True)
 class Content:
-    """The title of a file, if it has one, and its text."""
+    """The title of a file, if it has one, its text, and its own properties."""
 
     title: str | None
     sections: Sequence[Section]
+    properties: Properties = Properties()
 
 
 Marks = tuple[tuple[int, Place], ...]
@@ -77,3 +92,37 @@ def _label(place: Place) -> str:
         return place.name
     last = place.last or place.first
     return f"{place.name} {place.first}" if last == place.first else f"{place.name} {place.first}–{last}"
+
+
+MAX_TAGS = 50
+_TAG_SEPARATORS = re.compile(r"[,;\n]")
+_NUMERIC_DATE = re.compile(r"(?:D:)?(\d{4})-?(\d{2})-?(\d{2})")
+
+
+def clean_author(found: object) -> str:
+    """Return the author or authors of a file on one line."""
+    names = found if isinstance(found, list | tuple) else [found]
+    return ", ".join(filter(None, (title_from(normalize(str(name))) for name in names if name)))
+
+
+def clean_tags(found: object) -> tuple[str, ...]:
+    """Return the tags of a file in lower case, sorted; a text is split at commas, semicolons and line ends."""
+    given = found if isinstance(found, list | tuple) else [found]
+    parts = (part for each in given if each for part in _TAG_SEPARATORS.split(normalize(str(each))))
+    tags = {tag for part in parts if (tag := (title_from(part) or "").lower())}
+    return tuple(sorted(tags)[:MAX_TAGS])
+
+
+def clean_date(found: object) -> str:
+    """Return the date of a file as ISO 8601 (2025-01-31); empty if it cannot be read."""
+    if isinstance(found, date):  # also a datetime
+        return date(found.year, found.month, found.day).isoformat()
+    text = str(found or "").strip()
+    if match := _NUMERIC_DATE.match(text):
+        text = "-".join(match.groups())
+    for parse in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            return parse(text).date().isoformat()
+        except (ValueError, TypeError, IndexError):
+            continue
+    return ""

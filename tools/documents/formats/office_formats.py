@@ -6,8 +6,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.archives import open_zip
-from sleuth.tools.documents.formats.binary_formats import DAMAGE
-from sleuth.tools.documents.formats.content import Content, Place, Section
+from sleuth.tools.documents.formats.binary_formats import DAMAGE, office_properties
+from sleuth.tools.documents.formats.content import Content, Place, Properties, Section
 from sleuth.tools.documents.formats.tables import Numbered, markdown_tables, table_pieces
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text import decode, title_from
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
 _ODF = "{urn:oasis:names:tc:opendocument:xmlns:"
+_META, _DUBLIN_CORE = f"{_ODF}meta:1.0}}", "{http://purl.org/dc/elements/1.1/}"
 _TEXT, _TABLE, _DRAW = f"{_ODF}text:1.0}}", f"{_ODF}table:1.0}}", f"{_ODF}drawing:1.0}}"
 MAX_REPEATED = 1_000
 """Repeated cells of a spreadsheet beyond this number are formatting, not values."""
@@ -35,10 +36,12 @@ def read_pptx(data: bytes) -> Content:
             for number, slide in enumerate(shown.slides, start=1)
         ]
         title = title_from(shown.core_properties.title)
+        properties = office_properties(shown.core_properties)
     except (PythonPptxError, LxmlError, *DAMAGE) as error:
         raise DocumentError("is not a PowerPoint file, or is damaged. Save it again as .pptx.") from error
     first = next((slide.text.partition("\n")[0] for slide in slides if slide.text.startswith("## ")), "")
-    return Content(title if title and title != "PowerPoint Presentation" else title_from(first[3:]), slides)
+    title = title if title and title != "PowerPoint Presentation" else title_from(first[3:])
+    return Content(title, slides, properties)
 
 
 def _slide_blocks(slide: Any) -> Iterator[str]:  # noqa: ANN401 - python-pptx is untyped
@@ -83,10 +86,10 @@ def read_xlsx(data: bytes) -> Content:
                 sheet.title, [(at, [_cell(value) for value in row]) for at, row in enumerate(sheet.values, start=1)]
             )
         ]
-        title = title_from(book.properties.title)
+        title, properties = title_from(book.properties.title), office_properties(book.properties)
     except (InvalidFileException, LxmlError, *DAMAGE) as error:
         raise DocumentError("is not an Excel file, or is damaged. Save it again as .xlsx.") from error
-    return Content(title, sections)
+    return Content(title, sections, properties)
 
 
 def _sheet(name: str, rows: list[Numbered]) -> Iterator[Section]:
@@ -118,8 +121,16 @@ def read_odf(data: bytes) -> Content:
             about = etree.fromstring(archive.read("meta.xml"), parser) if "meta.xml" in archive.namelist() else None
     except (etree.LxmlError, *DAMAGE) as error:
         raise DocumentError("is not an OpenDocument file, or is damaged. Save it again.") from error
-    title = about.findtext(".//{http://purl.org/dc/elements/1.1/}title") if about is not None else None
-    return Content(title_from(title), list(_odf_sections(content)))
+    title = about.findtext(f".//{_DUBLIN_CORE}title") if about is not None else None
+    return Content(title_from(title), list(_odf_sections(content)), _odf_properties(about))
+
+
+def _odf_properties(about: "Element | None") -> Properties:
+    if about is None:
+        return Properties()
+    author = about.findtext(f".//{_META}initial-creator") or about.findtext(f".//{_DUBLIN_CORE}creator")
+    date = about.findtext(f".//{_DUBLIN_CORE}date") or about.findtext(f".//{_META}creation-date")
+    return Properties(author=author, date=date, tags=[each.text for each in about.iter(f"{_META}keyword")])
 
 
 def _odf_sections(content: "Element") -> Iterator[Section]:

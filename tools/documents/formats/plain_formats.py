@@ -3,12 +3,15 @@
 import csv
 import re
 from collections.abc import Iterator
+from datetime import date
 from io import StringIO
 from itertools import chain, repeat
+from typing import Any
 
 from bs4 import BeautifulSoup
 from bs4.dammit import EncodingDetector
 
+from sleuth.tools.documents.formats.content import Content, Properties, Section
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text import decode, markdown_table, single_line, title_from
 
@@ -21,6 +24,7 @@ _XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
 _TOP_HEADING = re.compile(r"^# +(\S.*)$", re.MULTILINE)
 _UNDERLINED = re.compile(r"^(\S.*)\n([=\-~^*#\"'+.:_`])\2{2,}[ \t]*$", re.MULTILINE)
 _ASCIIDOC_TITLE = re.compile(r"^= +(\S.*)$", re.MULTILINE)
+_FRONT_MATTER = re.compile(r"---[ \t]*\n(.{,65536}?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
 _CLOSING_MARKS = re.compile(r"(?<=[ \t])#+$")
 _EMPTY_LINES = re.compile(r"(?<![ \t])[ \t]*\n[ \t]*(?:\n\s*)?\n")
 _NOT_CONTENT = ("script", "style", "template", "noscript", "svg", "head", "nav", "header", "footer", "aside", "form")
@@ -32,11 +36,43 @@ def read_plain(data: bytes) -> tuple[str | None, str]:
     return None, decode(data)
 
 
-def read_markdown(data: bytes) -> tuple[str | None, str]:
-    """Return the title is the first heading of the first level outside code."""
+def read_markdown(data: bytes) -> Content:
+    """Return a Markdown file; its title is that of its front matter, or the first heading of the first level outside
+    code.
+    """
     text = decode(data)
+    about = _front_matter(text)
     heading = _TOP_HEADING.search(_FENCED.sub("", text))
-    return heading and title_from(_CLOSING_MARKS.sub("", heading[1].rstrip())), text
+    title = about.get("title") or (heading and _CLOSING_MARKS.sub("", heading[1].rstrip()))
+    properties = Properties(
+        author=about.get("author") or about.get("authors"),
+        date=about.get("date"),
+        tags=about.get("tags") or about.get("keywords"),
+    )
+    return Content(title_from(str(title or "")), [Section(text)], properties)
+
+
+def _front_matter(text: str) -> dict[str, Any]:
+    """Return the scalars and lists of scalars of the YAML at the beginning of a file."""
+    import yaml  # type: ignore[import-untyped]
+
+    found = _FRONT_MATTER.match(text)
+    if found is None:
+        return {}
+    try:
+        about = yaml.safe_load(found[1])
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}
+    pairs = about.items() if isinstance(about, dict) else ()
+    return {str(name).lower(): value for name, value in pairs if all(map(_is_scalar, _as_list(value)))}
+
+
+def _as_list(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
+
+
+def _is_scalar(value: object) -> bool:
+    return isinstance(value, str | int | float | date)
 
 
 def read_rst(data: bytes) -> tuple[str | None, str]:
@@ -63,7 +99,7 @@ def parse_html(markup: str) -> BeautifulSoup:
     return BeautifulSoup(StringIO(_XML_DECLARATION.sub("", markup)), "lxml")  # never taken for the name of a file
 
 
-def read_html(data: bytes) -> tuple[str | None, str]:
+def read_html(data: bytes) -> Content:
     """Return the article of a page as Markdown with its tables, without menus; the whole page if no
     article is found.
     """
@@ -73,11 +109,25 @@ def read_html(data: bytes) -> tuple[str | None, str]:
         caption.name = "p"
         if table:
             table.insert_before(caption.extract())
-    title = html_title(soup)
+    title, properties = html_title(soup), _html_properties(soup)
     article, page = _article(str(soup)), whole_page(soup)
     has_tables = "| --- |" not in page or "|---" in article
     text = article if _words(article) >= MIN_KEPT_SHARE * _words(page) and has_tables else page
-    return title, text
+    return Content(title, [Section(text)], properties)
+
+
+def _html_properties(soup: BeautifulSoup) -> Properties:
+    meta = {
+        str(tag.get("name") or tag.get("property")).lower(): tag.get("content")
+        for tag in soup("meta")
+        if tag.get("name") or tag.get("property")
+    }
+    names = {
+        "author": ("author", "dc.creator", "article:author"),
+        "date": ("article:published_time", "date", "dc.date", "dcterms.date"),
+        "tags": ("keywords", "article:tag"),
+    }
+    return Properties(**{key: next(filter(None, map(meta.get, wanted)), None) for key, wanted in names.items()})
 
 
 def html_title(soup: BeautifulSoup) -> str | None:

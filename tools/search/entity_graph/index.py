@@ -10,6 +10,7 @@ import threading
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -63,6 +64,13 @@ class GraphIndex:
         self._turn = threading.Lock()
         with self._storing("opened"):
             self._db = self._open()
+        self._allowed: frozenset[str] | None = None
+
+    def restricted(self, passages: frozenset[str]) -> "GraphIndex":
+        """Return a view that finds only these passages; frequencies of names are still those of all passages."""
+        view = copy(self)
+        view._allowed = passages
+        return view
 
     def close(self) -> None:
         """Close the file."""
@@ -126,13 +134,20 @@ class GraphIndex:
             json.dumps(list(names)),
         )
         grouped = {name: list(group) for name, group in groupby(rows, key=lambda row: row[0])}
-        return {name: [Alias(id_, weight, len(group)) for _, id_, weight in group] for name, group in grouped.items()}
+        found = {
+            name: [Alias(id_, weight, len(group)) for _, id_, weight in group if self._is_allowed(id_)]
+            for name, group in grouped.items()
+        }
+        return {name: aliases for name, aliases in found.items() if aliases}
 
     def mentioning(self, names: Iterable[str], *, at_most: int) -> dict[str, list[str]]:
         """Return the passages that mention each of these names, except names mentioned by more than `at_most`."""
         by_id = {name_id(name): name for name in names}
         rows = self._read(_rarely("mention"), json.dumps(list(by_id)), at_most + 1, at_most)
-        return {by_id[name]: [id_ for _, id_ in group] for name, group in groupby(rows, key=lambda row: row[0])}
+        return {
+            by_id[name]: [id_ for _, id_ in group if self._is_allowed(id_)]
+            for name, group in groupby(rows, key=lambda row: row[0])
+        }
 
     def mentioning_among(self, names: Iterable[str], ids: Sequence[str]) -> dict[str, list[str]]:
         """Return which of the given passages mention each of these names."""
@@ -169,7 +184,8 @@ class GraphIndex:
         found: dict[int, list[str]] = {}
         for query in (_rarely("alias"), _rarely("mention")):
             for name, id_ in self._read(query, wanted, RARE + 1, RARE):
-                found.setdefault(name, []).append(id_)
+                if self._is_allowed(id_):
+                    found.setdefault(name, []).append(id_)
         return found
 
     def too_common(self, names: Iterable[int]) -> set[int]:
@@ -183,6 +199,9 @@ class GraphIndex:
             RARE,
         )
         return {row[0] for row in rows}
+
+    def _is_allowed(self, passage: str) -> bool:
+        return self._allowed is None or passage in self._allowed
 
     def _open(self) -> sqlite3.Connection:
         self._file.parent.mkdir(parents=True, exist_ok=True)

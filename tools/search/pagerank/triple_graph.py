@@ -5,6 +5,7 @@ It contains only facts of single passages, so deleted passages leave no trace.
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from typing import NamedTuple
 
 from sleuth.tools.search.entity_graph import name_id, name_key
@@ -29,6 +30,14 @@ class TripleGraph:
         for id_ in sorted(self._facts):
             for name in {name for fact in self._facts[id_] for name in (fact.subject, fact.object)}:
                 self._passages.setdefault(name, []).append(id_)
+
+    def restricted(self, passages: frozenset[str]) -> "TripleGraph":
+        """Return a view of the facts of these passages."""
+        view = copy(self)
+        view._facts = {id_: self._facts[id_] for id_ in passages if id_ in self._facts}
+        named = {name for facts in view._facts.values() for fact in facts for name in (fact.subject, fact.object)}
+        view._passages = {name: [id_ for id_ in self._passages[name] if id_ in passages] for name in named}
+        return view
 
     def facts(self, passage: str) -> Sequence[Fact]:
         """Return a passage's facts; empty if its triples are not extracted yet."""

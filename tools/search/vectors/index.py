@@ -8,13 +8,17 @@ import shutil
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from copy import copy
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sleuth.tools.errors import EmbedderChanged, VectorsReplaced
+from sleuth.tools.search.keyword_index import search_deeper
 from sleuth.tools.search.vectors.chroma import connect, disconnect, refresh_clients, translate_errors, vector_folders
 from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.search.vectors.integrity_probe import checked_open
@@ -27,6 +31,10 @@ if TYPE_CHECKING:
 _PAGE = 5_000
 # Wider than Chroma's defaults: at some ten thousand passages the approximate search then finds what an exact one does.
 _NEIGHBOURS, _EFFORT = 32, 200
+MAX_EXACT = 10_000
+"""Passages of a filter up to which their vectors are compared one by one; beyond, the nearest are filtered."""
+MAX_MATRICES = 4
+"""Filters whose vectors are kept, at most 16 MiB each with 384 numbers."""
 # Deleted vectors before a compaction; each takes as much space as a stored one.
 _SPARE = 2_000
 
@@ -45,6 +53,8 @@ class VectorIndex:
         self._gone = 0
         self._swap = threading.RLock()  # any thread may search, also during a compaction
         self._embedder = embedder
+        self._allowed: frozenset[str] | None = None
+        self._matrices: dict[frozenset[str], tuple[list[str], NDArray[np.float32]]] = {}
         with ExitStack() as opened:
             if isinstance(place, Path):
                 with translate_errors(place):
@@ -58,9 +68,16 @@ class VectorIndex:
         """Close the files; the connection to a server is cached."""
         self._opened.close()
 
+    def restricted(self, passages: frozenset[str]) -> "VectorIndex":
+        """Return a view that finds only these passages."""
+        view = copy(self)
+        view._allowed = passages
+        return view
+
     def refresh(self, *, anew: bool) -> None:
         """Reload changes from other indexes; `anew`: also from other processes, and without deleted data."""
         with self._swap:
+            self._matrices.clear()
             if anew:
                 refresh_clients(self._place, self._client)
             self._collection = self._open()
@@ -87,6 +104,7 @@ class VectorIndex:
         vectors = self._embedder.embed_passages([index_text(passage) for passage in upsert]) if upsert else None
         if vectors is not None and self._check_dimension(vectors.shape[1]) is None:
             self._remember(dimension=vectors.shape[1])
+        self._matrices.clear()
         with translate_errors(self._place):
             if delete:
                 self._collection.delete(ids=list(delete))
@@ -149,11 +167,46 @@ class VectorIndex:
         self._check_dimension(len(vector))
         with self._swap, translate_errors(self._place):
             try:
-                found = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])
+                if self._allowed is None:
+                    return self._nearest(vector, k)
+                if len(self._allowed) <= MAX_EXACT:
+                    return self._nearest_allowed(vector, k, self._allowed)
+                return search_deeper(partial(self._nearest, vector), k, self._allowed)
             except NotFoundError as error:
                 raise VectorsReplaced("The vectors are being rebuilt. Search again.") from error
+
+    def _nearest(self, vector: NDArray[np.float32], k: int) -> list[tuple[str, float]]:
+        found = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])
         distances = (found["distances"] or [[]])[0]
         return [(id_, 1.0 - distance) for id_, distance in zip(found["ids"][0], distances, strict=True)]
+
+    def _nearest_allowed(self, vector: NDArray[np.float32], k: int, allowed: frozenset[str]) -> list[tuple[str, float]]:
+        """Compare all allowed passages: Chroma's own filter is slower, and misses some.
+
+        Their vectors are kept for the next search with this filter.
+        """
+        if allowed not in self._matrices:
+            if len(self._matrices) >= MAX_MATRICES:
+                self._matrices.pop(next(iter(self._matrices)))
+            self._matrices[allowed] = self._vectors(sorted(allowed))
+        ids, matrix = self._matrices[allowed]
+        similarities = matrix @ (vector / (np.linalg.norm(vector) or 1.0))
+        best = np.argsort(-similarities, kind="stable")[:k]
+        return [(ids[at], float(similarities[at])) for at in best]
+
+    def _vectors(self, wanted: Sequence[str]) -> tuple[list[str], NDArray[np.float32]]:
+        """Return the stored ones of the passages with their vectors, of length 1."""
+        ids: list[str] = []
+        rows: list[NDArray[np.float32]] = []
+        for start in range(0, len(wanted), _PAGE):
+            page = self._collection.get(ids=list(wanted[start : start + _PAGE]), include=["embeddings"])
+            ids += page["ids"]
+            rows.append(np.asarray(page["embeddings"], dtype=np.float32).reshape(len(page["ids"]), -1))
+        if not ids:
+            return [], np.zeros((0, self.dimension() or 1), dtype=np.float32)
+        matrix = np.concatenate([part for part in rows if len(part)])
+        lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+        return ids, matrix / np.where(lengths > 0, lengths, 1.0)
 
     def dimension(self) -> int | None:
         """Return the length of the vectors; None while the collection is empty."""

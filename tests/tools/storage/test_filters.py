@@ -1,0 +1,110 @@
+import re
+
+import pytest
+
+from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.storage.filters import EXAMPLE, parse_filter
+
+ROW = {
+    "id": "reports/2025/Light.pdf",
+    "title": "The Light of Pellowrig",
+    "author": "Ada Brask, Edric O'Neil",
+    "source": "/home/ada/reports/2025/Light.pdf",
+    "tags": "contract\nsigned copy",
+    "language": "en",
+    "media_type": "application/pdf",
+    "date": "2025-03-14",
+    "added_at": "2026-01-02T10:00:00+00:00",
+}
+MATCHING = [
+    "",
+    "  ",
+    "tag=contract",
+    "TAG=Contract",
+    'tag="signed copy"',
+    '"tag=signed copy"',
+    "tag:sign",
+    "!tag=sign",
+    "tag!=draft",
+    "date=2025",
+    "date=2025-03-14",
+    "date>=2025-03-14 date<=2025-03",
+    "date>2024 date<2026",
+    "added:2026-01",
+    "path:reports/**",
+    "path:reports/*/light.pdf",
+    "path:/home/**/*.pdf",
+    "path:l?ght.pdf",
+    "path:**/light.pdf",
+    "path:ada/reports",
+    "!path:archive/**",
+    "type:pdf",
+    "type=.pdf",
+    "type=application/pdf",
+    "title:LIGHT",
+    'title="the light of pellowrig"',
+    "author:brask",
+    "author:o'neil",
+    "language=en",
+    "id:reports/2025",
+]
+OTHERS = [
+    "tag=sign",
+    "!tag=contract",
+    "tag!=contract",
+    "date>2025-03-14",
+    "date<2025",
+    "date=2024",
+    "path:reports/*.pdf",
+    "path:eports/**",
+    "path:/reports/**",
+    "path=light.pdf",
+    "type:docx",
+    "title=light",
+    "language:e",
+    "author:brask author:nobody",
+]
+
+
+@pytest.mark.parametrize("text", MATCHING)
+def test_filter_matches(text: str) -> None:
+    assert parse_filter(text).matches(ROW)
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_filter_does_not_match(text: str) -> None:
+    assert not parse_filter(text).matches(ROW)
+
+
+@pytest.mark.parametrize("text", ["tag=x", "date>=2000", "date<3000", "author:a", "language=en"])
+def test_unknown_value_matches_only_a_negated_term(text: str) -> None:
+    unknown = dict.fromkeys(ROW, None)
+    assert not parse_filter(text).matches(unknown)
+    assert parse_filter(f"!{text}").matches(unknown)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("contract", "not FIELD=VALUE"),
+        ("tag=", "not FIELD=VALUE"),
+        ('tag="open', "not closed"),
+        ("date>=yesterday", "needs a date"),
+        ("date=2025-13", "needs a date"),
+        ("date=25", "needs a date"),
+        ("tag>=a", "works with date and added only"),
+        ("tag=" + "x" * 3000, "characters"),
+    ],
+)
+def test_unusable_filter_is_refused_with_the_reason(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        parse_filter(text)
+
+
+def test_unknown_field_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(UnknownName, match=r"'tags'.*tag"):
+        parse_filter("tags=contract")
+
+
+def test_example_can_be_parsed() -> None:
+    assert len(parse_filter(EXAMPLE).terms) == 4

@@ -1,0 +1,109 @@
+"""Filters of documents by their metadata, and the metadata of documents that a former release has ingested.
+
+All methods block: call them in a thread.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sleuth.tools.collection.batch_reader import with_metadata
+from sleuth.tools.documents import FileReader, is_corpus
+from sleuth.tools.errors import DocumentError
+from sleuth.tools.storage import Catalogue, parse_filter
+from sleuth.tools.types import Document
+
+MAX_FILTERS = 16
+"""Filters whose passages are kept in memory."""
+_PAGE = 200
+
+
+class PassageFilter:
+    """The passages that filters leave, kept until documents or their metadata change."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._turn = threading.Lock()
+        self._state = (-1, -1)
+        self._found: dict[str, frozenset[str]] = {}
+
+    def passages(self, where: str) -> frozenset[str]:
+        """Return the ids of the passages of the documents that match a filter.
+
+        Raises:
+            UsageError: the filter cannot be parsed.
+        """
+        conditions, metadata = parse_filter(where), self._catalogue.metadata()
+        with self._turn:
+            state = self._catalogue.head(), metadata.version()
+            if state != self._state:
+                self._state = state
+                self._found.clear()
+            if where not in self._found:
+                if len(self._found) >= MAX_FILTERS:
+                    self._found.pop(next(iter(self._found)))
+                self._found[where] = metadata.passages(conditions)
+            return self._found[where]
+
+
+@dataclass(kw_only=True, slots=True)
+class RefreshReport:
+    """Result of a refresh: the number of documents with new metadata, and the files that could not be read."""
+
+    documents: int = 0
+    updated: int = 0
+    unreadable: list[str] = field(default_factory=list)
+
+
+def refresh_metadata(
+    catalogue: Catalogue, files: FileReader, *, everything: bool, on_document: Callable[[str], None]
+) -> RefreshReport:
+    """Read the metadata of documents from their files; texts and passages do not change.
+
+    A document whose file is missing or unreadable gets the language of its text only.
+
+    Args:
+        catalogue: the documents.
+        files: the reader of their files.
+        everything: also of documents whose metadata is known.
+        on_document: is called with the id of each document after it was read.
+    """
+    report, metadata = RefreshReport(), catalogue.metadata()
+    after = ""
+    while page := metadata.documents(after=after, limit=_PAGE, missing=not everything):
+        found = []
+        for document in page:
+            found.append(_reread(document, files, report))
+            on_document(document.id)
+        report.documents += len(page)
+        report.updated += metadata.store(found)
+        after = page[-1].id
+    files.stop()
+    return report
+
+
+def _reread(document: Document, files: FileReader, report: RefreshReport) -> Document:
+    if is_corpus(Path(document.source)):  # its lines are read by the next ingest
+        return with_metadata(document) if document.language is None else document
+    path, member = _locate(Path(document.source))
+    try:
+        return with_metadata(document, files.read(path, member))
+    except DocumentError as error:
+        report.unreadable.append(str(error))
+        return with_metadata(document) if document.language is None else document
+
+
+def _locate(source: Path) -> tuple[Path, str]:
+    """Return the file of a source, and the name in it if the file is an archive."""
+    for archive in _archives_above(source):
+        return archive, source.relative_to(archive).as_posix()
+    return source, ""
+
+
+def _archives_above(source: Path) -> Iterator[Path]:
+    try:
+        if not source.exists():
+            yield from (folder for folder in source.parents if folder.is_file())
+    except OSError:  # the name is too long, or a folder may not be entered
+        return

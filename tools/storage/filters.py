@@ -1,0 +1,152 @@
+"""Filters of documents by their metadata: `tag=contract date>=2025-01-01 path:reports/**`."""
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Literal, cast, get_args
+
+from sleuth.tools.errors import UnknownName, UsageError
+
+Field = Literal["id", "title", "author", "path", "tag", "language", "type", "date", "added"]
+"""Fields of a filter; `path` is the document's source, `type` its suffix or media type."""
+COLUMNS: Mapping[Field, tuple[str, ...]] = {
+    "id": ("id",),
+    "title": ("title",),
+    "author": ("author",),
+    "path": ("source",),
+    "tag": ("tags",),
+    "language": ("language",),
+    "type": ("media_type", "source"),
+    "date": ("date",),
+    "added": ("added_at",),
+}
+"""Columns of the catalogue that a field reads."""
+EXAMPLE = 'tag=contract date>=2025-01-01 path:reports/** !author="Ada Lovelace"'
+MAX_CHARS = 2_000
+
+_TERM = re.compile(r"(!?)([A-Za-z_-]+)(>=|<=|!=|=|:|>|<)(.+)", re.DOTALL)
+_DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
+_COMPARISONS: Mapping[str, Callable[[str, str], bool]] = {
+    "=": str.__eq__,
+    ":": str.__eq__,
+    ">=": str.__ge__,
+    "<=": str.__le__,
+    ">": str.__gt__,
+    "<": str.__lt__,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One condition of a filter."""
+
+    field: Field
+    operator: str
+    value: str
+    is_negated: bool = False
+
+    def matches(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a document, given as its row in the catalogue, fulfils the condition."""
+        return self._holds(row) != self.is_negated
+
+    def _holds(self, row: Mapping[str, Any]) -> bool:
+        found = [str(row[name] or "").lower() for name in COLUMNS[self.field]]
+        match self.field:
+            case "date" | "added":
+                known = found[0][: len(self.value)]
+                return bool(known) and _COMPARISONS[self.operator](known, self.value)
+            case "tag":
+                return any(self._is_like(tag) for tag in found[0].split("\n") if tag)
+            case "type":
+                media_type, source = found
+                wanted = self.value.removeprefix(".")
+                return source.endswith(f".{wanted}") or self._is_like(media_type)
+            case "language":
+                return found[0] == self.value
+            case "path" if any(mark in self.value for mark in "*?"):
+                return _glob(self.value).fullmatch(found[0].replace("\\", "/")) is not None
+            case _:
+                return self._is_like(found[0])
+
+    def _is_like(self, text: str) -> bool:
+        return self.value in text if self.operator == ":" else self.value == text
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Conditions on a document's metadata, all of which have to hold."""
+
+    terms: tuple[Term, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the columns of the catalogue that the conditions read."""
+        return tuple(dict.fromkeys(name for term in self.terms for name in COLUMNS[term.field]))
+
+    def matches(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a document, given as its row in the catalogue, fulfils all conditions."""
+        return all(term.matches(row) for term in self.terms)
+
+
+def parse_filter(text: str) -> Filter:
+    """Parse a filter.
+
+    Terms are separated by spaces and combined with AND. `field=value` compares whole values, `field:value` finds a part
+    of one, both without regard to case; quotes group words; `!` before a term negates it. Dates also take `>=`, `<=`,
+    `>` and `<`, and may be years or months. A path with `*`, `**` or `?` is a pattern for the path, or for its end from
+    a folder on.
+
+    Args:
+        text: the filter; an empty one matches every document.
+
+    Raises:
+        UsageError: a term cannot be parsed; UnknownName for an unknown field.
+    """
+    if len(text) > MAX_CHARS:
+        raise UsageError(f"The filter has {len(text):,} characters, the most is {MAX_CHARS:,}.")
+    return Filter(tuple(map(_term, _words(text))))
+
+
+def _words(text: str) -> list[str]:
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
+    lexer.whitespace_split, lexer.commenters, lexer.quotes, lexer.escape = True, "", '"', ""
+    try:
+        return list(lexer)
+    except ValueError:
+        raise UsageError(f'The filter {text!r:.200} has a quote " that is not closed.') from None
+
+
+def _term(word: str) -> Term:
+    found = _TERM.fullmatch(word)
+    if found is None:
+        raise UsageError(f"The filter has a term {word!r:.200} that is not FIELD=VALUE. Example: {EXAMPLE}")
+    negation, name, operator, value = found.groups()
+    fields = get_args(Field)
+    field = cast(Field, name.lower())
+    if field not in fields:
+        raise UnknownName("filter field", name, list(fields), f"Available: {', '.join(fields)}.")
+    is_date = field in ("date", "added")
+    if operator in (">", "<", ">=", "<=") and not is_date:
+        raise UsageError(f"`{operator}` works with date and added only: {word!r:.200}. Use `=` or `:`.")
+    if is_date:
+        _check_date(value, word)
+    is_negated = bool(negation) != (operator == "!=")
+    return Term(field, "=" if operator == "!=" else operator, value.lower(), is_negated)
+
+
+def _check_date(value: str, word: str) -> None:
+    try:
+        if not _DATE.fullmatch(value):
+            raise ValueError
+        date.fromisoformat(value + "-01-01"[len(value) - 4 :])
+    except ValueError:
+        raise UsageError(f"{word!r:.200} needs a date such as 2025, 2025-01 or 2025-01-31.") from None
+
+
+def _glob(pattern: str) -> re.Pattern[str]:
+    parts = re.split(r"(\*\*/?|\*|\?)", pattern)
+    wild = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    body = "".join(wild.get(part) or re.escape(part) for part in parts)
+    return re.compile(body if pattern.startswith("/") else f"(?:.*/)?{body}", re.DOTALL)
