@@ -8,7 +8,7 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.search import FilteredRetriever, Retriever
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.sources.web_pages import FusedRetriever, PageRetriever, PageText
-from sleuth.tools.storage import Archive
+from sleuth.tools.storage import Archive, parse_filter
 
 
 async def store_pages(archive: Archive, pages: Sequence[PageText], *, beside: bool) -> dict[str, Any]:
@@ -33,6 +33,11 @@ async def load_pages(archive: Archive, thread: Thread) -> tuple[PageText, ...]:
 def searches_collection_too(thread: Thread) -> bool:
     """Return whether a thread searches the collection in addition to its pages."""
     return bool(_options_of(thread).get("beside", False))
+
+
+def filter_option(where: str) -> dict[str, str]:
+    """Return the entry of a thread's options for a filter; raise UsageError if it cannot be parsed."""
+    return {"where": where.strip()} if parse_filter(where).terms else {}
 
 
 def filter_of(thread: Thread) -> str:

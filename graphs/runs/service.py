@@ -46,7 +46,7 @@ from sleuth.graphs.runs.execution import (
     resume_with_budget,
     stream_steps,
 )
-from sleuth.graphs.runs.pages import load_pages, make_retriever, page_warnings, store_pages
+from sleuth.graphs.runs.pages import filter_option, load_pages, make_retriever, page_warnings, store_pages
 from sleuth.graphs.runs.subruns import StoreSubruns
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
 from sleuth.tools.evidence_checker import EvidenceChecker
@@ -56,7 +56,7 @@ from sleuth.tools.settings import Profile, Tracing
 from sleuth.tools.sources.knowledge_graph import KnowledgeGraph
 from sleuth.tools.sources.question_attributes import Predictor
 from sleuth.tools.sources.web_pages import PageText
-from sleuth.tools.storage import Archive, MemoryTriples, TripleStore, parse_filter
+from sleuth.tools.storage import Archive, MemoryTriples, TripleStore
 from sleuth.tools.text import check_unicode
 
 MAX_QUESTION = 20_000
@@ -110,7 +110,7 @@ class RunService:
         Args:
             pages: pages that are stored with the run and searched instead of the collection; a chat keeps those of its
                 first message.
-            beside: search the collection in addition to the pages.
+            `beside`: search the collection in addition to the pages.
             where: a filter of the documents that are searched, see `parse_filter`; a chat keeps that of its first
                 message.
 
@@ -142,10 +142,7 @@ class RunService:
             "budget": asdict(budget or Budget()),
             **hop,
         }
-        options["pages"] = await store_pages(self.store.archive, pages, beside=beside)
-        if where.strip():
-            parse_filter(where)
-            options["where"] = where.strip()
+        options |= {**filter_option(where), "pages": await store_pages(self.store.archive, pages, beside=beside)}
         options |= chat_turns.pending_message(checked) if method_name == CHAT.name else {}
         created = now()
         await self.store.threads.add(

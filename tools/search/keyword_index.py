@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import tantivy
@@ -128,7 +128,9 @@ class KeywordIndex:
                 return _search(searcher, self._schema, words, k)
             if len(allowed) ** 2 < 2 * k * searcher.num_docs:
                 return _search(searcher, self._schema, words, k, only=allowed)
-            return search_deeper(lambda depth: _search(searcher, self._schema, words, depth), k, allowed)
+            search = partial(_search, searcher, self._schema, words)
+            share = len(allowed) / searcher.num_docs
+            return search_deeper(search, k, allowed, depth=round(1.5 * k / share) + 1)
 
     def stems(self, text: str, language: str) -> Sequence[str]:
         """Return the stems of a passage's text in the passage's language; callers must not modify them."""
@@ -207,10 +209,9 @@ class MemoryKeywords:
 
 
 def search_deeper(
-    search: Callable[[int], list[tuple[str, float]]], k: int, allowed: Collection[str]
+    search: Callable[[int], list[tuple[str, float]]], k: int, allowed: Collection[str], *, depth: int
 ) -> list[tuple[str, float]]:
-    """Return the best `k` hits in `allowed` of a search without a filter, which is repeated with more hits."""
-    depth = 2 * k
+    """Return the best `k` hits in `allowed` of a search without a filter, which begins with `depth` hits."""
     while True:
         found = search(depth)
         kept = [hit for hit in found if hit[0] in allowed]

@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { post } from "./api";
+import { FilterField } from "./filter-field";
 import { budgetOf, LimitsForm, type Limits } from "./limits";
 import { Problem } from "./parts";
 import { QuestionField } from "./question-field";
@@ -19,9 +20,11 @@ export function Ask() {
   const [name, setName] = useState(DEFAULT);
   const [typed, setTyped] = useState<Record<string, string>>({});
   const [limits, setLimits] = useState<Limits>({});
+  const [where, setWhere] = useState("");
   const method = methods?.find((each) => each.name === name) ?? methods?.[0];
   const asking = useAction(async () => {
-    const body = { question, method: method?.name, values: valuesOf(method, typed), budget: budgetOf(limits) };
+    const values = valuesOf(method, typed);
+    const body = { question, method: method?.name, values, budget: budgetOf(limits), where };
     const { thread } = await post<{ thread: string }>("runs", body);
     runsChanged();
     go(hrefOf("runs", thread));
@@ -66,6 +69,7 @@ export function Ask() {
               <summary>Settings and limits</summary>
               <SettingsForm fields={fieldsOf(method.settings)} typed={typed} onType={setTyped} />
               <LimitsForm limits={limits} onType={setLimits} />
+              <FilterField where={where} onType={setWhere} />
             </details>
           </>
         )}

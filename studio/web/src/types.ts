@@ -158,6 +158,8 @@ export interface DocumentRow {
   media_type: string;
   passages: number;
   added_at: string;
+  date?: string | null;
+  tags?: string[] | null;
 }
 
 export interface DocumentText {

@@ -90,6 +90,8 @@ async def test_every_command_prints_one_json_value(env: dict[str, str]) -> None:
         ("docs", "list"),
         ("docs", "show", "brindlecote.md"),
         ("search", "Which fair is held?", "--mode", "keyword"),
+        ("search", "Which fair is held?", "--where", "path:corpus/** language=en date>=2000"),
+        ("docs", "list", "--where", "!language=en"),
         ("search", "Which fair is held?", "--mode", "graph", "--explain"),
         ("model", "status"),
     ]
@@ -113,6 +115,9 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "unknown document": (("docs", "show", "brindlecot.md"), 2, ("Did you mean brindlecote.md?",)),
     "deletion of nothing": (("docs", "delete", "brindlecot.md"), 2, ("Did you mean brindlecote.md?",)),
     "unknown search mode": (("search", "fair", "--mode", "keywords"), 2, ("Did you mean keyword?",)),
+    "filter without a field": (("search", "fair", "--where", "contract"), 2, ("'contract'", "FIELD=VALUE")),
+    "unknown field of a filter": (("docs", "list", "--where", "tags=x"), 2, ("'tags'", "Did you mean tag?")),
+    "filter that matches nothing": (("ask", QUESTION, "--where", "tag=none"), 2, ("No document matches", "docs list")),
     "nothing to explain": (("search", "fair", "--mode", "keyword", "--explain"), 2, ("--mode graph",)),
     "nothing to read": (("ingest", "/no/such/folder"), 2, ("/no/such/folder",)),
     "nothing to prune": (("runs", "prune"), 2, ("--older-than",)),

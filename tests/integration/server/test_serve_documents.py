@@ -60,6 +60,28 @@ async def test_upload_with_unusable_file_names_is_refused(client: httpx.AsyncCli
     assert inside.status_code == 202
 
 
+async def test_documents_and_search_are_filtered(client: httpx.AsyncClient) -> None:
+    tagged = "---\ntags: [light, tower]\nauthor: Ada Brask\n---\n\nThe light was painted white."
+    await upload(client, {"light.md": FILES["light.md"], "tagged.md": tagged})
+    [row] = (await client.get("/v1/documents", params={"where": "tag=tower author:brask"})).json()
+    assert (row["id"], row["tags"], row["author"], row["language"]) == (
+        "tagged.md",
+        ["light", "tower"],
+        "Ada Brask",
+        "en",
+    )
+    assert row["date"]
+    for mode in ("keyword", "hybrid", "graph"):
+        hits = (await client.get("/v1/search", params={"q": "light", "mode": mode, "where": "!tag=tower"})).json()
+        assert {hit["document"] for hit in hits} == {"light.md"}, mode
+    refused = await client.get("/v1/search", params={"q": "light", "where": "tower"})
+    assert refused.status_code == 400
+    assert "FIELD=VALUE" in refused.text
+    nothing = await client.post("/v1/runs", json={"question": "Who?", "method": "plain-rag", "where": "tag=none"})
+    assert nothing.status_code == 400
+    assert "No document matches" in nothing.text
+
+
 async def test_search_without_query_or_mode_is_refused(client: httpx.AsyncClient) -> None:
     assert (await client.get("/v1/search", params={"q": "light"})).status_code == 400, "nothing was read in"
     await upload(client)

@@ -171,7 +171,7 @@ class VectorIndex:
                     return self._nearest(vector, k)
                 if len(self._allowed) <= MAX_EXACT:
                     return self._nearest_allowed(vector, k, self._allowed)
-                return search_deeper(partial(self._nearest, vector), k, self._allowed)
+                return search_deeper(partial(self._nearest, vector), k, self._allowed, depth=4 * k)
             except NotFoundError as error:
                 raise VectorsReplaced("The vectors are being rebuilt. Search again.") from error
 

@@ -1,6 +1,7 @@
 import { useState, type ReactNode } from "react";
 import { remove } from "../api";
 import { when } from "../format";
+import { FilterField } from "../filter-field";
 import { Busy, Problem } from "../parts";
 import type { DocumentRow } from "../types";
 import { useAction, useLoaded } from "../use";
@@ -14,6 +15,8 @@ export function Documents({ ingest }: { ingest: string }) {
   const [version, setVersion] = useState(0);
   const [opened, setOpened] = useState<DocumentRow | null>(null);
   const [find, setFind] = useState("");
+  const [typed, setTyped] = useState("");
+  const [where, setWhere] = useState("");
   const changed = () => {
     setVersion((before) => before + 1);
   };
@@ -32,19 +35,39 @@ export function Documents({ ingest }: { ingest: string }) {
           }}
         />
       </label>
+      <form
+        className="row"
+        onSubmit={(event) => {
+          event.preventDefault();
+          setWhere(typed);
+        }}
+      >
+        <FilterField where={typed} onType={setTyped} />
+        <button>Filter</button>
+      </form>
       <div className="scroll" role="region" aria-label="Documents" tabIndex={0}>
         <table className="documents">
           <thead>
             <tr>
               <th scope="col">title</th>
               <th scope="col">passages</th>
+              <th scope="col">date</th>
+              <th scope="col">tags</th>
               <th scope="col">added</th>
               <th scope="col">
                 <span className="unseen">actions</span>
               </th>
             </tr>
           </thead>
-          <Page key={find} find={find} after="" version={version} onOpen={setOpened} onGone={changed} />
+          <Page
+            key={`${find}\n${where}`}
+            find={find}
+            where={where}
+            after=""
+            version={version}
+            onOpen={setOpened}
+            onGone={changed}
+          />
         </table>
       </div>
       {opened && (
@@ -61,6 +84,7 @@ export function Documents({ ingest }: { ingest: string }) {
 
 interface PageProps {
   find: string;
+  where: string;
   after: string;
   version: number;
   onOpen: (row: DocumentRow) => void;
@@ -68,13 +92,13 @@ interface PageProps {
 }
 
 /** A page of documents, and a button for the next page. */
-function Page({ find, after, version, onOpen, onGone }: PageProps) {
-  const path = `documents?${new URLSearchParams({ limit: String(PAGE), after, find }).toString()}`;
+function Page({ find, where, after, version, onOpen, onGone }: PageProps) {
+  const path = `documents?${new URLSearchParams({ limit: String(PAGE), after, find, where }).toString()}`;
   const { value: rows, problem } = useLoaded<DocumentRow[]>(path, version);
   const [wanted, setWanted] = useState(false);
   const last = rows?.length === PAGE ? rows.at(-1) : undefined;
   if (!rows) return <FullRow>{problem ? <Problem>{problem}</Problem> : <Busy>Loading the documents</Busy>}</FullRow>;
-  if (!rows.length && !after) return <FullRow>{find ? "No title contains this text." : "No documents yet."}</FullRow>;
+  if (!rows.length && !after) return <FullRow>{find || where ? "No document matches." : "No documents yet."}</FullRow>;
   return (
     <>
       <tbody>
@@ -82,7 +106,9 @@ function Page({ find, after, version, onOpen, onGone }: PageProps) {
           <Row key={row.id} row={row} onOpen={onOpen} onGone={onGone} />
         ))}
       </tbody>
-      {last && wanted && <Page find={find} after={last.id} version={version} onOpen={onOpen} onGone={onGone} />}
+      {last && wanted && (
+        <Page find={find} where={where} after={last.id} version={version} onOpen={onOpen} onGone={onGone} />
+      )}
       {last && !wanted && (
         <FullRow>
           <button
@@ -102,7 +128,7 @@ function FullRow({ children }: { children: ReactNode }) {
   return (
     <tbody>
       <tr>
-        <td colSpan={4}>{children}</td>
+        <td colSpan={6}>{children}</td>
       </tr>
     </tbody>
   );
@@ -135,6 +161,8 @@ function Row({ row, onOpen, onGone }: RowProps) {
         <Problem>{deleting.problem}</Problem>
       </th>
       <td>{row.passages}</td>
+      <td>{row.date}</td>
+      <td>{row.tags?.join(", ")}</td>
       <td>{when(row.added_at)}</td>
       <td>
         <button onClick={() => void deleting.run()} disabled={deleting.busy} aria-label={`Delete ${row.title}`}>
