@@ -1,6 +1,7 @@
 """Ids that a person abbreviates to a prefix."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from os.path import commonprefix
 
 from sleuth.tools.errors import UsageError
 
@@ -8,6 +9,20 @@ MAX_CANDIDATES = 1000
 """Ids with a prefix that stores return; more are ambiguous anyway."""
 
 _SHOWN = 5
+
+
+MIN_SHOWN = 8
+"""Characters of an id that are shown at least."""
+
+
+def shorten_ids(ids: Sequence[str]) -> dict[str, str]:
+    """Return the beginning of each id that no other one of them has, of at least MIN_SHOWN characters."""
+    ordered = sorted(set(ids))
+    shown = {}
+    for before, id, after in zip(["", *ordered], ordered, [*ordered[1:], ""], strict=False):
+        shared = max(len(commonprefix([id, other])) for other in (before, after))
+        shown[id] = id[: max(MIN_SHOWN, shared + 1)]
+    return shown
 
 
 def complete_id(kind: str, prefix: str, ids: Iterable[str]) -> str | None:

@@ -33,6 +33,7 @@ from sleuth.studio.console import JsonOption, Listing, answer_view, emit, graph_
 from sleuth.studio.server.runs import Conversations, EventLog
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
+from sleuth.tools.storage.id_prefix import shorten_ids
 from sleuth.tools.storage import hold
 
 ThreadArgument = Annotated[str, typer.Argument(help="A run's id, or its beginning.")]
@@ -93,14 +94,15 @@ async def history(thread: ThreadArgument, *, as_json: JsonOption = False) -> Non
     """Show all checkpoints of a run, the newest first; fork from any of them."""
     async with _open_runs() as runs:
         moments = await history_of(runs, await runs.store.threads.complete(thread))
-    lines = Group(*(line for moment in moments for line in _moment_lines(moment)))
+    shown = shorten_ids([moment.checkpoint for moment in moments])
+    lines = Group(*(line for moment in moments for line in _moment_lines(moment, shown[moment.checkpoint])))
     emit([moment.to_json() for moment in moments], as_json, lines)
 
 
-def _moment_lines(moment: CheckpointView) -> list[Text]:
+def _moment_lines(moment: CheckpointView, id: str) -> list[Text]:
     """Return a line for a checkpoint, and one for each changed field, truncated to the width of the terminal."""
     place = f"{', '.join(moment.node) or 'input'} → {', '.join(moment.next) or 'end'}"
-    head = Text.assemble((moment.checkpoint, "cyan"), f"  step {moment.step}: ", (place, "bold"))
+    head = Text.assemble((id, "cyan"), f"  step {moment.step}: ", (place, "bold"))
     changed = {name: value for name, value in moment.changed.items() if value and name not in ("calls", "departures")}
     fields = (f"    {name}: {to_json(value).decode()}" for name, value in changed.items())
     departures = (Text(f"    {line}", "dim") for line in summarize_removed(moment.changed))

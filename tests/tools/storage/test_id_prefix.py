@@ -1,7 +1,7 @@
 import pytest
 
 from sleuth.tools.errors import UsageError
-from sleuth.tools.storage.id_prefix import complete_id
+from sleuth.tools.storage.id_prefix import complete_id, shorten_ids
 
 IDS = ["a3f9", "a3f9.1.6c2e", "a3f9.2.77ab", "a370", "b0", "b0c"]
 
@@ -28,3 +28,10 @@ def test_complete_id_many_candidates_are_shortened() -> None:
 def test_complete_id_empty_prefix_is_refused() -> None:
     with pytest.raises(UsageError, match="id of the thread is empty"):
         complete_id("thread", "", IDS)
+
+
+def test_shortened_ids_are_unique_beginnings() -> None:
+    ids = ["1f1e925f-f906-6585", "1f1e925f-f60a-6e44", "1f1e925f-f60b", "22aa", "33bbccddee"]
+    shown = shorten_ids(ids)
+    assert list(shown.values()) == ["1f1e925f-f60a", "1f1e925f-f60b", "1f1e925f-f9", "22aa", "33bbccdd"]
+    assert [complete_id("checkpoint", short, ids) for short in shown.values()] == list(shown)

@@ -1,0 +1,96 @@
+"""The transcript in docs/quickstart.md, typed into a terminal: its commands print what it shows.
+
+Times, scores and the compilation of the embedder differ between machines; everything else is compared line by line.
+"""
+
+import asyncio
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from process import free_port
+
+from sleuth.studio.model_server import server
+from sleuth.studio.model_server.adapter import resolve_adapters
+from sleuth.studio.model_server.flags import ServeOptions
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "quickstart.md"
+TRANSCRIPT = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+HOME_ON_PAGE = "/home/ada"
+
+
+def commands() -> list[tuple[str, str]]:
+    """Return the commands of the page with their outputs."""
+    text = "".join(TRANSCRIPT.findall(PAGE.read_text(encoding="utf-8")))
+    parts = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
+    return [(command, output) for command, _, output in (part.partition("\n") for part in parts)]
+
+
+def type_in(command: str, environment: dict[str, str], folder: Path) -> str:
+    """Run a command in a terminal and return what it shows."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        ["bash", "-c", command],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment,
+        cwd=folder,
+    )
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # the terminal is closed
+        while read := os.read(ours, 4096):
+            shown += read
+    os.close(ours)
+    process.wait(60)
+    return shown.decode()
+
+
+def lines(shown: str, home: Path) -> list[str]:
+    """Return the lines without what differs between machines."""
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.replace("\r", "")).replace(str(home), HOME_ON_PAGE)
+    text = re.sub(r"\d{4}-\d\d-\d\dT[\d:]+", "TIME", re.sub(r"\d+\.\d+", "0.0", text))
+    text = re.sub(r"\b[0-9a-f]{8}-[0-9a-f-]+", "ID", text)
+    found = (re.sub(r"\s+", " ", line).strip() for line in text.split("\n"))
+    return [line for line in found if line and not line.startswith("Compiling the embedding model")]
+
+
+@pytest.fixture
+def small_model(model_home: Path, vllm_installed: None) -> Iterator[str]:
+    """The URL of `sleuth model serve --dtype float32`, on a free port."""
+    options = ServeOptions(port=free_port(), dtype="float32", adapters=resolve_adapters(None))
+    found = asyncio.run(server.serve(model_home, options, print))
+    yield str(found.url)
+    asyncio.run(server.stop(model_home))
+
+
+def test_quickstart_shows_what_its_commands_print(small_model: str, tmp_path: Path) -> None:
+    notes = tmp_path / "Documents" / "notes"
+    shutil.copytree(ROOT / "examples" / "corpus", notes)
+    (notes / "scan.pdf").write_bytes(b"%PDF-1.4 broken")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {
+        **os.environ,
+        "HOME": str(tmp_path),
+        "PATH": path,
+        "TERM": "dumb",  # 80 columns
+        "NO_COLOR": "1",
+        "SLEUTH_HOME": str(tmp_path / "sleuth"),
+        "SLEUTH_MODEL_URL": small_model,
+    }
+    transcript = commands()
+    assert transcript
+    for command, output in transcript:
+        shown = type_in(command, environment, tmp_path)
+        assert lines(shown, tmp_path) == lines(output, tmp_path), f"$ {command}\n{shown}"
