@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.callbacks.base import Callbacks
 from langchain_core.embeddings import Embeddings
 from langgraph.graph import StateGraph
 
@@ -45,6 +46,7 @@ async def ask(
     thread: str | None = None,
     pages: Sequence[Page] = (),
     with_collection: bool = False,
+    callbacks: Callbacks = None,
     settings: Settings | None = None,
 ) -> Answer:
     """Run a method and return the answer.
@@ -57,6 +59,8 @@ async def ask(
         thread: the thread id, generated if omitted.
         pages: web pages to search instead of the collection; their text is stored with the run.
         with_collection: search the collection as well as the pages.
+        callbacks: LangChain callback handlers that receive the nodes, model calls and searches of the run, in addition
+            to those of the LangChain run around it.
         settings: those of the environment by default.
 
     Raises:
@@ -71,6 +75,7 @@ async def ask(
             thread=thread,
             pages=pages,
             with_collection=with_collection,
+            callbacks=callbacks,
         )
 
 
@@ -84,6 +89,7 @@ async def stream(
     pages: Sequence[Page] = (),
     with_collection: bool = False,
     deltas: bool = False,
+    callbacks: Callbacks = None,
     settings: Settings | None = None,
 ) -> AsyncGenerator[Event]:
     """Run a method; yield its steps as they happen, then the `Answer`. Takes the arguments of `ask`.
@@ -101,18 +107,22 @@ async def stream(
             pages=pages,
             with_collection=with_collection,
             deltas=deltas,
+            callbacks=callbacks,
         )
         async with aclosing(events):
             async for event in events:
                 yield event
 
 
-async def resume(thread: str, *, budget: Budget | None = None, settings: Settings | None = None) -> Answer:
+async def resume(
+    thread: str, *, budget: Budget | None = None, callbacks: Callbacks = None, settings: Settings | None = None
+) -> Answer:
     """Resume a run from its last checkpoint; return the stored answer if it is finished.
 
     Args:
         thread: the run.
         budget: a new budget; by default that of the run.
+        callbacks: those of `ask`.
         settings: those of the environment by default.
 
     Raises:
@@ -120,7 +130,7 @@ async def resume(thread: str, *, budget: Budget | None = None, settings: Setting
         ThreadBusy: another process runs it.
     """
     async with open_sleuth(settings) as sleuth:
-        return await sleuth.resume(thread, budget=budget)
+        return await sleuth.resume(thread, budget=budget, callbacks=callbacks)
 
 
 async def history(thread: str, *, settings: Settings | None = None) -> list[CheckpointView]:

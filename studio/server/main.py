@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from sleuth.studio.server.app import create_app
 from sleuth.studio.server.middleware.auth import is_loopback
 from sleuth.studio.server.state import server_state_of
-from sleuth.studio.server.telemetry import configure_json_logging, configure_tracing
+from sleuth.studio.server.telemetry import configure_json_logging
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
@@ -62,14 +62,13 @@ def serve(settings: Settings, *, host: str, port: int, on_ready: Callable[[], No
     Raises:
         UsageError: `host` is reachable from other machines and there are no API keys, the keys cannot be parsed, or
             the address is in use.
-        SleuthError: SLEUTH_HOME or a database cannot be used.
+        SleuthError: SLEUTH_HOME or a database cannot be used, or SLEUTH_TRACING needs an extra.
     """
     if settings.api_keys is None and not is_loopback(host):
         raise UsageError(
             f"{host} is reachable from other machines. Set SLEUTH_API_KEYS=name:secret,… or bind to 127.0.0.1."
         )
     sockets = _listen(host, port)
-    configure_tracing()
     app = create_app(settings)
     configure_json_logging()
     server_of(app, host=host, port=port, on_ready=on_ready).run(sockets)

@@ -8,7 +8,8 @@ from cli_process import sleuth
 pytestmark = pytest.mark.integration
 
 OPTIONAL = [
-    *("mcp", "fastapi", "uvicorn", "python_multipart", "prometheus_client", "opentelemetry"),
+    *("mcp", "fastapi", "uvicorn", "python_multipart", "prometheus_client"),
+    *("opentelemetry.sdk", "opentelemetry.exporter"),
     *("psycopg", "psycopg_pool", "langgraph.checkpoint.postgres", "matplotlib", "rouge_score", "lightgbm", "peft"),
     "torch_geometric",
     *("langgraph_cli", "langgraph_api", "vllm"),
@@ -24,7 +25,6 @@ POSTGRES = {"SLEUTH_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
         ("serve", "uvicorn", "serve"),
         ("serve", "python_multipart", "serve"),
         ("serve", "prometheus_client", "serve"),
-        ("serve", "opentelemetry", "serve"),
         ("serve", "mcp", "serve"),
         ("runs list", "psycopg", "postgres"),
         ("eval questions.jsonl --methods par-rag --out report", "matplotlib", "eval"),
