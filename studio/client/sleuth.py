@@ -284,12 +284,14 @@ async def open_sleuth(
         command: the name of this process in the home lock.
 
     Raises:
+        MissingExtra: SLEUTH_TRACING is `otel`, and the extra `otel` is not installed.
         ModelUnavailable: no model server answers.
         EmbedderChanged: the collection was built with another embedder.
         StoreBusy: another process ingests or deletes documents; the message names it.
     """
     if settings is None:
         settings = await asyncio.to_thread(Settings)
+    await asyncio.to_thread(check_tracing, settings.tracing)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(_open_model(settings, model))
         await stack.enter_async_context(hold(settings.home, "shared", command=command, wait=settings.wait))

@@ -1,5 +1,6 @@
 """Run the application under uvicorn and shut it down without losing runs."""
 
+import asyncio
 import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -12,7 +13,8 @@ from sleuth.studio.server.middleware.auth import is_loopback
 from sleuth.studio.server.state import server_state_of
 from sleuth.studio.server.telemetry import configure_json_logging
 from sleuth.tools.errors import UsageError
-from sleuth.tools.settings import Settings
+from sleuth.tools.settings import Settings, Tracing
+from sleuth.tools.tracing import export_now
 
 SHUTDOWN_TIMEOUT = 10
 """Seconds that open connections have to end."""
@@ -33,8 +35,11 @@ class Server(uvicorn.Server):
     otherwise.
     """
 
-    def __init__(self, app: FastAPI, config: uvicorn.Config, *, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self, app: FastAPI, config: uvicorn.Config, *, on_ready: Callable[[], None], tracing: Tracing = "off"
+    ) -> None:
         super().__init__(config)
+        self._tracing = tracing
         self._app = app
         self._on_ready = on_ready
         self._open = AsyncExitStack()
@@ -54,6 +59,7 @@ class Server(uvicorn.Server):
         await server_state_of(self._app).close()
         await super().shutdown(sockets)
         await self._open.aclose()
+        await asyncio.to_thread(export_now, self._tracing)
 
 
 def serve(settings: Settings, *, host: str, port: int, on_ready: Callable[[], None] = lambda: None) -> None:
@@ -71,10 +77,12 @@ def serve(settings: Settings, *, host: str, port: int, on_ready: Callable[[], No
     sockets = _listen(host, port)
     app = create_app(settings)
     configure_json_logging()
-    server_of(app, host=host, port=port, on_ready=on_ready).run(sockets)
+    server_of(app, host=host, port=port, on_ready=on_ready, tracing=settings.tracing).run(sockets)
 
 
-def server_of(app: FastAPI, *, host: str, port: int, on_ready: Callable[[], None] = lambda: None) -> Server:
+def server_of(
+    app: FastAPI, *, host: str, port: int, on_ready: Callable[[], None] = lambda: None, tracing: Tracing = "off"
+) -> Server:
     """Return the server of an application, configured as `sleuth serve` runs it."""
     config = uvicorn.Config(
         app,
@@ -88,7 +96,7 @@ def server_of(app: FastAPI, *, host: str, port: int, on_ready: Callable[[], None
         access_log=False,
         lifespan="off",
     )
-    return Server(app, config, on_ready=on_ready)
+    return Server(app, config, on_ready=on_ready, tracing=tracing)
 
 
 def _listen(host: str, port: int) -> list[socket.socket]:

@@ -8,7 +8,7 @@ from sleuth.tools.tracing.callbacks import (
     trace_headers,
     traced,
 )
-from sleuth.tools.tracing.exporter import check_tracing, endpoint, open_tracer
+from sleuth.tools.tracing.exporter import check_tracing, endpoint, export_now, open_tracer
 
 __all__ = [
     "PrivateTool",
@@ -16,6 +16,7 @@ __all__ = [
     "check_callbacks",
     "check_tracing",
     "endpoint",
+    "export_now",
     "ignored_line",
     "open_tracer",
     "trace_headers",

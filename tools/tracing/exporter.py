@@ -9,7 +9,8 @@ from sleuth.tools.optional_imports import extra
 from sleuth.tools.settings import Tracing
 
 if TYPE_CHECKING:
-    from opentelemetry.trace import Tracer, TracerProvider
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Tracer
 
 NAME = "sleuth"
 """Name of the instrumentation scope, and of the service unless the OTEL variables name it."""
@@ -41,6 +42,14 @@ def open_tracer(tracing: Tracing) -> "Tracer":
 def check_tracing(tracing: Tracing) -> None:
     """Raise the errors of `open_tracer` before a run starts."""
     open_tracer(tracing)
+
+
+def export_now(tracing: Tracing) -> None:
+    """Export the spans that wait for it; blocks. For processes that a signal ends: others do it when they exit."""
+    from opentelemetry import trace
+
+    if tracing == "otel" and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        _exporting().force_flush()
 
 
 def endpoint() -> str:
