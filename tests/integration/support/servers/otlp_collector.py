@@ -26,7 +26,7 @@ class Span:
 
 @dataclass
 class Collector:
-    """What was posted: the spans, and every request's path and body."""
+    """A collector with what was posted to it: the spans, and every request with its path and body."""
 
     url: str
     spans: list[Span] = field(default_factory=list)
