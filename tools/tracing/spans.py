@@ -40,6 +40,7 @@ class SpanHandler(BaseCallbackHandler):
         self._texts = texts
         self._open: dict[UUID, Span] = {}
         self._around: dict[UUID, UUID | None] = {}  # runs without a span of their own, such as routers
+        self._threads: dict[UUID, str] = {}
 
     def context_of(self, run: UUID | None) -> Context | None:
         """Return the context in which the span of a run, or the innermost one around it, is the current span."""
@@ -62,9 +63,11 @@ class SpanHandler(BaseCallbackHandler):
         """Open the span of a graph or of a node."""
         name, thread = str(about.get("name") or "graph"), str((metadata or {}).get("thread_id") or "")
         attributes: Attributes = {"gen_ai.conversation.id": thread} if thread else {}
+        around = self._threads.get(parent_run_id) if parent_run_id else None
+        self._threads[run_id] = thread
         if _is_node(tags or []):
             self._begin(run_id, parent_run_id, name, attributes | {"sleuth.node": name})
-        elif _is_graph(name, tags or []):
+        elif around != thread and not name.endswith("UpdateState"):  # a run or a sub-run, which has its own thread
             self._begin(run_id, parent_run_id, f"run {name}", attributes | {"sleuth.method": name})
         else:
             self._around[run_id] = parent_run_id
@@ -148,6 +151,7 @@ class SpanHandler(BaseCallbackHandler):
 
     def _end(self, run: UUID, attributes: Attributes) -> None:
         self._around.pop(run, None)
+        self._threads.pop(run, None)
         if span := self._open.pop(run, None):
             span.set_attributes(attributes)
             span.end()
@@ -163,12 +167,6 @@ class SpanHandler(BaseCallbackHandler):
 
 def _is_node(tags: Sequence[str]) -> bool:
     return any(tag.startswith("graph:step:") for tag in tags) and "langsmith:hidden" not in tags
-
-
-def _is_graph(name: str, tags: Sequence[str]) -> bool:
-    """Return whether a chain is a graph: no step of a node, and no change of a state outside of runs."""
-    is_step = any(tag.startswith(("seq:step:", "graph:step:")) for tag in tags)
-    return not is_step and not name.endswith("UpdateState")
 
 
 def _request_attributes(parameters: Mapping[str, Any], metadata: Mapping[str, Any]) -> Attributes:

@@ -101,3 +101,6 @@ async def test_doctor_names_ignored_tracing_variables(tmp_path: Path, monkeypatc
     found = (await findings(tmp_path))["tracing"]
     assert (found.ok, found.detail) == (True, "off, no trace is sent anywhere; ignored: LANGSMITH_TRACING")
     assert "sent to LangSmith" in (await findings(tmp_path, tracing="langsmith"))["tracing"].detail
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://anna:secret@127.0.0.1:4318")
+    spans = (await findings(tmp_path, tracing="otel"))["tracing"]
+    assert spans.detail == "on: spans without texts are sent to 127.0.0.1:4318 (SLEUTH_TRACING)"

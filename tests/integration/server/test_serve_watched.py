@@ -7,7 +7,7 @@ import logging
 import httpx
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from serve_fixture import Serve
@@ -88,6 +88,27 @@ async def test_traces_contain_requests_runs_and_nodes(serving: Serve) -> None:
     parent = spans["answer"].parent
     assert parent
     assert parent.span_id == (run.context.span_id if run.context else None)
+
+
+async def test_trace_contains_a_subrun_once_below_its_node(serving: Serve) -> None:
+    kept = spans_in_memory()
+    async with serving(tracing="otel") as client:
+        await upload(client)
+        asked = {"question": QUESTION, "method": "auto", "values": {"order": "plain-rag"}}
+        begun = await client.post("/v1/runs", json=asked)
+        await told(client, begun.json()["thread"])
+    spans = kept.get_finished_spans()
+    (outer,) = (span for span in spans if span.name == "run auto")
+    (inner,) = (span for span in spans if span.name == "run plain-rag")
+    nodes = {id_of(span): span for span in spans if (span.attributes or {}).get("sleuth.node")}
+    assert inner.parent
+    node = nodes[inner.parent.span_id]
+    assert node.parent and node.parent.span_id == id_of(outer)
+    assert len([span for span in spans if span.name == "retrieval"]) == 1
+
+
+def id_of(span: ReadableSpan) -> int:
+    return span.context.span_id if span.context else 0
 
 
 async def test_server_makes_no_spans_by_default(serving: Serve) -> None:
