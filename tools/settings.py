@@ -30,7 +30,7 @@ _OTHERS = re.compile("SLEUTH_(TEST_.+|REQUIRE_ALL|PICTURES|SLICE_SECONDS|SERVER|
 
 Profile = Literal["default", "paper"]
 Ranker = Literal["trained", "formula"]
-Tracing = Literal["off", "langsmith"]
+Tracing = Literal["off", "langsmith", "otel"]
 
 
 def _suffix(text: str) -> str:
@@ -126,7 +126,12 @@ class Settings(BaseSettings):
         default=60.0, ge=0, le=86_400, description="seconds that commands wait for another process that uses the home"
     )
     tracing: Tracing = Field(
-        default="off", description="`langsmith` sends questions, passages, prompts and replies of runs to LangSmith"
+        default="off",
+        description="`langsmith` sends questions, passages, prompts and replies of runs to LangSmith; "
+        "`otel` sends spans without texts to the collector of the `OTEL_` variables",
+    )
+    trace_texts: bool = Field(
+        default=False, description="with `tracing=otel`, spans also contain questions, passages, prompts and replies"
     )
     profile: Profile = Field(
         default="default", description="`paper` switches off everything that goes beyond the papers"

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -98,10 +98,10 @@ class LLMClient:
         if listener is not None:
             body |= STREAMED
 
-        async def call() -> Reply:
+        async def call(headers: Mapping[str, str]) -> Reply:
             async with self._slots:
                 started = time.monotonic()
-                completion = await self._complete(served, body, request.call_id, listener)
+                completion = await self._complete(served, body, {CALL_HEADER: request.call_id, **headers}, listener)
                 seconds = time.monotonic() - started
             reply = parse_reply(completion, model=served.name, seconds=seconds, warnings=warnings)
             # A server that counts tokens exactly refuses prompts that are too long.
@@ -110,7 +110,7 @@ class LLMClient:
             )
             return {**reply, "warnings": [*reply["warnings"], *([CUT] if is_cut else [])]}
 
-        return await trace_call(body, call)
+        return await trace_call(body, call, url=self._endpoint.url)
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return the tokens with the chat template; a careful estimate if the server does not count them."""
@@ -122,12 +122,12 @@ class LLMClient:
         return self._served.get(role) or self._served["default"]
 
     async def _complete(
-        self, served: "_Served", body: dict[str, Any], call_id: str, listener: Listener | None
+        self, served: "_Served", body: dict[str, Any], headers: Mapping[str, str], listener: Listener | None
     ) -> dict[str, Any]:
         """Return one completion within the time-out, which includes all retries; raise ModelError."""
         async with errors.as_model_errors(self._endpoint.url, seconds=self._endpoint.timeout):
             try:
-                return await self._endpoint.complete(body, headers={CALL_HEADER: call_id}, listener=listener)
+                return await self._endpoint.complete(body, headers=headers, listener=listener)
             except openai.NotFoundError as error:
                 known = [entry.name for entry in await self._endpoint.models()]
                 raise errors.unknown_model(served.name, known) from error

@@ -5,34 +5,38 @@ from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManager
 from langchain_core.messages import AIMessage, convert_to_messages
-from langchain_core.messages.ai import UsageMetadata
+from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables.config import ensure_config
 from langgraph.constants import TAG_NOSTREAM
 
 from sleuth.agents.model import Reply
+from sleuth.tools.tracing import trace_headers
 
 
-async def trace_call(body: Mapping[str, Any], call: Callable[[], Awaitable[Reply]]) -> Reply:
+async def trace_call(
+    body: Mapping[str, Any], call: Callable[[Mapping[str, str]], Awaitable[Reply]], *, url: str
+) -> Reply:
     """Make a call and report it to the callbacks of the current run, if there are any.
 
     Args:
         body: the request, with its model and messages.
-        call: sends the request.
+        call: sends the request with additional headers, which continue the trace in the model server.
+        url: the address of the model server.
     """
     callbacks = ensure_config().get("callbacks")
     if not isinstance(callbacks, AsyncCallbackManager) or not callbacks.handlers:
-        return await call()
+        return await call(trace_headers(None))
     manager = callbacks.copy()
     manager.add_tags([TAG_NOSTREAM], inherit=False)  # a role's reply is not a chat message
-    parameters = {name: value for name, value in body.items() if name != "messages"}
+    parameters = {name: value for name, value in body.items() if name != "messages"} | {"base_url": url}
     (run,) = await manager.on_chat_model_start(
         {"name": "OpenAI-compatible server"},
         [convert_to_messages(body["messages"])],
         invocation_params=parameters,
     )
     try:
-        reply = await call()
+        reply = await call(trace_headers(manager, run.run_id))
     except BaseException as error:
         await run.on_llm_error(error)
         raise
@@ -46,5 +50,7 @@ def _message(reply: Reply) -> AIMessage:
         input_tokens=usage["prompt_tokens"],
         output_tokens=usage["completion_tokens"],
         total_tokens=usage["prompt_tokens"] + usage["completion_tokens"],
+        input_token_details=InputTokenDetails(cache_read=usage["cached_tokens"]),
     )
-    return AIMessage(reply["text"], usage_metadata=tokens, response_metadata={"model_name": reply["model"]})
+    about = {"model_name": reply["model"], "finish_reason": reply["finish"]}
+    return AIMessage(reply["text"], usage_metadata=tokens, response_metadata=about)

@@ -40,7 +40,13 @@ async def make_standalone(asking: ModelCaller, question: str, turns: Sequence[Tu
 
 
 async def rewrite_question(
-    question: str, turns: Sequence[Turn], *, model: Model, archive: Archive, tracing: Tracing = "off"
+    question: str,
+    turns: Sequence[Turn],
+    *,
+    model: Model,
+    archive: Archive,
+    tracing: Tracing = "off",
+    trace_texts: bool = False,
 ) -> RewrittenQuestion:
     """Rewrite a question outside of any graph, for a server that receives a whole conversation; without checkpoints.
 
@@ -50,6 +56,7 @@ async def rewrite_question(
         model: of `Services`.
         archive: stores the prompt; that of the store.
         tracing: of `Services`.
+        trace_texts: of `Services`.
 
     Raises:
         ModelError: the model server cannot be used.
@@ -61,6 +68,6 @@ async def rewrite_question(
         found = await make_standalone(asking, asked, turns)
         return RewrittenQuestion(question=found, calls=asking.calls, warnings=list(asking.warnings))
 
-    made: Any = await rewrite.ainvoke(question, traced(None, tracing))
+    made: Any = await rewrite.ainvoke(question, traced(None, tracing, texts=trace_texts))
     assert isinstance(made, RewrittenQuestion)
     return made

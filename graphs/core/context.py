@@ -163,7 +163,8 @@ class Context:
     the knowledge graph and the classifier of question attributes of hybrid-rag; `graph_models` are those of RAS;
     `checker` reads the evidence of answers, where a method's settings ask for it;
     `started` is a monotonic clock reading, in seconds; `hearing` streams replies on the custom stream while they are
-    written; `tracing` applies where the callbacks and the parent run have no tracer.
+    written; `tracing` applies where the callbacks and the parent run have no tracer, and `trace_texts` adds texts
+    to OpenTelemetry's spans.
     """
 
     model: Model
@@ -183,6 +184,7 @@ class Context:
     started: float = field(default_factory=time.monotonic)
     hearing: TokenStream | None = None
     tracing: Tracing = "off"
+    trace_texts: bool = False
 
     def fingerprint(self) -> str:
         """Return a hash of the settings, on which a run's seeds depend; the check of an answer changes none."""

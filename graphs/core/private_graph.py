@@ -47,7 +47,8 @@ class PrivateCompiled(CompiledStateGraph[Any, Any, Any, Any]):
         return super().bulk_update_state(self._traced(config), supersteps)
 
     def _traced(self, config: RunnableConfig | None, context: object = None) -> RunnableConfig:
-        return traced(config, getattr(context, "tracing", "off"), bound=self.config)
+        texts = getattr(context, "trace_texts", False)
+        return traced(config, getattr(context, "tracing", "off"), bound=self.config, texts=texts)
 
 
 class PrivateGraph(StateGraph[Any, Any, Any, Any]):

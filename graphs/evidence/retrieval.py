@@ -12,6 +12,7 @@ from sleuth.agents.formatting import Source
 from sleuth.graphs.core import Call, Question, RetrievalPath
 from sleuth.graphs.evidence.text_spans import find_words
 from sleuth.tools.search import Mode, Query
+from sleuth.tools.search.search_events import traced_search
 from sleuth.tools.storage import Archive
 from sleuth.tools.types import Hit, Passage
 
@@ -31,7 +32,7 @@ async def search_passages(call: Call[Any], queries: dict[str, Query]) -> dict[st
     Notes of the searches, for instance that the knowledge graph is empty, become warnings of the run.
     """
     context = call.context
-    found = await asyncio.gather(*(context.retriever.search(query) for query in queries.values()))
+    found = await asyncio.gather(*(traced_search(context.retriever, query) for query in queries.values()))
     if notes := search_notes(hit for hits in found for hit in hits):
         call.model.warn(*notes)
     references = await asyncio.gather(*(archive_passages(context.archive, map(_retrieved, hits)) for hits in found))

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from langchain_core.callbacks.base import Callbacks
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, StateSnapshot
 
@@ -58,6 +59,7 @@ from sleuth.tools.sources.question_attributes import Predictor
 from sleuth.tools.sources.web_pages import PageText
 from sleuth.tools.storage import Archive, MemoryTriples, TripleStore
 from sleuth.tools.text import check_unicode
+from sleuth.tools.tracing import add_callbacks
 
 MAX_QUESTION = 20_000
 """Characters; longer questions are documents."""
@@ -77,6 +79,7 @@ class Services:
     checker: EvidenceChecker | None = None
     graph_models: GraphModels = field(default_factory=GraphModels)
     tracing: Tracing = "off"
+    trace_texts: bool = False
 
     def context(self, *, archive: Archive, settings: MethodSettings, budget: Budget, **more: Any) -> Context:  # noqa: ANN401
         """Return the context of a run with these services; `more` replaces some of them."""
@@ -176,6 +179,7 @@ class RunService:
         *,
         budget: Budget | None = None,
         listening: Callable[[], bool] | None = None,
+        callbacks: Callbacks = None,
         is_locked: bool = False,
     ) -> AsyncGenerator[Event]:
         """Run a thread from its latest checkpoint to its end; yield its steps as they happen, then its answer.
@@ -184,6 +188,7 @@ class RunService:
             id: the thread.
             budget: replaces the run's budget; a run that had used up its own resumes.
             listening: is called before each model call; True if the tokens of its reply are wanted.
+            callbacks: handlers of LangChain, in addition to those of the run around this one.
             is_locked: the caller holds the lock of the thread.
 
         Raises:
@@ -202,7 +207,7 @@ class RunService:
                 await self.store.threads.set_state(id, "running", at=now())
                 if budget is not None and not thread.part_of:  # a sub-run is resumed as its outer run left it
                     worked = await resume_with_budget(self.graph(thread), self.config(thread))
-                async with aclosing(self._events(thread, listening, worked)) as events:
+                async with aclosing(self._events(thread, listening, callbacks, worked)) as events:
                     async for event in events:
                         if isinstance(event, Answer):
                             state = "waiting" if event.asks else "done"
@@ -221,7 +226,7 @@ class RunService:
         await self.store.threads.mark_stopped(id, at=now())
 
     async def _events(
-        self, thread: Thread, listening: Callable[[], bool] | None, worked: float | None
+        self, thread: Thread, listening: Callable[[], bool] | None, callbacks: Callbacks, worked: float | None
     ) -> AsyncGenerator[Event]:
         graph, config = self.graph(thread), self.config(thread)
         before = await graph.aget_state(config)
@@ -234,7 +239,8 @@ class RunService:
             with explain_damage(thread.id):
                 context = await self._context(thread, runnable(thread.method), hearing)
             worked = 0.0 if isinstance(given, dict) else seconds_at(before) if worked is None else worked
-            async with aclosing(stream_steps(graph, given, with_clock(config, worked), context)) as events:
+            timed = add_callbacks(with_clock(config, worked), callbacks)
+            async with aclosing(stream_steps(graph, given, timed, context)) as events:
                 async for event in events:
                     yield parse_event(
                         {"thread": thread.id, "method": thread.method, "part_of": thread.part_of, **event}

@@ -24,6 +24,7 @@ from sleuth.tools.search.vectors import NONE
 from sleuth.tools.settings import Settings, tracing_variables
 from sleuth.tools.sources.knowledge_graph import is_url, open_graph
 from sleuth.tools.storage import SCHEMA_VERSION, catalogue_url, documents, meta, open_engine
+from sleuth.tools.tracing import check_tracing, endpoint
 
 SECONDS = 10.0
 CONNECT_SECONDS = 4
@@ -35,6 +36,7 @@ EXTRAS = {
     "serve": ("fastapi", "uvicorn", "python_multipart"),
     "studio": ("langgraph_cli", "langgraph_api"),
     "postgres": ("psycopg", "psycopg_pool"),
+    "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
 }
 
 
@@ -267,12 +269,24 @@ def _embedded_chroma(file: Path) -> str:
 def _tracing(settings: Settings) -> str:
     if settings.tracing == "langsmith":
         return "on: questions, passages, prompts and replies of runs are sent to LangSmith (SLEUTH_TRACING)"
+    if settings.tracing == "otel":
+        check_tracing(settings.tracing)
+        what = "spans with questions, passages, prompts and replies" if settings.trace_texts else "spans without texts"
+        return f"on: {what} are sent to {urlsplit(endpoint()).netloc.rpartition('@')[2]} (SLEUTH_TRACING)"
     ignored = tracing_variables(os.environ)
-    return "off, nothing is sent to LangSmith" + (f"; ignored: {', '.join(ignored)}" if ignored else "")
+    return "off, no trace is sent anywhere" + (f"; ignored: {', '.join(ignored)}" if ignored else "")
+
+
+def _is_installed(module: str) -> bool:
+    """Return whether a module can be imported, without importing it; the packages around it are imported."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # a package around it is missing
+        return False
 
 
 def _extras(_settings: Settings) -> str:
-    installed = [name for name, modules in EXTRAS.items() if all(map(importlib.util.find_spec, modules))]
+    installed = [name for name, modules in EXTRAS.items() if all(map(_is_installed, modules))]
     missing = [name for name in EXTRAS if name not in installed]
     return f"installed: {', '.join(installed) or 'none'}" + (
         f"; not installed: {', '.join(missing)}" if missing else ""

@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.callbacks.base import Callbacks
 from langchain_core.embeddings import Embeddings
 from langgraph.graph import StateGraph
 
@@ -46,6 +47,7 @@ async def ask(
     pages: Sequence[Page] = (),
     with_collection: bool = False,
     where: str = "",
+    callbacks: Callbacks = None,
     settings: Settings | None = None,
 ) -> Answer:
     """Run a method and return the answer.
@@ -59,6 +61,8 @@ async def ask(
         pages: web pages to search instead of the collection; their text is stored with the run.
         with_collection: search the collection as well as the pages.
         where: a filter of the documents that are searched, such as "tag=contract date>=2025-01-01".
+        callbacks: LangChain callback handlers that receive the nodes, model calls and searches of the run, in addition
+            to those of the LangChain run around it.
         settings: those of the environment by default.
 
     Raises:
@@ -74,6 +78,7 @@ async def ask(
             pages=pages,
             with_collection=with_collection,
             where=where,
+            callbacks=callbacks,
         )
 
 
@@ -88,6 +93,7 @@ async def stream(
     with_collection: bool = False,
     where: str = "",
     deltas: bool = False,
+    callbacks: Callbacks = None,
     settings: Settings | None = None,
 ) -> AsyncGenerator[Event]:
     """Run a method; yield its steps as they happen, then the `Answer`. Takes the arguments of `ask`.
@@ -106,18 +112,22 @@ async def stream(
             with_collection=with_collection,
             where=where,
             deltas=deltas,
+            callbacks=callbacks,
         )
         async with aclosing(events):
             async for event in events:
                 yield event
 
 
-async def resume(thread: str, *, budget: Budget | None = None, settings: Settings | None = None) -> Answer:
+async def resume(
+    thread: str, *, budget: Budget | None = None, callbacks: Callbacks = None, settings: Settings | None = None
+) -> Answer:
     """Resume a run from its last checkpoint; return the stored answer if it is finished.
 
     Args:
         thread: the run.
         budget: a new budget; by default that of the run.
+        callbacks: those of `ask`.
         settings: those of the environment by default.
 
     Raises:
@@ -125,7 +135,7 @@ async def resume(thread: str, *, budget: Budget | None = None, settings: Setting
         ThreadBusy: another process runs it.
     """
     async with open_sleuth(settings) as sleuth:
-        return await sleuth.resume(thread, budget=budget)
+        return await sleuth.resume(thread, budget=budget, callbacks=callbacks)
 
 
 async def history(thread: str, *, settings: Settings | None = None) -> list[CheckpointView]:

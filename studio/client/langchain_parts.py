@@ -1,7 +1,6 @@
 """Methods as LangChain tools, and search as a LangChain retriever, for agents and chains of others."""
 
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ from sleuth.graphs.registry import method as method_of
 from sleuth.studio.client.callers import Caller
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.search import Mode
+from sleuth.tools.search.search_events import as_document
 from sleuth.tools.tracing import PrivateTool
 from sleuth.tools.types import Hit
 
@@ -84,7 +84,7 @@ class SleuthRetriever(BaseRetriever):
         where: str | None = None,
     ) -> list[Document]:
         search = partial(self._search, k=k, mode=mode, where=where)
-        return [_document(hit) for hit in await self.caller.call(search, query)]
+        return [as_document(hit) for hit in await self.caller.call(search, query)]
 
     def _get_relevant_documents(
         self,
@@ -96,24 +96,8 @@ class SleuthRetriever(BaseRetriever):
         where: str | None = None,
     ) -> list[Document]:
         search = partial(self._search, k=k, mode=mode, where=where)
-        return [_document(hit) for hit in self.caller.call_blocking(search, query)]
+        return [as_document(hit) for hit in self.caller.call_blocking(search, query)]
 
     async def _search(self, query: str, k: int | None, mode: Mode | None, where: str | None) -> list[Hit]:
         chosen = self.where if where is None else where
         return await self.search(query, k=k or self.k, mode=mode or self.mode, where=chosen)
-
-
-def _document(hit: Hit) -> Document:
-    passage = hit.passage
-    about = {
-        "id": passage.id,
-        "document": passage.document_id,
-        "title": passage.title,
-        "start": passage.start,
-        "end": passage.end,
-        "score": hit.score,
-        "rank": hit.rank,
-        **({"newer": hit.newer} if hit.newer else {}),
-        **({"why": asdict(hit.why)} if hit.why else {}),
-    }
-    return Document(id=passage.id, page_content=passage.text, metadata=about)

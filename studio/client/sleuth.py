@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import NAMESPACE_OID, uuid5
 
+from langchain_core.callbacks.base import Callbacks
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
@@ -33,6 +34,7 @@ from sleuth.tools.sources.knowledge_graph import open_graph
 from sleuth.tools.sources.question_attributes.svm import find_svm
 from sleuth.tools.sources.web_pages import Page, read_pages
 from sleuth.tools.storage import Listed, SqlTriples, hold
+from sleuth.tools.tracing import check_callbacks, check_tracing
 from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:
@@ -79,6 +81,7 @@ class Sleuth:
         with_collection: bool = False,
         where: str = "",
         deltas: bool = False,
+        callbacks: Callbacks = None,
     ) -> AsyncGenerator[Event]:
         """Run a method; yield its steps as they happen, then the `Answer`.
 
@@ -93,10 +96,13 @@ class Sleuth:
             where: a filter of the documents that are searched, such as "tag=contract date>=2025-01-01".
             deltas: also yield text while the model writes it, as `Delta`, and a `Reset` if a call is repeated. The run
                 itself is the same.
+            callbacks: LangChain callback handlers that receive the nodes, model calls and searches of the run, in
+                addition to those of the LangChain run around it.
 
         Raises:
             SleuthError: see `sleuth.tools.errors`; a run that was started can be resumed.
         """
+        check_callbacks(callbacks)
         if self.searched is self.library and (with_collection or not pages):
             await self.library.require_documents(where)
         id = await self.runs.start(
@@ -110,7 +116,8 @@ class Sleuth:
             beside=with_collection,
             where=where,
         )
-        async with aclosing(self.runs.run(id, listening=(lambda: True) if deltas else None)) as events:
+        listening = (lambda: True) if deltas else None
+        async with aclosing(self.runs.run(id, listening=listening, callbacks=callbacks)) as events:
             async for event in events:
                 yield event
 
@@ -125,6 +132,7 @@ class Sleuth:
         pages: Sequence[Page] = (),
         with_collection: bool = False,
         where: str = "",
+        callbacks: Callbacks = None,
     ) -> Answer:
         """Run a method and return the answer; takes the arguments of `stream`. Works inside nodes of other graphs."""
         events = self.stream(
@@ -136,12 +144,24 @@ class Sleuth:
             pages=pages,
             with_collection=with_collection,
             where=where,
+            callbacks=callbacks,
         )
         return await in_fresh_context(last_answer(events))
 
-    async def resume(self, thread: str, *, budget: Budget | None = None) -> Answer:
-        """Resume a run from its last checkpoint; return the stored answer if it is finished."""
-        return await in_fresh_context(last_answer(self.runs.run(thread, budget=budget)))
+    async def resume(self, thread: str, *, budget: Budget | None = None, callbacks: Callbacks = None) -> Answer:
+        """Resume a run from its last checkpoint; return the stored answer if it is finished.
+
+        Args:
+            thread: the run.
+            budget: a new budget; by default that of the run.
+            callbacks: those of `ask`.
+
+        Raises:
+            UnknownName: there is no such run.
+            ThreadBusy: another process runs it.
+        """
+        events = self.runs.run(thread, budget=budget, callbacks=check_callbacks(callbacks))
+        return await in_fresh_context(last_answer(events))
 
     async def search(self, query: str, *, k: int = 5, mode: Mode = "hybrid", where: str = "") -> list[Hit]:
         """Return the best `k` passages, best first; no model is called.
@@ -214,7 +234,7 @@ class Sleuth:
         """
         thread = uuid5(NAMESPACE_OID, key).hex[:12]
         if await self.runs.store.threads.exists(thread):
-            return await self.resume(thread)
+            return await self.resume(thread, callbacks=options.get("callbacks"))
         return await self.ask(question, thread=thread, **options)
 
     def context(
@@ -270,12 +290,14 @@ async def open_sleuth(
         command: the name of this process in the home lock.
 
     Raises:
+        MissingExtra: SLEUTH_TRACING is `otel`, and the extra `otel` is not installed.
         ModelUnavailable: no model server answers.
         EmbedderChanged: the collection was built with another embedder.
         StoreBusy: another process ingests or deletes documents; the message names it.
     """
     if settings is None:
         settings = await asyncio.to_thread(Settings)
+    await asyncio.to_thread(check_tracing, settings.tracing)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(_open_model(settings, model))
         await stack.enter_async_context(hold(settings.home, "shared", command=command, wait=settings.wait))
@@ -317,7 +339,9 @@ async def build_services(
 
     Raises:
         StoreError: a trained classifier, a fitted threshold or the knowledge graph's file cannot be read.
+        MissingExtra: SLEUTH_TRACING is `otel`, and the extra `otel` is not installed.
     """
+    await asyncio.to_thread(check_tracing, settings.tracing)
     async with open_graph(settings.knowledge_graph, triples) as graph:
         yield partial(
             Services,
@@ -325,6 +349,7 @@ async def build_services(
             embedder=library.embedder,
             graph=graph,
             tracing=settings.tracing,
+            trace_texts=settings.trace_texts,
             checker=await asyncio.to_thread(find_checker, settings.checker),
             predictor=await asyncio.to_thread(find_svm, settings.home, library.embedder),
             thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, PACKAGED], model_of),

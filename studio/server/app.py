@@ -38,9 +38,10 @@ def create_app(
 
     Raises:
         UsageError: the API keys cannot be parsed.
+        MissingExtra: SLEUTH_TRACING is `otel`, and the extra `otel` is not installed.
     """
 
-    telemetry = Telemetry()
+    telemetry = Telemetry(settings.tracing)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

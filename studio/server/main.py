@@ -1,5 +1,6 @@
 """Run the application under uvicorn and shut it down without losing runs."""
 
+import asyncio
 import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -10,9 +11,10 @@ from fastapi import FastAPI
 from sleuth.studio.server.app import create_app
 from sleuth.studio.server.middleware.auth import is_loopback
 from sleuth.studio.server.state import server_state_of
-from sleuth.studio.server.telemetry import configure_json_logging, configure_tracing
+from sleuth.studio.server.telemetry import configure_json_logging
 from sleuth.tools.errors import UsageError
-from sleuth.tools.settings import Settings
+from sleuth.tools.settings import Settings, Tracing
+from sleuth.tools.tracing import export_now
 
 SHUTDOWN_TIMEOUT = 10
 """Seconds that open connections have to end."""
@@ -33,8 +35,11 @@ class Server(uvicorn.Server):
     otherwise.
     """
 
-    def __init__(self, app: FastAPI, config: uvicorn.Config, *, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self, app: FastAPI, config: uvicorn.Config, *, on_ready: Callable[[], None], tracing: Tracing = "off"
+    ) -> None:
         super().__init__(config)
+        self._tracing = tracing
         self._app = app
         self._on_ready = on_ready
         self._open = AsyncExitStack()
@@ -54,6 +59,7 @@ class Server(uvicorn.Server):
         await server_state_of(self._app).close()
         await super().shutdown(sockets)
         await self._open.aclose()
+        await asyncio.to_thread(export_now, self._tracing)
 
 
 def serve(settings: Settings, *, host: str, port: int, on_ready: Callable[[], None] = lambda: None) -> None:
@@ -62,20 +68,21 @@ def serve(settings: Settings, *, host: str, port: int, on_ready: Callable[[], No
     Raises:
         UsageError: `host` is reachable from other machines and there are no API keys, the keys cannot be parsed, or
             the address is in use.
-        SleuthError: SLEUTH_HOME or a database cannot be used.
+        SleuthError: SLEUTH_HOME or a database cannot be used, or SLEUTH_TRACING needs an extra.
     """
     if settings.api_keys is None and not is_loopback(host):
         raise UsageError(
             f"{host} is reachable from other machines. Set SLEUTH_API_KEYS=name:secret,… or bind to 127.0.0.1."
         )
     sockets = _listen(host, port)
-    configure_tracing()
     app = create_app(settings)
     configure_json_logging()
-    server_of(app, host=host, port=port, on_ready=on_ready).run(sockets)
+    server_of(app, host=host, port=port, on_ready=on_ready, tracing=settings.tracing).run(sockets)
 
 
-def server_of(app: FastAPI, *, host: str, port: int, on_ready: Callable[[], None] = lambda: None) -> Server:
+def server_of(
+    app: FastAPI, *, host: str, port: int, on_ready: Callable[[], None] = lambda: None, tracing: Tracing = "off"
+) -> Server:
     """Return the server of an application, configured as `sleuth serve` runs it."""
     config = uvicorn.Config(
         app,
@@ -89,7 +96,7 @@ def server_of(app: FastAPI, *, host: str, port: int, on_ready: Callable[[], None
         access_log=False,
         lifespan="off",
     )
-    return Server(app, config, on_ready=on_ready)
+    return Server(app, config, on_ready=on_ready, tracing=tracing)
 
 
 def _listen(host: str, port: int) -> list[socket.socket]:

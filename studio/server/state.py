@@ -85,7 +85,12 @@ class ServerState:
         assert runs.services
         services = runs.services
         made = await rewrite_question(
-            message, turns, model=services.model, archive=runs.store.archive, tracing=services.tracing
+            message,
+            turns,
+            model=services.model,
+            archive=runs.store.archive,
+            tracing=services.tracing,
+            trace_texts=services.trace_texts,
         )
         await self.quota.add(owner, sum(c["prompt_tokens"] + c["completion_tokens"] for c in made.calls.values()))
         return made

@@ -1,21 +1,24 @@
-"""Metrics for Prometheus, traces for OpenTelemetry, and structured log lines.
+"""Metrics for Prometheus, spans of requests for OpenTelemetry, and structured log lines.
 
 They contain names, numbers and ids only, never texts of questions, documents or replies.
 """
 
 import json
 import logging
-import os
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 
-from opentelemetry import trace
+from opentelemetry.context import get_current
+from opentelemetry.trace import Span, SpanKind
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from sleuth.graphs.core import Step
+from sleuth.tools.settings import Tracing
+from sleuth.tools.tracing import open_tracer
 
 _log = logging.getLogger(__name__)
 
@@ -44,22 +47,6 @@ def configure_json_logging() -> None:
         logging.getLogger(name).setLevel(logging.INFO)
 
 
-def configure_tracing() -> None:
-    """Export traces to the endpoint of the standard OTEL variables, if one is set."""
-    endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-    if not any(map(os.environ.get, endpoints)) or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
-        return
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
-    named = Resource.create({} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "sleuth"})
-    provider = TracerProvider(resource=named)
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    trace.set_tracer_provider(provider)
-
-
 @dataclass(kw_only=True)
 class RunRecord:
     """Outcome and usage of one uninterrupted part of a run."""
@@ -67,15 +54,14 @@ class RunRecord:
     outcome: str = "interrupted"
     calls: int = 0
     tokens: int = 0
-    spans: dict[str, trace.Span] = field(default_factory=dict)
 
 
 class Telemetry:
-    """Metrics of one server, and spans of its requests and runs."""
+    """Metrics of one server, and spans of its requests; those of runs are made by their callbacks."""
 
-    def __init__(self) -> None:
+    def __init__(self, tracing: Tracing = "off") -> None:
         self.registry = CollectorRegistry()
-        self._tracer = trace.get_tracer("sleuth")
+        self._tracer = open_tracer(tracing)
         histogram = partial(Histogram, registry=self.registry, buckets=SECONDS)
         labels = ("method", "route", "status")
         self._requests = histogram("sleuth_request_seconds", "Requests, to the end of their reply", labels)
@@ -88,9 +74,21 @@ class Telemetry:
         """Return the metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
-    def request(self, name: str) -> AbstractContextManager[trace.Span]:
-        """Open the span of a request; the caller renames it when the route is known."""
-        return self._tracer.start_as_current_span(name, kind=trace.SpanKind.SERVER)
+    @contextmanager
+    def request(self, name: str, headers: Mapping[str, str]) -> Iterator[Span]:
+        """Open the span of a request; the caller renames it when the route is known.
+
+        The span continues the trace of the header `traceparent`. If tracing is off, the trace is passed on unchanged.
+        """
+        caller = TraceContextTextMapPropagator().extract(headers, get_current())
+        with self._tracer.start_as_current_span(
+            name,
+            caller,
+            kind=SpanKind.SERVER,
+            record_exception=False,  # messages of errors may quote texts
+            set_status_on_exception=False,
+        ) as span:
+            yield span
 
     def count_request(self, verb: str, route: str, status: int, seconds: float) -> None:
         """Count a finished request."""
@@ -101,14 +99,9 @@ class Telemetry:
         """Count a run while the block is open; the caller sets the outcome in the record."""
         record, began = RunRecord(), time.monotonic()
         self._active.inc()
-        about = {"sleuth.thread": thread, "sleuth.method": method, "sleuth.owner": owner}
         try:
-            with self._tracer.start_as_current_span(f"run {method}", attributes=about) as span:
-                yield record
-                span.set_attribute("sleuth.outcome", record.outcome)
+            yield record
         finally:
-            for open_span in record.spans.values():
-                open_span.end()
             seconds = time.monotonic() - began
             self._active.dec()
             self._runs.labels(method, record.outcome).observe(seconds)
@@ -119,13 +112,7 @@ class Telemetry:
             _log.info("run ended", extra={"about": summary})
 
     def step(self, step: Step, record: RunRecord) -> None:
-        """Count a started or finished node; the calls of a sub-run are counted by the node that ran it."""
-        if step.state == "started":
-            about = {"sleuth.thread": step.thread, "sleuth.method": step.method}
-            record.spans[step.task] = self._tracer.start_span(step.node, attributes=about)
-            return
-        if span := record.spans.pop(step.task, None):
-            span.end()
+        """Count a finished node; the calls of a sub-run are counted by the node that ran it."""
         calls = [] if step.part_of else [call for call in (step.update.get("calls") or {}).values() if call]
         record.calls += len(calls)
         record.tokens += sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls)

@@ -26,6 +26,11 @@ class LangChainRetriever:
         """Set what is searched."""
         self._searched = searched
 
+    @property
+    def is_reporting(self) -> bool:
+        """Return whether LangChain itself reports the searches to callbacks."""
+        return isinstance(self._searched, BaseRetriever)
+
     async def search(self, query: Query) -> list[Hit]:
         """Return the best `query.k` documents, best first."""
         if not query.text.strip():

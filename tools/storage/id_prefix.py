@@ -1,7 +1,7 @@
 """Ids that a person abbreviates to a prefix."""
 
 from collections.abc import Iterable, Sequence
-from os.path import commonprefix
+from itertools import takewhile
 
 from sleuth.tools.errors import UsageError
 
@@ -20,9 +20,14 @@ def shorten_ids(ids: Sequence[str]) -> dict[str, str]:
     ordered = sorted(set(ids))
     shown = {}
     for before, id, after in zip(["", *ordered], ordered, [*ordered[1:], ""], strict=False):
-        shared = max(len(commonprefix([id, other])) for other in (before, after))
+        shared = max(_shared(id, other) for other in (before, after))
         shown[id] = id[: max(MIN_SHOWN, shared + 1)]
     return shown
+
+
+def _shared(id: str, other: str) -> int:
+    """Return the number of characters with which both begin."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(id, other, strict=False)))
 
 
 def complete_id(kind: str, prefix: str, ids: Iterable[str]) -> str | None:

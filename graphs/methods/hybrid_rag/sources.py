@@ -22,6 +22,7 @@ from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.documents import split
 from sleuth.tools.errors import BadReply, SleuthError, UsageError
 from sleuth.tools.search import Query, Retriever
+from sleuth.tools.search.search_events import traced_search
 from sleuth.tools.sources import NotCalculable, calculate
 from sleuth.tools.sources.knowledge_graph import KnowledgeGraph, NamedEntity, deduplicate, explore, look_up
 from sleuth.tools.sources.question_attributes import Domain, Predictor
@@ -109,7 +110,7 @@ async def _search(retriever: Retriever, question: str, settings: Settings) -> li
     """Return hits until enough of them are texts: tables, which may be in many pieces, do not displace them."""
     k = settings.chunks * 2 if settings.tables else settings.chunks
     while True:
-        found = await retriever.search(Query(text=question, k=k, mode=settings.mode))
+        found = await traced_search(retriever, Query(text=question, k=k, mode=settings.mode))
         enough = sum(not is_table(hit.passage) for hit in found) >= settings.chunks
         if enough or len(found) < k or k >= MOST_SEARCHED:
             return found

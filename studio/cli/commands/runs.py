@@ -33,8 +33,8 @@ from sleuth.studio.console import JsonOption, Listing, answer_view, emit, graph_
 from sleuth.studio.server.runs import Conversations, EventLog
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage.id_prefix import shorten_ids
 from sleuth.tools.storage import hold
+from sleuth.tools.storage.id_prefix import shorten_ids
 
 ThreadArgument = Annotated[str, typer.Argument(help="A run's id, or its beginning.")]
 

@@ -29,7 +29,8 @@ class RequestLog:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope).get(HEADER, "")
+        headers = Headers(scope=scope)
+        given = headers.get(HEADER, "")
         id = given if re.fullmatch(r"[\w.-]{1,100}", given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = id
         status, began = 499, time.monotonic()  # the client has gone, unless there is a reply
@@ -41,7 +42,7 @@ class RequestLog:
                 MutableHeaders(scope=message)[HEADER] = id
             await send(message)
 
-        with self._telemetry.request(f"{scope['method']} {UNKNOWN}") as span:
+        with self._telemetry.request(f"{scope['method']} {UNKNOWN}", headers) as span:
             try:
                 await self._app(scope, receive, send_observed)
             finally:
@@ -49,6 +50,7 @@ class RequestLog:
                 seconds = time.monotonic() - began
                 span.update_name(f"{scope['method']} {route}")
                 span.set_attributes({"http.route": route, "http.response.status_code": status, "sleuth.request": id})
+                span.set_attribute("sleuth.owner", scope["state"].get("owner") or "")
                 self._telemetry.count_request(scope["method"], route, status, seconds)
                 about = {"request": id, "owner": scope["state"].get("owner"), "method": scope["method"]}
                 about |= {"route": route, "status": status, "seconds": round(seconds, 3)}

@@ -1,5 +1,6 @@
 """Model calls as callbacks."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from sleuth.agents.llm.tracing import trace_call
 from sleuth.agents.model import Reply
 from sleuth.tools.errors import ModelError
 
+URL = "http://127.0.0.1:8000/v1"
 BODY = {"model": "tiny", "seed": 7, "messages": [{"role": "user", "content": "Where is Varn?"}]}
 
 
@@ -43,13 +45,13 @@ class Tracer(AsyncCallbackHandler):
 def graph(outcome: Reply | ModelError) -> Any:
     """Return a graph whose only node makes one call."""
 
-    async def call() -> Reply:
+    async def call(headers: Mapping[str, str]) -> Reply:
         if isinstance(outcome, ModelError):
             raise outcome
         return outcome
 
     async def answer(state: State) -> State:
-        return State(text=(await trace_call(BODY, call))["text"])
+        return State(text=(await trace_call(BODY, call, url=URL))["text"])
 
     return StateGraph(State).add_sequence([answer]).add_edge(START, "answer").compile()
 

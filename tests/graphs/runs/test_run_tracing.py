@@ -23,10 +23,10 @@ from sleuth.graphs.core.subrun import in_fresh_context
 from sleuth.studio.client.callers import AnyLoop
 from sleuth.studio.client.functions import graph
 from sleuth.studio.client.langchain_parts import tool_of
-from sleuth.tools import tracing
 from sleuth.tools.errors import RunError
 from sleuth.tools.settings import Settings, Tracing, tracing_variables
 from sleuth.tools.storage.archive import MemoryArchive
+from sleuth.tools.tracing import callbacks as tracing
 
 VARIABLES = ["LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2"]
 QUESTION = {"question": "How high is the tower?"}

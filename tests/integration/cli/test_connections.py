@@ -1,4 +1,4 @@
-"""Nothing leaves the machine: every command, the servers and the Python interface, with LangSmith's variables set.
+"""Nothing leaves the machine: every command, the servers and the Python interface, with variables of tracing set.
 
 What they try to reach is written to .cache/connections.json.
 """
@@ -38,6 +38,13 @@ LANGSMITH = {
     **dict.fromkeys(["LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2"], "true"),
     "LANGSMITH_API_KEY": "lsv2_pt_0123456789",
 }
+TELEMETRY = {
+    **dict.fromkeys(["OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER", "OTEL_LOGS_EXPORTER"], "otlp"),
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "http://192.0.2.1:4318",
+    "CHROMA_OTEL_COLLECTION_ENDPOINT": "http://192.0.2.1:4317",
+    "CHROMA_OTEL_GRANULARITY": "all",
+}
+"""Addresses of collectors outside of this machine."""
 TOWNS = {f"town{at}.txt": f"The mayor of Town {at} is Person {at}." for at in range(6)}
 
 PYTHON = """
@@ -112,6 +119,7 @@ class Home:
             "SLEUTH_HOME": str(self.folder / "home"),
             "SLEUTH_MODEL_URL": self.model_url,
             **LANGSMITH,
+            **TELEMETRY,
         }
 
     def command(self, name: str, command: Sequence[str | Path]) -> list[str]:

@@ -99,5 +99,8 @@ async def test_doctor_shows_the_model_of_the_server(tmp_path: Path, vllm_url: st
 async def test_doctor_names_ignored_tracing_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANGSMITH_TRACING", "true")
     found = (await findings(tmp_path))["tracing"]
-    assert (found.ok, found.detail) == (True, "off, nothing is sent to LangSmith; ignored: LANGSMITH_TRACING")
+    assert (found.ok, found.detail) == (True, "off, no trace is sent anywhere; ignored: LANGSMITH_TRACING")
     assert "sent to LangSmith" in (await findings(tmp_path, tracing="langsmith"))["tracing"].detail
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://anna:secret@127.0.0.1:4318")
+    spans = (await findings(tmp_path, tracing="otel"))["tracing"]
+    assert spans.detail == "on: spans without texts are sent to 127.0.0.1:4318 (SLEUTH_TRACING)"

@@ -8,7 +8,8 @@ from cli_process import sleuth
 pytestmark = pytest.mark.integration
 
 OPTIONAL = [
-    *("mcp", "fastapi", "uvicorn", "python_multipart", "prometheus_client", "opentelemetry"),
+    *("mcp", "fastapi", "uvicorn", "python_multipart", "prometheus_client"),
+    *("opentelemetry.sdk", "opentelemetry.exporter"),
     *("psycopg", "psycopg_pool", "langgraph.checkpoint.postgres", "matplotlib", "rouge_score", "lightgbm", "peft"),
     "torch_geometric",
     *("langgraph_cli", "langgraph_api", "vllm"),
@@ -24,8 +25,9 @@ POSTGRES = {"SLEUTH_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
         ("serve", "uvicorn", "serve"),
         ("serve", "python_multipart", "serve"),
         ("serve", "prometheus_client", "serve"),
-        ("serve", "opentelemetry", "serve"),
         ("serve", "mcp", "serve"),
+        ("serve", "opentelemetry.exporter", "otel"),
+        ("ask What?", "opentelemetry.sdk", "otel"),
         ("runs list", "psycopg", "postgres"),
         ("eval questions.jsonl --methods par-rag --out report", "matplotlib", "eval"),
         ("calibrate questions.jsonl --out report", "rouge_score", "eval"),
@@ -33,6 +35,7 @@ POSTGRES = {"SLEUTH_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
 )
 async def test_missing_extra_is_named_in_one_line(tmp_path: Path, command: str, without: str, extra: str) -> None:
     own = {"SLEUTH_HOME": str(tmp_path), "SLEUTH_EMBEDDER": "none", **POSTGRES}
+    own |= {"SLEUTH_TRACING": "otel"} if extra == "otel" else {}
     done = await sleuth(*command.split(), without=[without], **own)
     assert (done.status, done.out) in ((1, ""), (2, "")), done.err
     assert len(done.err.strip().splitlines()) == 1, done.err

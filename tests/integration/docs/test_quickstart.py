@@ -26,7 +26,7 @@ pytestmark = pytest.mark.integration
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "quickstart.md"
 TRANSCRIPT = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-HOME_ON_PAGE = "/home/ada"
+HOME_ON_PAGE = "/Users/ada"
 
 
 def commands() -> list[tuple[str, str]]:

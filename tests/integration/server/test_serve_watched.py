@@ -7,7 +7,7 @@ import logging
 import httpx
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from serve_fixture import Serve
@@ -65,23 +65,58 @@ async def test_completion_closed_after_its_answer_counts_as_done(client: httpx.A
     assert 'sleuth_run_seconds_count{method="plain-rag",outcome="done"} 1.0' in found
 
 
-async def test_traces_contain_requests_runs_and_nodes(serving: Serve) -> None:
+def spans_in_memory() -> InMemorySpanExporter:
+    """Return an exporter of the application's provider, which sleuth uses instead of its own."""
     kept = InMemorySpanExporter()
     provider = trace.get_tracer_provider()  # a process has one for good
     if not isinstance(provider, TracerProvider):
         provider = TracerProvider()
         trace.set_tracer_provider(provider)
     provider.add_span_processor(SimpleSpanProcessor(kept))
-    async with serving() as client:
+    return kept
+
+
+async def test_traces_contain_requests_runs_and_nodes(serving: Serve) -> None:
+    kept = spans_in_memory()
+    async with serving(tracing="otel") as client:
         await upload(client)
         await told(client, await begin(client))
     spans = {span.name: span for span in kept.get_finished_spans()}
-    assert {"POST /v1/runs", "run plain-rag", "retrieve", "answer"} <= spans.keys()
+    assert {"POST /v1/runs", "run plain-rag", "retrieve", "retrieval", "answer"} <= spans.keys()
     run = spans["run plain-rag"]
-    assert (run.attributes or {})["sleuth.outcome"] == "done"
+    assert (run.attributes or {})["sleuth.status"] == "answered"
     parent = spans["answer"].parent
     assert parent
     assert parent.span_id == (run.context.span_id if run.context else None)
+
+
+async def test_trace_contains_a_subrun_once_below_its_node(serving: Serve) -> None:
+    kept = spans_in_memory()
+    async with serving(tracing="otel") as client:
+        await upload(client)
+        asked = {"question": QUESTION, "method": "auto", "values": {"order": "plain-rag"}}
+        begun = await client.post("/v1/runs", json=asked)
+        await told(client, begun.json()["thread"])
+    spans = kept.get_finished_spans()
+    (outer,) = (span for span in spans if span.name == "run auto")
+    (inner,) = (span for span in spans if span.name == "run plain-rag")
+    nodes = {id_of(span): span for span in spans if (span.attributes or {}).get("sleuth.node")}
+    assert inner.parent
+    node = nodes[inner.parent.span_id]
+    assert node.parent and node.parent.span_id == id_of(outer)
+    assert len([span for span in spans if span.name == "retrieval"]) == 1
+
+
+def id_of(span: ReadableSpan) -> int:
+    return span.context.span_id if span.context else 0
+
+
+async def test_server_makes_no_spans_by_default(serving: Serve) -> None:
+    kept = spans_in_memory()
+    async with serving() as client:
+        await upload(client)
+        await told(client, await begin(client))
+    assert kept.get_finished_spans() == ()
 
 
 async def test_requests_beyond_the_rate_limit_are_refused_per_owner(serving: Serve) -> None:

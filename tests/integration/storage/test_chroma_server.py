@@ -1,5 +1,6 @@
 import pytest
 from chroma_fixture import ChromaServer
+from chromadb.telemetry import opentelemetry
 from entries import entry
 from hashing_embedder import HashingEmbedder
 from psutil import Process
@@ -63,3 +64,14 @@ def test_repeated_opening_uses_no_more_connections(chroma_url: str) -> None:
 
     first = sockets()
     assert {sockets() for _ in range(5)} == {first}
+
+
+async def test_variables_of_chroma_start_no_telemetry(
+    settings: Settings, own_chroma: ChromaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHROMA_OTEL_COLLECTION_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("CHROMA_OTEL_GRANULARITY", "all")
+    there = settings.model_copy(update={"chroma_url": own_chroma.url})
+    async with await Collection.open(there, embedder=HashingEmbedder()) as library:
+        await library.put([entry("bridge", "A stone bridge.")])
+    assert opentelemetry.tracer is None

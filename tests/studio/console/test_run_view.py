@@ -117,7 +117,7 @@ def test_departures_of_the_latest_round_are_printed_with_reasons() -> None:
     moment = CheckpointView(
         checkpoint="c", parent="", step=9, node=["collate"], next=["answer"], at="", changed=changed
     )
-    assert [line.plain.strip() for line in _moment_lines(moment)[1:]] == ["round: 3", *LATEST]
+    assert [line.plain.strip() for line in _moment_lines(moment, moment.checkpoint)[1:]] == ["round: 3", *LATEST]
 
 
 def test_citation_without_document_prints_its_kind() -> None:

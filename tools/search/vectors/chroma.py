@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from sleuth.tools.errors import StoreError, UsageError
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from chromadb.api.client import Client
     from chromadb.api.models.Collection import Collection
 
+
+_QUIET: dict[str, Any] = {"anonymized_telemetry": False, "chroma_otel_granularity": "none"}
+"""Settings by which Chroma sends nothing about its use, whatever its environment variables contain."""
 
 # The clients of a folder share one server, which the last of them stops: no client may open it meanwhile.
 _turn = threading.Lock()
@@ -32,7 +35,7 @@ def connect(place: Path | str) -> "Client":
         from chromadb.config import Settings
 
         # This function and HttpClient are annotated as the interface, which lacks the client's close().
-        return cast("Client", chromadb.PersistentClient(str(place), Settings(anonymized_telemetry=False)))
+        return cast("Client", chromadb.PersistentClient(str(place), Settings(**_QUIET)))
 
 
 def disconnect(place: Path | str, client: "Client") -> None:
@@ -62,7 +65,7 @@ def _served(address: str) -> "Client":
     if url.scheme not in ("http", "https") or not url.hostname:
         raise UsageError("SLEUTH_CHROMA_URL must look like http://HOST:PORT.")
     secure = url.scheme == "https"
-    settings = Settings(anonymized_telemetry=False)
+    settings = Settings(**_QUIET)
     port = url.port or (443 if secure else 8000)
     return cast("Client", chromadb.HttpClient(host=url.hostname, port=port, ssl=secure, settings=settings))
 

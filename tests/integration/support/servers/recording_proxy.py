@@ -64,10 +64,11 @@ class Upstream:
 
 @dataclass
 class Sent:
-    """One request as it arrived: its logical call, body and reply, and whether that went to a client still there."""
+    """One request as it arrived: its logical call, body, trace and reply, and whether a client received that."""
 
     call: str
     body: bytes
+    trace: str = ""
     reply: bytes = b""
     delivered: bool = False
 
@@ -83,7 +84,7 @@ class Proxy:
     async def handle(self, request: Request) -> Response:
         body = await request.body()
         call = request.headers.get("x-sleuth-call", "")
-        sent = Sent(call, body)
+        sent = Sent(call, body, request.headers.get("traceparent", ""))
         if call and request.url.path == CHAT:
             self.calls.append(sent)
         said = await self.backend.say(request.method, request.url.path, body)

@@ -1,4 +1,4 @@
-"""Tracing of runs by LangSmith: off unless a setting or the caller asks for it.
+"""Callbacks of runs: those of the caller, and the tracer that the setting asks for.
 
 langchain-core adds a LangSmith tracer to every run when one of `VARIABLES` is set, unless the run's callbacks contain a
 tracer already. All other runs get an `Untraced` tracer, which sends nothing. Nothing global changes,
@@ -9,19 +9,25 @@ import logging
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
-from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.callbacks.base import Callbacks
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables.config import merge_configs, var_child_runnable_config
 from langchain_core.tools import StructuredTool
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.context import tracing_v2_callback_var
 from langchain_core.tracers.langchain import LangChainTracer
 from langsmith import get_tracing_context
 
+from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Tracing, tracing_variables
+from sleuth.tools.tracing.exporter import open_tracer
+
+if TYPE_CHECKING:
+    from sleuth.tools.tracing.spans import SpanHandler
 
 _log = logging.getLogger(__name__)
 
@@ -43,23 +49,61 @@ class Untraced(LangChainTracer):
         return self
 
 
-def traced(config: RunnableConfig | None, tracing: Tracing, *, bound: RunnableConfig | None = None) -> RunnableConfig:
-    """Return the config of a run with the tracer that applies to it.
+def traced(
+    config: RunnableConfig | None, tracing: Tracing, *, bound: RunnableConfig | None = None, texts: bool = False
+) -> RunnableConfig:
+    """Return the config of a run with the tracers that apply to it.
 
     Args:
         config: the config that the run is called with.
-        tracing: the setting. It applies where the caller has not chosen.
+        tracing: the setting. LangSmith's applies where the caller has not chosen.
         bound: the config that is bound to the graph, if any.
+        texts: whether OpenTelemetry's spans contain texts.
+
+    Raises:
+        MissingExtra: the setting is `otel`, and its extra is not installed.
     """
     configs = (config, bound, var_child_runnable_config.get())
     callbacks = [each.get("callbacks") for each in configs if each]
-    if _is_decided(callbacks, tracing):
+    tracers: list[BaseCallbackHandler] = [] if _is_decided(callbacks, tracing) else [_tracer(tracing)]
+    if tracing == "otel" and not any(_span_handlers(each) for each in callbacks):
+        tracers.append(_span_handler(texts))
+    if not tracers:
         return config or {}
-    if tracing == "off":
-        _warn_of_ignored_variables()
-    tracer = LangChainTracer(client=get_tracing_context()["client"]) if tracing == "langsmith" else Untraced()
     given = next((each for each in callbacks if each), None)
-    return {**(config or {}), "callbacks": _with(given, tracer)}
+    return {**(config or {}), "callbacks": _with(given, tracers)}
+
+
+def check_callbacks(callbacks: Callbacks) -> Callbacks:
+    """Return the callbacks of a caller; raise UsageError if they are no list of handlers."""
+    is_list = isinstance(callbacks, list) and all(isinstance(each, BaseCallbackHandler) for each in callbacks)
+    if callbacks is not None and not is_list and not isinstance(callbacks, BaseCallbackManager):
+        raise UsageError(f"`callbacks` takes a list of LangChain's callback handlers, not {callbacks!r:.200}.")
+    return callbacks
+
+
+def add_callbacks(config: RunnableConfig, callbacks: Callbacks) -> RunnableConfig:
+    """Return the config with callbacks in addition to those of the run around this one, if there is one."""
+    if not callbacks:
+        return config
+    outer = (var_child_runnable_config.get() or {}).get("callbacks")
+    return merge_configs(config, {"callbacks": outer}, {"callbacks": callbacks})
+
+
+def trace_headers(callbacks: BaseCallbackManager | None, run: UUID | None = None) -> dict[str, str]:
+    """Return the headers that continue the trace in another server (W3C Trace Context); none outside of a trace.
+
+    Args:
+        callbacks: those of the run.
+        run: the run that sends the request; its span is the parent of the server's. Without a span of its own, the
+            parent is the current span of the application or, in `sleuth serve`, that of the request.
+    """
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    contexts = [handler.context_of(run) for handler in _span_handlers(callbacks)]
+    headers: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(headers, contexts[0] if contexts else None)
+    return headers
 
 
 class PrivateTool(StructuredTool):
@@ -81,11 +125,31 @@ def _is_decided(callbacks: list[Callbacks], tracing: Tracing) -> bool:
     tracers = [each for given in callbacks for each in _handlers(given) if isinstance(each, LangChainTracer)]
     context = get_tracing_context()
     return (
-        any(tracing == "off" or not isinstance(tracer, Untraced) for tracer in tracers)
+        any(tracing != "langsmith" or not isinstance(tracer, Untraced) for tracer in tracers)
         or tracing_v2_callback_var.get() is not None
         or context["parent"] is not None
         or context["enabled"] is not None
     )
+
+
+def _tracer(tracing: Tracing) -> LangChainTracer:
+    if tracing == "langsmith":
+        return LangChainTracer(client=get_tracing_context()["client"])
+    _warn_of_ignored_variables()
+    return Untraced()
+
+
+def _span_handler(texts: bool) -> "SpanHandler":
+    tracer = open_tracer("otel")
+    from sleuth.tools.tracing.spans import SpanHandler
+
+    return SpanHandler(tracer, texts=texts)
+
+
+def _span_handlers(callbacks: Callbacks) -> "list[SpanHandler]":
+    from sleuth.tools.tracing.spans import SpanHandler
+
+    return [each for each in _handlers(callbacks) if isinstance(each, SpanHandler)]
 
 
 def _handlers(callbacks: Callbacks) -> list[object]:
@@ -94,12 +158,13 @@ def _handlers(callbacks: Callbacks) -> list[object]:
     return list(callbacks or [])
 
 
-def _with(callbacks: Callbacks, tracer: LangChainTracer) -> Callbacks:
+def _with(callbacks: Callbacks, tracers: list[BaseCallbackHandler]) -> Callbacks:
     if isinstance(callbacks, BaseCallbackManager):
         manager = callbacks.copy()
-        manager.add_handler(tracer, inherit=True)
+        for tracer in tracers:
+            manager.add_handler(tracer, inherit=True)
         return manager
-    return [*(callbacks or []), tracer]
+    return [*(callbacks or []), *tracers]
 
 
 @cache

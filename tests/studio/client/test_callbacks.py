@@ -1,0 +1,206 @@
+"""Callbacks of the caller receive the model calls and searches of a run, by every way of asking."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import LLMResult
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda
+from langgraph.graph import START, StateGraph
+
+import sleuth
+from sleuth import sync
+from sleuth.tools.errors import UsageError
+
+FAIR = "The Kelp Fair is held at Brindlecote every May."
+QUESTION = "Which fair is held at Brindlecote?"
+READING = '{"answerable": true, "answer": "Kelp Fair", "citations": [{"source": 1, "quote": "The Kelp Fair"}]}'
+SEARCH = ["search", QUESTION, "found 1"]
+CALL = ["model", "tokens 7 3"]
+
+
+class Recorder(BaseCallbackHandler):
+    """Handler of a caller that writes down model calls, searches and tools."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self.parents: list[bool] = []
+
+    def on_chat_model_start(self, serialized: dict[str, Any], messages: list[list[BaseMessage]], **about: Any) -> None:
+        self.seen.append("model")
+        self.parents.append(about["parent_run_id"] is not None)
+
+    def on_llm_end(self, response: LLMResult, **about: Any) -> None:
+        usage = response.generations[0][0].message.usage_metadata  # type: ignore[union-attr]
+        self.seen.append(f"tokens {usage['input_tokens']} {usage['output_tokens']}")  # type: ignore[index]
+
+    def on_retriever_start(self, serialized: dict[str, Any], query: str, **about: Any) -> None:
+        self.seen += ["search", query]
+
+    def on_retriever_end(self, documents: list[Document], **about: Any) -> None:
+        self.seen.append(f"found {len(documents)}")
+
+    def on_tool_start(self, serialized: dict[str, Any], input_str: str, **about: Any) -> None:
+        self.seen.append("tool")
+
+
+class Fixed(BaseRetriever):
+    """A retriever of others."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return [Document(FAIR)]
+
+
+def model(count: int = 1) -> GenericFakeChatModel:
+    usage = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
+    return GenericFakeChatModel(messages=iter(AIMessage(READING, usage_metadata=usage) for _ in range(count)))
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> sleuth.Settings:
+    return sleuth.Settings(home=tmp_path / "home", embedder="none")
+
+
+@pytest.fixture
+async def app(settings: sleuth.Settings, tmp_path: Path) -> AsyncIterator[sleuth.Sleuth]:
+    """An open collection with one passage."""
+    (tmp_path / "fair.md").write_text(FAIR, encoding="utf-8")
+    await sleuth.ingest(tmp_path / "fair.md", settings=settings)
+    async with sleuth.open(settings, model=model(9)) as opened:
+        yield opened
+
+
+Use = Callable[[sleuth.Sleuth, Recorder], Awaitable[object]]
+
+
+async def ask(app: sleuth.Sleuth, recorder: Recorder) -> None:
+    await app.ask(QUESTION, method="plain-rag", callbacks=[recorder])
+
+
+async def stream(app: sleuth.Sleuth, recorder: Recorder) -> None:
+    async with aclosing(app.stream(QUESTION, method="plain-rag", callbacks=[recorder])) as events:
+        async for _ in events:
+            pass
+
+
+async def once(app: sleuth.Sleuth, recorder: Recorder) -> None:
+    await app.once("key", QUESTION, method="plain-rag", callbacks=[recorder])
+
+
+async def subrun(app: sleuth.Sleuth, recorder: Recorder) -> None:
+    """`auto` lets another method answer, in a thread of its own."""
+    await app.ask(QUESTION, method="auto", values={"order": "plain-rag"}, callbacks=[recorder])
+
+
+async def tool_with_callbacks(app: sleuth.Sleuth, recorder: Recorder) -> None:
+    await app.as_tool("plain-rag", callbacks=[recorder]).ainvoke({"question": QUESTION})
+
+
+@pytest.mark.parametrize("use", [ask, stream, once, subrun, tool_with_callbacks])
+async def test_callbacks_receive_the_search_and_the_model_call(app: sleuth.Sleuth, use: Use) -> None:
+    await use(app, recorder := Recorder())
+    assert recorder.seen[:5] == [*SEARCH, *CALL]
+    assert all(recorder.parents)
+
+
+async def resumed(app: sleuth.Sleuth, recorder: Recorder) -> None:
+    events = app.stream(QUESTION, method="plain-rag", thread="first")
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, sleuth.Step) and (event.node, event.state) == ("retrieve", "finished"):
+                break
+    await app.resume("first", callbacks=[recorder])
+
+
+async def test_callbacks_of_resume_receive_the_rest_of_the_run(app: sleuth.Sleuth) -> None:
+    await resumed(app, recorder := Recorder())
+    assert recorder.seen == CALL
+
+
+async def in_a_node(app: sleuth.Sleuth, recorder: Recorder) -> None:
+    async def through(state: dict[str, Any]) -> dict[str, Any]:
+        return {"text": (await app.ask(QUESTION, method="plain-rag")).text}
+
+    builder = StateGraph(dict).add_node("through", through)
+    await builder.add_edge(START, "through").compile().ainvoke({}, {"callbacks": [recorder]})
+
+
+async def in_a_lambda(app: sleuth.Sleuth, recorder: Recorder) -> None:
+    async def through(question: str) -> str:
+        return (await app.ask(question, method="plain-rag")).text
+
+    await RunnableLambda(through).ainvoke(QUESTION, {"callbacks": [recorder]})
+
+
+async def as_subgraph(app: sleuth.Sleuth, recorder: Recorder) -> None:
+    compiled = sleuth.graph("plain-rag").compile()
+
+    async def through(state: dict[str, Any]) -> dict[str, Any]:
+        await compiled.ainvoke({"question": QUESTION}, context=app.context("plain-rag"))
+        return {}
+
+    builder = StateGraph(dict).add_node("through", through)
+    await builder.add_edge(START, "through").compile().ainvoke({}, {"callbacks": [recorder]})
+
+
+async def with_own_callbacks_too(app: sleuth.Sleuth, recorder: Recorder) -> None:
+    own = Recorder()
+
+    async def through(question: str) -> str:
+        return (await app.ask(question, method="plain-rag", callbacks=[own])).text
+
+    await RunnableLambda(through).ainvoke(QUESTION, {"callbacks": [recorder]})
+    assert own.seen == [*SEARCH, *CALL]
+
+
+@pytest.mark.parametrize("use", [in_a_node, in_a_lambda, as_subgraph, with_own_callbacks_too])
+async def test_callbacks_of_a_parent_run_are_inherited(app: sleuth.Sleuth, use: Use) -> None:
+    await use(app, recorder := Recorder())
+    assert recorder.seen == [*SEARCH, *CALL]
+
+
+async def asynchronous(app: sleuth.Sleuth, recorder: Recorder) -> None:
+    await app.as_tool("plain-rag").ainvoke({"question": QUESTION}, {"callbacks": [recorder]})
+
+
+async def in_a_thread(app: sleuth.Sleuth, recorder: Recorder) -> None:
+    tool = app.as_tool("plain-rag")
+    await asyncio.to_thread(tool.invoke, {"question": QUESTION}, {"callbacks": [recorder]})
+
+
+@pytest.mark.parametrize("use", [asynchronous, in_a_thread])
+async def test_callbacks_of_a_tool_receive_the_run(app: sleuth.Sleuth, use: Use) -> None:
+    await use(app, recorder := Recorder())
+    assert recorder.seen == ["tool", *SEARCH, *CALL]
+
+
+def test_callbacks_without_await_receive_the_run(settings: sleuth.Settings) -> None:
+    asked, called = Recorder(), Recorder()
+    with sync.open(settings, model=model(2), retriever=Fixed()) as app:
+        app.ask(QUESTION, method="plain-rag", callbacks=[asked])
+        app.as_tool("plain-rag").invoke({"question": QUESTION}, {"callbacks": [called]})
+    assert asked.seen == [*SEARCH, *CALL]
+    assert called.seen == ["tool", *SEARCH, *CALL]
+
+
+async def test_search_of_a_langchain_retriever_is_reported_once(settings: sleuth.Settings) -> None:
+    async with sleuth.open(settings, model=model(), retriever=Fixed()) as app:
+        await ask(app, recorder := Recorder())
+    assert recorder.seen == [*SEARCH, *CALL]
+
+
+@pytest.mark.parametrize("wrong", [Recorder(), ["handler"], print])
+async def test_callbacks_that_are_no_list_of_handlers_are_refused(app: sleuth.Sleuth, wrong: Any) -> None:
+    with pytest.raises(UsageError, match="takes a list of LangChain's callback handlers"):
+        await app.ask(QUESTION, method="plain-rag", thread="refused", callbacks=wrong)
+    with pytest.raises(UsageError, match="takes a list"):
+        await app.resume("refused", callbacks=wrong)
+    assert not await app.runs.store.threads.exists("refused")

@@ -1,0 +1,79 @@
+"""The OpenTelemetry tracer: that of the application, or one that exports to the endpoint of the OTEL variables."""
+
+import os
+from functools import cache
+from typing import TYPE_CHECKING
+
+from sleuth.tools.errors import UsageError
+from sleuth.tools.optional_imports import extra
+from sleuth.tools.settings import Tracing
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Tracer
+
+NAME = "sleuth"
+"""Name of the instrumentation scope, and of the service unless the OTEL variables name it."""
+
+PROTOCOL = "http/protobuf"
+
+
+def open_tracer(tracing: Tracing) -> "Tracer":
+    """Return the tracer for a setting; it makes no spans unless that is `otel`.
+
+    An application that has set a global tracer provider keeps it: the spans go there. Otherwise the process exports
+    them by OTLP over HTTP, to the endpoint of the standard OTEL variables. Blocks while it imports.
+
+    Args:
+        tracing: the setting.
+
+    Raises:
+        MissingExtra: the extra `otel` is not installed.
+        UsageError: the OTEL variables ask for another protocol.
+    """
+    from opentelemetry import trace
+
+    if tracing != "otel":
+        return trace.NoOpTracer()
+    provider = trace.get_tracer_provider()
+    return (_exporting() if isinstance(provider, trace.ProxyTracerProvider) else provider).get_tracer(NAME)
+
+
+def check_tracing(tracing: Tracing) -> None:
+    """Raise the errors of `open_tracer` before a run starts."""
+    open_tracer(tracing)
+
+
+def export_now(tracing: Tracing) -> None:
+    """Export the spans that wait for it; blocks. For processes that a signal ends: others do it when they exit."""
+    from opentelemetry import trace
+
+    if tracing == "otel" and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        _exporting().force_flush()
+
+
+def endpoint() -> str:
+    """Return the address to which spans are sent, as OpenTelemetry's exporter reads it from the environment."""
+    base = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or "http://localhost:4318"
+    return os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or f"{base.rstrip('/')}/v1/traces"
+
+
+@cache
+def _exporting() -> "TracerProvider":
+    """Return the provider of this process; it exports in the background, and when the process ends."""
+    with extra("otel", "SLEUTH_TRACING=otel"):
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    for name in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+        if os.environ.get(name, PROTOCOL) not in ("", PROTOCOL):
+            raise UsageError(
+                f"{name} is {os.environ[name]!r}, but sleuth exports spans by {PROTOCOL} only: unset it, "
+                "and give the endpoint of the collector's HTTP receiver (port 4318 by default)."
+            )
+    is_named = os.environ.get("OTEL_SERVICE_NAME") or "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
+    provider = TracerProvider(resource=Resource.create({} if is_named else {"service.name": NAME}))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return provider
