@@ -16,7 +16,7 @@ O = TypeVar("O", bound="BaseModel | str")  # noqa: E741
 NAMES = (
     *("reader", "planner", "drafter", "refiner", "reviewer", "answerer"),
     *("expander", "fuser", "aggregator", "verifier", "integrator", "reasoner", "evaluator"),
-    *("detective", "extractor", "judge", "classifier"),
+    *("detective", "extractor", "judge", "classifier", "questioner"),
     *("calculator", "recaller", "querier", "resolver", "summariser"),
     *("router", "rewriter", "host", "actor"),
 )

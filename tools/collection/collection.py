@@ -230,6 +230,11 @@ class Collection:
         return self._catalogue.passages(ids)
 
     @in_thread
+    def passage_ids(self) -> set[str]:
+        """Return the ids of all passages."""
+        return self._catalogue.passage_ids()
+
+    @in_thread
     def known_ids(self, ids: Sequence[str]) -> set[str]:
         """Return those of the ids that belong to a passage or a document."""
         return {passage.id for passage in self._catalogue.passages(ids)} | self._catalogue.sources_of_ids(ids).keys()

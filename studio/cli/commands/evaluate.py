@@ -1,22 +1,33 @@
-"""`sleuth eval`."""
+"""`sleuth eval` and `sleuth questions`."""
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
 
 from sleuth.graphs.core import Budget
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption, parse_pairs
+from sleuth.studio.cli.commands.documents import WaitOption, settings_with
+from sleuth.studio.client import open_sleuth
 from sleuth.studio.console import JsonOption, emit, progress_console
 from sleuth.studio.evaluation import Evaluation
 from sleuth.studio.evaluation.data import System, systems
 from sleuth.studio.evaluation.evaluate import evaluate
 from sleuth.studio.evaluation.gold import OracleParts
+from sleuth.studio.evaluation.question_maker import (
+    Kind,
+    QuestionPlan,
+    WrittenQuestions,
+    make_questions,
+    plan_questions,
+)
 from sleuth.studio.evaluation.report import compare, comparison_table, label, methods_table, retrieval_table
 from sleuth.studio.evaluation.reporting import align_columns
 from sleuth.studio.simulation import Simulation
@@ -32,6 +43,57 @@ PROFILES: dict[str, tuple[Profile, ...]] = {
     "paper": ("paper",),
     "both": ("default", "paper"),
 }
+
+
+questions_app = typer.Typer(no_args_is_help=True, help="Write evaluation questions from the documents.")
+
+
+@questions_app.command()
+@run_async
+async def make(
+    *,
+    number: Annotated[int, typer.Option("--n", min=1, max=100_000, help="Number of questions.")] = 50,
+    out: Annotated[Path, typer.Option(help="Question file. Rerun the same command to resume.")] = Path(
+        "questions.jsonl"
+    ),
+    multi: Annotated[float, typer.Option(min=0, max=1, help="Share of questions that need two passages.")] = 0.4,
+    unanswerable: Annotated[float, typer.Option(min=0, max=1, help="Share of questions without an answer.")] = 0.2,
+    seed: Annotated[int, typer.Option(help="Seed of the order of passages.")] = 0,
+    max_calls: CallsOption = None,
+    max_tokens: TokensOption = None,
+    max_seconds: SecondsOption = None,
+    wait: WaitOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write evaluation questions from the documents; a second pass checks each. Then run `sleuth eval` on the file."""
+    settings, counts = settings_with(wait=wait), plan_questions(number, multi=multi, unanswerable=unanswerable)
+    file = await asyncio.to_thread(WrittenQuestions, out)
+    budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
+    plan = QuestionPlan(counts=counts, seed=seed, budget=budget, concurrency=settings.concurrency)
+    async with open_sleuth(settings, command="sleuth questions make") as sleuth:
+        assert sleuth.runs.services
+        with _progress() as show:
+            async for _ in make_questions(sleuth.library, sleuth.runs.services.model, file, plan):
+                show("questions", len(file.rows), number)
+    made = {kind: file.count(kind) for kind in counts}
+    shown = {"file": str(out), "made": made, "wanted": counts, "dropped": file.reasons()}
+    emit(shown, as_json, Text("\n".join(_made_in_words(file, counts))))
+    if not file.rows:
+        raise typer.Exit(1)
+
+
+def _made_in_words(file: WrittenQuestions, counts: Mapping[Kind, int]) -> list[str]:
+    made = ", ".join(f"{file.count(kind)} of {wanted} {kind}" for kind, wanted in counts.items())
+    lines = [f"{len(file.rows)} questions in {file.path}: {made}."]
+    if file.dropped:
+        lines.append(f"{len(file.dropped)} candidates were dropped (listed in {file.dropped_path}):")
+        lines += [f"  {count} × {reason}" for reason, count in file.reasons().most_common()]
+    if any(file.count(kind) < wanted for kind, wanted in counts.items()):
+        lines.append(
+            "There are fewer than requested: the documents or the budget allowed no more, or the model wrote too many "
+            "that failed the check. A larger model, or more documents, give more."
+        )
+    return [*lines, f"Next: sleuth eval {file.path} --methods plain-rag,par-rag --out results/mine"]
 
 
 @run_async

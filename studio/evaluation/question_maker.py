@@ -1,0 +1,374 @@
+"""Evaluation questions that a model writes from the documents of a collection, each checked by a second pass.
+
+The second pass is a call that knows nothing of the first: it answers the question from the gold passages, as a method
+does. A question is kept if the answers agree. One in two steps must not be answered by either passage alone, and one
+without an answer not by the passages that search finds for it.
+"""
+
+import asyncio
+import json
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha1
+from pathlib import Path
+from typing import Any, Literal
+
+from langgraph.graph import START, StateGraph
+from langgraph.runtime import Runtime
+
+from sleuth.agents.formatting import Source
+from sleuth.agents.model import Model
+from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.roles.inputs import ReadInput
+from sleuth.agents.roles.questions import (
+    WRITE_MULTI,
+    WRITE_SINGLE,
+    WRITE_UNANSWERABLE,
+    LinkedPassagesInput,
+    PassageInput,
+)
+from sleuth.agents.roles.reading import READ
+from sleuth.graphs.core import Budget, PrivateGraph
+from sleuth.studio.evaluation.scoring import contained, f1, normalise
+from sleuth.tools.collection import Collection
+from sleuth.tools.errors import BadReply, ContextTooLong, UsageError
+from sleuth.tools.search import Query
+from sleuth.tools.storage import MemoryArchive
+from sleuth.tools.types import Passage
+
+Kind = Literal["single", "multi", "unanswerable"]
+
+AGREES = 0.6
+"""F1 from which two answers count as the same."""
+LEAST_CHARACTERS = 120
+"""Shorter passages seldom contain a question."""
+MOST_CALLS = 8
+"""Model calls for one question: writing, up to three checks, and a repair of each."""
+ATTEMPTS = 10
+"""Candidates that are tried for each wanted question."""
+NEIGHBOURS = 10
+"""Passages among which one is searched that shares a name."""
+READ_FOR_UNANSWERABLE = 5
+"""Passages from which a question without an answer must not be answered."""
+
+_REFERS = re.compile(r"\b(source|passage|text|document|article|above|mentioned|shared name)s?\b", re.IGNORECASE)
+
+_QUESTION = re.compile(r"[^?？؟]+[?？؟]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """Passages for one question; `name` connects those of a question in two steps."""
+
+    kind: Kind
+    passages: tuple[Passage, ...]
+    name: str = ""
+
+    @property
+    def key(self) -> str:
+        """Identifies the candidate in the file of dropped ones."""
+        return "+".join([self.kind, *(passage.id for passage in self.passages)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """A question as a line of a question file, or the reason why a candidate was dropped."""
+
+    candidate: Candidate
+    row: Mapping[str, Any] | None = None
+    reason: str = ""
+    calls: int = 0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionPlan:
+    """The wanted numbers of questions, and limits of all model calls together."""
+
+    counts: Mapping[Kind, int]
+    seed: int = 0
+    budget: Budget = field(default_factory=Budget)
+    concurrency: int = 4
+    started: float = field(default_factory=time.monotonic)
+
+
+def plan_questions(number: int, *, multi: float, unanswerable: float) -> dict[Kind, int]:
+    """Return the number of questions of each kind.
+
+    Raises:
+        UsageError: the shares add up to more than 1.
+    """
+    if multi + unanswerable > 1:
+        raise UsageError("The shares of multi-hop and unanswerable questions add up to more than 1.")
+    counts: dict[Kind, int] = {"multi": round(number * multi), "unanswerable": round(number * unanswerable)}
+    return {"single": number - sum(counts.values()), **counts}
+
+
+class WrittenQuestions:
+    """The questions made so far, and next to them the candidates that were dropped: a rerun continues there."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.dropped_path = path.with_suffix(".dropped.jsonl")
+        self.rows = list(_lines(path))
+        self.dropped = list(_lines(self.dropped_path))
+
+    def tried(self) -> set[str]:
+        """Return the keys of all candidates that are done."""
+        return {str(row["candidate"]) for row in self.dropped} | {str(row.get("made_from")) for row in self.rows}
+
+    def count(self, kind: Kind) -> int:
+        """Return the number of questions of a kind."""
+        return sum(row.get("type") == kind for row in self.rows)
+
+    def has(self, question: str) -> bool:
+        """Return whether the question is there already."""
+        return any(normalise(str(row["question"])) == normalise(question) for row in self.rows)
+
+    def add(self, made: Made) -> None:
+        """Append a question or a dropped candidate."""
+        if made.row is not None:
+            _append(self.path, made.row)
+            self.rows.append(dict(made.row))
+        else:
+            row = {"candidate": made.candidate.key, "reason": made.reason}
+            _append(self.dropped_path, row)
+            self.dropped.append(row)
+
+    def reasons(self) -> Counter[str]:
+        """Return how many candidates were dropped for each reason."""
+        return Counter(str(row["reason"]) for row in self.dropped)
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file; a last line that a kill has truncated is cut off."""
+    if not path.exists():
+        return
+    text = path.read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        path.write_text(whole, encoding="utf-8")
+    for number, line in enumerate(whole.splitlines(), 1):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict) or not ("made_from" in row or "candidate" in row):
+            raise UsageError(f"{path}, line {number}, was not made by this command. Choose another file with --out.")
+        yield row
+
+
+def _append(path: Path, row: Mapping[str, Any]) -> None:
+    with path.open("a", encoding="utf-8") as out:
+        out.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Context:
+    model: Model
+    library: Collection
+    limit: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _State:
+    candidate: Candidate
+    made: Made | None = None
+
+
+async def make_questions(
+    library: Collection, model: Model, file: WrittenQuestions, plan: QuestionPlan
+) -> AsyncIterator[Made]:
+    """Write questions until there are enough, no passage is left, or the budget is used up.
+
+    Args:
+        library: the collection.
+        model: writes and checks.
+        file: receives each question and each dropped candidate before it is yielded.
+        plan: the wanted numbers, including those in the file.
+
+    Raises:
+        UsageError: the collection is empty.
+        ModelError: the model server cannot be used; what was made so far is kept.
+    """
+    await library.require_documents()
+    compiled = PrivateGraph(_graph()).compile(name="questions")
+    spent = Counter[str]()
+
+    async def attempt(candidate: Candidate) -> Made:
+        context = _Context(model=model, library=library, limit=MOST_CALLS)
+        state = await compiled.ainvoke(_State(candidate=candidate), context=context)
+        made: Made = state["made"]
+        return made
+
+    candidates = _candidates(library, file, plan)
+    while _is_affordable(plan, spent):
+        batch = [each async for each in _next_batch(candidates, plan.concurrency)]
+        if not batch:
+            return
+        for made in await asyncio.gather(*map(attempt, batch)):
+            spent.update(calls=made.calls, tokens=made.tokens, attempts=1)
+            is_known = made.row is not None and file.has(str(made.row["question"]))
+            kept = replace(made, row=None, reason="the question was written before") if is_known else made
+            if kept.row is None or file.count(kept.candidate.kind) < plan.counts[kept.candidate.kind]:
+                file.add(kept)
+                yield kept
+
+
+async def _next_batch(candidates: AsyncIterator[Candidate], number: int) -> AsyncIterator[Candidate]:
+    while number > 0 and (candidate := await anext(candidates, None)) is not None:
+        number -= 1
+        yield candidate
+
+
+def _is_affordable(plan: QuestionPlan, spent: Mapping[str, int]) -> bool:
+    budget = plan.budget
+    if spent["attempts"] >= ATTEMPTS * sum(plan.counts.values()):
+        return False
+    if budget.max_seconds is not None and time.monotonic() - plan.started >= budget.max_seconds:
+        return False
+    calls = budget.max_calls is None or spent["calls"] + MOST_CALLS <= budget.max_calls
+    return calls and (budget.max_tokens is None or spent["tokens"] < budget.max_tokens)
+
+
+async def _candidates(library: Collection, file: WrittenQuestions, plan: QuestionPlan) -> AsyncIterator[Candidate]:
+    """Yield candidates of the kinds that are missing, from passages in random order."""
+    ids = sorted(await library.passage_ids())
+    random.Random(plan.seed).shuffle(ids)  # noqa: S311 - a repeatable sample
+    tried = file.tried()
+    for id_ in ids:
+        missing = {kind: number - file.count(kind) for kind, number in plan.counts.items()}
+        if all(number <= 0 for number in missing.values()):
+            return
+        for passage in await library.passages([id_]):
+            if len(passage.text) < LEAST_CHARACTERS:
+                continue
+            kind = max(missing, key=lambda kind: missing[kind] / max(1, plan.counts[kind]))
+            candidate = await _linked(library, passage) if kind == "multi" else None
+            if kind == "multi" and candidate is None and max(missing["single"], missing["unanswerable"]) > 0:
+                kind = "single" if missing["single"] > 0 else "unanswerable"
+            if kind != "multi":
+                candidate = Candidate(kind=kind, passages=(passage,))
+            if candidate is not None and candidate.key not in tried:
+                yield candidate
+
+
+async def _linked(library: Collection, passage: Passage) -> Candidate | None:
+    """Return the passage with one that it names or that names it, along the mention graph."""
+    query = Query(text=f"{passage.title}. {passage.text[:300]}", mode="graph", k=NEIGHBOURS)
+    for hit in await library.search(query):
+        for reason in hit.why.reasons if hit.why else ():
+            is_other = hit.passage.document_id != passage.document_id
+            if is_other and reason.source == passage.id and reason.kind in ("names", "named_by"):
+                order = (passage, hit.passage) if reason.kind == "names" else (hit.passage, passage)
+                return Candidate(kind="multi", passages=order, name=reason.name)
+    return None
+
+
+def _graph() -> StateGraph[_State, _Context, _State, _State]:
+    builder = StateGraph(_State, context_schema=_Context)
+    builder.add_node(write)
+    builder.add_edge(START, "write")
+    return builder
+
+
+async def write(state: _State, runtime: Runtime[_Context]) -> dict[str, Made]:
+    """Write a question from a candidate, and check it."""
+    candidate, context = state.candidate, runtime.context
+    caller = ModelCaller(context.model, MemoryArchive(), seed=candidate.key, limit=context.limit)
+    try:
+        row, reason = await _WRITERS[candidate.kind](candidate, caller, context.library)
+    except (BadReply, ContextTooLong) as error:
+        row, reason = None, f"the model's reply cannot be used ({type(error).__name__})"
+    records = caller.calls.values()
+    tokens = sum(record["prompt_tokens"] + record["completion_tokens"] for record in records)
+    return {"made": Made(candidate=candidate, row=row, reason=reason, calls=len(records), tokens=tokens)}
+
+
+Written = tuple[dict[str, Any] | None, str]
+
+
+async def _write_single(candidate: Candidate, caller: ModelCaller, _library: Collection) -> Written:
+    (passage,) = candidate.passages
+    written = await caller.ask(WRITE_SINGLE, PassageInput(sources=_sources(candidate.passages)))
+    if problem := _problem(written.question, written.answer, passage):
+        return None, problem
+    if not await _answers(caller, written.question, written.answer, candidate.passages):
+        return None, "the second pass gives another answer"
+    return _row(candidate, written.question, written.answer), ""
+
+
+async def _write_multi(candidate: Candidate, caller: ModelCaller, _library: Collection) -> Written:
+    first, second = candidate.passages
+    given = LinkedPassagesInput(sources=_sources(candidate.passages), name=candidate.name)
+    written = await caller.ask(WRITE_MULTI, given)
+    if problem := _problem(written.question, written.answer, second):
+        return None, problem
+    if contained(written.question, [candidate.name]):
+        return None, "the question contains the name that connects the passages"
+    if not await _answers(caller, written.question, written.answer, candidate.passages):
+        return None, "the second pass gives another answer"
+    for passage in candidate.passages:
+        if await _answers(caller, written.question, written.answer, [passage]):
+            return None, "one passage alone answers it"
+    steps = [
+        {"question": written.first, "answer": candidate.name, "gold_id": first.id},
+        {"question": written.second, "answer": written.answer, "gold_id": second.id},
+    ]
+    return {**_row(candidate, written.question, written.answer), "decomposition": steps}, ""
+
+
+async def _write_unanswerable(candidate: Candidate, caller: ModelCaller, library: Collection) -> Written:
+    written = await caller.ask(WRITE_UNANSWERABLE, PassageInput(sources=_sources(candidate.passages)))
+    if problem := _problem_of_form(written.question):
+        return None, problem
+    hits = await library.search(Query(text=written.question, mode="graph", k=READ_FOR_UNANSWERABLE))
+    found = {passage.id: passage for passage in [*candidate.passages, *(hit.passage for hit in hits)]}
+    read = await caller.ask(READ, ReadInput(question=written.question, sources=_sources(found.values())))
+    if read.answerable and read.answer.strip():
+        return None, "the documents answer it"
+    return _row(candidate, written.question, ""), ""
+
+
+_WRITERS = {"single": _write_single, "multi": _write_multi, "unanswerable": _write_unanswerable}
+
+
+async def _answers(caller: ModelCaller, question: str, answer: str, passages: Sequence[Passage]) -> bool:
+    """Return whether a reader of these passages alone gives the answer."""
+    read = await caller.ask(READ, ReadInput(question=question, sources=_sources(passages)))
+    if not read.answerable:
+        return False
+    same = f1(read.answer, [answer]) >= AGREES
+    return same or bool(contained(read.answer, [answer])) or bool(contained(answer, [read.answer]))
+
+
+def _problem(question: str, answer: str, passage: Passage) -> str:
+    """Return the reason why a question cannot be used; empty if there is none."""
+    if not normalise(question) or not normalise(answer):
+        return "the question or its answer is empty"
+    if not contained(f"{passage.title}. {passage.text}", [answer]):
+        return "the answer is not in the passage"
+    if contained(question, [answer]):
+        return "the question contains its answer"
+    return _problem_of_form(question)
+
+
+def _problem_of_form(question: str) -> str:
+    if _REFERS.search(question):
+        return "the question cannot be understood without the passage"
+    return "" if _QUESTION.fullmatch(question.strip()) else "it is not one question"
+
+
+def _row(candidate: Candidate, question: str, answer: str) -> dict[str, Any]:
+    mark = sha1(question.encode(), usedforsecurity=False).hexdigest()[:8]
+    gold = [passage.id for passage in candidate.passages] if answer else []
+    about = {"id": f"{candidate.kind}-{mark}", "question": question.strip(), "answer": answer.strip()}
+    return {**about, "gold_ids": gold, "type": candidate.kind, "made_from": candidate.key}
+
+
+def _sources(passages: Iterable[Passage]) -> tuple[Source, ...]:
+    return tuple(Source(title=passage.title, text=passage.text) for passage in passages)
