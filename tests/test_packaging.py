@@ -31,6 +31,7 @@ EXTRAS = {
     "studio/mcp": ("mcp",),
     "studio/server": ("serve", "postgres"),
     "studio/training": ("train",),
+    "tools/documents/formats/scanned_pages.py": ("ocr",),
     "tools/tracing/exporter.py": ("otel",),
 }
 """The extras whose packages a file or folder may import; all others import only what is always installed."""

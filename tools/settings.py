@@ -97,6 +97,11 @@ class Settings(BaseSettings):
     )
     file_megabytes: int = Field(default=2_048, ge=512, description="limit of memory for reading one file")
     file_characters: int = Field(default=10_000_000, ge=1, description="limit of characters of one file")
+    ocr_languages: str = Field(
+        default="eng",
+        pattern=r"^\w+(\+\w+)*$",
+        description="Tesseract's names of the languages of scanned pages, such as eng+deu",
+    )
     knowledge_graph: Address | None = Field(
         default=None,
         min_length=1,

@@ -136,7 +136,7 @@ async def read(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUpd
         unchanged=stored.unchanged,
         passages=stored.passages,
         failed=len(batch.failures),
-        warnings=batch.failures,
+        warnings=[*batch.failures, *batch.notes],
     )
     runtime.stream_writer({"files": state.files + batch.files, "total": state.total, "stored": stored.passages})
     if batch.next_place is None or stopped():

@@ -36,6 +36,7 @@ EXTRAS = {
     "serve": ("fastapi", "uvicorn", "python_multipart"),
     "studio": ("langgraph_cli", "langgraph_api"),
     "postgres": ("psycopg", "psycopg_pool"),
+    "ocr": ("pytesseract", "pypdfium2"),
     "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
 }
 

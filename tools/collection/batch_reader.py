@@ -56,6 +56,7 @@ class Batch:
 
     entries: list[Entry] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     files: int = 0
     passages: int = 0
     characters: int = 0
@@ -114,6 +115,7 @@ class BatchReader:
             document_id = self._free_id(item.document_id, source, taken)
             taken[document_id] = source
             batch.add(file_entry(document_id=document_id, source=source, loaded=loaded))
+            batch.notes += [f"{source}: {loaded.note}"] if loaded.note else []
         batch.files += 1
         return FileCursor(offset=item.next_offset)
 

@@ -72,7 +72,10 @@ class Collection:
         self._triples = TripleCache(catalogue)
         self._knowledge = KnowledgeGraphCache(self._triples, self._indexes.name_vectors, embedder)
         self._bounds = Bounds(
-            seconds=settings.file_seconds, megabytes=settings.file_megabytes, characters=settings.file_characters
+            seconds=settings.file_seconds,
+            megabytes=settings.file_megabytes,
+            characters=settings.file_characters,
+            ocr_languages=settings.ocr_languages,
         )
         self._reader = BatchReader(catalogue, loaders=settings.loaders, bounds=self._bounds)
 

@@ -97,7 +97,7 @@ class LoadedDocument:
 
     The text from a loader class is plain text, whatever the file's type. `marks`: where pages, sheets and so on begin.
     `author`, `date` (ISO 8601) and `tags` are the file's own properties; without a date of its own, that of its last
-    modification.
+    modification. `note`: a remark about the reading, such as the pages that were read by OCR.
     """
 
     title: str
@@ -107,6 +107,7 @@ class LoadedDocument:
     author: str = ""
     date: str = ""
     tags: tuple[str, ...] = ()
+    note: str = ""
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
@@ -175,7 +176,7 @@ def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds:
         UnknownName: the loader class does not exist.
     """
     try:
-        media_type, content = _content(path, member, loaders)
+        media_type, content = _content(path, member, loaders, bounds.ocr_languages)
         text, marks = join_sections(replace(section, text=normalize(section.text)) for section in content.sections)
         if not text.strip():
             raise DocumentError("has no text in it. Fill it, or leave it out.")
@@ -194,6 +195,7 @@ def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds:
         author=clean_author(found.author),
         date=clean_date(found.date) or _modified(path),
         tags=clean_tags(found.tags),
+        note=content.note,
     )
 
 
@@ -202,7 +204,7 @@ def load_from_json(given: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
     return asdict(load(Path(given["path"]), given["member"], loaders=given["loaders"], bounds=bounds))
 
 
-def _content(path: Path, member: str, loaders: Loaders) -> tuple[str, Content]:
+def _content(path: Path, member: str, loaders: Loaders, ocr_languages: str) -> tuple[str, Content]:
     """Return the media type and the content."""
     suffix, known = (path / member).suffix.lower(), {**FORMATS, **loaders}
     if suffix == ZIP and suffix not in loaders:
@@ -216,7 +218,7 @@ def _content(path: Path, member: str, loaders: Loaders) -> tuple[str, Content]:
     if suffix in loaders:
         return "text/plain", _as_content(_read_with(loaders[suffix], path, member, data))
     media_type, reader = FORMATS[suffix] if suffix else WITHOUT_SUFFIX
-    return media_type, _as_content(reader(data))
+    return media_type, _as_content(read_pdf(data, ocr_languages) if reader is read_pdf else reader(data))
 
 
 def _read_with(loader: str, path: Path, member: str, data: bytes) -> tuple[str | None, str]:

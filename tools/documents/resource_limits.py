@@ -11,16 +11,18 @@ from sleuth.tools.errors import DocumentError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bounds:
-    """Limits for one file.
+    """Limits for one file, and how its scanned pages are read.
 
     seconds: processor time; enforced on all systems except Windows.
     megabytes: address space of the reading process, including all loaded code; enforced on Linux.
     characters: length of the text.
+    ocr_languages: Tesseract's names of the languages of scanned pages.
     """
 
     seconds: int = 120
     megabytes: int = 2_048
     characters: int = 10_000_000
+    ocr_languages: str = "eng"
 
     @property
     def patience(self) -> float:

@@ -4,14 +4,15 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.archives import open_zip
 from sleuth.tools.documents.formats.content import Content, Place, Properties, Section
+from sleuth.tools.documents.formats.scanned_pages import advice, read_scanned_pages
 from sleuth.tools.documents.formats.tables import markdown_tables
-from sleuth.tools.errors import DocumentError
+from sleuth.tools.errors import DocumentError, MissingExtra
 from sleuth.tools.text import normalize, single_line, title_from, unwrap_lines
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _HYPHENATED = re.compile(r"(?<=[^\W\d_]{2})[-\u2010]\n(?=[^\W\d_])")
 _TABLE = re.compile(r"^[^\n|]+(?: \| [^\n|]+)+(?:\n[^\n|]+(?: \| [^\n|]+)+)+$", re.MULTILINE)
+_PAINTS = re.compile(rb"(?:^|\s)(?:Do|EI|[fFBbSs]\*?|sh)(?:\s|$)")
+"""Operators of a page that show a picture or draw a shape."""
 _NO_TITLE = re.compile(r"^(untitled|\(?anonymous\)?|microsoft word - .*|.*\.(docx?|pdf|tex|dvi|indd))$", re.IGNORECASE)
 DAMAGE = (
     *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, OSError, RuntimeError),
@@ -31,8 +34,12 @@ DAMAGE = (
 """Errors that damaged files cause in parsers: a missing key, a wrong type, deep nesting."""
 
 
-def read_pdf(data: bytes) -> Content:
-    """Return the title and the pages; rows of cells become Markdown tables."""
+def read_pdf(data: bytes, ocr_languages: str = "eng") -> Content:
+    """Return the title and the pages; rows of cells become Markdown tables. Pages without text are read by OCR.
+
+    Raises:
+        DocumentError: the file is damaged or encrypted, or has no text and OCR is not installed.
+    """
     from pypdf import PdfReader
     from pypdf.errors import DependencyError, PyPdfError
 
@@ -40,18 +47,37 @@ def read_pdf(data: bytes) -> Content:
         reader = PdfReader(BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):  # many files have an empty password
             raise DocumentError("is encrypted. Save a copy without a password.")
-        pages = [
-            Section(_tidy(_page_text(page)), Place("p.", number)) for number, page in enumerate(reader.pages, start=1)
-        ]
+        texts = [_tidy(_page_text(page)) for page in reader.pages]
+        scanned = [number for number, text in enumerate(texts) if not text.strip() and _is_drawn(reader.pages[number])]
         title = title_from(str(reader.metadata.title or "")) if reader.metadata else None
         properties = _pdf_properties(reader)
     except (PyPdfError, DependencyError, *DAMAGE) as error:
         raise DocumentError("is not a PDF, or is damaged. Print it to a new PDF, or leave it out.") from error
-    first = next((page.text for page in pages if page.text), None)
+    note = _read_scanned(data, texts, scanned, ocr_languages) if scanned else ""
+    first = next((text for text in texts if text), None)
     if first is None:
-        raise DocumentError("has no text in it, only pictures (a scan?). Run it through OCR first, e.g. ocrmypdf.")
+        raise DocumentError(f"has no text in it, and is perhaps a scan: {note or 'its pages are empty.'}")
+    pages = [Section(text, Place("p.", number)) for number, text in enumerate(texts, start=1)]
     title = title if title and not _NO_TITLE.match(title) else title_from(first.partition("\n")[0])
-    return Content(title, pages, properties)
+    return Content(title, pages, properties, note)
+
+
+def _is_drawn(page: "PageObject") -> bool:
+    """Return whether a page has any content, such as a picture or the outlines of letters."""
+    contents = page.get_contents()
+    return contents is not None and _PAINTS.search(contents.get_data()) is not None
+
+
+def _read_scanned(data: bytes, texts: list[str], scanned: Sequence[int], languages: str) -> str:
+    """Fill in the texts of scanned pages, and return a remark that names them."""
+    names = ", ".join(f"{number + 1}" for number in scanned)
+    try:
+        found = read_scanned_pages(data, scanned, languages)
+    except MissingExtra:
+        return f"p. {names} cannot be read without OCR. {advice()}"
+    for number, text in found.items():
+        texts[number] = text
+    return f"p. {names} read by OCR."
 
 
 def _pdf_properties(reader: "PdfReader") -> Properties:

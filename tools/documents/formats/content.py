@@ -41,11 +41,12 @@ class Properties:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The title of a file, if it has one, its text, and its own properties."""
+    """The title of a file, if it has one, its text, its own properties, and a remark about the reading."""
 
     title: str | None
     sections: Sequence[Section]
     properties: Properties = Properties()
+    note: str = ""
 
 
 Marks = tuple[tuple[int, Place], ...]
