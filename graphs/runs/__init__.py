@@ -1,6 +1,6 @@
 """Durable execution: start, resume, fork, inspect and prune runs."""
 
-from sleuth.graphs.runs.execution import RECURSION_LIMIT, compile_method
+from sleuth.graphs.runs.execution import RECURSION_LIMIT, compile_method, compile_subgraph
 from sleuth.graphs.runs.history import CheckpointView, export_run, fork_run, replay_steps
 from sleuth.graphs.runs.pruning import (
     PrunePreview,
@@ -24,6 +24,7 @@ __all__ = [
     "Services",
     "check_question",
     "compile_method",
+    "compile_subgraph",
     "export_run",
     "fork_run",
     "materialize_checkpoint",

@@ -40,6 +40,11 @@ async def _change_nothing(state: object) -> None:
     """Node of an older release: its router leads to a present one."""
 
 
+def compile_subgraph(name: str) -> Compiled:
+    """Return a method's graph without a checkpointer: in a node of another graph it uses that graph's."""
+    return _without_checkpoints(name)
+
+
 def compile_method(name: str, saver: BaseCheckpointSaver[Any]) -> Compiled:
     """Return a method's graph with a checkpointer."""
     return _without_checkpoints(name).copy({"checkpointer": saver})

@@ -38,6 +38,7 @@ from sleuth.tools.tracing import check_callbacks, check_tracing
 from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import Runnable
     from langchain_core.tools import BaseTool
 
     from sleuth.agents.llm.client import LLMClient
@@ -219,6 +220,32 @@ class Sleuth:
         return tool_of(partial(self.ask, method=method, **options), method, caller=OneLoop(asyncio.get_running_loop()))
 
     tool = as_tool
+
+    def as_subgraph(
+        self,
+        method: str = DEFAULT_METHOD,
+        *,
+        values: dict[str, Any] | None = None,
+        budget: Budget | None = None,
+        question: Callable[[Mapping[str, Any]], str] | None = None,
+    ) -> "Runnable[Mapping[str, Any], dict[str, Any]]":
+        """Return a node for another graph that runs a method as a subgraph.
+
+        The other graph's checkpointer stores every step, its streams contain them with `subgraphs=True`, and interrupts
+        of the chat stop it. The node reads the last human message of a state with `messages` and adds the answer with
+        footnotes; `additional_kwargs["sleuth"]` of that message is the whole verdict. Works with `ainvoke`, and with
+        `invoke` from another thread than that of this event loop.
+
+        Args:
+            method: a name from `sleuth.METHODS`, or chat, which reads the whole conversation.
+            values: settings of the method.
+            budget: what each run may spend.
+            question: returns the question from a state without messages.
+        """
+        from sleuth.studio.client.subgraphs import subgraph_of
+
+        caller = OneLoop(asyncio.get_running_loop())
+        return subgraph_of(self.context, method, values=values, budget=budget, question=question, caller=caller)
 
     def as_retriever(self, *, k: int = 5, mode: Mode = "hybrid", where: str = "") -> "BaseRetriever":
         """Return the search as a LangChain retriever; scores and paths are in the metadata of its documents."""

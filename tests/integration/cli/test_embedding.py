@@ -104,6 +104,11 @@ async def test_embedding_node_example(environment: dict[str, str]) -> None:
     assert "It is Edric Gannow." in await run("node.py", environment, QUESTION)
 
 
+async def test_embedding_subgraph_example(environment: dict[str, str]) -> None:
+    out = await run("subgraph.py", environment, QUESTION)
+    assert out.startswith("Edric Gannow [1]")
+
+
 async def test_embedding_chat_example(environment: dict[str, str]) -> None:
     out = await run("chat.py", environment, said="Hello!\nWho built it?\nthe light\nAnd the light?\n")
     assert [line for line in out.splitlines() if line and not line.startswith("[1]")] == [

@@ -1,0 +1,78 @@
+"""Methods as nodes of other graphs, which run them as subgraphs with their own checkpointer."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
+from sleuth.graphs.core import Budget, Context, Verdict
+from sleuth.graphs.evidence import with_footnotes
+from sleuth.graphs.registry import CHAT, runnable
+from sleuth.graphs.runs import RECURSION_LIMIT, compile_subgraph
+from sleuth.studio.client.callers import Caller
+from sleuth.tools.errors import UsageError
+
+Node = RunnableLambda[Mapping[str, Any], dict[str, Any]]
+
+
+class MakeContext(Protocol):
+    """Creates the context of a method; see `Sleuth.context`."""
+
+    def __call__(
+        self, name: str, *, values: dict[str, Any] | None, budget: Budget | None, saver: BaseCheckpointSaver[Any] | None
+    ) -> Context:
+        """Return the context with which the method's graph runs."""
+        ...
+
+
+def subgraph_of(
+    make_context: MakeContext,
+    method: str,
+    *,
+    values: dict[str, Any] | None,
+    budget: Budget | None,
+    question: Callable[[Mapping[str, Any]], str] | None,
+    caller: Caller,
+) -> Node:
+    """Return a node that runs a method as a subgraph; see `Sleuth.as_subgraph`."""
+    name = runnable(method).name
+    graph = compile_subgraph(name)
+
+    async def run(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
+        saver = config.get("configurable", {}).get("__pregel_checkpointer")
+        context = make_context(name, values=values, budget=budget, saver=saver)
+        if name == CHAT.name:
+            given: dict[str, Any] = {"messages": state["messages"]}
+        else:
+            given = {"question": (question or last_question)(state)}
+        found = await graph.ainvoke(given, {**config, "recursion_limit": RECURSION_LIMIT}, context=context)
+        return {"messages": [found["messages"][-1] if name == CHAT.name else _message(found)]}
+
+    def run_sync(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
+        async def call(_: str) -> dict[str, Any]:
+            return await run(state, config)
+
+        return caller.call_blocking(call, "")
+
+    return RunnableLambda(run_sync, afunc=run, name=name)
+
+
+def last_question(state: Mapping[str, Any]) -> str:
+    """Return the text of the last human message of a state with messages.
+
+    Raises:
+        UsageError: the state has none.
+    """
+    messages: list[AnyMessage] = list(state.get("messages", ()))
+    for message in reversed(messages):
+        if isinstance(message, HumanMessage) and message.text.strip():
+            return message.text
+    raise UsageError("The state has no human message to answer. Add one, or give as_subgraph a `question` function.")
+
+
+def _message(found: Mapping[str, Any]) -> AIMessage:
+    """Return the answer of a run as a message with footnotes; `additional_kwargs["sleuth"]` has the whole verdict."""
+    verdict: Verdict = found["verdict"]
+    return AIMessage(with_footnotes(verdict).text, additional_kwargs={"sleuth": dict(verdict)})
