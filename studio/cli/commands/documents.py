@@ -1,5 +1,6 @@
 """`sleuth ingest`, `sleuth docs` and `sleuth search`."""
 
+import asyncio
 import shlex
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -54,11 +55,22 @@ async def ingest(
     ] = None,
     *,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="First rebuild the indexes from scratch.")] = False,
+    from_chroma: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER|URL", help="Import the texts of another application's Chroma database."),
+    ] = None,
+    chroma_collection: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The collection to import, if there are several.")
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if a file cannot be read.")] = False,
     wait: WaitOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ingest documents; resume an interrupted ingest and skip unchanged files."""
+    settings = settings_with(wait=wait)
+    if from_chroma:
+        exported = await asyncio.to_thread(_export, from_chroma, chroma_collection, settings.home / "imports")
+        paths = [*(paths or []), str(exported)]
     if not paths and not rebuild:
         raise UsageError("No path was given. Usage: sleuth ingest PATH...")
     if paths and not all(paths):
@@ -66,10 +78,17 @@ async def ingest(
     roots = [Path(path) for path in paths or []]
     failures: list[str] = []
     with show_progress(progress_console(), failures) as show:
-        report = await ingest_paths(roots, settings=settings_with(wait=wait), on_progress=show, rebuild=rebuild)
+        report = await ingest_paths(roots, settings=settings, on_progress=show, rebuild=rebuild)
     emit({**asdict(report), "failures": failures}, as_json, _in_words(report, failures))
     if (strict and report.failed) or (roots and not (report.added or report.updated or report.unchanged)):
         raise typer.Exit(1)
+
+
+def _export(place: str, collection: str | None, folder: Path) -> Path:
+    from sleuth.tools.search.vectors.chroma_export import export_chroma
+
+    is_url = place.startswith(("http://", "https://"))
+    return export_chroma(place if is_url else Path(place), collection, folder)
 
 
 @contextmanager

@@ -3,7 +3,9 @@
 import asyncio
 from pathlib import Path
 
+import chromadb
 import pytest
+from chromadb.config import Settings
 from cli_process import Done, sleuth
 
 pytestmark = pytest.mark.integration
@@ -33,6 +35,24 @@ async def test_ingest_of_nothing_readable_fails_with_the_reason(
     done = await ingested(tmp_path, **files)
     assert done.status == 1
     assert (done.out + done.err).count(reason) == 1
+
+
+async def test_chroma_database_of_another_application_is_imported(tmp_path: Path) -> None:
+    def fill() -> None:
+        client = chromadb.PersistentClient(str(tmp_path / "chroma"), Settings(anonymized_telemetry=False))
+        papers = client.create_collection("papers", embedding_function=None)
+        texts = ["Edric Gannow was born in Brindlecote.", "", "The mill ran."]
+        papers.add(ids=["a", "b", "c"], embeddings=[[1.0, 0.0]] * 3, documents=texts)
+        client.close()
+
+    await asyncio.to_thread(fill)
+    home = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none"}
+    done = await sleuth("ingest", "--from-chroma", str(tmp_path / "chroma"), "--json", **home)
+    assert (done.json()["added"], done.json()["failed"]) == (2, 1)
+    found = await sleuth("search", "Where was Edric born?", "--json", **home)
+    assert found.json()[0]["passage"] == "a"
+    again = await sleuth("ingest", "--from-chroma", str(tmp_path / "chroma"), "--json", **home)
+    assert again.json()["unchanged"] == 2
 
 
 async def test_ingest_prints_each_failure_once_and_names_the_rest(tmp_path: Path) -> None:

@@ -1,0 +1,76 @@
+"""Export of a Chroma collection that another application filled, as a corpus."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.search.langchain_retriever import TITLES
+from sleuth.tools.search.vectors.chroma import connect, disconnect, translate_errors
+
+if TYPE_CHECKING:
+    from chromadb.api.client import Client
+
+_PAGE = 1_000
+_KEPT = ("author", "date", "tags")
+
+
+def export_chroma(place: Path | str, collection: str | None, folder: Path) -> Path:
+    """Write the records of a collection to a corpus in JSON Lines; their vectors are left out.
+
+    Args:
+        place: the folder of an embedded Chroma, or a server's URL.
+        collection: its name; needed if there are several.
+        folder: the corpus is written there.
+
+    Returns:
+        The file: one {"id", "title", "text"} per record, with "author", "date" and "tags" from its metadata.
+
+    Raises:
+        UsageError: the folder has no Chroma database, or several collections; UnknownName for an unknown one.
+        StoreError: Chroma cannot be read.
+    """
+    if isinstance(place, Path) and not (place / "chroma.sqlite3").is_file():
+        raise UsageError(f"There is no Chroma database in {place}: it has no file chroma.sqlite3.")
+    client = connect(place)
+    try:
+        with translate_errors(place):
+            name = _choose(client, collection, place)
+            target = folder / f"{name}.jsonl"
+            folder.mkdir(parents=True, exist_ok=True)
+            draft = target.with_suffix(".new")
+            with draft.open("w", encoding="utf-8") as out:
+                for record in _records(client, name):
+                    out.write(json.dumps(record, ensure_ascii=False) + "\n")
+            draft.replace(target)
+    finally:
+        disconnect(place, client)
+    return target
+
+
+def _choose(client: "Client", wanted: str | None, place: Path | str) -> str:
+    names = sorted(each.name for each in client.list_collections())
+    if wanted is None and len(names) == 1:
+        return names[0]
+    if wanted is None:
+        shown = ", ".join(names) or "none"
+        raise UsageError(f"{place} has {len(names)} collections ({shown}): name one with --chroma-collection.")
+    if wanted not in names:
+        raise UnknownName("Chroma collection", wanted, names, f"Available: {', '.join(names) or 'none'}.")
+    return wanted
+
+
+def _records(client: "Client", name: str) -> Iterator[dict[str, Any]]:
+    collection = client.get_collection(name, embedding_function=None)
+    for offset in range(0, collection.count(), _PAGE):
+        page = collection.get(include=["documents", "metadatas"], limit=_PAGE, offset=offset)
+        texts, about = page["documents"] or [], page["metadatas"] or []
+        for id_, text, metadata in zip(page["ids"], texts, about, strict=True):
+            yield _record(id_, text, metadata or {})
+
+
+def _record(id_: str, text: str | None, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    title = next((metadata[key] for key in TITLES if isinstance(metadata.get(key), str) and metadata[key]), id_)
+    kept = {key: metadata[key] for key in _KEPT if metadata.get(key)}
+    return {"id": id_, "title": title, "text": text or "", **kept}
