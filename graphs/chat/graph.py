@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from sleuth.agents.roles import conversation
 from sleuth.graphs.chat import small_talk
-from sleuth.graphs.chat.messages import Messages, answer_message, as_conversation, clarification_message
+from sleuth.graphs.chat.messages import Messages, answer_message, as_conversation, clarification_message, reply_id
 from sleuth.graphs.chat.plan_approval import Decision, approval_request, parse_decision
 from sleuth.graphs.chat.question_rewriting import make_standalone
 from sleuth.graphs.core import (
@@ -232,7 +232,12 @@ async def answer(state: State) -> Update:
         verdict = Verdict(status="refused", text="The plan was not carried out.", citations=[])
     verdict = verdict or Verdict(status="out_of_budget", text="", citations=[])
     message = answer_message(
-        verdict, hop, question=state.question, cost=total_cost(state.calls), warnings=state.warnings
+        verdict,
+        hop,
+        id=reply_id(state.messages),
+        question=state.question,
+        cost=total_cost(state.calls),
+        warnings=state.warnings,
     )
     return {"messages": [message], "verdict": verdict}
 

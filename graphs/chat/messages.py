@@ -5,6 +5,7 @@ from typing import Any, Final, Literal
 from uuid import NAMESPACE_OID, uuid5
 
 from langchain_core.messages import AIMessage, AnyMessage, convert_to_messages
+from langchain_core.messages.ai import UsageMetadata
 from langgraph.channels import DeltaChannel
 from langgraph.graph.message import add_messages
 
@@ -42,12 +43,18 @@ def as_conversation(messages: Sequence[AnyMessage], question: str) -> Conversati
     return ConversationInput(question=question, turns=latest_turns(turns))
 
 
+def reply_id(messages: Sequence[AnyMessage]) -> str:
+    """Return the id of the reply to the last message of the person, known before the reply is written."""
+    asked = next((message.id for message in reversed(messages) if message.type == "human"), None)
+    return str(uuid5(NAMESPACE_OID, f"reply to {asked}"))
+
+
 def answer_message(
-    verdict: Verdict, hop: Subrun | None, *, question: str, cost: Cost, warnings: list[str]
+    verdict: Verdict, hop: Subrun | None, *, id: str, question: str, cost: Cost, warnings: list[str]
 ) -> AIMessage:
     """Return an answer with footnotes; its citations and origin are in `additional_kwargs`.
 
-    Without a search the text has no footnotes and no explanation.
+    Without a search the text has no footnotes and no explanation. Its usage is that of all model calls of the turn.
     """
     looked_up = hop is not None and hop["status"] != "new"
     text = with_footnotes(verdict).text if looked_up else verdict["text"] or with_footnotes(verdict).text
@@ -60,7 +67,14 @@ def answer_message(
         "cost": cost,
         "warnings": warnings,
     }
-    return AIMessage(content=text, additional_kwargs=about)
+    read, written = cost["prompt_tokens"], cost["completion_tokens"]
+    usage = UsageMetadata(
+        input_tokens=read,
+        output_tokens=written,
+        total_tokens=read + written,
+        input_token_details={"cache_read": cost["cached_tokens"]},
+    )
+    return AIMessage(content=text, id=id, additional_kwargs=about, usage_metadata=usage)
 
 
 def clarification_message(back: AskedBack) -> AIMessage:

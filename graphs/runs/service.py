@@ -162,6 +162,15 @@ class RunService:
         await self.store.threads.set_state(id, "queued", at=now())
         return id
 
+    async def add_input(
+        self, id: str, given: "str | chat_turns.Reply", *, checkpoint: str = "", values: dict[str, Any], budget: Budget
+    ) -> None:
+        """Store the next input of a chat as LangGraph defines it; see `chat_turns.add_input`."""
+        text = check_question(given) if isinstance(given, str) else given
+        thread = await self.store.threads.get(id)
+        await chat_turns.add_input(self, thread, text, checkpoint=checkpoint, values=values, budget=budget)
+        await self.store.threads.set_state(id, "queued", at=now())
+
     async def run(
         self,
         id: str,
@@ -226,7 +235,8 @@ class RunService:
             with explain_damage(thread.id):
                 context = await self._context(thread, runnable(thread.method), hearing)
             worked = 0.0 if isinstance(given, dict) else seconds_at(before) if worked is None else worked
-            async with aclosing(stream_steps(graph, given, with_clock(config, worked), context)) as events:
+            start = config if given is None else self.config(thread, _start_of(thread))
+            async with aclosing(stream_steps(graph, given, with_clock(start, worked), context)) as events:
                 async for event in events:
                     yield parse_event(
                         {"thread": thread.id, "method": thread.method, "part_of": thread.part_of, **event}
@@ -295,6 +305,11 @@ def _input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command
     if thread.method == CHAT.name:
         return chat_turns.input_for(thread, state)
     return None if state.values or state.tasks else {"question": thread.question}
+
+
+def _start_of(thread: Thread) -> str | None:
+    """Return the checkpoint from which the next input branches; None if it is the latest one."""
+    return chat_turns.branch_point(thread) if thread.method == CHAT.name else None
 
 
 def check_question(question: str) -> str:
