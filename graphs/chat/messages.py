@@ -30,7 +30,21 @@ def append_messages(kept: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMe
     return kept
 
 
-Messages: DeltaChannel[list[AnyMessage]] = DeltaChannel(append_messages)
+class MessagesChannel(DeltaChannel[list[AnyMessage]]):
+    """Channel whose JSON schema is that of messages; LangGraph Studio offers its chat view for such a schema."""
+
+    @property
+    def ValueType(self) -> Any:  # noqa: N802 - as the base has it
+        """Type of the value."""
+        return list[AnyMessage]
+
+    @property
+    def UpdateType(self) -> Any:  # noqa: N802 - as the base has it
+        """Type of a write."""
+        return list[AnyMessage]
+
+
+Messages = MessagesChannel(append_messages)
 
 
 def as_conversation(messages: Sequence[AnyMessage], question: str) -> ConversationInput:
