@@ -34,12 +34,12 @@ class MessagesChannel(DeltaChannel[list[AnyMessage]]):
     """Channel whose JSON schema is that of messages; LangGraph Studio offers its chat view for such a schema."""
 
     @property
-    def ValueType(self) -> Any:  # noqa: N802 - as the base has it
+    def ValueType(self) -> type[list[AnyMessage]]:  # noqa: N802 - as the base has it
         """Type of the value."""
         return list[AnyMessage]
 
     @property
-    def UpdateType(self) -> Any:  # noqa: N802 - as the base has it
+    def UpdateType(self) -> type[list[AnyMessage]]:  # noqa: N802 - as the base has it
         """Type of a write."""
         return list[AnyMessage]
 
