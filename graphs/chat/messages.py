@@ -59,8 +59,12 @@ def as_conversation(messages: Sequence[AnyMessage], question: str) -> Conversati
 
 def reply_id(messages: Sequence[AnyMessage]) -> str:
     """Return the id of the reply to the last message of the person, known before the reply is written."""
-    asked = next((message.id for message in reversed(messages) if message.type == "human"), None)
-    return str(uuid5(NAMESPACE_OID, f"reply to {asked}"))
+    return reply_id_to(next((message.id for message in reversed(messages) if message.type == "human"), None))
+
+
+def reply_id_to(message: str | None) -> str:
+    """Return the id of the reply to a message with this id."""
+    return str(uuid5(NAMESPACE_OID, f"reply to {message}"))
 
 
 def answer_message(
