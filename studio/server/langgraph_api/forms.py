@@ -162,8 +162,8 @@ class RunForm(BaseModel):
         return (self.checkpoint and self.checkpoint.checkpoint_id) or self.checkpoint_id or ""
 
     @property
-    def reply(self) -> bool:
-        """Whether the run replies to an interrupt."""
+    def is_reply(self) -> bool:
+        """Return whether the run replies to an interrupt."""
         return self.command is not None and "resume" in self.command.model_fields_set
 
     def settings(self) -> dict[str, Any]:

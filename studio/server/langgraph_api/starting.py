@@ -83,7 +83,7 @@ async def start_run(access: Access, form: RunForm, name: str | None) -> Started:
         await _begin(access, thread, form, method, settings)
     else:
         await _continue(access, thread, form, method, settings)
-    budget = form.budget() if form.input is None and not form.reply and form.budget() != Budget() else None
+    budget = form.budget() if form.input is None and not form.is_reply and form.budget() != Budget() else None
     await server.run_worker.start(access.owner, thread.id, budget=budget)
     return Started(thread=thread.id, run=run_id_of(thread.id, after), after=after)
 
@@ -116,12 +116,12 @@ async def _continue(access: Access, thread: Thread, form: RunForm, method: str, 
     """Store the next input of a thread, or a branch of it; without either it is resumed."""
     if thread.method != method:
         raise UsageError(f"Thread {access.public_id(thread.id)} belongs to {thread.method}, not to {method}.")
-    if method == CHAT.name and (form.reply or form.input is not None):
+    if method == CHAT.name and (form.is_reply or form.input is not None):
         assert form.command or form.input is not None
-        given = Reply(value=form.command.resume) if form.command and form.reply else _question(form, method)
+        given = Reply(value=form.command.resume) if form.command and form.is_reply else _question(form, method)
         place, budget = form.place, form.budget()
         await access.runs.add_input(thread.id, given, checkpoint=place, values=settings, budget=budget)
-    elif form.input is not None or form.reply:
+    elif form.input is not None or form.is_reply:
         raise RunError(f"Thread {access.public_id(thread.id)} has a question already. Start a new thread, or fork it.")
     elif form.place and form.place != await _latest(access, thread):
         await fork_run(access.runs, thread.id, at=form.place)

@@ -202,7 +202,7 @@ async def test_second_turn_streams_its_own_events_only(sdk: LangGraphClient, ora
         await sdk.runs.get(await new_thread(sdk), latest["run_id"])
 
 
-async def test_run_is_cancelled_and_the_thread_goes_on(sdk: LangGraphClient, oracle: Oracle) -> None:
+async def test_run_is_cancelled_and_the_thread_continues(sdk: LangGraphClient, oracle: Oracle) -> None:
     thread = await new_thread(sdk)
     oracle.free.clear()
     run = (await sdk.runs.create(thread, "chat", input=said(QUESTION), context=PLAIN))["run_id"]
