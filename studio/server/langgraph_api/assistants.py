@@ -11,10 +11,10 @@ from pydantic import TypeAdapter, create_model
 from sleuth.graphs.core import Method
 from sleuth.graphs.registry import CHAT, METHODS
 from sleuth.graphs.runs import uncheckpointed
-from sleuth.studio.server.langgraph_api.forms import AssistantSearch, Limits
+from sleuth.studio.server.langgraph_api.forms import AssistantSearch, JsonRoute, Limits
 from sleuth.tools.errors import UnknownName
 
-router = APIRouter(prefix="/assistants")
+router = APIRouter(prefix="/assistants", route_class=JsonRoute)
 
 _NAMESPACE = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
 """The namespace in which LangGraph Server names the default assistant of a graph."""

@@ -10,11 +10,11 @@ from starlette.responses import Response
 from sleuth.graphs.persistence import Thread, explain_damage
 from sleuth.graphs.runs import fork_run
 from sleuth.studio.server.langgraph_api.access import Access, AccessDep
-from sleuth.studio.server.langgraph_api.forms import CheckpointForm, HistoryForm, StateForm, StateUpdateForm
+from sleuth.studio.server.langgraph_api.forms import CheckpointForm, HistoryForm, JsonRoute, StateForm, StateUpdateForm
 from sleuth.studio.server.langgraph_api.views import respond, state_view
 from sleuth.tools.errors import UnknownName, UsageError
 
-router = APIRouter(prefix="/threads/{name}")
+router = APIRouter(prefix="/threads/{name}", route_class=JsonRoute)
 
 
 async def _state(access: Access, thread: Thread, checkpoint: str | None) -> StateSnapshot:

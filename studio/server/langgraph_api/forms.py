@@ -1,14 +1,33 @@
 """Requests of LangGraph's clients. Unknown fields are ignored: newer clients send more than older ones."""
 
 import json
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Literal
 
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, field_validator
 
 from sleuth.graphs.core import Budget, describe_errors
 from sleuth.graphs.persistence import NAME
 from sleuth.studio.server.schemas.runs import BudgetForm
 from sleuth.tools.errors import UsageError
+
+
+class JsonRoute(APIRoute):
+    """Route that reads every body as JSON, as LangGraph Server does: proxies of pages send no content type."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler of requests."""
+        handle = super().get_route_handler()
+
+        async def handle_json(request: Request) -> Response:
+            others = [header for header in request.scope["headers"] if header[0] != b"content-type"]
+            scope = {**request.scope, "headers": [*others, (b"content-type", b"application/json")]}
+            return await handle(Request(scope, request.receive))
+
+        return handle_json
+
 
 LIMITS = tuple(BudgetForm.model_fields)
 _INTERNAL = {"thread_id", "run_id", "checkpoint_id", "checkpoint_ns", "assistant_id", "graph_id", "user_id"}

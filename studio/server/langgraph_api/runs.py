@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from sleuth.graphs.persistence import Thread
 from sleuth.studio.server.langgraph_api.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
-from sleuth.studio.server.langgraph_api.forms import MODES, RunForm
+from sleuth.studio.server.langgraph_api.forms import MODES, JsonRoute, RunForm
 from sleuth.studio.server.langgraph_api.run_ids import Run, RunStatus, first_event, read_run, run_id_of, split_runs
 from sleuth.studio.server.langgraph_api.starting import start_run
 from sleuth.studio.server.langgraph_api.streaming import RunStream
@@ -18,7 +18,7 @@ from sleuth.studio.server.langgraph_api.views import respond
 from sleuth.studio.server.runs.keep_alive import with_keep_alive
 from sleuth.tools.errors import UnknownName, UsageError
 
-router = APIRouter()
+router = APIRouter(route_class=JsonRoute)
 
 RunsPath = "/threads/{name}/runs"
 

@@ -8,11 +8,11 @@ from starlette.responses import Response
 from sleuth.graphs.persistence import Thread
 from sleuth.graphs.runs import remove_runs
 from sleuth.studio.server.langgraph_api.access import Access, AccessDep
-from sleuth.studio.server.langgraph_api.forms import ThreadForm, ThreadPatch, ThreadSearch
+from sleuth.studio.server.langgraph_api.forms import JsonRoute, ThreadForm, ThreadPatch, ThreadSearch
 from sleuth.studio.server.langgraph_api.starting import create_thread
 from sleuth.studio.server.langgraph_api.views import METADATA, metadata_of, respond, status_of, thread_view
 
-router = APIRouter(prefix="/threads")
+router = APIRouter(prefix="/threads", route_class=JsonRoute)
 
 
 async def _show(access: Access, thread: Thread) -> dict[str, Any]:

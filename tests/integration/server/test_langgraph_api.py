@@ -288,6 +288,8 @@ async def test_unusable_request_is_refused_with_its_reason(
         refused = await http.post(f"/langgraph/threads/{thread}/runs/wait".removeprefix("/langgraph"), json=body)
         assert refused.status_code in (400, 404), refused.text
         assert says in refused.json()["error"]["message"]
+        without_type = await http.post("/threads/search", content=b"{}", headers={"content-type": "text/plain"})
+        assert [each["thread_id"] for each in without_type.json()] == [thread]
         assert (await http.get("/store/items")).status_code == 501
     assert len(await sdk.runs.list(thread)) == 1
 
