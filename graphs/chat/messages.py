@@ -95,6 +95,15 @@ def answer_message(
     return AIMessage(content=text, id=id, additional_kwargs=about, usage_metadata=usage)
 
 
+def plan_message(question: str, steps: Sequence[str], *, id: str) -> AIMessage:
+    """Return a plan that waits for approval, under the id of the answer that replaces it.
+
+    agent-chat-ui shows a request for approval only below a message of ours.
+    """
+    shown = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1))
+    return AIMessage(f"The steps to answer: {question}\n\n{shown}", id=id, additional_kwargs={"status": "waiting"})
+
+
 def clarification_message(back: AskedBack) -> AIMessage:
     """Return a question to the person; the replies to choose from are in `additional_kwargs`."""
     about = {"status": "waiting", "asked_back": True, "options": back.options}

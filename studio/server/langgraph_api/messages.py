@@ -22,7 +22,7 @@ class MessageStream:
 
     def __init__(self, metadata: Metadata) -> None:
         self._metadata = metadata
-        self._known: set[str] | None = None
+        self._known: dict[str, object] | None = None
         self._id = ""
         self._replies: dict[str, str] = {}
         self._written = ""
@@ -41,6 +41,8 @@ class MessageStream:
         text = answer_in(self._replies[call])
         if text and not text.startswith(self._written):
             yield from self._remove(id, about)
+        if text and not self._written and id in (self._known or {}):  # a plan, which the answer replaces
+            yield _removal(id), about
         if added := text[len(self._written) :]:
             self._written = text
             yield {"type": "AIMessageChunk", "id": id, "content": added}, about
@@ -48,29 +50,34 @@ class MessageStream:
     def _remove(self, id: str, about: dict[str, Any]) -> Iterator[Tuple]:
         if self._written:
             self._written = ""
-            yield {"type": "remove", "id": id, "content": ""}, about
+            yield _removal(id), about
 
     def complete(self, messages: list[dict[str, Any]], *, is_final: bool) -> list[Tuple]:
-        """Return the messages of ours that a state adds; of one whose text was streamed, the rest of it."""
+        """Return the messages of ours that a state adds or changes; of one whose text was streamed, the rest of it."""
+        now = {message["id"]: message["content"] for message in messages}
         known = self._known
         if known is None:  # the client has received none of this run
-            known = {message["id"] for message in (messages[:-1] if is_final else messages)}
-        added = [each for each in messages if each["type"] == "ai" and each["id"] not in known]
-        self._known = known | {message["id"] for message in messages}
+            known = {message["id"]: message["content"] for message in (messages[:-1] if is_final else messages)}
+        added = [each for each in messages if each["type"] == "ai" and known.get(each["id"]) != each["content"]]
+        self._known = now
         asked = next((each["id"] for each in reversed(messages) if each["type"] == "human"), None)
-        found = [part for message in added for part in self._whole(message)]
+        found = [part for message in added for part in self._whole(message, is_known=message["id"] in known)]
         self._id = reply_id_to(asked) if asked else ""
         return found
 
-    def _whole(self, message: dict[str, Any]) -> Iterator[Tuple]:
+    def _whole(self, message: dict[str, Any], *, is_known: bool) -> Iterator[Tuple]:
         about, text = self._metadata("answer"), message["content"]
         if message["id"] == self._id and self._written and text.startswith(self._written):
             yield {**message, "type": "AIMessageChunk", "content": text[len(self._written) :]}, about
         else:
-            if message["id"] == self._id:
-                yield from self._remove(self._id, about)
+            if is_known or (self._written and message["id"] == self._id):
+                yield _removal(message["id"]), about
             yield message, about
         self._written = ""
+
+
+def _removal(id: str) -> dict[str, Any]:
+    return {"type": "remove", "id": id, "content": ""}
 
 
 def answer_in(reply: str) -> str:

@@ -284,8 +284,11 @@ async def test_approve_runs_approved_plan(chain: Chain) -> None:
     assert [step["question"] for step in action["args"]["steps"]] == [hop.planned for hop in chain.hops]
     assert asked["review_configs"][0]["allowed_decisions"] == ["approve", "edit", "reject"]
     assert talk.shelf.queries == []
+    plan = talk.state["messages"][-1]
+    assert (plan.type, chain.hops[0].planned in plan.text) == ("ai", True)
     message = await talk.turn(reply({"type": "approve"}))
     assert message.text.startswith("1868")
+    assert (message.id, len(talk.state["messages"])) == (plan.id, 2), "the answer replaces the plan"
     assert [each.prompt for each in talk.model.requests].count("planner/plan") == 1
     assert len(talk.model.requests) == 1 + PAR_CALLS == message.additional_kwargs["cost"]["calls"]
 

@@ -88,6 +88,21 @@ def test_stream_withdraws_text_that_is_not_kept() -> None:
     ]
 
 
+@pytest.mark.parametrize("written", [[], ['{"answer": "Edric'], ['{"answer": "Edr', 'ic Gannow"}']])
+def test_stream_replaces_a_plan_with_the_answer(written: list[str]) -> None:
+    made = MessageStream(lambda node: {})
+    plan = {"type": "ai", "id": REPLY, "content": "1. Who?"}
+    assert made.complete([ASKED, plan], is_final=False) == []
+    parts = [part for text in written for part in made.write(tokens(text))]
+    final = {"type": "ai", "id": REPLY, "content": "Edric Gannow [1]"}
+    parts += made.complete([ASKED, final], is_final=True)
+    text = ""
+    for message, _ in parts:
+        text = "" if message["type"] == "remove" else text + message["content"]
+    assert parts[0][0]["type"] == "remove"
+    assert text == "Edric Gannow [1]"
+
+
 def test_stream_of_a_late_client_has_only_the_last_message() -> None:
     made, old = MessageStream(lambda node: {}), {"type": "ai", "id": "old", "content": "Hello."}
     new = {"type": "ai", "id": REPLY, "content": "Edric [1]"}
