@@ -77,7 +77,7 @@ async def add_input(
         thread: the chat.
         given: a message, or the reply to an interrupt.
         checkpoint: the checkpoint from which the turn branches; the latest one if empty.
-        values: settings that change from this turn on.
+        values: the settings from this turn on; empty to keep those of the chat.
         budget: limits of this turn.
 
     Raises:
@@ -85,7 +85,7 @@ async def add_input(
         UnknownName: the checkpoint does not exist.
         ThreadBusy: a turn is running.
     """
-    chosen = {**thread.options["values"], **values}
+    chosen = values or thread.options["values"]
     configure(CHAT, chosen, thread.options["profile"])
     async with runs.store.locks.hold(thread.id):
         at = checkpoint_id_of(await runs.graph(thread).aget_state(runs.config(thread)))
