@@ -18,7 +18,14 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from sleuth.agents.roles import conversation
 from sleuth.graphs.chat import small_talk
-from sleuth.graphs.chat.messages import Messages, answer_message, as_conversation, clarification_message
+from sleuth.graphs.chat.messages import (
+    Messages,
+    answer_message,
+    as_conversation,
+    clarification_message,
+    plan_message,
+    reply_id,
+)
 from sleuth.graphs.chat.plan_approval import Decision, approval_request, parse_decision
 from sleuth.graphs.chat.question_rewriting import make_standalone
 from sleuth.graphs.core import (
@@ -192,13 +199,19 @@ async def refine(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def plan(state: State, call: Call[Settings]) -> Update:
-    """Choose the method; if its plan has to be approved, also make the plan."""
+    """Choose the method; if its plan has to be approved, also make the plan and show it in a message."""
     settings = call.settings
     hop = new_subrun(settings.method, "as set")
     if not settings.approve_plan:
         return {"hop": hop}
     call.require(2)  # the plan, and at least one call of the method
-    return {"hop": hop, "plan": await plan_with(state.question, call.model, settings.method_settings)}
+    steps = await plan_with(state.question, call.model, settings.method_settings)
+    asked = [step["question"] for step in steps.values()]
+    return {
+        "hop": hop,
+        "plan": steps,
+        "messages": [plan_message(state.question, asked, id=reply_id(state.messages))],
+    }
 
 
 async def approve(state: State) -> Update:
@@ -232,7 +245,12 @@ async def answer(state: State) -> Update:
         verdict = Verdict(status="refused", text="The plan was not carried out.", citations=[])
     verdict = verdict or Verdict(status="out_of_budget", text="", citations=[])
     message = answer_message(
-        verdict, hop, question=state.question, cost=total_cost(state.calls), warnings=state.warnings
+        verdict,
+        hop,
+        id=reply_id(state.messages),
+        question=state.question,
+        cost=total_cost(state.calls),
+        warnings=state.warnings,
     )
     return {"messages": [message], "verdict": verdict}
 

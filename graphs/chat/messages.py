@@ -5,6 +5,7 @@ from typing import Any, Final, Literal
 from uuid import NAMESPACE_OID, uuid5
 
 from langchain_core.messages import AIMessage, AnyMessage, convert_to_messages
+from langchain_core.messages.ai import UsageMetadata
 from langgraph.channels import DeltaChannel
 from langgraph.graph.message import add_messages
 
@@ -29,7 +30,21 @@ def append_messages(kept: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMe
     return kept
 
 
-Messages: DeltaChannel[list[AnyMessage]] = DeltaChannel(append_messages)
+class MessagesChannel(DeltaChannel[list[AnyMessage]]):
+    """Channel whose JSON schema is that of messages; LangGraph Studio offers its chat view for such a schema."""
+
+    @property
+    def ValueType(self) -> type[list[AnyMessage]]:  # noqa: N802 - as the base has it
+        """Type of the value."""
+        return list[AnyMessage]
+
+    @property
+    def UpdateType(self) -> type[list[AnyMessage]]:  # noqa: N802 - as the base has it
+        """Type of a write."""
+        return list[AnyMessage]
+
+
+Messages = MessagesChannel(append_messages)
 
 
 def as_conversation(messages: Sequence[AnyMessage], question: str) -> ConversationInput:
@@ -42,12 +57,22 @@ def as_conversation(messages: Sequence[AnyMessage], question: str) -> Conversati
     return ConversationInput(question=question, turns=latest_turns(turns))
 
 
+def reply_id(messages: Sequence[AnyMessage]) -> str:
+    """Return the id of the reply to the last message of the person, known before the reply is written."""
+    return reply_id_to(next((message.id for message in reversed(messages) if message.type == "human"), None))
+
+
+def reply_id_to(message: str | None) -> str:
+    """Return the id of the reply to a message with this id."""
+    return str(uuid5(NAMESPACE_OID, f"reply to {message}"))
+
+
 def answer_message(
-    verdict: Verdict, hop: Subrun | None, *, question: str, cost: Cost, warnings: list[str]
+    verdict: Verdict, hop: Subrun | None, *, id: str, question: str, cost: Cost, warnings: list[str]
 ) -> AIMessage:
     """Return an answer with footnotes; its citations and origin are in `additional_kwargs`.
 
-    Without a search the text has no footnotes and no explanation.
+    Without a search the text has no footnotes and no explanation. Its usage is that of all model calls of the turn.
     """
     looked_up = hop is not None and hop["status"] != "new"
     text = with_footnotes(verdict).text if looked_up else verdict["text"] or with_footnotes(verdict).text
@@ -60,7 +85,23 @@ def answer_message(
         "cost": cost,
         "warnings": warnings,
     }
-    return AIMessage(content=text, additional_kwargs=about)
+    read, written = cost["prompt_tokens"], cost["completion_tokens"]
+    usage = UsageMetadata(
+        input_tokens=read,
+        output_tokens=written,
+        total_tokens=read + written,
+        input_token_details={"cache_read": cost["cached_tokens"]},
+    )
+    return AIMessage(content=text, id=id, additional_kwargs=about, usage_metadata=usage)
+
+
+def plan_message(question: str, steps: Sequence[str], *, id: str) -> AIMessage:
+    """Return a plan that waits for approval, under the id of the answer that replaces it.
+
+    agent-chat-ui shows a request for approval only below a message of ours.
+    """
+    shown = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1))
+    return AIMessage(f"The steps to answer: {question}\n\n{shown}", id=id, additional_kwargs={"status": "waiting"})
 
 
 def clarification_message(back: AskedBack) -> AIMessage:

@@ -1,6 +1,6 @@
 """Durable execution: start, resume, fork, inspect and prune runs."""
 
-from sleuth.graphs.runs.execution import RECURSION_LIMIT, compile_method, compile_subgraph
+from sleuth.graphs.runs.execution import RECURSION_LIMIT, compile_method, uncheckpointed
 from sleuth.graphs.runs.history import CheckpointView, export_run, fork_run, replay_steps
 from sleuth.graphs.runs.pruning import (
     PrunePreview,
@@ -24,7 +24,6 @@ __all__ = [
     "Services",
     "check_question",
     "compile_method",
-    "compile_subgraph",
     "export_run",
     "fork_run",
     "materialize_checkpoint",
@@ -33,4 +32,5 @@ __all__ = [
     "prune",
     "remove_runs",
     "replay_steps",
+    "uncheckpointed",
 ]

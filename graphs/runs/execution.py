@@ -23,7 +23,7 @@ Compiled = CompiledStateGraph[Any, Context, Any, Any]
 
 
 @cache
-def _without_checkpoints(name: str) -> Compiled:
+def uncheckpointed(name: str) -> Compiled:
     """Compile a method or the chat once: that takes longer than many of its runs.
 
     Nodes of older releases are added without edges to them: stored runs that name one are shown, forked and resumed.
@@ -40,14 +40,9 @@ async def _change_nothing(state: object) -> None:
     """Node of an older release: its router leads to a present one."""
 
 
-def compile_subgraph(name: str) -> Compiled:
-    """Return a method's graph without a checkpointer: in a node of another graph it uses that graph's."""
-    return _without_checkpoints(name)
-
-
 def compile_method(name: str, saver: BaseCheckpointSaver[Any]) -> Compiled:
     """Return a method's graph with a checkpointer."""
-    return _without_checkpoints(name).copy({"checkpointer": saver})
+    return uncheckpointed(name).copy({"checkpointer": saver})
 
 
 async def stream_steps(

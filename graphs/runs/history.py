@@ -123,6 +123,7 @@ async def fork_run(
     changes: dict[str, Any] | None = None,
     into: str | None = None,
     name: str | None = None,
+    as_node: str | None = None,
 ) -> dict[str, str]:
     """Branch a run from one of its checkpoints without running the branch, and return its thread and checkpoint.
 
@@ -135,19 +136,24 @@ async def fork_run(
         changes: new values of state fields; keyed fields are merged by key, null removes a key.
         into: another method.
         name: the name of the new thread.
+        as_node: the node that makes the changes, whose edges lead on; by default the one before the checkpoint.
 
     Raises:
-        UnknownName: no such thread, checkpoint, field, method or archived text.
+        UnknownName: no such thread, checkpoint, field, node, method or archived text.
         UsageError: a field has another type, the name is used already, or a chat is given a name.
         ThreadBusy: the branch would be this thread's, and it is running.
     """
     thread, given = await runs.store.threads.get(id), changes or {}
+    nodes = runs.graph(thread).nodes
+    if as_node is not None and as_node not in nodes:
+        raise UnknownName("node", as_node, [name for name in nodes if name != START])
     if into and into != thread.method:
         return await _fork_into(runs, thread, at, given, into=into, name=name)
     if name:
         return await _copy_to(runs, thread, at, given, name)
     async with runs.store.locks.hold(id):
-        return await _branch(runs, thread, *await _checkpoint_to_fork(runs, thread, at, given), given)
+        state, wrote = await _checkpoint_to_fork(runs, thread, at, given)
+        return await _branch(runs, thread, state, [as_node] if as_node else wrote, given)
 
 
 async def _checkpoint_to_fork(
@@ -230,7 +236,7 @@ async def _branch(
 
 
 def _check_place(state: StateSnapshot, wrote: list[str], changes: dict[str, Any]) -> None:
-    if "question" not in state.values:
+    if "question" not in (state.values | changes if wrote else state.values):
         raise UsageError("That checkpoint is from before the question was taken in: fork from a later one.")
     if not wrote and (other := sorted(set(changes) - set(Question.__dataclass_fields__))):
         raise UsageError(f"Before the first node only question and notes can be changed, not {', '.join(other)}.")

@@ -173,6 +173,15 @@ class RunService:
         await self.store.threads.set_state(id, "queued", at=now())
         return id
 
+    async def add_input(
+        self, id: str, given: "str | chat_turns.Reply", *, checkpoint: str = "", values: dict[str, Any], budget: Budget
+    ) -> None:
+        """Store the next input of a chat as LangGraph defines it; see `chat_turns.add_input`."""
+        text = check_question(given) if isinstance(given, str) else given
+        thread = await self.store.threads.get(id)
+        await chat_turns.add_input(self, thread, text, checkpoint=checkpoint, values=values, budget=budget)
+        await self.store.threads.set_state(id, "queued", at=now())
+
     async def run(
         self,
         id: str,
@@ -239,7 +248,8 @@ class RunService:
             with explain_damage(thread.id):
                 context = await self._context(thread, runnable(thread.method), hearing)
             worked = 0.0 if isinstance(given, dict) else seconds_at(before) if worked is None else worked
-            timed = add_callbacks(with_clock(config, worked), callbacks)
+            start = config if given is None else self.config(thread, _start_of(thread))
+            timed = add_callbacks(with_clock(start, worked), callbacks)
             async with aclosing(stream_steps(graph, given, timed, context)) as events:
                 async for event in events:
                     yield parse_event(
@@ -309,6 +319,11 @@ def _input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command
     if thread.method == CHAT.name:
         return chat_turns.input_for(thread, state)
     return None if state.values or state.tasks else {"question": thread.question}
+
+
+def _start_of(thread: Thread) -> str | None:
+    """Return the checkpoint from which the next input branches; None if it is the latest one."""
+    return chat_turns.branch_point(thread) if thread.method == CHAT.name else None
 
 
 def check_question(question: str) -> str:

@@ -10,7 +10,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from sleuth.graphs.core import Budget, Context, Verdict
 from sleuth.graphs.evidence import with_footnotes
 from sleuth.graphs.registry import CHAT, runnable
-from sleuth.graphs.runs import RECURSION_LIMIT, compile_subgraph
+from sleuth.graphs.runs import RECURSION_LIMIT, uncheckpointed
 from sleuth.studio.client.callers import Caller
 from sleuth.tools.errors import UsageError
 
@@ -38,7 +38,7 @@ def subgraph_of(
 ) -> Node:
     """Return a node that runs a method as a subgraph; see `Sleuth.as_subgraph`."""
     name = runnable(method).name
-    graph = compile_subgraph(name)
+    graph = uncheckpointed(name)
 
     async def run(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
         saver = config.get("configurable", {}).get("__pregel_checkpointer")

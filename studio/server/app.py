@@ -10,6 +10,7 @@ from starlette.middleware import Middleware
 
 from sleuth.studio.client import gateway_class
 from sleuth.studio.mcp.server import mcp_app, running
+from sleuth.studio.server import langgraph_api
 from sleuth.studio.server.middleware.auth import Authentication, parse_keys
 from sleuth.studio.server.middleware.limits import BodyLimit, RateLimit
 from sleuth.studio.server.middleware.request_log import RequestLog
@@ -67,8 +68,8 @@ def create_app(
         ],
     )
     errors.install(app, postgres=settings.database_url is not None)
-    for topic in (about, chat, runs, documents, page):
-        app.include_router(topic.router)
+    for router in (about.router, chat.router, runs.router, documents.router, langgraph_api.router, page.router):
+        app.include_router(router)
     mcp = mcp_app(lambda owner: ServerBackend(server=server_state_of(app), owner=str(owner)))
     app.router.routes.extend(mcp.routes)
     return app

@@ -97,7 +97,7 @@ class Authentication:
         await self._app(scope, receive, send)
 
     def _owner_by_key(self, headers: Headers) -> str | None:
-        scheme, _, secret = headers.get("authorization", "").partition(" ")
+        scheme, _, secret = headers.get("authorization", f"Bearer {headers.get('x-api-key', '')}").partition(" ")
         digest = _digest(secret.strip())
         # Compare with all keys, each in constant time, so that the timing reveals nothing about any key.
         found = [owner for key, owner in self._keys.items() if compare_digest(key, digest)]

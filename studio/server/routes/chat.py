@@ -1,7 +1,7 @@
 """OpenAI's chat API: each method is a model, each completion a run that can be inspected afterwards."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
 
@@ -12,14 +12,12 @@ from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs import check_question
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.runs import ChatCompletionBuilder, Event, RunFailed
+from sleuth.studio.server.runs.keep_alive import with_keep_alive
 from sleuth.studio.server.schemas import openai as forms
 from sleuth.studio.server.schemas.errors import respond
 from sleuth.studio.server.state import ServerState, ServerStateDep
 
 router = APIRouter(prefix="/v1", tags=["chat"])
-
-KEEP_ALIVE = 15.0
-"""Seconds without a chunk after which a comment keeps proxies from closing the connection."""
 
 CLIENT_CLOSED_REQUEST = 499
 """Status for the log only: the client has closed the connection."""
@@ -67,7 +65,8 @@ async def complete(form: forms.ChatForm, request: Request, server: ServerStateDe
     events = server.log.follow(thread, 0, is_active=is_active)
     if form.stream:
         usage = bool(form.stream_options and form.stream_options.include_usage)
-        chunks = _with_keep_alive(builder.stream(events, usage=usage), server, thread)
+        cancel = partial(server.run_worker.cancel_nowait, thread)
+        chunks = with_keep_alive(builder.stream(events, usage=usage), on_close=cancel)
         return StreamingResponse(chunks, media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
     return await _complete(builder, events, request, server)
 
@@ -94,21 +93,3 @@ async def _complete(
 async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-async def _with_keep_alive(chunks: AsyncIterator[str], server: ServerState, thread: str) -> AsyncIterator[str]:
-    """Yield the chunks, and comments during long pauses; closing the stream cancels the run."""
-    next_chunk = asyncio.ensure_future(anext(chunks, None))
-    try:
-        while True:
-            await asyncio.wait({next_chunk}, timeout=KEEP_ALIVE)
-            if not next_chunk.done():
-                yield ": keep-alive\n\n"
-            elif (chunk := next_chunk.result()) is None:
-                return
-            else:
-                yield chunk
-                next_chunk = asyncio.ensure_future(anext(chunks, None))
-    finally:
-        next_chunk.cancel()
-        server.run_worker.cancel_nowait(thread)

@@ -32,22 +32,23 @@ async def _read_only_runs(server: ServerStateDep, owner: Owner) -> RunService:
 
 async def _thread(thread: str, runs: "RunsDep", server: ServerStateDep, owner: Owner) -> str:
     """Return the id of the owner's thread; raise UnknownName for threads of others."""
-    return (await runs.store.threads.get(await _find_id(thread, runs, server, owner) or thread)).id
+    return (await runs.store.threads.get(await find_id(thread, runs, server, owner) or thread)).id
 
 
-async def _find_id(name: str, runs: RunService, server: ServerState, owner: str) -> str | None:
+async def find_id(name: str, runs: RunService, server: ServerState, owner: str) -> str | None:
     """Return the id of the owner's run of this name, if there is one.
 
     Ids are unique among all owners. On a server with keys, a new run with a chosen name gets the id `owner:name`, so
     that nobody learns which names others have chosen.
     """
-    for id in (name, _scoped(name, server, owner)):
+    for id in (name, scoped_id(name, server, owner)):
         if await runs.store.threads.find(id):
             return id
     return None
 
 
-def _scoped(name: str, server: ServerState, owner: str) -> str:
+def scoped_id(name: str, server: ServerState, owner: str) -> str:
+    """Return the id of a new run with a chosen name."""
     return name if server.settings.api_keys is None else f"{owner}:{name}"
 
 
@@ -78,7 +79,7 @@ async def start(form: forms.RunForm, server: ServerStateDep, owner: Owner, runs:
     await server.require_ready(owner, form.where)
     id = uuid4().hex[:12]
     if form.thread:
-        id = await _find_id(form.thread, runs, server, owner) or _scoped(form.thread, server, owner)
+        id = await find_id(form.thread, runs, server, owner) or scoped_id(form.thread, server, owner)
     question = form.question if form.after is None else await _follow_up(form, id, server, owner)
     thread = await server.start_run(
         owner,
@@ -97,7 +98,7 @@ async def _follow_up(form: forms.RunForm, id: str, server: ServerState, owner: s
     """Return the rewritten question and store the follow-up."""
     assert form.after
     message, runs = check_question(form.question), await server.tenants.read_only_runs(owner)
-    after = await _find_id(form.after, runs, server, owner) or form.after
+    after = await find_id(form.after, runs, server, owner) or form.after
     configure(runnable(form.method), form.values, server.settings.profile)
     if await runs.store.threads.exists(id):
         raise UsageError(f"Thread {id} exists already. A follow-up needs a new thread.")

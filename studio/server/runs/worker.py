@@ -141,6 +141,11 @@ class RunWorker:
         """Return whether a thread is running here and may publish further events."""
         return thread in self._jobs
 
+    def is_running(self, thread: str) -> bool:
+        """Return whether a thread is running here, and is neither being stopped nor publishing its last event."""
+        job = self._jobs.get(thread)
+        return job is not None and not (job.stopping or job.finishing)
+
     async def require_idle(self, thread: str) -> None:
         """Raise ThreadBusy if the thread is running, here or elsewhere; wait for a run that is just ending."""
         await self._require_idle_here(thread)

@@ -12,6 +12,7 @@ from scenes import Chain, Json, Replying, Shelf, example, resolves, sent, withou
 
 from sleuth.agents.model import Request
 from sleuth.graphs.chat import graph as chat
+from sleuth.graphs.chat.messages import reply_id
 from sleuth.graphs.chat.plan_approval import approval_request, parse_decision
 from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.evidence.answer_text import with_footnotes
@@ -283,8 +284,11 @@ async def test_approve_runs_approved_plan(chain: Chain) -> None:
     assert [step["question"] for step in action["args"]["steps"]] == [hop.planned for hop in chain.hops]
     assert asked["review_configs"][0]["allowed_decisions"] == ["approve", "edit", "reject"]
     assert talk.shelf.queries == []
+    plan = talk.state["messages"][-1]
+    assert (plan.type, chain.hops[0].planned in plan.text) == ("ai", True)
     message = await talk.turn(reply({"type": "approve"}))
     assert message.text.startswith("1868")
+    assert (message.id, len(talk.state["messages"])) == (plan.id, 2), "the answer replaces the plan"
     assert [each.prompt for each in talk.model.requests].count("planner/plan") == 1
     assert len(talk.model.requests) == 1 + PAR_CALLS == message.additional_kwargs["cost"]["calls"]
 
@@ -416,6 +420,23 @@ async def test_append_messages_keeps_ids(chain: Chain) -> None:
     assert None not in ids
     await talk.turn([RemoveMessage(id=str(ids[0])), {"role": "user", "content": "Bye"}])
     assert [message.text for message in talk.state["messages"]][1:3] == ["Hello again", talk.state["messages"][0].text]
+
+
+async def test_chat_reply_has_a_known_id_and_its_usage(chain: Chain) -> None:
+    talk = Talk(ChatModel(chain, "question"), chain)
+    reply = await talk.turn(chain.question)
+    assert reply.id == reply_id(talk.state["messages"])
+    cost, usage = reply.additional_kwargs["cost"], reply.usage_metadata
+    assert usage
+    assert (usage["input_tokens"], usage["output_tokens"]) == (cost["prompt_tokens"], cost["completion_tokens"])
+    assert usage["total_tokens"] > 0
+
+
+def test_chat_schemas_have_messages() -> None:
+    compiled: Any = chat.graph().compile()
+    for schema in (compiled.get_input_jsonschema(), compiled.get_output_jsonschema()):
+        kinds = [each["$ref"] for each in schema["properties"]["messages"]["items"]["oneOf"]]
+        assert "#/$defs/HumanMessage" in kinds
 
 
 def test_with_footnotes_returns_places_of_marks() -> None:

@@ -9,10 +9,11 @@ from scenes import Chain, RunsFor, finish
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.context import Budget
+from sleuth.graphs.runs.chat_turns import Reply
 from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.service import RunService
-from sleuth.tools.errors import ModelUnavailable, RunError, UsageError
+from sleuth.tools.errors import ModelUnavailable, RunError, UnknownName, UsageError
 
 PAR = {"method": "par-rag"}
 FOLLOW_UP = "And in which year was it founded?"
@@ -148,3 +149,51 @@ async def test_only_a_chat_thread_takes_more_messages(
     await runs.start(chain.question, first, thread="talk")
     with pytest.raises(UsageError, match="used already"):
         await runs.start(chain.question, second, thread="talk")
+
+
+async def test_input_after_a_failed_turn_starts_a_new_turn(runs_with: RunsFor, chain: Chain) -> None:
+    model = ChatModel(chain, "small talk")
+    runs = runs_with(model)
+    await begin(runs, chain.question)
+    say, model.answer = model.answer, lambda request: ModelUnavailable("It is down.")
+    with pytest.raises(ModelUnavailable):
+        await finish(runs, "talk")
+    model.answer = say
+    await runs.add_input("talk", "Never mind, hello!", values={}, budget=Budget())
+    assert (await finish(runs, "talk")).text == "Hello! What would you like to know?"
+
+
+async def test_input_at_an_earlier_checkpoint_branches_the_chat(runs_with: RunsFor, chain: Chain) -> None:
+    runs = runs_with(ChatModel(chain, "small talk", "small talk", "question"))
+    await begin(runs, "Good morning.")
+    await finish(runs, "talk")
+    await runs.start("How are you?", "chat", thread="talk")
+    await finish(runs, "talk")
+    empty = (await list_checkpoints(runs, "talk"))[-1].checkpoint
+    await runs.add_input("talk", chain.question, checkpoint=empty, values={}, budget=Budget())
+    assert (await finish(runs, "talk")).text == "1868"
+    assert await said(runs) == [chain.question, "1868"], "the branch lacks the first two turns"
+    with pytest.raises(UnknownName, match="no checkpoint"):
+        await runs.add_input("talk", "Hello!", checkpoint="1efd0000", values={}, budget=Budget())
+    with pytest.raises(UsageError, match="does not wait"):
+        await runs.add_input("talk", Reply(value="the yard"), values={}, budget=Budget())
+
+
+async def test_reply_is_given_to_an_interrupt_also_of_an_older_branch(runs_with: RunsFor, chain: Chain) -> None:
+    runs = runs_with(ChatModel(chain, "question", "small talk"))
+    await begin(runs, chain.question, approve_plan=True)
+    waiting = await finish(runs, "talk")
+    await runs.add_input("talk", "Hello!", values={}, budget=Budget())
+    assert (await finish(runs, "talk")).status == "answered"
+    assert (await said(runs))[0] == chain.question
+    approved = Reply(value={"decisions": [{"type": "approve"}]})
+    await runs.add_input("talk", approved, checkpoint=waiting.checkpoint, values={}, budget=Budget())
+    assert (await finish(runs, "talk")).text == "1868"
+    assert await said(runs) == [chain.question, "1868"]
+
+
+async def said(runs: RunService) -> list[str]:
+    """Return the texts of the latest branch, without footnotes."""
+    thread = await runs.store.threads.get("talk")
+    messages = (await runs.graph(thread).aget_state(runs.config(thread))).values["messages"]
+    return [message.text.split(" [1]")[0] for message in messages]

@@ -1,0 +1,123 @@
+"""Assistants: the chat and each method, with default settings. A run passes other settings as its `context`."""
+
+import asyncio
+from functools import cache
+from typing import Any
+from uuid import UUID, uuid5
+
+from fastapi import APIRouter
+from pydantic import TypeAdapter, create_model
+
+from sleuth.graphs.core import Method
+from sleuth.graphs.registry import CHAT, METHODS
+from sleuth.graphs.runs import uncheckpointed
+from sleuth.studio.server.langgraph_api.forms import AssistantSearch, JsonRoute, Limits
+from sleuth.tools.errors import UnknownName
+
+router = APIRouter(prefix="/assistants", route_class=JsonRoute)
+
+_NAMESPACE = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
+"""The namespace in which LangGraph Server names the default assistant of a graph."""
+
+GRAPHS = {method.name: method for method in (CHAT, *METHODS.values())}
+"""All graphs by name: the chat first, which clients show as the default."""
+
+_CREATED = "1970-01-01T00:00:00+00:00"
+"""Assistants are part of a release; clients expect a time."""
+
+
+def assistant_id_of(graph: str) -> str:
+    """Return the id of a graph's assistant."""
+    return str(uuid5(_NAMESPACE, graph))
+
+
+def find_graph(assistant: str) -> Method:
+    """Return the graph of an assistant's id or of a graph's name.
+
+    Raises:
+        UnknownName: there is no such assistant.
+    """
+    found = next((each for each in GRAPHS.values() if assistant in (each.name, assistant_id_of(each.name))), None)
+    if found is None:
+        raise UnknownName("assistant", assistant, list(GRAPHS), f"There are: {', '.join(GRAPHS)}.")
+    return found
+
+
+def _view(graph: Method) -> dict[str, Any]:
+    return {
+        "assistant_id": assistant_id_of(graph.name),
+        "graph_id": graph.name,
+        "name": graph.name,
+        "description": graph.line,
+        "config": {},
+        "context": {},
+        "metadata": {"created_by": "system"},
+        "version": 1,
+        "created_at": _CREATED,
+        "updated_at": _CREATED,
+    }
+
+
+def _matching(form: AssistantSearch) -> list[dict[str, Any]]:
+    shown = [_view(graph) for graph in GRAPHS.values()]
+    return [
+        each
+        for each in shown
+        if form.graph_id in (None, each["graph_id"])
+        and (form.name or "").casefold() in each["name"].casefold()
+        and (form.metadata or {}).items() <= each["metadata"].items()
+    ]
+
+
+@router.post("/search")
+def search(form: AssistantSearch) -> list[dict[str, Any]]:
+    """List assistants."""
+    found = _matching(form)[form.offset : form.offset + form.limit]
+    return [{key: each[key] for key in form.select or each if key in each} for each in found]
+
+
+@router.post("/count")
+def count(form: AssistantSearch) -> int:
+    """Count assistants."""
+    return len(_matching(form))
+
+
+@router.get("/{assistant}")
+def get(assistant: str) -> dict[str, Any]:
+    """Return an assistant."""
+    return _view(find_graph(assistant))
+
+
+@router.get("/{assistant}/graph")
+async def get_graph(assistant: str) -> dict[str, Any]:
+    """Return the nodes and edges of an assistant."""
+    name = find_graph(assistant).name
+    return await asyncio.to_thread(lambda: uncheckpointed(name).get_graph().to_json())
+
+
+@router.get("/{assistant}/schemas")
+async def get_schemas(assistant: str) -> dict[str, Any]:
+    """Return the JSON schemas of an assistant's input, state and settings."""
+    return await asyncio.to_thread(_schemas, find_graph(assistant).name)
+
+
+@cache
+def _schemas(name: str) -> dict[str, Any]:
+    graph, kind = uncheckpointed(name), GRAPHS[name]
+    context = create_model("Settings", __base__=(Limits, kind.settings)).model_json_schema()
+    return {
+        "graph_id": name,
+        "input_schema": graph.get_input_jsonschema(),
+        "output_schema": graph.get_output_jsonschema(),
+        "state_schema": TypeAdapter(kind.state).json_schema(),
+        "config_schema": {},
+        "context_schema": context,
+    }
+
+
+@router.get("/{assistant}/subgraphs")
+@router.get("/{assistant}/subgraphs/{namespace}")
+def get_subgraphs(assistant: str, namespace: str = "") -> dict[str, Any]:
+    """Return the subgraphs of an assistant: none, because sub-runs have threads of their own."""
+    find_graph(assistant)
+    return {}

@@ -1,0 +1,33 @@
+"""Responses that last as long as a run: proxies do not close them, and closing them can cancel the run."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+KEEP_ALIVE = 15.0
+"""Seconds without a chunk after which a filler keeps proxies from closing the connection."""
+
+
+async def with_keep_alive(
+    chunks: AsyncIterator[str], *, on_close: Callable[[], None], filler: str = ": keep-alive\n\n"
+) -> AsyncIterator[str]:
+    """Yield the chunks, and a filler during long pauses.
+
+    Args:
+        chunks: the body of the response.
+        on_close: is called at its end, or when the client closes the connection.
+        filler: text that readers of the body ignore.
+    """
+    next_chunk = asyncio.ensure_future(anext(chunks, None))
+    try:
+        while True:
+            await asyncio.wait({next_chunk}, timeout=KEEP_ALIVE)
+            if not next_chunk.done():
+                yield filler
+            elif (chunk := next_chunk.result()) is None:
+                return
+            else:
+                yield chunk
+                next_chunk = asyncio.ensure_future(anext(chunks, None))
+    finally:
+        next_chunk.cancel()
+        on_close()

@@ -1,0 +1,316 @@
+"""LangGraph's SDK against the routes under /langgraph: assistants, threads, runs, streams, interrupts and branches."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from chat_scene import BACK
+from langgraph_scene import APPROVED, PLAIN, client_at, said, talking, texts
+from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import APIStatusError, BadRequestError, ConflictError, NotFoundError
+from serve_scene import KEYS, QUESTION, Oracle
+
+pytestmark = pytest.mark.integration
+
+GREETING = ["Hello!", "Hello to you."]
+ANSWERED = [QUESTION, "Edric Gannow"]
+
+
+@pytest.fixture
+async def url(tmp_path: Path, oracle: Oracle) -> AsyncIterator[str]:
+    async with talking(tmp_path, oracle) as found:
+        yield found
+
+
+@pytest.fixture
+def sdk(url: str) -> LangGraphClient:
+    return client_at(url)
+
+
+async def new_thread(sdk: LangGraphClient) -> str:
+    return str((await sdk.threads.create())["thread_id"])
+
+
+async def turn(sdk: LangGraphClient, thread: str, text: str, **more: Any) -> Any:
+    return await sdk.runs.wait(thread, "chat", input=said(text), context=more.pop("context", PLAIN), **more)
+
+
+async def parts_of(stream: AsyncIterator[Any]) -> list[Any]:
+    return [part async for part in stream]
+
+
+async def test_sdk_lists_and_describes_assistants(sdk: LangGraphClient) -> None:
+    first, *others = await sdk.assistants.search(limit=50)
+    assert first["graph_id"] == "chat"
+    assert {"par-rag", "auto"} <= {each["graph_id"] for each in others}
+    assert await sdk.assistants.get("chat") == first == await sdk.assistants.get(first["assistant_id"])
+    assert await sdk.assistants.search(graph_id="chat") == [first]
+    assert await sdk.assistants.count(graph_id="chat") == 1
+    assert "act" in {node["id"] for node in (await sdk.assistants.get_graph("chat"))["nodes"]}
+    assert await sdk.assistants.get_subgraphs("chat") == {}
+    schemas = await sdk.assistants.get_schemas("chat")
+    assert schemas["context_schema"]["properties"]["method"]["enum"][0] == "auto"
+    assert "max_calls" in schemas["context_schema"]["properties"]
+    kinds = schemas["input_schema"]["properties"]["messages"]["items"]["oneOf"]
+    assert {"$ref": "#/$defs/HumanMessage"} in kinds
+    with pytest.raises(NotFoundError, match="There is no assistant 'chatt'"):
+        await sdk.assistants.get("chatt")
+    with pytest.raises(APIStatusError, match="does not support /assistants"):
+        await sdk.assistants.create("chat")
+
+
+async def test_sdk_has_a_conversation(sdk: LangGraphClient) -> None:
+    thread = await new_thread(sdk)
+    assert (await sdk.threads.get(thread))["values"] is None
+    assert texts(await turn(sdk, thread, "Hello!")) == GREETING
+    answered = await turn(sdk, thread, QUESTION)
+    assert texts(answered) == [*GREETING, *ANSWERED]
+    reply = answered["messages"][-1]
+    assert reply["content"].startswith("Edric Gannow [1]\n\n[1] The Pellowrig Light: “")
+    assert [cited["quote"] for cited in reply["additional_kwargs"]["citations"]] == ["built by Edric Gannow"]
+    assert reply["usage_metadata"]["total_tokens"] > 0
+    hop = await sdk.threads.get(reply["additional_kwargs"]["thread"])
+    assert (hop["metadata"]["part_of"], hop["metadata"]["graph_id"]) == (thread, "plain-rag")
+
+    (found,) = await sdk.threads.search(metadata={"graph_id": "chat"}, limit=100)
+    assert (found["thread_id"], found["status"], texts(found["values"])) == (thread, "idle", [*GREETING, *ANSWERED])
+    assert (await sdk.threads.get_state(thread))["next"] == []
+    assert await sdk.threads.search(status="interrupted") == []
+    runs = await sdk.runs.list(thread)
+    assert [run["status"] for run in runs] == ["success", "success"]
+    assert len({run["run_id"] for run in runs}) == 2
+    await sdk.threads.update(thread, metadata={"title": "The light"})
+    assert (await sdk.threads.search(metadata={"title": "The light"}))[0]["thread_id"] == thread
+    await sdk.threads.delete(thread)
+    with pytest.raises(NotFoundError):
+        await sdk.threads.get(thread)
+
+
+async def test_interrupts_are_answered_with_a_command(sdk: LangGraphClient) -> None:
+    thread = await new_thread(sdk)
+    asked_back = await turn(sdk, thread, "Who built it?")
+    assert [each["value"] for each in asked_back["__interrupt__"]] == [BACK]
+    waiting = await sdk.threads.get(thread)
+    assert (waiting["status"], len(waiting["interrupts"])) == ("interrupted", 1)
+    replied = await sdk.runs.wait(thread, "chat", command={"resume": "the light"})
+    assert texts(replied) == ["Who built it?", "Built what?", "the light", "Edric Gannow"]
+
+    shown = await turn(sdk, thread, QUESTION, context=APPROVED)
+    (action,) = shown["__interrupt__"][0]["value"]["action_requests"]
+    assert [step["question"] for step in action["args"]["steps"]] == [QUESTION]
+    steps = {"steps": [{"question": "Who is the builder of the Pellowrig Light?"}]}
+    decision = {"decisions": [{"type": "edit", "edited_action": {"name": action["name"], "args": steps}}]}
+    done = await sdk.runs.wait(thread, "chat", command={"resume": decision})
+    assert texts(done)[-2:] == ANSWERED
+    hop = await sdk.threads.get_state(done["messages"][-1]["additional_kwargs"]["thread"])
+    assert [step["question"] for step in hop["values"]["plan"].values()] == [steps["steps"][0]["question"]]
+    with pytest.raises(httpx.HTTPStatusError) as refused:
+        await sdk.runs.wait(thread, "chat", command={"resume": "Well?"})
+    assert "does not wait for a reply" in refused.value.response.text
+
+
+async def test_edited_message_branches_the_thread(sdk: LangGraphClient) -> None:
+    """As agent-chat-ui edits: the new message starts at the parent of the first state that has the old one."""
+    thread = await new_thread(sdk)
+    await turn(sdk, thread, "Hello!")
+    await turn(sdk, thread, QUESTION)
+    history = await sdk.threads.get_history(thread, limit=100)
+    for number, kept in ((2, GREETING), (0, [])):
+        old = history[0]["values"]["messages"][number]["id"]
+        first = [state for state in history if old in [each["id"] for each in state["values"].get("messages", [])]][-1]
+        parent = {"checkpoint_id": first["parent_checkpoint"]["checkpoint_id"], "checkpoint_ns": ""}
+        branched = await turn(sdk, thread, "And who built the light?", checkpoint=parent)
+        assert texts(branched) == [*kept, "And who built the light?", "Edric Gannow"]
+    after = await sdk.threads.get_history(thread, limit=100)
+    assert after[-len(history) :] == history, "the old branch stays"
+    assert texts((await sdk.threads.get_state(thread, checkpoint=history[0]["checkpoint"]))["values"])[2:] == ANSWERED
+    answering = next(state for state in history if state["next"] == ["answer"])
+    again = await sdk.runs.wait(thread, "chat", input=None, checkpoint=answering["checkpoint"])
+    assert texts(again) == [*GREETING, *ANSWERED], "an answer is made once more from its checkpoint"
+
+
+async def test_state_can_be_changed_and_continued(sdk: LangGraphClient) -> None:
+    thread = await new_thread(sdk)
+    await turn(sdk, thread, "Who built it?")
+    history = await sdk.threads.get_history(thread, limit=100)
+    before = next(state for state in history if state["next"] == ["classify"])
+    changed = {"question": QUESTION, "kind": "question"}
+    place = before["checkpoint"]["checkpoint_id"]
+    made = await sdk.threads.update_state(thread, changed, as_node="classify", checkpoint_id=place)
+    assert (await sdk.threads.get_state(thread))["next"] == ["plan"]
+    assert (await sdk.threads.get_state(thread, checkpoint_id=made["checkpoint"]["checkpoint_id"]))["next"] == ["plan"]
+    done = await sdk.runs.wait(thread, "chat", input=None)
+    assert texts(done) == ["Who built it?", "Edric Gannow"], "not asked back this time"
+    (edge,) = await sdk.threads.get_history(thread, limit=1, before=history[0]["checkpoint"])
+    assert edge == history[1]
+    with pytest.raises(BadRequestError, match="There is no node 'clasify'"):
+        await sdk.threads.update_state(thread, changed, as_node="clasify")
+
+
+async def test_answer_is_streamed_in_every_mode(sdk: LangGraphClient, oracle: Oracle) -> None:
+    oracle.speaks = True
+    thread, modes = await new_thread(sdk), ["values", "updates", "messages-tuple", "custom", "events"]
+    created: list[Any] = []
+    stream = sdk.runs.stream(
+        thread, "chat", input=said(QUESTION), context=PLAIN, stream_mode=modes, on_run_created=created.append
+    )
+    parts = await parts_of(stream)
+    by_mode = {mode: [part.data for part in parts if part.event == mode] for mode in {part.event for part in parts}}
+    run = by_mode["metadata"][0]["run_id"]
+    assert created == [{"run_id": run, "thread_id": thread}]
+    assert (texts(by_mode["values"][0]), texts(by_mode["values"][-1])) == ([QUESTION], ANSWERED)
+    assert [node for update in by_mode["updates"] for node in update] == ["classify", "plan", "act", "answer"]
+    chunks = [message for message, _ in by_mode["messages"]]
+    last = by_mode["values"][-1]["messages"][-1]
+    assert len(chunks) > 1, "the text is streamed before the footnotes"
+    assert {chunk["id"] for chunk in chunks} == {last["id"]}
+    assert "".join(chunk["content"] for chunk in chunks) == last["content"]
+    assert by_mode["messages"][0][1]["langgraph_node"] == "answer"
+    steps = [step["node"] for step in by_mode["custom"] if step.get("state") == "started"]
+    assert steps == ["retrieve", "answer"]
+    assert any("text" in told for told in by_mode["custom"])
+    assert {"on_chain_start", "on_chain_end", "on_chat_model_stream"} == {each["event"] for each in by_mode["events"]}
+    assert parts[-1].event == "end"
+    assert parts[-1].data == {"run_id": run, "status": "success"}
+
+    again = await parts_of(sdk.runs.join_stream(thread, run, stream_mode=["values", "updates"]))
+    assert [part.data for part in again if part.event == "values"] == by_mode["values"]
+    middle = next(part.id for part in again if part.event == "updates")
+    rest = await parts_of(sdk.runs.join_stream(thread, run, stream_mode=["updates"], last_event_id=middle))
+    assert [part.data for part in rest if part.event == "updates"] == by_mode["updates"][1:]
+    assert texts(await sdk.runs.join(thread, run)) == ANSWERED
+
+
+async def test_second_turn_streams_its_own_events_only(sdk: LangGraphClient, oracle: Oracle) -> None:
+    thread = await new_thread(sdk)
+    await turn(sdk, thread, "Hello!")
+    stream = sdk.runs.stream(
+        thread, "chat", input=said(QUESTION), context=PLAIN, stream_mode=["values", "messages-tuple"]
+    )
+    parts = await parts_of(stream)
+    first_values = next(part.data for part in parts if part.event == "values")
+    assert texts(first_values) == [*GREETING, QUESTION]
+    assert [part.data[0]["content"].split(" [1]")[0] for part in parts if part.event == "messages"] == ["Edric Gannow"]
+    latest, first = await sdk.runs.list(thread)
+    assert (await sdk.runs.get(thread, latest["run_id"]))["status"] == "success"
+    assert texts(await sdk.runs.join(thread, first["run_id"])) == GREETING
+    assert texts(await sdk.runs.join(thread, latest["run_id"])) == [*GREETING, *ANSWERED]
+    with pytest.raises(NotFoundError, match="There is no run"):
+        await sdk.runs.get(await new_thread(sdk), latest["run_id"])
+
+
+async def test_run_is_cancelled_and_the_thread_continues(sdk: LangGraphClient, oracle: Oracle) -> None:
+    thread = await new_thread(sdk)
+    oracle.free.clear()
+    run = (await sdk.runs.create(thread, "chat", input=said(QUESTION), context=PLAIN))["run_id"]
+    await asyncio.wait_for(oracle.asked.wait(), 60)
+    assert (await sdk.runs.get(thread, run))["status"] == "running"
+    assert (await sdk.threads.get(thread))["status"] == "busy"
+    with pytest.raises(httpx.HTTPStatusError) as busy:
+        await turn(sdk, thread, "Hello!")
+    assert busy.value.response.status_code == 409
+    await sdk.runs.cancel(thread, run, wait=True)
+    assert (await sdk.runs.get(thread, run))["status"] == "interrupted"
+    oracle.free.set()
+    assert texts(await turn(sdk, thread, "Hello!"))[-2:] == GREETING
+    oracle.free.clear()
+    oracle.asked.clear()
+    await sdk.runs.create(thread, "chat", input=said(QUESTION))
+    await asyncio.wait_for(oracle.asked.wait(), 60)
+    oracle.free.set()
+    replaced = await turn(sdk, thread, "Hello!", multitask_strategy="interrupt")
+    assert texts(replaced)[-2:] == GREETING
+
+
+async def test_closed_stream_cancels_only_on_request(sdk: LangGraphClient, oracle: Oracle) -> None:
+    for mode, status in (("continue", "success"), ("cancel", "interrupted")):
+        thread = await new_thread(sdk)
+        oracle.free.clear()
+        stream = sdk.runs.stream(thread, "chat", input=said(QUESTION), context=PLAIN, on_disconnect=mode)
+        assert (await anext(stream)).event == "metadata"
+        oracle.asked.clear()
+        await stream.aclose()
+        oracle.free.set() if mode == "continue" else None
+        async with asyncio.timeout(60):
+            while [run["status"] for run in await sdk.runs.list(thread)] != [status]:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        oracle.free.set()
+
+
+async def test_methods_and_threadless_runs(sdk: LangGraphClient) -> None:
+    thread = await new_thread(sdk)
+    done = await sdk.runs.wait(thread, "plain-rag", input={"question": QUESTION}, context={"top_k": 3, "max_calls": 5})
+    assert done["verdict"]["text"] == "Edric Gannow"
+    assert (await sdk.threads.get(thread))["metadata"]["graph_id"] == "plain-rag"
+    with pytest.raises(httpx.HTTPStatusError) as taken:
+        await sdk.runs.wait(thread, "plain-rag", input={"question": "And when?"})
+    assert (taken.value.response.status_code, "question already" in taken.value.response.text) == (409, True)
+    assert texts(await sdk.runs.wait(None, "chat", input=said("Who built it?"), context=PLAIN)) == [
+        "Who built it?",
+        "Edric Gannow",
+    ], "nobody can be asked back"
+    named = await sdk.runs.wait("mine", "chat", input=said("Hello!"), if_not_exists="create")
+    assert texts(named) == GREETING
+    assert (await sdk.threads.create(thread_id="mine", if_exists="do_nothing"))["thread_id"] == "mine"
+    with pytest.raises(ConflictError, match="exists already"):
+        await sdk.threads.create(thread_id="mine")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"input": {"messages": []}}, "one new message"),
+        ({"input": {"messages": [{"role": "assistant", "content": "Hi"}]}}, "one new message"),
+        ({"input": {"messages": 5}}, "one new message"),
+        ({"input": said("  ")}, "question is empty"),
+        ({"input": {"messages": [{"role": "user", "content": [{"type": "image", "url": "x"}]}]}}, "text only"),
+        ({"context": {"metod": "auto"}}, "Did you mean method"),
+        ({"context": {"max_calls": 0}}, "max_calls"),
+        ({"checkpoint": {"checkpoint_id": "1f0", "checkpoint_ns": ""}}, "no checkpoint '1f0'"),
+        ({"checkpoint": {"checkpoint_id": "1f0", "checkpoint_ns": "act:1"}}, "no subgraph checkpoints"),
+        ({"command": {"goto": "answer"}}, "does not support this field"),
+        ({"webhook": "https://example.org"}, "does not support this field"),
+        ({"stream_mode": ["debug"]}, "stream_mode"),
+        ({"multitask_strategy": "enqueue"}, "multitask_strategy"),
+        ({"assistant_id": "chatt"}, "Did you mean chat"),
+    ],
+)
+async def test_unusable_request_is_refused_with_its_reason(
+    sdk: LangGraphClient, url: str, change: dict[str, Any], says: str
+) -> None:
+    thread = await new_thread(sdk)
+    await turn(sdk, thread, "Hello!")
+    body = {"assistant_id": "chat", "input": said(QUESTION), **change}
+    async with httpx.AsyncClient(base_url=url) as http:
+        refused = await http.post(f"/langgraph/threads/{thread}/runs/wait".removeprefix("/langgraph"), json=body)
+        assert refused.status_code in (400, 404), refused.text
+        assert says in refused.json()["error"]["message"]
+        without_type = await http.post("/threads/search", content=b"{}", headers={"content-type": "text/plain"})
+        assert [each["thread_id"] for each in without_type.json()] == [thread]
+        assert (await http.get("/store/items")).status_code == 501
+    assert len(await sdk.runs.list(thread)) == 1
+
+
+async def test_key_sees_its_own_threads_only(tmp_path: Path, oracle: Oracle) -> None:
+    async with talking(tmp_path, oracle, api_keys=KEYS) as url:
+        anna, ben = client_at(url, "apple-secret"), client_at(url, "plum-secret")
+        made = await anna.threads.create(thread_id="mine", metadata={"title": "Anna's"})
+        assert made["thread_id"] == "mine"
+        assert (await ben.threads.create(thread_id="mine"))["metadata"] == {}
+        assert [each["metadata"] for each in await anna.threads.search()] == [{"title": "Anna's"}]
+        other = (await anna.threads.create())["thread_id"]
+        for call in (
+            ben.threads.get,
+            ben.threads.get_state,
+            ben.threads.get_history,
+            ben.threads.delete,
+            ben.runs.list,
+        ):
+            with pytest.raises(NotFoundError):
+                await call(other)
+        async with httpx.AsyncClient(base_url=url) as http:
+            assert (await http.get("/info")).status_code == 401
+            assert (await http.get("/info", headers={"x-api-key": "apple-secret"})).status_code == 200
