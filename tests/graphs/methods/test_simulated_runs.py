@@ -131,7 +131,7 @@ async def test_simulated_closed_book_answers_known_questions() -> None:
     assert [(verdict["status"], verdict["text"]) for verdict in ended_so] == [("unknown", ""), ("answered", "14 weeks")]
 
 
-@pytest.mark.parametrize("name", ["par-rag", "retro-rag", "ras", "self-ask", "ircot", "agent"])
+@pytest.mark.parametrize("name", ["par-rag", "retro-rag", "ras", "self-ask", "ircot", "agent", "search-trained"])
 @pytest.mark.parametrize("id", CHAINS)
 async def test_simulated_multi_hop_methods_answer_chains(name: str, id: str) -> None:
     verdict, _ = await ended(name, gold(id))

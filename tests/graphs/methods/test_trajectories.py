@@ -87,6 +87,7 @@ VARIANTS = [
     *variants("self-ask"),
     *variants("ircot", without_reader=({"reader": False}, ["reasoner/reason"])),
     *variants("agent"),
+    *variants("search-trained"),
 ]
 
 
