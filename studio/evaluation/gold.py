@@ -12,7 +12,7 @@ from sleuth.studio.simulation import Gold, SimulatedModel, gold_of, gold_on_page
 from sleuth.studio.simulation.parameters import ROLES
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UnknownName
-from sleuth.tools.search import Query, Retriever
+from sleuth.tools.search import DocumentReader, Query, Retriever
 from sleuth.tools.sources.web_pages import PageText, read_pages
 from sleuth.tools.types import Hit, Passage
 
@@ -148,6 +148,11 @@ class OracleRetriever:
         lowest = kept[-1].score if kept else 0.0
         added = [Hit(passage=passage, score=lowest, rank=0) for passage in missing]
         return [replace(hit, rank=rank) for rank, hit in enumerate([*kept, *added][: query.k], start=1)]
+
+    async def passages_of(self, document_id: str) -> list[Passage]:
+        """Return the passages of a document, in order, as far as the search can read documents."""
+        reader = self.retriever
+        return await reader.passages_of(document_id) if isinstance(reader, DocumentReader) else []
 
 
 async def gold_passages(library: Collection, question: GoldQuestion) -> list[Passage]:

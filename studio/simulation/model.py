@@ -35,6 +35,7 @@ HANDLERS: dict[str, Handler] = {
     "planner/follow_up": planning.follow_up,
     "planner/sub_query": planning.sub_query,
     "actor/act": planning.act,
+    "actor/act_with_tools": planning.act_with_tools,
     "searcher/search_r1": partial(planning.continue_transcript, format="search-r1"),
     "searcher/stepsearch": partial(planning.continue_transcript, format="stepsearch"),
     "searcher/corag": partial(planning.continue_transcript, format="corag"),

@@ -5,10 +5,21 @@ from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex, MemoryKeywords
 from sleuth.tools.search.knowledge_graph_search import search_knowledge_graph
 from sleuth.tools.search.pagerank_search import search_pagerank
-from sleuth.tools.search.retriever import GRAPH_MODES, Mode, Query, Retriever, Scored, fetch_depth, find_mode, fuse
+from sleuth.tools.search.retriever import (
+    GRAPH_MODES,
+    DocumentReader,
+    Mode,
+    Query,
+    Retriever,
+    Scored,
+    fetch_depth,
+    find_mode,
+    fuse,
+)
 
 __all__ = [
     "GRAPH_MODES",
+    "DocumentReader",
     "Index",
     "IndexName",
     "KeywordIndex",

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol, get_args, runtime_checkable
 
 from sleuth.tools.errors import UnknownName
-from sleuth.tools.types import Hit
+from sleuth.tools.types import Hit, Passage
 
 Mode = Literal["keyword", "dense", "hybrid", "graph", "graph-ppr", "knowledge-graph"]
 """graph-ppr: graph search scored by Personalized PageRank, over triples too where there are any. knowledge-graph: dense
@@ -43,6 +43,15 @@ class Retriever(Protocol):
 
         A retriever without a graph treats the graph modes as hybrid.
         """
+        ...
+
+
+@runtime_checkable
+class DocumentReader(Protocol):
+    """A retriever that can also read a document in order."""
+
+    async def passages_of(self, document_id: str) -> list[Passage]:
+        """Return the passages of a document, in order; none if it has no such document."""
         ...
 
 

@@ -93,6 +93,7 @@ CASES: list[tuple[Role[Any, Any], dict[str, Any]]] = [
     (planning.FOLLOW_UP, {}),
     (planning.SUB_QUERY, {"sources": SOURCES[:1]}),
     (planning.ACT, {"sources": FOUND}),
+    (planning.ACT_WITH_TOOLS, {"sources": FOUND}),
     (reading.EXTRACT, {"sources": SOURCES[1:]}),
     (reading.EXTRACT_NAMES, {"text": CLAIM}),
     (reading.ANSWER_FROM_FACTS, {"sources": (FACTS,)}),

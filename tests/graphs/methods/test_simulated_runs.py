@@ -139,6 +139,22 @@ async def test_simulated_multi_hop_methods_answer_chains(name: str, id: str) -> 
     assert gold(id).right(verdict["text"])
 
 
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("agent", {"tools": "three"}),
+        ("search-trained", {"format": "stepsearch"}),
+        ("search-trained", {"format": "corag"}),
+    ],
+)
+@pytest.mark.parametrize("id", CHAINS)
+async def test_simulated_variants_answer_chains(name: str, values: dict[str, Any], id: str) -> None:
+    verdict, model = await ended(name, gold(id), values=values)
+    assert verdict["status"] == "answered"
+    assert gold(id).right(verdict["text"])
+    assert not {asked.prompt for asked, _ in model.heard} & {"actor/act", "searcher/search_r1"}
+
+
 @pytest.mark.parametrize("id", CHAINS)
 async def test_simulated_long_answer_has_a_sentence_for_each_hop(id: str) -> None:
     asked = gold(id)

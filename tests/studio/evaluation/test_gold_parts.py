@@ -45,6 +45,18 @@ async def test_gold_takes_the_places_of_the_last(found: str, gold: str, k: int, 
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
+class Library(Shelf):
+    async def passages_of(self, document_id: str) -> list[Passage]:
+        return [each for each in self.found if each.document_id == document_id]
+
+
+async def test_documents_are_read_as_far_as_the_search_can() -> None:
+    (passage,) = passages("b")
+    reading = OracleRetriever(retriever=Library("abc"), gold=[])
+    assert await reading.passages_of(passage.document_id) == [passage]
+    assert await OracleRetriever(retriever=Shelf("abc"), gold=[]).passages_of(passage.document_id) == []
+
+
 @pytest.mark.parametrize("names", [[], ["passages"], ["planner", "reader"], ["drafter", "passages"]])
 def test_parts_are_roles_and_passages(names: Sequence[str]) -> None:
     parts = OracleParts.parse(names)
