@@ -34,6 +34,9 @@ TAGS: dict[Format, Tags] = {
 
 _NAMES = "think|search|information|answer|subquery|subanswer|documents"
 _TAG = re.compile(rf"<(?=\s*+(?:/\s*+)?(?:{_NAMES})\b)", re.IGNORECASE)
+_FOUND = re.compile(r"</?(?:information|documents)>")
+_DOC = re.compile(r"^(?=\s*Doc \d+\(Title: )", re.MULTILINE)
+_HEAD = re.compile(r"^Doc \d+\(Title: ", re.MULTILINE)
 _OWN = re.compile(rf"(</?(?:{_NAMES})>)")
 
 
@@ -106,10 +109,17 @@ def _escape_own(text: str) -> str:
 
 def _results(found: list[SearchResult], tags: Tags) -> str:
     lines = [
-        f"Doc {at}(Title: {single_line(source.title)}) {source.text.strip()}" for at, source in enumerate(found, 1)
+        f"Doc {at}(Title: {single_line(source.title)}) {_DOC.sub('› ', source.text.strip())}"
+        for at, source in enumerate(found, start=1)
     ]
     text = escape_chat_markers(escape_tags("\n".join(lines) or "(nothing found)"))
     return f"\n\n<{tags.found}>{text}</{tags.found}>\n\n"
+
+
+def parse_results(text: str) -> list[str]:
+    """Return the passages in a transcript, each as its title, a closing bracket with a space, and its text."""
+    blocks = [block for block in _FOUND.split(text) if _DOC.match(block)]
+    return [passage.strip() for block in blocks for passage in _HEAD.split(block)[1:]]
 
 
 def _correction(tags: Tags) -> str:

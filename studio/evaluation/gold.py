@@ -7,6 +7,7 @@ from typing import Self
 
 from sleuth.agents.formatting import Source, escape_chat_markers, format_sources, parse_sources
 from sleuth.agents.model import Message, Model, Reply, Request
+from sleuth.agents.roles.searching import parse_results
 from sleuth.studio.evaluation.data import GoldQuestion
 from sleuth.studio.simulation import Gold, SimulatedModel, gold_of, gold_on_pages
 from sleuth.studio.simulation.parameters import ROLES
@@ -37,12 +38,17 @@ class KnownGold:
 
     def shown(self, question: GoldQuestion, prompts: Iterable[str]) -> list[str]:
         """Return the gold ids whose text is a source in these prompts, complete or in part."""
+        prompts = list(prompts)
         gold = {id: _as_shown(title, text) for id, (title, text) in self.of(question).items()}
         sources = {
             (source.title, source.text) for prompt in prompts for _, source in parse_sources(prompt) if source.text
         }
+        found = {passage for prompt in prompts for passage in parse_results(prompt)}
         return sorted(
-            id for id, (title, text) in gold.items() if any(name == title and part in text for name, part in sources)
+            id
+            for id, (title, text) in gold.items()
+            if any(name == title and part in text for name, part in sources)
+            or any(each.startswith(f"{title}) ") and each[len(title) + 2 :] in text for each in found)
         )
 
     async def pages(self, question: GoldQuestion) -> list[PageText]:
