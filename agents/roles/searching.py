@@ -57,7 +57,7 @@ class Transcript(Input):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Turn:
-    """What the model wrote up to the end of its first query or answer; `action` is empty if it has neither."""
+    """A text of the model up to the end of its first query or answer; `action` is empty if it has neither."""
 
     text: str
     action: Literal["search", "answer", ""]
