@@ -17,12 +17,17 @@ class Message(TypedDict):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sampling:
-    """Sampling parameters of a reply. `top_logprobs` > 0 requests log-probabilities of each reply token."""
+    """Sampling parameters of a reply.
+
+    `top_logprobs` > 0 requests log-probabilities of each reply token. `stop` has texts that end the reply and are its
+    last words.
+    """
 
     max_tokens: int = 512
     temperature: float = 0.0
     seed: int = 0
     top_logprobs: int = 0
+    stop: tuple[str, ...] = ()
 
 
 class Listener(Protocol):
@@ -45,7 +50,7 @@ class Request:
         call_id: the id of the call's task.
         role: the role's name.
         prompt: the prompt's name.
-        messages: the rendered prompt.
+        messages: the rendered prompt; a last message of the assistant is continued by the reply.
         input: the role's input as plain JSON, for simulated and scripted models; servers never receive it.
         sampling: the sampling parameters.
         schema: a JSON schema that constrains the reply.

@@ -18,7 +18,7 @@ NAMES = (
     *("expander", "fuser", "aggregator", "verifier", "integrator", "reasoner", "evaluator"),
     *("detective", "extractor", "judge", "classifier", "questioner"),
     *("calculator", "recaller", "querier", "resolver", "summariser"),
-    *("router", "rewriter", "host", "actor"),
+    *("router", "rewriter", "host", "actor", "searcher"),
 )
 """The names of roles: the keys of `settings.models`, together with "default"."""
 
@@ -88,6 +88,7 @@ class Role(Generic[I, O]):
         sampling: the sampling parameters; the seed is set per call.
         choices: the only replies allowed.
         render: returns the values of the prompt.
+        begun: returns the beginning of the reply, which the model continues; the reply is then taken verbatim.
     """
 
     prompt: str
@@ -97,6 +98,7 @@ class Role(Generic[I, O]):
     _: KW_ONLY
     choices: tuple[str, ...] | None = None
     render: Callable[[I], dict[str, str]] = render_fields
+    begun: Callable[[I], str] | None = None
 
     @property
     def name(self) -> str:

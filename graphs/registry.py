@@ -13,6 +13,7 @@ from sleuth.graphs.methods.hybrid_rag import graph as hybrid_rag
 from sleuth.graphs.methods.par_rag import graph as par_rag
 from sleuth.graphs.methods.ras import graph as ras
 from sleuth.graphs.methods.retro_rag import graph as retro_rag
+from sleuth.graphs.methods.search_trained import graph as search_trained
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.settings import Profile
 
@@ -25,6 +26,7 @@ METHODS: dict[str, Method] = {
         retro_rag,
         ras,
         hybrid_rag,
+        search_trained,
         auto,
         closed_book,
         iter_retgen,

@@ -70,6 +70,8 @@ class ChatModels:
         await prompts.read("shared/schema", "shared/choices")
         model, name = _with_sampling(self._of(request.role), request.sampling), self.name_of(request.role)
         runnable, suffix, warnings = _constrained(model, request)
+        if request.sampling.stop:
+            runnable = runnable.bind(stop=list(request.sampling.stop))
         sent = [*request.messages[:-1], {**request.messages[-1], "content": request.messages[-1]["content"] + suffix}]
         async with self._slots:
             started = time.monotonic()

@@ -204,8 +204,19 @@ def _body(request: Request, served: "_Served") -> tuple[dict[str, Any], list[str
         "temperature": sampling.temperature,
         **alternatives,
         "max_tokens": sampling.max_tokens + (THINKING_TOKENS if can.thinks else 0),
+        **_continuation(request),
         **constraints,
     }, warnings
+
+
+def _continuation(request: Request) -> dict[str, Any]:
+    """Return vLLM's options for a reply that continues the last message, and for one that ends with a stop text."""
+    body: dict[str, Any] = {}
+    if request.messages[-1]["role"] == "assistant":
+        body |= {"add_generation_prompt": False, "continue_final_message": True}
+    if request.sampling.stop:
+        body |= {"stop": list(request.sampling.stop), "include_stop_str_in_output": True}
+    return body
 
 
 def _constraints(request: Request, can: Capabilities) -> tuple[dict[str, Any], str, list[str]]:

@@ -274,7 +274,9 @@ def messages(role: Role[I, O], given: I) -> tuple[Message, ...]:
     values = {name: escape_chat_markers(value) for name, value in role.render(given).items()}
     system, user = prompts.load(role.prompt).render(**values)
     opening = (Message(role="system", content=system),) if system else ()
-    return (*opening, Message(role="user", content=user))
+    begun = role.begun(given) if role.begun else ""
+    ending = (Message(role="assistant", content=begun),) if begun else ()
+    return (*opening, Message(role="user", content=user), *ending)
 
 
 def _with_id_and_seed(request: Request, seed: str) -> Request:

@@ -70,11 +70,14 @@ def _parse(text: str, output: type[O], *, choices: tuple[str, ...] | None, cut_o
 async def parse_reply(role: Role[I, O], reply: Reply) -> tuple[O, list[str]]:
     """Return the typed output in a role's reply, and what was cut from it because it was longer than allowed.
 
-    A long text is parsed in a thread, so as not to block other runs.
+    The reply of a role that continues a text is taken verbatim. A long text is parsed in a thread, so as not to block
+    other runs.
 
     Raises:
         Unparsable: the reply does not have the requested form.
     """
+    if role.begun and issubclass(role.output, str):
+        return role.output(reply["text"]), []
     read = partial(_parse, reply["text"], role.output, choices=role.choices, cut_off=reply["finish"] == "length")
     return read() if len(reply["text"]) <= _LONG else await asyncio.to_thread(read)
 

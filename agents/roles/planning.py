@@ -203,7 +203,15 @@ class ActInput(StepsInput):
     sources: tuple[SearchResult, ...]
 
 
-class Action(Output):
+class _Acted(Output):
+    """The parts of an action, empty where they do not belong to it."""
+
+    query: str = Field(default="", max_length=240)
+    answer: str = Field(default="", max_length=400)
+    citations: list[Quote] = Field(default_factory=list, max_length=MAX_QUOTES)
+
+
+class Action(_Acted):
     """A search with its `query`, or an answer with its `citations`, empty where there is none."""
 
     model_config = ConfigDict(
@@ -213,9 +221,6 @@ class Action(Output):
     )
 
     action: Literal["search", "answer"]
-    query: str = Field(default="", max_length=240)
-    answer: str = Field(default="", max_length=400)
-    citations: list[Quote] = Field(default_factory=list, max_length=MAX_QUOTES)
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -238,6 +243,37 @@ def _searches(given: ActInput) -> dict[str, str]:
 
 ACT = Role("actor/act", ActInput, Action, Sampling(max_tokens=512), render=_searches)
 """Choose the next search, or answer."""
+
+
+class ToolAction(_Acted):
+    """A search with its `query`, a `source` to read on from, or an answer, as in `Action`."""
+
+    model_config = ConfigDict(
+        json_schema_extra=fields_by_label(
+            "action",
+            {
+                "keyword": ("action", "query"),
+                "semantic": ("action", "query"),
+                "read": ("action", "source"),
+                "answer": ("action", "answer", "citations"),
+            },
+        )
+    )
+
+    action: Literal["keyword", "semantic", "read", "answer"]
+    source: int = Field(default=0, ge=0, le=999)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.action in ("keyword", "semantic") and not self.query.strip():
+            raise ValueError(f"{self.action!r} needs what to search for in 'query'")
+        if self.action == "read" and not self.source:
+            raise ValueError("'read' needs the number of a source in 'source'")
+        return self
+
+
+ACT_WITH_TOOLS = Role("actor/act_with_tools", ActInput, ToolAction, Sampling(max_tokens=512), render=_searches)
+"""Choose one of three tools (A-RAG: Du et al., 2026, section 3), or answer."""
 
 # Whether to look something up, and what (RAS, section 3.1)
 

@@ -3,8 +3,9 @@
     (act -> retrieve)* -> act -> answer
 
 The loop of LangChain's prebuilt agent with our search as its only tool (a test compares both), as a graph of ours:
-every step has its checkpoint and every call its record. Inherited notes are shown; unless they have the final answer,
-such a run searches before it answers: for the question itself if the model asks for nothing.
+every step has its checkpoint and every call its record. With `tools=three` it has those of A-RAG (Du et al., 2026):
+keyword search, semantic search, and reading the passages around one. Inherited notes are shown; unless they have the
+final answer, such a run searches before it answers: for the question itself if the model asks for nothing.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Annotated, Literal
 from langgraph.graph import START, StateGraph
 from pydantic import Field
 
-from sleuth.agents.roles.planning import ACT, ActInput, Action, SearchResult
+from sleuth.agents.roles.planning import ACT, ACT_WITH_TOOLS, ActInput, Action, SearchResult, ToolAction
 from sleuth.graphs.core import (
     Call,
     CheckedSettings,
@@ -39,6 +40,7 @@ from sleuth.graphs.evidence import (
     make_note,
     make_query,
     make_verdict,
+    read_around,
     search_passages,
     strip_marks,
     verified_citations,
@@ -46,6 +48,9 @@ from sleuth.graphs.evidence import (
 from sleuth.tools.search import Mode
 from sleuth.tools.text import comparison_key
 from sleuth.tools.types import Passage
+
+Tool = Literal["search", "keyword", "semantic", "read"]
+"""With one tool a round's query is that of the search; with three it begins with the tool."""
 
 
 class Settings(CheckedSettings):
@@ -56,6 +61,10 @@ class Settings(CheckedSettings):
     mode: Annotated[Mode, InPaper("hybrid")] = Field(
         default="graph", description="how the tool searches (paper profile: hybrid)"
     )
+    tools: Literal["search", "three"] = Field(
+        default="search", description="three: keyword search, semantic search by `mode`, and reading on (A-RAG)"
+    )
+    reach: int = Field(default=1, ge=1, le=5, description="with `tools=three`: passages read before and after one")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +73,10 @@ class State(RunState):
 
     query: str = ""
     """The tool's next query; empty if the model has answered or may not search any more."""
+    tool: Tool = "search"
+    """The tool of this query."""
+    near: str = ""
+    """The passage to read around, by archive reference; empty for a search."""
     rounds: Annotated[dict[str, Round], Keyed] = field(default_factory=dict)
     """The searches so far with what they returned, "1" first."""
     said: Note | None = None
@@ -74,6 +87,8 @@ class Update(RunUpdate, total=False):
     """Fields that a node may change."""
 
     query: str
+    tool: Tool
+    near: str
     rounds: dict[str, Round]
     said: Note | None
 
@@ -87,29 +102,35 @@ async def act(state: State, call: Call[Settings]) -> Update:
     first = _first_found(state)
     shown = await load_passages(call.context.archive, first)
     given = _so_far(state, shown, list(first.values()))
-    said = await ask_or(call.model, ACT, given, Action(action="answer"), "The question stays open.")
-    update: Update = {"query": said.query.strip()}
+    said = await _choose(call, given)
+    update = _next_step(said, [*first], shown)
     if said.action == "answer" and state.notes and not (state.rounds or state.is_settled):
-        update = {"query": state.question}
+        update = {"query": state.question, "tool": "search" if call.settings.tools == "search" else "semantic"}
     elif said.action == "answer":
         text = strip_marks(said.answer)
         update = {
             "query": "",
             "said": make_note(state.question, text, verified_citations(call.model, text, said.citations, shown)),
         }
-    elif comparison_key(said.query) in {comparison_key(round["query"]) for round in state.rounds.values()}:
-        call.model.warn(f"The agent searched again for {said.query!r}: the question is answered from what was found.")
+    elif not update["query"]:
+        call.model.warn("The agent would read around a source that was not shown: it answers from what was found.")
+    elif _is_repeated(state, label := _label(update["tool"], update["query"])):
+        call.model.warn(f"The agent searched again for {label!r}: the question is answered from what was found.")
         update = {"query": ""}
     return update
 
 
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
-    """Run the tool: search passages for the query."""
+    """Run the tool: search passages for the query, or read those around one."""
     settings, at = call.settings, str(len(state.rounds) + 1)
-    query = make_query(state.query, state, k=settings.top_k, mode=settings.mode, seen=())
-    found = await search_passages(call, {at: query})
-    return {"rounds": {at: Round(query=state.query, passages=found[at])}}
+    if state.tool == "read":
+        found = await read_around(call, state.near, reach=settings.reach)
+    else:
+        mode = "keyword" if state.tool == "keyword" else settings.mode
+        query = make_query(state.query, state, k=settings.top_k, mode=mode, seen=())
+        found = (await search_passages(call, {at: query}))[at]
+    return {"rounds": {at: Round(query=_label(state.tool, state.query), passages=found)}}
 
 
 @node
@@ -149,6 +170,34 @@ def graph() -> StateGraph[State, Context, Question, State]:
 
 
 # What the nodes above are made of
+
+
+async def _choose(call: Call[Settings], given: ActInput) -> Action | ToolAction:
+    loss = "The question stays open."
+    if call.settings.tools == "search":
+        return await ask_or(call.model, ACT, given, Action(action="answer"), loss)
+    return await ask_or(call.model, ACT_WITH_TOOLS, given, ToolAction(action="answer"), loss)
+
+
+def _next_step(said: Action | ToolAction, references: list[str], shown: list[Passage]) -> Update:
+    """Return the step that the model chose; its query is empty if it names a source that was not shown."""
+    if said.action == "answer":
+        return {"query": "", "tool": "search", "near": ""}
+    if not isinstance(said, ToolAction) or said.action != "read":
+        return {"query": said.query.strip(), "tool": said.action, "near": ""}
+    if said.source > len(shown):
+        return {"query": "", "tool": "read", "near": ""}
+    at = said.source - 1
+    return {"query": f"{shown[at].title} [{said.source}]", "tool": "read", "near": references[at]}
+
+
+def _label(tool: Tool, query: str) -> str:
+    """Return how a step is shown to the model: with one tool only its query."""
+    return query if tool == "search" else f"{tool}: {query}"
+
+
+def _is_repeated(state: State, label: str) -> bool:
+    return comparison_key(label) in {comparison_key(round["query"]) for round in state.rounds.values()}
 
 
 def _first_found(state: State) -> dict[str, int]:

@@ -52,7 +52,9 @@ from sleuth.graphs.methods.par_rag import Step
 from sleuth.graphs.methods.par_rag.graph import plan_with
 from sleuth.tools.errors import UsageError
 
-MethodName = Literal["auto", "plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag", "agent"]
+MethodName = Literal[
+    "auto", "plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag", "search-trained", "agent"
+]
 
 
 class Settings(MethodSettings):

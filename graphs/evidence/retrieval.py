@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from sleuth.agents.formatting import Source
 from sleuth.graphs.core import Call, Question, RetrievalPath
 from sleuth.graphs.evidence.text_spans import find_words
-from sleuth.tools.search import Mode, Query
+from sleuth.tools.search import DocumentReader, Mode, Query
 from sleuth.tools.search.search_events import traced_search
 from sleuth.tools.storage import Archive
 from sleuth.tools.types import Hit, Passage
@@ -37,6 +37,28 @@ async def search_passages(call: Call[Any], queries: dict[str, Query]) -> dict[st
         call.model.warn(*notes)
     references = await asyncio.gather(*(archive_passages(context.archive, map(_retrieved, hits)) for hits in found))
     return dict(zip(queries, references, strict=True))
+
+
+async def read_around(call: Call[Any], reference: str, *, reach: int) -> list[str]:
+    """Archive the passages before and after one in its document, and return their references, in order.
+
+    Args:
+        call: the execution of the node; a retriever that cannot read documents is warned of.
+        reference: the archived passage.
+        reach: passages to read on each side.
+    """
+    context = call.context
+    (passage,) = await load_passages(context.archive, [reference])
+    if not isinstance(context.retriever, DocumentReader):
+        call.model.warn("This retriever finds passages only: the passages around one cannot be read.")
+        return []
+    document = await context.retriever.passages_of(passage.document_id)
+    places = [at for at, each in enumerate(document) if each.id == passage.id]
+    if not places:
+        call.model.warn(f"Passage {passage.id} is no longer in the collection: nothing around it can be read.")
+        return []
+    at = places[0]
+    return await archive_passages(context.archive, [*document[max(0, at - reach) : at], *document[at + 1 :][:reach]])
 
 
 def search_notes(hits: Iterable[Hit]) -> list[str]:

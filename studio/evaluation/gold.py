@@ -7,12 +7,13 @@ from typing import Self
 
 from sleuth.agents.formatting import Source, escape_chat_markers, format_sources, parse_sources
 from sleuth.agents.model import Message, Model, Reply, Request
+from sleuth.agents.roles.searching import parse_results
 from sleuth.studio.evaluation.data import GoldQuestion
 from sleuth.studio.simulation import Gold, SimulatedModel, gold_of, gold_on_pages
 from sleuth.studio.simulation.parameters import ROLES
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UnknownName
-from sleuth.tools.search import Query, Retriever
+from sleuth.tools.search import DocumentReader, Query, Retriever
 from sleuth.tools.sources.web_pages import PageText, read_pages
 from sleuth.tools.types import Hit, Passage
 
@@ -37,12 +38,17 @@ class KnownGold:
 
     def shown(self, question: GoldQuestion, prompts: Iterable[str]) -> list[str]:
         """Return the gold ids whose text is a source in these prompts, complete or in part."""
+        prompts = list(prompts)
         gold = {id: _as_shown(title, text) for id, (title, text) in self.of(question).items()}
         sources = {
             (source.title, source.text) for prompt in prompts for _, source in parse_sources(prompt) if source.text
         }
+        found = {passage for prompt in prompts for passage in parse_results(prompt)}
         return sorted(
-            id for id, (title, text) in gold.items() if any(name == title and part in text for name, part in sources)
+            id
+            for id, (title, text) in gold.items()
+            if any(name == title and part in text for name, part in sources)
+            or any(each.startswith(f"{title}) ") and each[len(title) + 2 :] in text for each in found)
         )
 
     async def pages(self, question: GoldQuestion) -> list[PageText]:
@@ -148,6 +154,11 @@ class OracleRetriever:
         lowest = kept[-1].score if kept else 0.0
         added = [Hit(passage=passage, score=lowest, rank=0) for passage in missing]
         return [replace(hit, rank=rank) for rank, hit in enumerate([*kept, *added][: query.k], start=1)]
+
+    async def passages_of(self, document_id: str) -> list[Passage]:
+        """Return the passages of a document, in order, as far as the search can read documents."""
+        reader = self.retriever
+        return await reader.passages_of(document_id) if isinstance(reader, DocumentReader) else []
 
 
 async def gold_passages(library: Collection, question: GoldQuestion) -> list[Passage]:

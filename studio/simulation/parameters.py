@@ -49,6 +49,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "resolver": ("missed", "invented"),
     "summariser": ("missed", "invented"),
     "actor": ("wrong-question", "missed", "invented"),
+    "searcher": ("wrong-question", "missed", "invented"),
     "classifier": ("misfiled",),
     "router": ("misfiled",),
     "rewriter": ("wrong-question",),

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from sleuth.agents.roles import hybrid, planning, reading, reasoning
+from sleuth.agents.roles.searching import TAGS, Format
 from sleuth.studio.simulation.answering import fact_numbers, find_answer
 from sleuth.studio.simulation.gold import WHOLE
 from sleuth.studio.simulation.reply import SimulatedReply, structured_reply
@@ -170,6 +171,37 @@ def act(view: RequestView) -> SimulatedReply:
         return structured_reply(planning.Action(action="search", query=query))
     found = find_answer(view, view.question)
     return structured_reply(planning.Action(action="answer", answer=found.answer, citations=[*found.quotes]))
+
+
+def act_with_tools(view: RequestView) -> SimulatedReply:
+    """ACT_WITH_TOOLS: read on in the document of a missing hop, search by meaning, then by words; or answer."""
+    steps = [str(step) for step in view.given["searches"]]
+    before = [step.partition(": ")[2] for step in steps]
+    query = next_question(view, before)
+    if not query:
+        found = find_answer(view, view.question)
+        return structured_reply(planning.ToolAction(action="answer", answer=found.answer, citations=[*found.quotes]))
+    titles = {view.gold.hops[hop].title for hop in view.missing()}
+    for at, source in enumerate(view.sources, start=1):
+        if source["title"] in titles and f"read: {source['title']} [{at}]" not in steps:
+            return structured_reply(planning.ToolAction(action="read", source=at))
+    is_retry = view.target(query) in {view.target(each) for each in before}
+    return structured_reply(planning.ToolAction(action="keyword" if is_retry else "semantic", query=query))
+
+
+def continue_transcript(view: RequestView, *, format: Format) -> SimulatedReply:
+    """SEARCH_R1, STEP_SEARCH and CORAG: what is known, then a search for the first missing hop, or the answer."""
+    tags = TAGS[format]
+    if view.given["last"]:
+        return SimulatedReply(text=f"{find_answer(view, view.question).answer}</{tags.answer}>")
+    known = " ".join(view.statement(hop) for hop in range(len(view.gold.hops)) if view.holds(hop))
+    name = "subanswer" if format == "corag" else "think"
+    thought = f"<{name}>{known}</{name}>" if known or format != "corag" else ""
+    query = next_question(view, view.given["searches"])
+    action = f"<{tags.query}>{query}</{tags.query}>"
+    if not query:
+        action = f"<{tags.answer}>{find_answer(view, view.question).answer}</{tags.answer}>"
+    return SimulatedReply(text=f"{thought}\n{action}")
 
 
 def expand(view: RequestView) -> SimulatedReply:

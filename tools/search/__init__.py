@@ -7,6 +7,7 @@ from sleuth.tools.search.knowledge_graph_search import search_knowledge_graph
 from sleuth.tools.search.pagerank_search import search_pagerank
 from sleuth.tools.search.retriever import (
     GRAPH_MODES,
+    DocumentReader,
     FilteredRetriever,
     Mode,
     Query,
@@ -19,6 +20,7 @@ from sleuth.tools.search.retriever import (
 
 __all__ = [
     "GRAPH_MODES",
+    "DocumentReader",
     "FilteredRetriever",
     "Index",
     "IndexName",

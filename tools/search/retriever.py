@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol, get_args, runtime_checkable
 
 from sleuth.tools.errors import UnknownName
-from sleuth.tools.types import Hit
+from sleuth.tools.types import Hit, Passage
 
 Mode = Literal["keyword", "dense", "hybrid", "graph", "graph-ppr", "knowledge-graph"]
 """graph-ppr: graph search scored by Personalized PageRank, over triples too where there are any. knowledge-graph: dense
@@ -48,6 +48,15 @@ class Retriever(Protocol):
         ...
 
 
+@runtime_checkable
+class DocumentReader(Protocol):
+    """A retriever that can also read a document in order."""
+
+    async def passages_of(self, document_id: str) -> list[Passage]:
+        """Return the passages of a document, in order; none if it has no such document."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class FilteredRetriever:
     """A retriever whose searches all have a filter."""
@@ -58,6 +67,10 @@ class FilteredRetriever:
     async def search(self, query: Query) -> list[Hit]:
         """Search the passages of the documents that match the filter, and that of the query if it has one."""
         return await self.retriever.search(replace(query, where=f"{self.where} {query.where}".strip()))
+
+    async def passages_of(self, document_id: str) -> list[Passage]:
+        """Return the passages of a document that a search has found, in order."""
+        return await self.retriever.passages_of(document_id) if isinstance(self.retriever, DocumentReader) else []
 
 
 def find_mode(name: str) -> Mode:

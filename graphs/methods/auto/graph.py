@@ -45,7 +45,7 @@ from sleuth.tools.text import comparison_key
 
 Notes = Mapping[str, Note]
 
-METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag", "agent")
+METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag", "search-trained", "agent")
 """The methods that `auto` can run."""
 
 

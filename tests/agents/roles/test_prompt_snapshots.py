@@ -13,7 +13,7 @@ from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model import Request
 from sleuth.agents.model_calls import messages
 from sleuth.agents.role import Role
-from sleuth.agents.roles import conversation, hybrid, judging, planning, reading, reasoning
+from sleuth.agents.roles import conversation, hybrid, judging, planning, reading, reasoning, searching
 from sleuth.tools.sources.question_attributes.examples import packaged_examples, select_demonstrations
 
 QUESTION = "Who is the mayor of the town where Oda Brell was born?"
@@ -35,6 +35,9 @@ FACTS = Facts(query=1, text="[1] S> Oda Brell | P> born in | O> Varn\n</source 2
 FOUND = tuple(planning.SearchResult(title=each.title, text=each.text, search=at) for at, each in enumerate(SOURCES, 1))
 OF_DOMAINS, OF_CHANGE = select_demonstrations(packaged_examples(), each=5)
 NEXT_QUESTION = "Who is its mayor?"
+
+WRITTEN = ("<think>Plan.</think><search>Oda Brell</search>", "I know it<|im_end|>.", "<search>Varn</search>")
+SEARCHED: dict[str, Any] = {"written": WRITTEN, "searches": ("Oda Brell", "", "Varn"), "last": True}
 
 VALUES: dict[str, Any] = {
     "question": QUESTION,
@@ -90,6 +93,7 @@ CASES: list[tuple[Role[Any, Any], dict[str, Any]]] = [
     (planning.FOLLOW_UP, {}),
     (planning.SUB_QUERY, {"sources": SOURCES[:1]}),
     (planning.ACT, {"sources": FOUND}),
+    (planning.ACT_WITH_TOOLS, {"sources": FOUND}),
     (reading.EXTRACT, {"sources": SOURCES[1:]}),
     (reading.EXTRACT_NAMES, {"text": CLAIM}),
     (reading.ANSWER_FROM_FACTS, {"sources": (FACTS,)}),
@@ -125,6 +129,9 @@ CASES: list[tuple[Role[Any, Any], dict[str, Any]]] = [
     (conversation.REWRITE, ASIDE),
     (conversation.REPLY, ASIDE),
     (conversation.ASK_BACK, ASIDE),
+    (searching.SEARCH_R1, {**SEARCHED, "sources": FOUND, "known": ()}),
+    (searching.STEP_SEARCH, {**SEARCHED, "sources": FOUND}),
+    (searching.CORAG, {**SEARCHED, "sources": FOUND, "last": False}),
     (hybrid.SUMMARISE, {"sources": SOURCES[1:]}),
 ]
 

@@ -1,5 +1,6 @@
 """Agent: a model that calls the search tool until it answers."""
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.baselines import react as agent
 from sleuth.graphs.baselines.react import Settings
 from sleuth.tools.search.retriever import Query
+from sleuth.tools.types import Passage
 
 QUESTION = "Where was the builder of the tower born?"
 TOWER = passage("tower", "The tower was built by Oda Brell.")
@@ -116,3 +118,89 @@ async def test_react_cites_shown_passages_only() -> None:
     verdict = await case.run(QUESTION)
     assert [citation["quote"] for citation in verdict["citations"]] == ["The tower was built by Oda Brell."]
     assert any("source 7" in warning for warning in case.state["warnings"])
+
+
+DOCUMENT = [
+    replace(passage(f"doc-{at}", text, at=100 * at), document_id="doc", title="Chronicle")
+    for at, text in enumerate(("Before.", "Oda Brell built the tower.", "She was born in Varn.", "After.", "The end."))
+]
+
+
+@dataclass
+class Library(Shelf):
+    """A shelf that can read the document."""
+
+    async def passages_of(self, document_id: str) -> list[Passage]:
+        return [each for each in DOCUMENT if each.document_id == document_id]
+
+
+def with_tools(*replies: Any, shelf: Shelf | None = None, **values: Any) -> Case:
+    found = {"builder tower": [DOCUMENT[1]], "Who built the tower?": [DOCUMENT[1]]}
+    chosen = Settings(tools="three", **values)
+    return Case(agent.graph, ScriptedModel(replies), shelf or Library([], found), chosen)
+
+
+def tool(action: str, query: str) -> dict[str, str]:
+    return {"action": action, "query": query}
+
+
+READ_ON = {"action": "read", "source": 1}
+
+
+async def test_three_tools_search_by_words_by_meaning_and_read_on() -> None:
+    case = with_tools(
+        tool("semantic", "Who built the tower?"),
+        tool("keyword", "builder tower"),
+        READ_ON,
+        answer("Varn", (1, "Oda Brell built"), (3, "born in Varn")),
+    )
+    verdict = await case.run(QUESTION)
+    assert case.prompts() == ["actor/act_with_tools"] * 4
+    assert case.retriever.asked() == [("Who built the tower?", "graph", 5), ("builder tower", "keyword", 5)]
+    last = case.model.requests[-1]
+    steps = ("semantic: Who built the tower?", "keyword: builder tower", "read: Chronicle [1]")
+    assert last.input["searches"] == steps
+    assert [source["text"] for source in last.input["sources"]] == [DOCUMENT[at].text for at in (1, 0, 2)]
+    assert [cited["passage"] for cited in verdict["citations"]] == ["doc-1", "doc-2"]
+    assert all(resolves(cited, DOCUMENT) for cited in verdict["citations"])
+
+
+async def test_reading_on_reaches_as_far_as_set() -> None:
+    case = with_tools(tool("semantic", "Who built the tower?"), READ_ON, VARN, reach=3, mode="hybrid")
+    await case.run(QUESTION)
+    assert [source["text"] for source in case.model.requests[-1].input["sources"]] == [
+        DOCUMENT[at].text for at in (1, 0, 2, 3, 4)
+    ]
+    assert case.retriever.asked() == [("Who built the tower?", "hybrid", 5)]
+
+
+async def test_repeated_step_of_one_tool_ends_the_loop_and_another_tool_does_not() -> None:
+    case = with_tools(tool("keyword", "builder tower"), tool("semantic", "builder tower"), READ_ON, READ_ON, READ)
+    assert (await case.run(QUESTION))["text"] == "Varn"
+    assert len(case.state["rounds"]) == 3
+    assert any("searched again for 'read: Chronicle [1]'" in warning for warning in case.state["warnings"])
+
+
+async def test_reading_around_an_unknown_source_answers_from_what_was_found() -> None:
+    case = with_tools(tool("keyword", "builder tower"), {"action": "read", "source": 9}, READ)
+    assert (await case.run(QUESTION))["text"] == "Varn"
+    assert any("a source that was not shown" in warning for warning in case.state["warnings"])
+
+
+async def test_reading_on_without_documents_warns() -> None:
+    case = with_tools(tool("keyword", "tower"), READ_ON, answer("Oda Brell"), shelf=Shelf([TOWER]))
+    assert (await case.run(QUESTION))["text"] == "Oda Brell"
+    assert any("the passages around one cannot be read" in warning for warning in case.state["warnings"])
+
+
+async def test_reading_around_a_deleted_passage_warns() -> None:
+    case = with_tools(tool("keyword", "tower"), READ_ON, answer("Oda Brell"), shelf=Library([TOWER]))
+    assert (await case.run(QUESTION))["text"] == "Oda Brell"
+    assert any("is no longer in the collection" in warning for warning in case.state["warnings"])
+
+
+@pytest.mark.parametrize("said", [{"action": "read"}, {"action": "keyword", "query": " "}])
+async def test_step_without_its_argument_is_repaired(said: dict[str, Any]) -> None:
+    case = with_tools(said, answer("Varn"))
+    await case.run(QUESTION)
+    assert "needs" in case.model.requests[1].text()

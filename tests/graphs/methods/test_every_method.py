@@ -87,6 +87,7 @@ INHERITING = {
     "self-ask": ["plan", "answer"],
     "ircot": ["answer"],
     "agent": ["act", "answer"],
+    "search-trained": ["reason", "answer"],
 }
 """The nodes that a run visits if an inherited answer suffices."""
 
@@ -140,6 +141,7 @@ LOSSES = {
     "self-ask": [OPEN],
     "ircot": [OPEN],
     "agent": [OPEN],
+    "search-trained": ["The model gave neither a query nor an answer, and was corrected.", OPEN],
 }
 """The endings of warnings about replies that cannot be parsed."""
 

@@ -131,12 +131,28 @@ async def test_simulated_closed_book_answers_known_questions() -> None:
     assert [(verdict["status"], verdict["text"]) for verdict in ended_so] == [("unknown", ""), ("answered", "14 weeks")]
 
 
-@pytest.mark.parametrize("name", ["par-rag", "retro-rag", "ras", "self-ask", "ircot", "agent"])
+@pytest.mark.parametrize("name", ["par-rag", "retro-rag", "ras", "self-ask", "ircot", "agent", "search-trained"])
 @pytest.mark.parametrize("id", CHAINS)
 async def test_simulated_multi_hop_methods_answer_chains(name: str, id: str) -> None:
     verdict, _ = await ended(name, gold(id))
     assert verdict["status"] == "answered"
     assert gold(id).right(verdict["text"])
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("agent", {"tools": "three"}),
+        ("search-trained", {"format": "stepsearch"}),
+        ("search-trained", {"format": "corag"}),
+    ],
+)
+@pytest.mark.parametrize("id", CHAINS)
+async def test_simulated_variants_answer_chains(name: str, values: dict[str, Any], id: str) -> None:
+    verdict, model = await ended(name, gold(id), values=values)
+    assert verdict["status"] == "answered"
+    assert gold(id).right(verdict["text"])
+    assert not {asked.prompt for asked, _ in model.heard} & {"actor/act", "searcher/search_r1"}
 
 
 @pytest.mark.parametrize("id", CHAINS)

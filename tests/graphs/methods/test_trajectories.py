@@ -86,7 +86,11 @@ VARIANTS = [
     *variants("iter-retgen"),
     *variants("self-ask"),
     *variants("ircot", without_reader=({"reader": False}, ["reasoner/reason"])),
-    *variants("agent"),
+    *variants("agent", three_tools=({"tools": "three"}, ["actor/act"])),
+    *variants(
+        "search-trained",
+        stepsearch=({"format": "stepsearch"}, ["searcher/search_r1"]),
+    ),
 ]
 
 

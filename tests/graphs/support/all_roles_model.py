@@ -39,7 +39,8 @@ class AllRolesModel:
             "querier": lambda _: {"entities": []},
             "calculator": lambda _: {"expression": ""},
             "resolver": self._resolved,
-            "actor": self._acted,
+            "actor": lambda given: self._acted(given, "search" if request.prompt == "actor/act" else "semantic"),
+            "searcher": self._continued,
             "drafter": self._drafted,
             **dict.fromkeys(("reader", "answerer"), self._answered),
         }
@@ -87,12 +88,21 @@ class AllRolesModel:
             for at, hop in enumerate(self.chain.hops[first:])
         ]
 
-    def _acted(self, given: Json) -> Json:
+    def _acted(self, given: Json, tool: str) -> Json:
         missing = self._missing(given["known"], *self._sources(given))
-        if missing and missing[0].asked not in given["searches"]:
-            return {"action": "search", "query": missing[0].asked}
+        asked = [search.removeprefix("semantic: ") for search in given["searches"]]
+        if missing and missing[0].asked not in asked:
+            return {"action": tool, "query": missing[0].asked}
         found = self._found(given["question"], given)
         return {"action": "answer", "answer": found, "citations": self._quotes(given) if found else []}
+
+    def _continued(self, given: Json) -> str:
+        """Return what a search-trained model writes: the answers it knows, then its next query or its answer."""
+        missing = self._missing(given["known"], *self._sources(given))
+        told = " ".join(hop.answer for hop in self.chain.hops if hop not in missing)
+        if missing and missing[0].asked not in given["searches"]:
+            return f"<think>{told}</think>\n<search>{missing[0].asked}</search>"
+        return f"<think>{told}</think>\n<answer>{self._found(given['question'], given)}</answer>"
 
     def _thought(self, given: Json) -> str:
         """Return the next hop that the sources answer; then the final answer, or the open question."""

@@ -139,6 +139,19 @@ async def test_equal_seeds_give_equal_texts(model: LLMClient) -> None:
     assert await told(1) == await told(1) != await told(2)
 
 
+async def test_a_begun_reply_is_continued_up_to_the_stop_text(model: LLMClient) -> None:
+    whole = await model.call(asked("Count from one to nine in words.", sampling=Sampling(max_tokens=40)))
+    words = whole["text"].split(" ")
+    begun = " ".join(words[:3])
+    rest = whole["text"].removeprefix(begun)
+    stop = next(word for word in words[4:] if word and rest.count(word) == 1 and word not in begun)
+    request = asked("Count from one to nine in words.", sampling=Sampling(max_tokens=40, stop=(stop,)))
+    begins = Message(role="assistant", content=begun)
+    reply = await model.call(replace(request, messages=(*request.messages, begins)))
+    assert reply["text"] == f"{rest.partition(stop)[0]}{stop}"
+    assert reply["finish"] == "stop"
+
+
 async def test_a_prompt_that_is_too_long(model: LLMClient) -> None:
     with pytest.raises(ContextTooLong, match="finds the prompt too long"):
         await model.call(asked("word " * (model.context_window + 1)))

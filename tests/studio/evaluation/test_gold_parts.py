@@ -5,7 +5,11 @@ import pytest
 from entries import entry
 from hashing_embedder import HashingEmbedder
 
-from sleuth.studio.evaluation.gold import OracleParts, OracleRetriever
+from sleuth.agents.model_calls import messages
+from sleuth.agents.roles.planning import SearchResult
+from sleuth.agents.roles.searching import SEARCH_R1, Transcript
+from sleuth.studio.evaluation.data import GoldQuestion
+from sleuth.studio.evaluation.gold import KnownGold, OracleParts, OracleRetriever
 from sleuth.studio.evaluation.models import CachedEmbedder
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.search.retriever import Query
@@ -43,6 +47,33 @@ async def test_gold_takes_the_places_of_the_last(found: str, gold: str, k: int, 
     assert [hit.passage for hit in hits] == passages(then)
     assert [hit.rank for hit in hits] == list(range(1, len(then) + 1))
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_gold_in_the_transcript_of_a_trained_model_counts_as_shown() -> None:
+    title, text = "Mercury (planet)", "Mercury is hot.\nIt is small."
+    sources = (
+        SearchResult(title="Venus", text="It is bright.", search=1),
+        SearchResult(title=title, text=text, search=1),
+    )
+    given = Transcript(
+        question="?", known=(), written=("<search>x</search>",), searches=("x",), sources=sources, last=False
+    )
+    prompt = "\n".join(message["content"] for message in messages(SEARCH_R1, given))
+    gold = KnownGold({"m": (title, text), "v": ("Venus", "Another text."), "e": ("Earth", "It is blue.")})
+    asked = GoldQuestion(set="s", id="q", question="?", gold=("m", "v", "e"))
+    assert gold.shown(asked, [prompt]) == ["m"]
+
+
+class Library(Shelf):
+    async def passages_of(self, document_id: str) -> list[Passage]:
+        return [each for each in self.found if each.document_id == document_id]
+
+
+async def test_documents_are_read_as_far_as_the_search_can() -> None:
+    (passage,) = passages("b")
+    reading = OracleRetriever(retriever=Library("abc"), gold=[])
+    assert await reading.passages_of(passage.document_id) == [passage]
+    assert await OracleRetriever(retriever=Shelf("abc"), gold=[]).passages_of(passage.document_id) == []
 
 
 @pytest.mark.parametrize("names", [[], ["passages"], ["planner", "reader"], ["drafter", "passages"]])

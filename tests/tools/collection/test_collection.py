@@ -6,7 +6,7 @@ from hashing_embedder import HashingEmbedder
 
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import EmbedderChanged, StoreError, UnknownName, UsageError
-from sleuth.tools.search.retriever import Query, Retriever
+from sleuth.tools.search.retriever import DocumentReader, Query, Retriever
 from sleuth.tools.search.vectors.embedder import EndpointEmbedder, LocalEmbedder, NoEmbedder, make_embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.types import Hit
@@ -58,6 +58,14 @@ async def test_graph_search_explains_named_passages(ferries: Collection) -> None
     reason = hits[1].why.reasons[0]
     assert (reason.kind, reason.source, reason.name) == ("names", FERRY.passages[0].id, "Oda Brask")
     assert reason.sentence == FERRY.passages[0].text[reason.start : reason.end]
+
+
+async def test_passages_of_a_found_document_can_be_read_in_order(ferries: Collection) -> None:
+    bridge = entry("bridge", "The bridge is made of stone.", "It was built in Kestrow.")
+    await ferries.put([bridge])
+    assert isinstance(ferries, DocumentReader)
+    (found,) = await ferries.search(Query(text="stone", k=1, mode="keyword"))
+    assert tuple(await ferries.passages_of(found.passage.document_id)) == tuple(bridge.passages)
 
 
 async def test_formula_score_is_the_sum_of_its_parts(settings: Settings, ferries: Collection) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from sleuth.tools.documents import split
 from sleuth.tools.errors import UsageError
-from sleuth.tools.search import GRAPH_MODES, MemoryKeywords, Query, Retriever, Scored, fetch_depth, fuse
+from sleuth.tools.search import GRAPH_MODES, DocumentReader, MemoryKeywords, Query, Retriever, Scored, fetch_depth, fuse
 from sleuth.tools.search.vectors import Embedder, NoEmbedder, Vectors
 from sleuth.tools.sources.web_pages.chunks import chunk
 from sleuth.tools.sources.web_pages.page import PageText, Table
@@ -73,6 +73,10 @@ class PageRetriever:
             raise UsageError("The question is empty. Enter a search text.")
         return await asyncio.to_thread(self._search, query)
 
+    async def passages_of(self, document_id: str) -> list[Passage]:
+        """Return the passages of a page, in order; none if there is no such page."""
+        return [passage for passage in self.passages.values() if passage.document_id == document_id]
+
     def _search(self, query: Query) -> list[Hit]:
         if not self.passages:
             return []
@@ -112,6 +116,12 @@ class FusedRetriever:
         found = await asyncio.gather(*(retriever.search(query) for retriever in self._both))
         passages = {hit.passage.id: hit.passage for hits in found for hit in hits}
         return _hits(passages, fuse([[(hit.passage.id, hit.score) for hit in hits] for hits in found]), query.k)
+
+    async def passages_of(self, document_id: str) -> list[Passage]:
+        """Return the passages of a document of either retriever, in order."""
+        readers = [retriever for retriever in self._both if isinstance(retriever, DocumentReader)]
+        found = [await reader.passages_of(document_id) for reader in readers]
+        return next((passages for passages in found if passages), [])
 
 
 def _hits(passages: dict[str, Passage], ranked: Scored, k: int) -> list[Hit]:

@@ -2,7 +2,7 @@ import pytest
 from hashing_embedder import HashingEmbedder
 
 from sleuth.tools.errors import UsageError
-from sleuth.tools.search.retriever import Mode, Query
+from sleuth.tools.search.retriever import DocumentReader, Mode, Query
 from sleuth.tools.sources.web_pages.page import PageText, Table
 from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever, table_passages, text_passages
 from sleuth.tools.types import Hit, Passage
@@ -66,3 +66,20 @@ async def test_pages_are_searched_with_the_collection() -> None:
     both = FusedRetriever(PageRetriever.over([page()], None), Collection())
     hits = await both.search(Query(text="ferries", k=2, mode="keyword"))
     assert {hit.passage.title for hit in hits} == {"Weir house", "Mill"}
+
+
+class ReadableCollection(Collection):
+    """Can read its document too."""
+
+    async def passages_of(self, document_id: str) -> list[Passage]:
+        return [self.passage] if document_id == self.passage.document_id else []
+
+
+async def test_passages_of_a_page_or_of_the_collection_are_read_in_order() -> None:
+    shown = page()
+    both = FusedRetriever(PageRetriever.over([shown], None), ReadableCollection())
+    assert isinstance(both, DocumentReader)
+    assert [each.text for each in await both.passages_of(shown.id)] == ["\n".join(LINES[:3]), LINES[3]]
+    assert await both.passages_of("mill.md") == [Collection.passage]
+    assert await both.passages_of("unknown.md") == []
+    assert await FusedRetriever(PageRetriever.over([shown], None), Collection()).passages_of("mill.md") == []

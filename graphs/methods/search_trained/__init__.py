@@ -1,0 +1,1 @@
+"""Models that were trained to search: one transcript, with a search at each tag."""

@@ -1,0 +1,188 @@
+"""Search-trained models: the model continues one transcript, and searches or answers with tags (Search-R1).
+
+    (reason -> retrieve)* -> reason -> answer
+
+For models of Search-R1 (Jin et al., 2025), StepSearch and CoRAG, each in the format that it was trained on. A reply
+stops at the end of a query or an answer. A text with neither gets one correction, as Search-R1's code writes it.
+Inherited notes follow the question; unless they have the final answer, such a run searches before it answers.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from langgraph.graph import START, StateGraph
+from pydantic import Field
+
+from sleuth.agents.roles.planning import SearchResult
+from sleuth.agents.roles.searching import ROLES, TAGS, Format, Transcript, Turn, parse_turn
+from sleuth.graphs.core import (
+    Call,
+    CheckedSettings,
+    Context,
+    InPaper,
+    Keyed,
+    Method,
+    Question,
+    RunState,
+    RunUpdate,
+)
+from sleuth.graphs.core.node import node
+from sleuth.graphs.evidence import (
+    Round,
+    add_evidence_check,
+    as_steps,
+    check_or_end,
+    finish,
+    load_passages,
+    make_query,
+    make_verdict,
+    search_passages,
+    stated_answer,
+)
+from sleuth.graphs.methods.search_trained.used_passages import cite_used_passages
+from sleuth.tools.search import Mode
+
+
+class Settings(CheckedSettings):
+    """Settings of `--set`; the numbers are those of Search-R1."""
+
+    format: Format = Field(default="search-r1", description="the prompt and tags that the model was trained on")
+    max_searches: Annotated[int, InPaper(4)] = Field(
+        default=10, ge=1, le=30, description="searches at most; then it has to answer (paper: 4)"
+    )
+    top_k: Annotated[int, InPaper(3)] = Field(default=5, ge=1, le=50, description="passages of a search (paper: 3)")
+    mode: Annotated[Mode, InPaper("dense")] = Field(default="graph", description="how to search (paper: dense)")
+    begin_answer: Annotated[bool, InPaper(False)] = Field(
+        default=True, description="ours: after the last search the model is given the opening tag of its answer"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class State(RunState):
+    """State of a search-trained model. Turns and rounds are keyed by the turn's number as text, "1" first."""
+
+    turns: Annotated[dict[str, str], Keyed] = field(default_factory=dict)
+    """What the model has written, each text up to the end of its query or answer."""
+    query: str = ""
+    """The query of the latest turn; empty if it has none, or was searched for."""
+    rounds: Annotated[dict[str, Round], Keyed] = field(default_factory=dict)
+    """The searches so far, by the turn that asked for them; a turn without one was corrected."""
+    said: str | None = None
+    """The model's answer, empty if it gave none; None before that."""
+
+
+class Update(RunUpdate, total=False):
+    """Fields that a node may change."""
+
+    turns: dict[str, str]
+    query: str
+    rounds: dict[str, Round]
+    said: str | None
+
+
+@node
+async def reason(state: State, call: Call[Settings]) -> Update:
+    """Let the model continue its transcript up to its next query, or to its answer."""
+    call.require()
+    settings = call.settings
+    is_last = len(state.rounds) >= settings.max_searches
+    given = await _transcript(state, call, begin_answer=is_last and settings.begin_answer)
+    text, reply = await call.model.ask_with_reply(ROLES[settings.format], given)
+    tags = TAGS[settings.format]
+    written = f"<{tags.answer}>{text}" if given.last else text
+    turn = parse_turn(written, tags, is_cut=reply["finish"] == "length")
+    if turn.action == "answer" and state.notes and not (state.rounds or state.is_settled):
+        turn = Turn(text=f"<{tags.query}>{state.question}</{tags.query}>", action="search", content=state.question)
+    update: Update = {"turns": {str(len(state.turns) + 1): turn.text}, "query": "", "said": None}
+    if turn.action == "search" and not is_last:
+        update["query"] = turn.content
+    elif turn.action == "answer":
+        update["said"] = stated_answer(turn.content)
+    elif turn.action == "search" or _is_corrected(state):
+        reason = "searches on" if turn.action else "gave neither a query nor an answer"
+        call.model.warn(f"After its last chance the model {reason}. The question stays open.")
+        update["said"] = ""
+    else:
+        call.model.warn("The model gave neither a query nor an answer, and was corrected.")
+    return update
+
+
+@node
+async def retrieve(state: State, call: Call[Settings]) -> Update:
+    """Search passages for the query of the latest turn."""
+    settings, at = call.settings, str(len(state.turns))
+    query = make_query(state.query, state, k=settings.top_k, mode=settings.mode, seen=())
+    found = await search_passages(call, {at: query})
+    return {"query": "", "rounds": {at: Round(query=state.query, passages=found[at])}}
+
+
+@node
+async def answer(state: State, call: Call[Settings]) -> Update:
+    """Return the model's answer, and cite the passages that it has used."""
+    if state.said is None:
+        return {"verdict": make_verdict("out_of_budget", "", [])}
+    found = {at: await load_passages(call.context.archive, round["passages"]) for at, round in state.rounds.items()}
+    citations = cite_used_passages(state.said, state.question, state.turns, found) if state.said else []
+    notes, verdict = finish(call.model, state, state.said, citations)
+    return {"notes": notes, "verdict": verdict}
+
+
+# Router. A run whose budget has no room for a node's calls is halted there, and ends without an answer.
+
+
+def after_reason(state: State) -> Literal["retrieve", "reason", "answer"]:
+    """Route to the search, to the end, or back to the model, whose last text is then corrected."""
+    if state.halted or state.said is not None:
+        return "answer"
+    return "retrieve" if state.query else "reason"
+
+
+def graph() -> StateGraph[State, Context, Question, State]:
+    """Return the uncompiled state machine."""
+    graph = StateGraph(State, context_schema=Context, input_schema=Question)
+    graph.add_node(reason)
+    graph.add_node(retrieve)
+    graph.add_node(answer)
+    graph.add_edge(START, "reason")
+    graph.add_conditional_edges("reason", after_reason)
+    graph.add_edge("retrieve", "reason")
+    graph.add_conditional_edges("answer", check_or_end)
+    add_evidence_check(graph)
+    return graph
+
+
+# What the nodes above are made of
+
+
+def _is_corrected(state: State) -> bool:
+    """Return whether an earlier turn had neither a query nor an answer."""
+    return len(state.turns) > len(state.rounds)
+
+
+async def _transcript(state: State, call: Call[Settings], *, begin_answer: bool) -> Transcript:
+    """Return the transcript so far; every search shows all its passages, also those shown before."""
+    places = [(int(at), reference) for at, round in state.rounds.items() for reference in round["passages"]]
+    shown = await load_passages(call.context.archive, [reference for _, reference in places])
+    return Transcript(
+        question=state.question,
+        known=as_steps(state.notes.values()),
+        written=tuple(state.turns.values()),
+        searches=tuple(state.rounds[at]["query"] if at in state.rounds else "" for at in state.turns),
+        sources=tuple(
+            SearchResult(title=each.title, text=each.text, search=at)
+            for (at, _), each in zip(places, shown, strict=True)
+        ),
+        last=begin_answer,
+    )
+
+
+METHOD = Method(
+    name="search-trained",
+    line="a model that was trained to search continues one transcript, and searches wherever it writes a query",
+    paper="Search-R1: training LLMs to reason and leverage search engines (Jin et al., 2025)",
+    when="if vLLM serves a model of Search-R1, StepSearch or CoRAG",
+    calls="2 to 5; 3 on two hops",
+    graph=graph,
+    state=State,
+    settings=Settings,
+)
