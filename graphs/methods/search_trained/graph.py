@@ -46,7 +46,7 @@ from sleuth.tools.search import Mode
 class Settings(CheckedSettings):
     """Settings of `--set`; the numbers are those of Search-R1."""
 
-    format: Format = Field(default="search-r1", description="the prompt and tags that the model was trained on")
+    format: Format = Field(default="search-r1", description="the form of transcript that the model was trained on")
     max_searches: Annotated[int, InPaper(4)] = Field(
         default=10, ge=1, le=30, description="searches at most; then it has to answer (paper: 4)"
     )

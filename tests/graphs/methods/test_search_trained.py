@@ -89,7 +89,7 @@ async def test_malformed_text_is_corrected_once(written: str) -> None:
     assert (await run.run(QUESTION))["text"] == "Varn"
     assert run.nodes == ["reason", "retrieve", "reason", "reason", "retrieve", "reason", "answer"]
     assert "That was neither a search nor an answer." in transcript(run, 2)
-    assert transcript(run, 2).endswith("Let me try again.\n")
+    assert transcript(run, 2).endswith("Once more.\n")
     assert "The model gave neither a query nor an answer, and was corrected." in run.state["warnings"]
 
 

@@ -51,7 +51,7 @@ async def test_doctor_checks_a_configured_knowledge_graph(tmp_path: Path) -> Non
 
 async def test_doctor_reports_a_newer_catalogue(tmp_path: Path) -> None:
     Catalogue(catalogue_url(tmp_path, None), owner="local", collection="default").close()
-    assert (await findings(tmp_path))["catalogue"].detail == "schema 2, 0 documents in 'default'"
+    assert (await findings(tmp_path))["catalogue"].detail == f"schema {SCHEMA_VERSION}, 0 documents in 'default'"
     with closing(sqlite3.connect(tmp_path / "catalogue.db")) as connection, connection:
         connection.execute("UPDATE sleuth_meta SET value = '99'")
     found = (await findings(tmp_path))["catalogue"]
