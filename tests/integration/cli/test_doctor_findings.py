@@ -10,6 +10,7 @@ from process import free_port
 
 from sleuth.studio.cli.doctor_checks import Finding, examine
 from sleuth.tools.settings import Settings
+from sleuth.tools.storage import SCHEMA_VERSION
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
 
