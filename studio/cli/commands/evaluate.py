@@ -76,7 +76,7 @@ async def make(
             async for _ in make_questions(sleuth.library, sleuth.runs.services.model, file, plan):
                 show("questions", len(file.rows), number)
     made = {kind: file.count(kind) for kind in counts}
-    shown = {"file": str(out), "made": made, "wanted": counts, "dropped": file.reasons()}
+    shown = {"file": str(out), "made": made, "wanted": counts, "dropped": file.reasons(), "fewer": file.shortfalls}
     emit(shown, as_json, Text("\n".join(_made_in_words(file, counts))))
     if not file.rows:
         raise typer.Exit(1)
@@ -88,11 +88,9 @@ def _made_in_words(file: WrittenQuestions, counts: Mapping[Kind, int]) -> list[s
     if file.dropped:
         lines.append(f"{len(file.dropped)} candidates were dropped (listed in {file.dropped_path}):")
         lines += [f"  {count} × {reason}" for reason, count in file.reasons().most_common()]
-    if any(file.count(kind) < wanted for kind, wanted in counts.items()):
-        lines.append(
-            "There are fewer than requested: the documents or the budget allowed no more, or the model wrote too many "
-            "that failed the check. A larger model, or more documents, give more."
-        )
+    if file.shortfalls:
+        lines.append("There are fewer than requested. A larger model, more documents or a rerun may give more:")
+        lines += [f"  {kind}: {reason}" for kind, reason in file.shortfalls.items()]
     return [*lines, f"Next: sleuth eval {file.path} --methods plain-rag,par-rag --out results/mine"]
 
 

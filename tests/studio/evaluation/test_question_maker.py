@@ -22,7 +22,7 @@ from sleuth.studio.evaluation.question_maker import (
     plan_questions,
 )
 from sleuth.tools.collection import Collection
-from sleuth.tools.errors import UsageError
+from sleuth.tools.errors import ModelUnavailable, UsageError
 from sleuth.tools.settings import Settings
 
 FILL = (
@@ -87,9 +87,6 @@ def reasons(made: list[Made]) -> set[str]:
 
 async def test_questions_of_each_kind_are_written_for_eval(library: Collection, tmp_path: Path) -> None:
     out = tmp_path / "questions.jsonl"
-    counts: dict[Kind, int] = {"single": 1, "multi": 0, "unanswerable": 0}
-    await make(library, writing(), out, counts)
-    await make(library, writing(), out, {**counts, "multi": 1})
     await make(library, writing(), out, {"single": 1, "multi": 1, "unanswerable": 1})
     (file,) = read_questions([out])
     questions = {question.type: question for question in file.questions}
@@ -99,6 +96,8 @@ async def test_questions_of_each_kind_are_written_for_eval(library: Collection, 
     steps = [(step.question, step.answer, step.gold_id) for step in questions["multi"].decomposition]
     assert steps == [(MULTI["first"], "Bastian Oake", light), (MULTI["second"], "Sennick Harbour", builder)]
     assert (questions["unanswerable"].answers, questions["unanswerable"].gold) == (("",), ())
+    assert questions["multi"].row["gold_documents"] == ["light", "builder"]
+    assert questions["unanswerable"].row["gold_documents"] == []
 
 
 @pytest.mark.parametrize(
@@ -114,6 +113,7 @@ async def test_questions_of_each_kind_are_written_for_eval(library: Collection, 
         ("single", writing(single={"nonsense": 1}), "the model's reply cannot be used"),
         ("multi", writing(lambda _: found("Sennick Harbour")), "one passage alone answers it"),
         ("multi", writing(multi={**MULTI, "question": MULTI["second"]}), "contains the name"),
+        ("multi", writing(multi={**MULTI, "answer": "Bastian Oake"}), "the answer is the name"),
         ("multi", writing(lambda _: UNKNOWN), "the second pass gives another answer"),
         ("unanswerable", writing(lambda _: found("ten crowns")), "the documents answer it"),
     ],
@@ -128,14 +128,23 @@ async def test_question_that_fails_its_check_is_dropped_with_the_reason(
     assert {each["reason"] for each in dropped} == reasons(made)
 
 
-async def test_rerun_continues_after_a_kill(library: Collection, tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [1, 9, 22, 40, 80])
+async def test_rerun_continues_after_a_kill(library: Collection, tmp_path: Path, size: int) -> None:
     out = tmp_path / "q.jsonl"
     await make(library, writing(), out, {"single": 1})
-    out.write_text(out.read_text() + '{"id": "cut off')
+    kept = out.read_bytes()
+    row = '{"id": "single-12345678", "question": "ß\u2028?", "answer": "Ägir", "made_from": "single+b"}'
+    out.write_bytes(kept + row.encode()[:size])
     model = writing()
     assert await make(library, model, out, {"single": 1}) == []
     assert model.requests == []
-    assert len(out.read_text().splitlines()) == 1
+    assert out.read_bytes() == kept
+
+
+def test_line_separators_in_a_question_do_not_end_its_line(tmp_path: Path) -> None:
+    out = tmp_path / "q.jsonl"
+    out.write_text('{"id": "single-1", "question": "a\u2028b?", "type": "single", "made_from": "single+a"}\n')
+    assert WrittenQuestions(out).has("a\u2028b?")
 
 
 async def test_same_question_is_kept_once(library: Collection, tmp_path: Path) -> None:
@@ -162,6 +171,72 @@ def test_file_of_something_else_is_refused(tmp_path: Path) -> None:
     other.write_text('{"question": "Who?"}\n')
     with pytest.raises(UsageError, match=r"line 1, was not made by this command.*--out"):
         WrittenQuestions(other)
+
+
+@pytest.mark.parametrize("text", ['{"question": "Who?"}', '{"question": "Who?"}\nnotes', "not JSON"])
+def test_file_of_something_else_stays_unchanged(tmp_path: Path, text: str) -> None:
+    other = tmp_path / "questions.jsonl"
+    other.write_text(text)
+    with pytest.raises(UsageError, match="was not made by this command"):
+        WrittenQuestions(other)
+    assert other.read_text() == text
+
+
+def test_last_line_without_its_newline_is_completed(tmp_path: Path) -> None:
+    out = tmp_path / "q.jsonl"
+    row = '{"id": "single-1", "question": "Who?", "type": "single", "made_from": "single+a"}'
+    out.write_text(row)
+    assert WrittenQuestions(out).count("single") == 1
+    assert out.read_text() == row + "\n"
+
+
+def test_unreadable_file_is_refused_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe\n")
+    for path in (tmp_path, tmp_path / "binary.jsonl"):
+        with pytest.raises(UsageError, match=r"cannot be read.*--out"):
+            WrittenQuestions(path)
+
+
+async def test_kind_that_always_fails_leaves_the_others_complete(library: Collection, tmp_path: Path) -> None:
+    def read(request: Request) -> dict[str, Any]:
+        return found("ten crowns") if request.input["question"] == MISSING["question"] else reader(request)
+
+    file = WrittenQuestions(tmp_path / "new" / "q.jsonl")
+    plan = QuestionPlan(counts={"single": 1, "multi": 1, "unanswerable": 5}, concurrency=1)
+    _ = [made async for made in make_questions(library, writing(read), file, plan)]
+    assert (file.count("single"), file.count("multi")) == (1, 1)
+    assert file.shortfalls == {"unanswerable": "every passage of at least 120 characters was tried"}
+
+
+async def test_shortfall_names_the_budget_or_the_failed_checks(library: Collection, tmp_path: Path) -> None:
+    await library.put([entry(f"copy{n}", f"{LIGHT} Copy {n}.", title=f"Copy {n}") for n in range(12)])
+    file = WrittenQuestions(tmp_path / "q.jsonl")
+    plan = QuestionPlan(counts={"single": 1}, budget=Budget(max_calls=3), concurrency=1)
+    _ = [made async for made in make_questions(library, writing(), file, plan)]
+    assert file.shortfalls == {"single": "the budget is used up"}
+    plan = QuestionPlan(counts={"single": 1}, concurrency=1)
+    _ = [made async for made in make_questions(library, writing(lambda _: UNKNOWN), file, plan)]
+    assert file.shortfalls == {"single": "of 10 candidates too few passed the check"}
+
+
+async def test_unreachable_model_keeps_the_questions_so_far(library: Collection, tmp_path: Path) -> None:
+    out = tmp_path / "q.jsonl"
+    await make(library, writing(), out, {"single": 1})
+    kept = out.read_text()
+    await library.put([entry("copy", LIGHT + " Again.", title="Copy")])
+    with pytest.raises(ModelUnavailable, match="no server"):
+        await make(library, Replying(lambda _: ModelUnavailable("no server")), out, {"single": 2})
+    assert out.read_text() == kept
+
+
+async def test_same_seed_chooses_the_same_passages(library: Collection, tmp_path: Path) -> None:
+    await library.put([entry(f"copy{n}", f"{LIGHT} Copy {n}.", title=f"Copy {n}") for n in range(12)])
+    orders = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        plan = QuestionPlan(counts={"single": 1}, seed=seed, concurrency=1)
+        model, file = writing(lambda _: UNKNOWN), WrittenQuestions(tmp_path / name)
+        orders.append([made.candidate.key async for made in make_questions(library, model, file, plan)])
+    assert orders[0] == orders[1] != orders[2]
 
 
 def test_shares_give_the_numbers_of_each_kind() -> None:

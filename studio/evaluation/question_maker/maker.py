@@ -6,16 +6,14 @@ without an answer not by the passages that search finds for it.
 """
 
 import asyncio
-import json
 import random
 import re
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha1
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime
@@ -33,14 +31,13 @@ from sleuth.agents.roles.questions import (
 )
 from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core import Budget, PrivateGraph
+from sleuth.studio.evaluation.question_maker.file import Candidate, Kind, Made, WrittenQuestions
 from sleuth.studio.evaluation.scoring import contained, f1, normalise
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import BadReply, ContextTooLong, UsageError
 from sleuth.tools.search import Query
 from sleuth.tools.storage import MemoryArchive
 from sleuth.tools.types import Passage
-
-Kind = Literal["single", "multi", "unanswerable"]
 
 AGREES = 0.6
 """F1 from which two answers count as the same."""
@@ -49,7 +46,7 @@ LEAST_CHARACTERS = 120
 MOST_CALLS = 8
 """Model calls for one question: writing, up to three checks, and a repair of each."""
 ATTEMPTS = 10
-"""Candidates that are tried for each wanted question."""
+"""Candidates that are tried for each wanted question of a kind."""
 NEIGHBOURS = 10
 """Passages among which one is searched that shares a name."""
 READ_FOR_UNANSWERABLE = 5
@@ -58,31 +55,6 @@ READ_FOR_UNANSWERABLE = 5
 _REFERS = re.compile(r"\b(source|passage|text|document|article|above|mentioned|shared name)s?\b", re.IGNORECASE)
 
 _QUESTION = re.compile(r"[^?？؟]+[?？؟]")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """Passages for one question; `name` connects those of a question in two steps."""
-
-    kind: Kind
-    passages: tuple[Passage, ...]
-    name: str = ""
-
-    @property
-    def key(self) -> str:
-        """Identifies the candidate in the file of dropped ones."""
-        return "+".join([self.kind, *(passage.id for passage in self.passages)])
-
-
-@dataclass(frozen=True, kw_only=True)
-class Made:
-    """A question as a line of a question file, or the reason why a candidate was dropped."""
-
-    candidate: Candidate
-    row: Mapping[str, Any] | None = None
-    reason: str = ""
-    calls: int = 0
-    tokens: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,65 +80,6 @@ def plan_questions(number: int, *, multi: float, unanswerable: float) -> dict[Ki
     return {"single": number - sum(counts.values()), **counts}
 
 
-class WrittenQuestions:
-    """The questions made so far, and next to them the candidates that were dropped: a rerun continues there."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.dropped_path = path.with_suffix(".dropped.jsonl")
-        self.rows = list(_lines(path))
-        self.dropped = list(_lines(self.dropped_path))
-
-    def tried(self) -> set[str]:
-        """Return the keys of all candidates that are done."""
-        return {str(row["candidate"]) for row in self.dropped} | {str(row.get("made_from")) for row in self.rows}
-
-    def count(self, kind: Kind) -> int:
-        """Return the number of questions of a kind."""
-        return sum(row.get("type") == kind for row in self.rows)
-
-    def has(self, question: str) -> bool:
-        """Return whether the question is there already."""
-        return any(normalise(str(row["question"])) == normalise(question) for row in self.rows)
-
-    def add(self, made: Made) -> None:
-        """Append a question or a dropped candidate."""
-        if made.row is not None:
-            _append(self.path, made.row)
-            self.rows.append(dict(made.row))
-        else:
-            row = {"candidate": made.candidate.key, "reason": made.reason}
-            _append(self.dropped_path, row)
-            self.dropped.append(row)
-
-    def reasons(self) -> Counter[str]:
-        """Return how many candidates were dropped for each reason."""
-        return Counter(str(row["reason"]) for row in self.dropped)
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a file; a last line that a kill has truncated is cut off."""
-    if not path.exists():
-        return
-    text = path.read_text(encoding="utf-8")
-    whole = text[: text.rfind("\n") + 1]
-    if whole != text:
-        path.write_text(whole, encoding="utf-8")
-    for number, line in enumerate(whole.splitlines(), 1):
-        try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
-        if not isinstance(row, dict) or not ("made_from" in row or "candidate" in row):
-            raise UsageError(f"{path}, line {number}, was not made by this command. Choose another file with --out.")
-        yield row
-
-
-def _append(path: Path, row: Mapping[str, Any]) -> None:
-    with path.open("a", encoding="utf-8") as out:
-        out.write(json.dumps(row, ensure_ascii=False) + "\n")
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Context:
     model: Model
@@ -185,6 +98,8 @@ async def make_questions(
 ) -> AsyncIterator[Made]:
     """Write questions until there are enough, no passage is left, or the budget is used up.
 
+    Where there are fewer than wanted, `file.shortfalls` has the reason.
+
     Args:
         library: the collection.
         model: writes and checks.
@@ -192,7 +107,7 @@ async def make_questions(
         plan: the wanted numbers, including those in the file.
 
     Raises:
-        UsageError: the collection is empty.
+        UsageError: the collection is empty, or the file cannot be written.
         ModelError: the model server cannot be used; what was made so far is kept.
     """
     await library.require_documents()
@@ -205,13 +120,19 @@ async def make_questions(
         made: Made = state["made"]
         return made
 
-    candidates = _candidates(library, file, plan)
-    while _is_affordable(plan, spent):
+    file.shortfalls = {}
+    attempts = Counter[Kind]()
+    candidates = _candidates(library, file, plan, attempts)
+    while True:
+        if not _is_affordable(plan, spent):
+            file.shortfalls = dict.fromkeys(_missing(file, plan), "the budget is used up")
+            return
         batch = [each async for each in _next_batch(candidates, plan.concurrency)]
         if not batch:
+            file.shortfalls = {kind: _shortfall(kind, plan, attempts) for kind in _missing(file, plan)}
             return
         for made in await asyncio.gather(*map(attempt, batch)):
-            spent.update(calls=made.calls, tokens=made.tokens, attempts=1)
+            spent.update(calls=made.calls, tokens=made.tokens)
             is_known = made.row is not None and file.has(str(made.row["question"]))
             kept = replace(made, row=None, reason="the question was written before") if is_known else made
             if kept.row is None or file.count(kept.candidate.kind) < plan.counts[kept.candidate.kind]:
@@ -227,46 +148,81 @@ async def _next_batch(candidates: AsyncIterator[Candidate], number: int) -> Asyn
 
 def _is_affordable(plan: QuestionPlan, spent: Mapping[str, int]) -> bool:
     budget = plan.budget
-    if spent["attempts"] >= ATTEMPTS * sum(plan.counts.values()):
-        return False
     if budget.max_seconds is not None and time.monotonic() - plan.started >= budget.max_seconds:
         return False
     calls = budget.max_calls is None or spent["calls"] + MOST_CALLS <= budget.max_calls
     return calls and (budget.max_tokens is None or spent["tokens"] < budget.max_tokens)
 
 
-async def _candidates(library: Collection, file: WrittenQuestions, plan: QuestionPlan) -> AsyncIterator[Candidate]:
-    """Yield candidates of the kinds that are missing, from passages in random order."""
+def _missing(file: WrittenQuestions, plan: QuestionPlan) -> list[Kind]:
+    """Return the kinds of which questions are missing, that with the largest missing share first."""
+    shares = {kind: 1 - file.count(kind) / number for kind, number in plan.counts.items() if number}
+    return sorted((kind for kind in shares if shares[kind] > 0), key=lambda kind: -shares[kind])
+
+
+async def _candidates(
+    library: Collection, file: WrittenQuestions, plan: QuestionPlan, attempts: Counter[Kind]
+) -> AsyncIterator[Candidate]:
+    """Yield candidates of the missing kinds, from passages in random order, and count them in `attempts`.
+
+    The passages are gone through until none gives a candidate that was not tried.
+    """
     ids = sorted(await library.passage_ids())
     random.Random(plan.seed).shuffle(ids)  # noqa: S311 - a repeatable sample
-    tried = file.tried()
-    for id_ in ids:
-        missing = {kind: number - file.count(kind) for kind, number in plan.counts.items()}
-        if all(number <= 0 for number in missing.values()):
-            return
-        for passage in await library.passages([id_]):
-            if len(passage.text) < LEAST_CHARACTERS:
-                continue
-            kind = max(missing, key=lambda kind: missing[kind] / max(1, plan.counts[kind]))
-            candidate = await _linked(library, passage) if kind == "multi" else None
-            if kind == "multi" and candidate is None and max(missing["single"], missing["unanswerable"]) > 0:
-                kind = "single" if missing["single"] > 0 else "unanswerable"
-            if kind != "multi":
-                candidate = Candidate(kind=kind, passages=(passage,))
-            if candidate is not None and candidate.key not in tried:
+    tried, is_fruitful = file.tried(), True
+    while is_fruitful:
+        is_fruitful = False
+        for id_ in ids:
+            kinds = [kind for kind in _missing(file, plan) if attempts[kind] < ATTEMPTS * plan.counts[kind]]
+            if not kinds:
+                return
+            if (candidate := await _candidate(library, id_, kinds, tried)) is not None:
+                is_fruitful = True
+                tried.add(candidate.key)
+                attempts[candidate.kind] += 1
                 yield candidate
 
 
-async def _linked(library: Collection, passage: Passage) -> Candidate | None:
-    """Return the passage with one that it names or that names it, along the mention graph."""
+def _shortfall(kind: Kind, plan: QuestionPlan, attempts: Mapping[Kind, int]) -> str:
+    """Return why no more questions of a kind can be written."""
+    if attempts[kind] >= ATTEMPTS * plan.counts[kind]:
+        return f"of {attempts[kind]} candidates too few passed the check"
+    return _USED_UP[kind]
+
+
+_USED_UP: dict[Kind, str] = {
+    "single": f"every passage of at least {LEAST_CHARACTERS} characters was tried",
+    "multi": "every pair of linked passages that search finds was tried",
+    "unanswerable": f"every passage of at least {LEAST_CHARACTERS} characters was tried",
+}
+
+
+async def _candidate(library: Collection, id_: str, kinds: Sequence[Kind], tried: set[str]) -> Candidate | None:
+    """Return a candidate from a passage, of the first of these kinds for which it was not tried."""
+    for passage in await library.passages([id_]):
+        if len(passage.text) < LEAST_CHARACTERS:
+            continue
+        for kind in kinds:
+            options = (
+                await _linked(library, passage) if kind == "multi" else [Candidate(kind=kind, passages=(passage,))]
+            )
+            for candidate in options:
+                if candidate.key not in tried:
+                    return candidate
+    return None
+
+
+async def _linked(library: Collection, passage: Passage) -> list[Candidate]:
+    """Return the passage with each one that it names or that names it, along the mention graph."""
     query = Query(text=f"{passage.title}. {passage.text[:300]}", mode="graph", k=NEIGHBOURS)
+    linked = []
     for hit in await library.search(query):
         for reason in hit.why.reasons if hit.why else ():
             is_other = hit.passage.document_id != passage.document_id
             if is_other and reason.source == passage.id and reason.kind in ("names", "named_by"):
                 order = (passage, hit.passage) if reason.kind == "names" else (hit.passage, passage)
-                return Candidate(kind="multi", passages=order, name=reason.name)
-    return None
+                linked.append(Candidate(kind="multi", passages=order, name=reason.name))
+    return linked
 
 
 def _graph() -> StateGraph[_State, _Context, _State, _State]:
@@ -310,6 +266,8 @@ async def _write_multi(candidate: Candidate, caller: ModelCaller, _library: Coll
         return None, problem
     if contained(written.question, [candidate.name]):
         return None, "the question contains the name that connects the passages"
+    if normalise(written.answer) == normalise(candidate.name):
+        return None, "the answer is the name that connects the passages"
     if not await _answers(caller, written.question, written.answer, candidate.passages):
         return None, "the second pass gives another answer"
     for passage in candidate.passages:
@@ -365,9 +323,10 @@ def _problem_of_form(question: str) -> str:
 
 def _row(candidate: Candidate, question: str, answer: str) -> dict[str, Any]:
     mark = sha1(question.encode(), usedforsecurity=False).hexdigest()[:8]
-    gold = [passage.id for passage in candidate.passages] if answer else []
+    gold = candidate.passages if answer else ()
+    ids = {"gold_ids": [each.id for each in gold], "gold_documents": [each.document_id for each in gold]}
     about = {"id": f"{candidate.kind}-{mark}", "question": question.strip(), "answer": answer.strip()}
-    return {**about, "gold_ids": gold, "type": candidate.kind, "made_from": candidate.key}
+    return {**about, **ids, "type": candidate.kind, "made_from": candidate.key}
 
 
 def _sources(passages: Iterable[Passage]) -> tuple[Source, ...]:

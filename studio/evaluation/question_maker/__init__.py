@@ -1,0 +1,6 @@
+"""Evaluation questions from the documents of a collection: `maker` writes and checks them, `file` keeps them."""
+
+from sleuth.studio.evaluation.question_maker.file import Candidate, Kind, Made, WrittenQuestions
+from sleuth.studio.evaluation.question_maker.maker import QuestionPlan, make_questions, plan_questions
+
+__all__ = ["Candidate", "Kind", "Made", "QuestionPlan", "WrittenQuestions", "make_questions", "plan_questions"]
