@@ -91,7 +91,9 @@ def _made_in_words(file: WrittenQuestions, counts: Mapping[Kind, int]) -> list[s
     if file.shortfalls:
         lines.append("There are fewer than requested. A larger model, more documents or a rerun may give more:")
         lines += [f"  {kind}: {reason}" for kind, reason in file.shortfalls.items()]
-    return [*lines, f"Next: sleuth eval {file.path} --methods plain-rag,par-rag --out results/mine"]
+    if file.rows:
+        lines.append(f"Next: sleuth eval {file.path} --methods plain-rag,par-rag --out results/mine")
+    return lines
 
 
 @run_async
