@@ -97,6 +97,11 @@ class Settings(BaseSettings):
     )
     file_megabytes: int = Field(default=2_048, ge=512, description="limit of memory for reading one file")
     file_characters: int = Field(default=10_000_000, ge=1, description="limit of characters of one file")
+    keep_originals: bool | None = Field(
+        default=None,
+        description="keep copies of ingested files, so that citations open in them; default: only of files that are "
+        "uploaded to `sleuth serve`",
+    )
     knowledge_graph: Address | None = Field(
         default=None,
         min_length=1,

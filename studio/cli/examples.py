@@ -2,7 +2,11 @@
 
 EXAMPLES = {
     "init": ["sleuth init", "sleuth init --yes"],
-    "ingest": ["sleuth ingest papers/ notes.md", "sleuth ingest corpus.jsonl.gz", "sleuth ingest --rebuild"],
+    "ingest": [
+        "sleuth ingest papers/ notes.md",
+        "sleuth ingest corpus.jsonl.gz",
+        "sleuth ingest scans/ --keep-originals",
+    ],
     "sync": ["sleuth sync reports/", "sleuth sync reports/ --yes --watch"],
     "docs list": ["sleuth docs list", "sleuth docs list --where 'tag=contract date>=2025'"],
     "docs show": ["sleuth docs show papers/light.pdf", "sleuth docs show papers/li"],

@@ -52,9 +52,13 @@ def never_stopped() -> bool:
 
 @dataclass(kw_only=True, slots=True)
 class Batch:
-    """Entries read together; `next_place` is None at the end of the list."""
+    """Entries read together; `next_place` is None at the end of the list.
+
+    sources: the file of each document that is no line of a corpus, by id, with its name in it if it is an archive.
+    """
 
     entries: list[Entry] = field(default_factory=list)
+    sources: dict[str, tuple[Path, str]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     files: int = 0
     passages: int = 0
@@ -113,6 +117,7 @@ class BatchReader:
             source = item.source
             document_id = self._free_id(item.document_id, source, taken)
             taken[document_id] = source
+            batch.sources[document_id] = item.path, item.member
             batch.add(file_entry(document_id=document_id, source=source, loaded=loaded))
         batch.files += 1
         return FileCursor(offset=item.next_offset)

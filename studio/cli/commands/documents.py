@@ -36,6 +36,13 @@ WaitOption = Annotated[
     typer.Option(metavar="TIME", help="Wait so long for other commands that use the home: 60s by default, 0s: not."),
 ]
 
+KeepOriginalsOption = Annotated[
+    bool,
+    typer.Option(
+        "--keep-originals", help="Keep copies of the files, so that citations open in them (SLEUTH_KEEP_ORIGINALS)."
+    ),
+]
+
 WhereOption = Annotated[
     str, typer.Option("--where", metavar="FILTER", help=f"Search only documents that match, such as: {EXAMPLE}")
 ]
@@ -55,6 +62,7 @@ async def ingest(
     *,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="First rebuild the indexes from scratch.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if a file cannot be read.")] = False,
+    keep_originals: KeepOriginalsOption = False,
     wait: WaitOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -66,7 +74,8 @@ async def ingest(
     roots = [Path(path) for path in paths or []]
     failures: list[str] = []
     with show_progress(progress_console(), failures) as show:
-        report = await ingest_paths(roots, settings=settings_with(wait=wait), on_progress=show, rebuild=rebuild)
+        settings = settings_with(keep_originals=keep_originals, wait=wait)
+        report = await ingest_paths(roots, settings=settings, on_progress=show, rebuild=rebuild)
     emit({**asdict(report), "failures": failures}, as_json, _in_words(report, failures))
     if (strict and report.failed) or (roots and not (report.added or report.updated or report.unchanged)):
         raise typer.Exit(1)
@@ -106,9 +115,10 @@ def report_lines(report: IngestReport, failures: list[str]) -> list[str]:
     return [*lines, *([f"Skipped: {more} more (--json lists all)."] if more > 0 else [])]
 
 
-def settings_with(*, latest_only: bool = False, wait: str | None = None) -> Settings:
+def settings_with(*, latest_only: bool = False, keep_originals: bool = False, wait: str | None = None) -> Settings:
     """Return the settings with the options that were given."""
-    given: dict[str, Any] = {"latest_only": True} if latest_only else {}
+    flags = {"latest_only": latest_only, "keep_originals": keep_originals}
+    given: dict[str, Any] = {name: True for name, is_given in flags.items() if is_given}
     if wait is not None:
         given["wait"] = seconds_in(wait, option="--wait")
     return Settings(**given)
