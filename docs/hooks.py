@@ -122,6 +122,7 @@ EXAMPLES = {
     "chroma_url": '"http://chroma.example:8000"',
     "checker": '"checker"',
     "api_keys": '"anna:S3cret,ben:0ther"',
+    "keep_originals": "true",
     "requests_a_minute": "60",
     "tokens_a_day": "2000000",
 }

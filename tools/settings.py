@@ -102,6 +102,11 @@ class Settings(BaseSettings):
         pattern=r"^\w+(\+\w+)*$",
         description="Tesseract's names of the languages of scanned pages, such as eng+deu",
     )
+    keep_originals: bool | None = Field(
+        default=None,
+        description="keep copies of ingested files, so that citations open in them; default: only of files that are "
+        "uploaded to `sleuth serve`",
+    )
     knowledge_graph: Address | None = Field(
         default=None,
         min_length=1,

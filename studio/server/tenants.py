@@ -82,8 +82,9 @@ class Tenants:
         return self._model
 
     def settings_of(self, owner: str) -> Settings:
-        """Return the settings of an owner."""
-        return self.settings.model_copy(update={"owner": owner})
+        """Return the settings of an owner; originals are kept by default."""
+        keep = self.settings.keep_originals is not False
+        return self.settings.model_copy(update={"owner": owner, "keep_originals": keep})
 
     async def _of(self, owner: str) -> _Tenant:
         if owner not in self._tenants:

@@ -4,5 +4,6 @@ from sleuth.tools.collection.batch_reader import FileCursor, corpus_entry, never
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.collection.folder_diff import FolderDiff
 from sleuth.tools.collection.index_set import OnIndexed
+from sleuth.tools.collection.originals import media_type_of
 
-__all__ = ["Collection", "FileCursor", "FolderDiff", "OnIndexed", "corpus_entry", "never_stopped"]
+__all__ = ["Collection", "FileCursor", "FolderDiff", "OnIndexed", "corpus_entry", "media_type_of", "never_stopped"]

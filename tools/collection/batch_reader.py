@@ -52,9 +52,13 @@ def never_stopped() -> bool:
 
 @dataclass(kw_only=True, slots=True)
 class Batch:
-    """Entries read together; `next_place` is None at the end of the list."""
+    """Entries read together; `next_place` is None at the end of the list.
+
+    sources: the file of each document that is no line of a corpus, by id, with its name in it if it is an archive.
+    """
 
     entries: list[Entry] = field(default_factory=list)
+    sources: dict[str, tuple[Path, str]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     files: int = 0
@@ -114,6 +118,7 @@ class BatchReader:
             source = item.source
             document_id = self._free_id(item.document_id, source, taken)
             taken[document_id] = source
+            batch.sources[document_id] = item.path, item.member
             batch.add(file_entry(document_id=document_id, source=source, loaded=loaded))
             batch.notes += [f"{source}: {loaded.note}"] if loaded.note else []
         batch.files += 1

@@ -14,6 +14,7 @@ from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor,
 from sleuth.tools.collection.filtering import PassageFilter, RefreshReport, refresh_metadata
 from sleuth.tools.collection.folder_diff import FolderComparer, FolderDiff
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
+from sleuth.tools.collection.originals import Originals
 from sleuth.tools.collection.versions import Versions
 from sleuth.tools.documents import Bounds, FileReader, FileScan, write_worklist
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
@@ -69,6 +70,7 @@ class Collection:
         self._indexes = IndexSet(settings, catalogue, embedder)
         self._versions = Versions(catalogue)
         self._filter = PassageFilter(catalogue)
+        self._originals = Originals(catalogue, settings.home)
         self._triples = TripleCache(catalogue)
         self._knowledge = KnowledgeGraphCache(self._triples, self._indexes.name_vectors, embedder)
         self._bounds = Bounds(
@@ -151,9 +153,12 @@ class Collection:
     ) -> tuple[Batch, Stored]:
         """Read the next batch of a list of files and store it; unchanged documents are skipped.
 
-        When `stopped` returns True, the batch ends with the present document.
+        When `stopped` returns True, the batch ends with the present document. If `keep_originals` is on, the files are
+        copied, also those of unchanged documents.
         """
         batch = await asyncio.to_thread(self._reader.read, worklist, place, stopped)
+        if self._settings.keep_originals:
+            return batch, await asyncio.to_thread(self._originals.put, batch, self._put)
         return batch, await self.put(batch.entries)
 
     def triples(self, *, model: str) -> SqlTriples:
@@ -177,6 +182,9 @@ class Collection:
     @in_thread
     def put(self, entries: Sequence[Entry]) -> Stored:
         """Store documents in one transaction; the indexes are updated by `catch_up` or the next search."""
+        return self._put(entries)
+
+    def _put(self, entries: Sequence[Entry]) -> Stored:
         self._reset_stale_indexes()
         if self.embedder is not None and self._catalogue.embedder() is None:
             self._catalogue.set_embedder(EmbedderRecord(name=self.embedder.name, dimension=None))
@@ -198,6 +206,11 @@ class Collection:
     def document(self, document_id: str) -> Document:
         """Return a document with its text; raise UnknownName with the nearest id for an unknown one."""
         return self._catalogue.get_document(document_id)
+
+    @in_thread
+    def original(self, document_id: str) -> Path | None:
+        """Return the copy of the file of a document; None if no copy is kept."""
+        return self._originals.path_of(document_id)
 
     @in_thread
     def complete_id(self, prefix: str) -> str:
@@ -295,9 +308,10 @@ class Collection:
 
     @in_thread
     def delete_removed(self) -> None:
-        """Delete what `catch_up` leaves of deleted passages: vectors that are not in use, and names in triples."""
+        """Delete what deleted passages leave: unused vectors, names in triples, and copies of files."""
         self._indexes.delete_removed()
         self._knowledge.prune()
+        self._originals.delete_unused()
 
     async def rebuild(self, *, on_indexed: OnIndexed = _ignore) -> None:
         """Rebuild the indexes from the catalogue with the present embedder."""

@@ -5,7 +5,7 @@ from sleuth.tools.documents.corpus import CorpusLine, is_corpus, read_corpus
 from sleuth.tools.documents.file_list import FileScan, Item, find_files, read_item, take_passed_over, write_worklist
 from sleuth.tools.documents.formats.content import Place, location, parts
 from sleuth.tools.documents.formats.plain_formats import decode_html, html_title, parse_html, whole_page
-from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders, read_bytes
+from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders, read_bytes, read_original
 from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, printable
 from sleuth.tools.documents.versions import LEAST_SHARED, VersionedName, parse_name, shared_text
 from sleuth.tools.documents.worker import Worker, WorkerError
@@ -37,6 +37,7 @@ __all__ = [
     "read_bytes",
     "read_corpus",
     "read_item",
+    "read_original",
     "shared_text",
     "split",
     "take_passed_over",

@@ -212,9 +212,7 @@ def _content(path: Path, member: str, loaders: Loaders, ocr_languages: str) -> t
         raise DocumentError("has no files in it. Fill it, or leave it out.")
     if suffix and suffix not in known and not is_folder(path):
         raise DocumentError(f"files of this type are not read. Convert it to one of {', '.join(known)}.")
-    data = read_bytes(path)  # also for a loader class, whose own words for a file that cannot be read are poor
-    if member:
-        data = read_member(data, member, limit=MAX_FILE_BYTES)
+    data = read_original(path, member)  # also for a loader class: its own errors for an unreadable file are poor
     if suffix in loaders:
         return "text/plain", _as_content(_read_with(loaders[suffix], path, member, data))
     media_type, reader = FORMATS[suffix] if suffix else WITHOUT_SUFFIX
@@ -247,6 +245,12 @@ def read_bytes(path: Path) -> bytes:
     if not data:
         raise DocumentError("is empty. Fill it, or leave it out.")
     return data
+
+
+def read_original(path: Path, member: str = "") -> bytes:
+    """Return the bytes of a file, or of a file in a zip archive; raise DocumentError if it cannot be read."""
+    data = read_bytes(path)
+    return read_member(data, member, limit=MAX_FILE_BYTES) if member else data
 
 
 def _modified(path: Path) -> str:

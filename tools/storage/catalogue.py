@@ -4,11 +4,12 @@ The indexes are derived from it and follow the journal. All methods block: call 
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, Literal
+from uuid import uuid4
 
 from sqlalchemy import URL, ColumnElement, Connection, Row, Select, Table, delete, func, insert, select, update
 
@@ -24,6 +25,7 @@ from sleuth.tools.storage.schema import (
     increment,
     journal,
     meta,
+    originals,
     passages,
     prepare_tables,
     rows_of,
@@ -40,10 +42,11 @@ _IDS_PER_STATEMENT = 500
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """A document and its passages, in order."""
+    """A document and its passages, in order; `original` is the SHA-256 of its file if a copy is kept."""
 
     document: Document
     passages: tuple[Passage, ...]
+    original: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,6 +102,7 @@ class Catalogue:
             same = [entry.document for entry in batch.values() if entry not in changed]
             update_metadata(connection, self._place, same, known)
             old = self._replace(connection, changed)
+            self._put_originals(connection, batch.values())
             new = {passage.id: passage.fingerprint() for entry in changed for passage in entry.passages}
             self._record(connection, "delete", {id_: doc for id_, (doc, mark) in old.items() if new.get(id_) != mark})
             entered = {
@@ -188,6 +192,30 @@ class Catalogue:
         """Return whether the collection has no passage."""
         with self._begin() as connection:
             return connection.execute(self._mine(passages, passages.c.id).limit(1)).first() is None
+
+    def original(self, document_id: str) -> str | None:
+        """Return the SHA-256 of the file of a document; None if no copy is kept."""
+        query = self._mine(originals, originals.c.hash).where(originals.c.document_id == document_id)
+        with self._begin() as connection:
+            found: str | None = connection.scalar(query)
+        return found
+
+    def originals_in_use(self) -> set[str]:
+        """Return the SHA-256 of every kept file of the owner, in all collections."""
+        with self._begin() as connection:
+            return set(connection.scalars(select(originals.c.hash).where(originals.c.owner == self.owner)))
+
+    def id(self) -> str:
+        """Return a random id that this catalogue gets at the first call."""
+        query = select(meta.c.value).where(meta.c.key == "id")
+        with self._begin() as connection:
+            found = connection.scalar(query)
+        if found is None:
+            with self._begin(write=True) as connection:
+                if (found := connection.scalar(query)) is None:
+                    found = uuid4().hex
+                    connection.execute(insert(meta).values(key="id", value=found))
+        return str(found)
 
     def count_documents(self) -> int:
         """Return the number of documents."""
@@ -325,6 +353,13 @@ class Catalogue:
             if rows:
                 connection.execute(insert(table), rows)
         return {row.id: (row.document_id, row.content_hash) for row in old}
+
+    def _put_originals(self, connection: Connection, entries: Iterable[Entry]) -> None:
+        kept = {entry.document.id: entry.original for entry in entries if entry.original}
+        self._delete(connection, originals, originals.c.document_id, list(kept))
+        if kept:
+            rows = [self._place | {"document_id": id_, "hash": name} for id_, name in kept.items()]
+            connection.execute(insert(originals), rows)
 
     def _forget(self, connection: Connection, fingerprints: Sequence[str]) -> None:
         for part in _parts(fingerprints):

@@ -97,6 +97,21 @@ passages = Table(
     Index("sleuth_passages_document", "owner", "collection", "document_id"),
 )
 
+# The SHA-256 of the file of a document whose copy is kept; the copies are in `tools/collection/originals.py`.
+originals = Table(
+    "sleuth_originals",
+    metadata,
+    Column("owner", String, primary_key=True),
+    Column("collection", String, primary_key=True),
+    Column("document_id", String, primary_key=True),
+    Column("hash", String, nullable=False),
+    ForeignKeyConstraint(
+        ["owner", "collection", "document_id"],
+        ["sleuth_documents.owner", "sleuth_documents.collection", "sleuth_documents.id"],
+        ondelete="CASCADE",
+    ),
+)
+
 # Triples by model; an empty list is a result too. Passages with equal titles and texts share a row.
 triples = Table(
     "sleuth_triples",

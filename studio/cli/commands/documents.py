@@ -37,6 +37,13 @@ WaitOption = Annotated[
     typer.Option(metavar="TIME", help="Wait so long for other commands that use the home: 60s by default, 0s: not."),
 ]
 
+KeepOriginalsOption = Annotated[
+    bool,
+    typer.Option(
+        "--keep-originals", help="Keep copies of the files, so that citations open in them (SLEUTH_KEEP_ORIGINALS)."
+    ),
+]
+
 WhereOption = Annotated[
     str, typer.Option("--where", metavar="FILTER", help=f"Search only documents that match, such as: {EXAMPLE}")
 ]
@@ -63,11 +70,12 @@ async def ingest(
         str | None, typer.Option(metavar="NAME", help="The collection to import, if there are several.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if a file cannot be read.")] = False,
+    keep_originals: KeepOriginalsOption = False,
     wait: WaitOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ingest documents; resume an interrupted ingest and skip unchanged files."""
-    settings = settings_with(wait=wait)
+    settings = settings_with(keep_originals=keep_originals, wait=wait)
     if from_chroma:
         exported = await asyncio.to_thread(_export, from_chroma, chroma_collection, settings.home / "imports")
         paths = [*(paths or []), str(exported)]
@@ -125,9 +133,10 @@ def report_lines(report: IngestReport, failures: list[str]) -> list[str]:
     return [*lines, *([f"Skipped: {more} more (--json lists all)."] if more > 0 else [])]
 
 
-def settings_with(*, latest_only: bool = False, wait: str | None = None) -> Settings:
+def settings_with(*, latest_only: bool = False, keep_originals: bool = False, wait: str | None = None) -> Settings:
     """Return the settings with the options that were given."""
-    given: dict[str, Any] = {"latest_only": True} if latest_only else {}
+    flags = {"latest_only": latest_only, "keep_originals": keep_originals}
+    given: dict[str, Any] = {name: True for name, is_given in flags.items() if is_given}
     if wait is not None:
         given["wait"] = seconds_in(wait, option="--wait")
     return Settings(**given)

@@ -12,7 +12,13 @@ from rich.text import Text
 
 from sleuth.graphs.ingestion import SyncReport, apply_diff, compare_folder, follow_folder
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.cli.commands.documents import WaitOption, report_lines, settings_with, show_progress
+from sleuth.studio.cli.commands.documents import (
+    KeepOriginalsOption,
+    WaitOption,
+    report_lines,
+    settings_with,
+    show_progress,
+)
 from sleuth.studio.console import JsonOption, emit, progress_console
 from sleuth.tools.collection import FolderDiff
 from sleuth.tools.errors import UsageError
@@ -32,13 +38,15 @@ async def sync(
     watch: Annotated[
         bool, typer.Option("--watch", help="Then apply further changes of the folder as they happen, until Ctrl-C.")
     ] = False,
+    keep_originals: KeepOriginalsOption = False,
     wait: WaitOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Add new files of a folder, update changed ones and remove documents whose file no longer exists."""
     if not folder:
         raise UsageError("The folder is empty. Check shell variables; `.` is the working folder.")
-    root, settings = await asyncio.to_thread(Path(folder).absolute), settings_with(wait=wait)
+    settings = settings_with(keep_originals=keep_originals, wait=wait)
+    root = await asyncio.to_thread(Path(folder).absolute)
     diff = await compare_folder(root, settings=settings)
     console = progress_console()
     if not diff.is_empty() and not yes:

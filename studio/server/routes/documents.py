@@ -3,17 +3,18 @@
 from collections.abc import AsyncIterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
-from fastapi import APIRouter, Depends, File, Query, UploadFile
+from fastapi import APIRouter, Depends, File, Query, Response, UploadFile
 from fastapi.sse import EventSourceResponse, ServerSentEvent
+from starlette.responses import FileResponse, JSONResponse
 
 from sleuth.studio.server.ingestion import Ingest
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.errors import STREAM_ERRORS
 from sleuth.studio.server.state import ServerState, ServerStateDep
-from sleuth.tools.collection import Collection
+from sleuth.tools.collection import Collection, media_type_of
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import Query as SearchQuery
 from sleuth.tools.search import find_mode
@@ -24,6 +25,23 @@ router = APIRouter(prefix="/v1", tags=["documents"])
 
 MAX_FILES = 1000
 MAX_NAME_BYTES = 200
+
+NO_ORIGINAL = (
+    "No copy of its file is kept. Upload it again, or ingest it with --keep-originals; SLEUTH_KEEP_ORIGINALS=false "
+    "turns copies off."
+)
+
+SANDBOX = "default-src 'none'; frame-ancestors 'none'; sandbox"
+"""Policy of an original: a browser that opens it runs nothing in it."""
+
+SHOWN = frozenset(
+    {f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp")}
+    | {f"text/{kind}" for kind in ("plain", "markdown", "csv", "x-source")}
+    | {"application/pdf"}
+)
+"""Media types that a browser may show; it saves other files."""
+
+ORIGINAL: dict[int | str, dict[str, Any]] = {200: {"content": {"*/*": {}}, "description": "The file."}}
 
 Where = Annotated[str, Query(max_length=MAX_CHARS, description=f"only documents that match; example: {EXAMPLE}")]
 
@@ -79,13 +97,31 @@ def _source(path: str, server: ServerState, owner: str) -> str:
     return Path(path).name if Path(path).is_relative_to(folder) else path
 
 
+@router.get("/documents/{id:path}/original", response_class=FileResponse, responses=ORIGINAL)
+async def show_original(id: str, library: LibraryDep, server: ServerStateDep, owner: Owner) -> Response:
+    """Return the file of a document, if a copy is kept: uploads by default, others with `--keep-originals`."""
+    other = f"{id}/original"
+    known = await library.known_ids([id, other])
+    if id not in known and other in known:  # a document whose own id ends like this path
+        return JSONResponse((await show_document(other, library, server, owner)).model_dump())
+    document, path = await library.document(id), await library.original(id)
+    if path is None:
+        raise UnknownName("original", id, [], NO_ORIGINAL)
+    name = Path(document.source).name
+    media_type = media_type_of(Path(name))
+    shown = "inline" if media_type in SHOWN else "attachment"
+    headers = {"Content-Security-Policy": SANDBOX, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
+    return FileResponse(path, media_type=media_type, filename=name, headers=headers, content_disposition_type=shown)
+
+
 @router.get("/documents/{id:path}")
 async def show_document(id: str, library: LibraryDep, server: ServerStateDep, owner: Owner) -> forms.DocumentView:
     """Return a document with its text and the positions of its passages."""
     document = await library.document(id)
     spans = [forms.Span(id=each.id, start=each.start, end=each.end) for each in await library.passages_of(id)]
     shown = replace(document, source=_source(document.source, server, owner))
-    return forms.DocumentView(**asdict(shown), passages=spans)
+    has_original = await library.original(id) is not None
+    return forms.DocumentView(**asdict(shown), passages=spans, has_original=has_original)
 
 
 @router.delete("/documents/{id:path}", status_code=204)

@@ -18,7 +18,7 @@ from sleuth.tools.storage import is_database_error
 
 _log = logging.getLogger(__name__)
 
-PATH_KINDS = {"assistant", "run", "thread", "checkpoint", "document", "passage", "ingest"}
+PATH_KINDS = {"assistant", "run", "thread", "checkpoint", "document", "original", "passage", "ingest"}
 """Kinds of names that are part of a path: an unknown one is a 404, any other unknown name a wrong argument."""
 
 BY_STATUS = {

@@ -206,7 +206,7 @@ class Span(BaseModel):
 
 
 class DocumentView(BaseModel):
-    """A document with its text."""
+    """A document with its text; `has_original` is true if a copy of its file is kept."""
 
     id: str
     title: str
@@ -219,6 +219,7 @@ class DocumentView(BaseModel):
     tags: list[str] | None = None
     text: str
     passages: list[Span]
+    has_original: bool
 
 
 class PassageView(BaseModel):

@@ -23,6 +23,7 @@ function passageOf(text: string): Passage | null {
     text: textOf(value.text),
     start: Number(value.start),
     end: Number(value.end),
+    location: textOf(value.location),
   };
 }
 

@@ -166,6 +166,9 @@ export interface DocumentText {
   id: string;
   title: string;
   text: string;
+  media_type: string;
+  /** A copy of its file is kept. */
+  has_original: boolean;
   passages: { id: string; start: number; end: number }[];
 }
 
@@ -176,6 +179,7 @@ export interface Passage {
   text: string;
   start: number;
   end: number;
+  location: string;
 }
 
 export interface Ingest {

@@ -75,9 +75,10 @@ test("changes are shown by their main texts, passages by their number", () => {
 });
 
 test("passages are separated from prompts", () => {
-  const passage = { id: "p", document_id: "d", title: "T", text: "words", start: 1, end: 6 };
+  const common = { id: "p", title: "T", text: "words", start: 1, end: 6, location: "p. 2" };
+  const passage = { ...common, document_id: "d" };
   const { passages } = textsOf({ one: JSON.stringify(passage), two: "[system] …", three: '{"no": "passage"}' });
-  expect([...passages]).toEqual([["one", { id: "p", document: "d", title: "T", text: "words", start: 1, end: 6 }]]);
+  expect([...passages]).toEqual([["one", { ...common, document: "d" }]]);
 });
 
 const SCHEMA = {

@@ -29,7 +29,7 @@ async def test_documents_are_uploaded_found_opened_and_deleted(page: Page, site:
     await page.reload()
     await expect(page.get_by_text("3 files ingested.")).to_be_visible()
     await page.get_by_label("Find by title").fill("nobody")
-    await expect(page.get_by_text("No title contains this text.")).to_be_visible()
+    await expect(page.get_by_text("No document matches.")).to_be_visible()
     await page.get_by_label("Find by title").fill("oake")
     await expect(page.locator("tbody tr")).to_have_count(1)
     await page.get_by_role("button", name="Bastian Oake", exact=True).click()

@@ -1,11 +1,13 @@
-import { useCallback } from "react";
+import { lazy, Suspense, useCallback, useState } from "react";
 import { Dialog } from "../dialog";
 import { Busy, Problem } from "../parts";
 import type { Citation, DocumentText } from "../types";
 import { useLoaded } from "../use";
 import { around, placeOf } from "./place";
 
-type Cited = Pick<Citation, "document" | "title" | "quote" | "start" | "end" | "kind" | "reference">;
+const PdfOriginal = lazy(() => import("./pdf-original"));
+
+type Cited = Pick<Citation, "document" | "title" | "quote" | "start" | "end" | "kind" | "reference" | "location">;
 
 /** Dialog with the cited document, scrolled to the quote. */
 export function DocumentDialog({ citation, onClose }: { citation: Cited; onClose: () => void }) {
@@ -18,9 +20,6 @@ export function DocumentDialog({ citation, onClose }: { citation: Cited; onClose
 
 function Opened({ citation }: { citation: Cited }) {
   const { value: document, problem } = useLoaded<DocumentText>(`documents/${encodeURIComponent(citation.document)}`);
-  const show = useCallback((mark: HTMLElement | null) => {
-    mark?.scrollIntoView({ block: "center" });
-  }, []);
   if (problem) {
     return (
       <>
@@ -31,6 +30,51 @@ function Opened({ citation }: { citation: Cited }) {
     );
   }
   if (!document) return <Busy>Opening the document</Busy>;
+  const hasPages = document.has_original && document.media_type === "application/pdf";
+  return hasPages ? <Both document={document} citation={citation} /> : <Text document={document} citation={citation} />;
+}
+
+/** The original of a PDF document, and its text, which is also shown if the original cannot be. */
+function Both({ document, citation }: { document: DocumentText; citation: Cited }) {
+  const [view, setView] = useState<"Original" | "Text">("Original");
+  const [problem, setProblem] = useState("");
+  const showText = useCallback((why: string) => {
+    setProblem(why);
+    setView("Text");
+  }, []);
+  return (
+    <div className="stack">
+      <div className="tabs" role="group" aria-label="Show">
+        {(["Original", "Text"] as const).map((name) => (
+          <button key={name} type="button" aria-pressed={view === name} onClick={setView.bind(null, name)}>
+            {name}
+          </button>
+        ))}
+      </div>
+      {view === "Text" ? (
+        <>
+          <Problem>{problem && `The original cannot be shown: ${problem}`}</Problem>
+          <Text document={document} citation={citation} />
+        </>
+      ) : (
+        <Suspense fallback={<Busy>Opening the original</Busy>}>
+          <PdfOriginal
+            document={document.id}
+            location={citation.location ?? ""}
+            quote={citation.quote}
+            onProblem={showText}
+          />
+        </Suspense>
+      )}
+    </div>
+  );
+}
+
+/** The text of a document, scrolled to the quote. */
+function Text({ document, citation }: { document: DocumentText; citation: Cited }) {
+  const show = useCallback((mark: HTMLElement | null) => {
+    mark?.scrollIntoView({ block: "center" });
+  }, []);
   const place = placeOf(document.text, citation);
   if (!place) {
     return (
