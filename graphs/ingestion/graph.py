@@ -250,7 +250,8 @@ async def ingest(
 ) -> IngestReport:
     """Ingest files, folders and corpora into the collection. The same call resumes an interrupted ingest.
 
-    `rebuild` first rebuilds the indexes with the present embedder; it needs no paths.
+    `rebuild` first rebuilds the indexes with the present embedder; it needs no paths. The collection can be searched
+    meanwhile: other processes are excluded only while the new indexes replace the present ones.
 
     Raises:
         UsageError: a path does not exist.
@@ -259,6 +260,12 @@ async def ingest(
     """
     began = time.monotonic()
     progress = ProgressReporter(on_progress)
+    if rebuild:
+        async with (
+            hold(settings.home, "shared", command="sleuth ingest --rebuild", wait=settings.wait),
+            await Collection.open(settings, embedder=embedder, check_embedder=False) as library,
+        ):
+            await library.build_draft(on_indexed=count_embedded(progress.show, library.slowest))
     async with (
         hold(settings.home, "exclusive", command="sleuth ingest", wait=settings.wait),
         await Collection.open(settings, embedder=embedder, check_embedder=not rebuild) as library,

@@ -313,9 +313,17 @@ class Collection:
         self._knowledge.prune()
         self._originals.delete_unused()
 
+    async def build_draft(self, *, on_indexed: OnIndexed = _ignore) -> None:
+        """Build new indexes next to the present ones, which may be searched meanwhile; `rebuild` then uses them.
+
+        A shared lock is enough. A killed build is resumed by the next one.
+        """
+        await asyncio.to_thread(self._indexes.build_draft, on_indexed)
+
     async def rebuild(self, *, on_indexed: OnIndexed = _ignore) -> None:
-        """Rebuild the indexes from the catalogue with the present embedder."""
-        await asyncio.to_thread(self._indexes.clear)
+        """Rebuild the indexes from the catalogue with the present embedder, starting from those of `build_draft`."""
+        await self.build_draft(on_indexed=on_indexed)
+        await asyncio.to_thread(self._indexes.use_draft)
         await self.catch_up(on_indexed=on_indexed)
         await self.delete_removed()
 

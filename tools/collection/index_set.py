@@ -15,7 +15,7 @@ from uuid import uuid4
 from filelock import FileLock, Timeout
 
 from sleuth.tools.collection.index_sync import catch_up, delete_removed, repair
-from sleuth.tools.errors import StoreBusy, StoreError
+from sleuth.tools.errors import EmbedderChanged, StoreBusy, StoreError
 from sleuth.tools.search import Index, IndexName, KeywordIndex
 from sleuth.tools.search.entity_graph import GraphIndex
 from sleuth.tools.search.vectors import Embedder, NoEmbedder, VectorIndex, no_embedder
@@ -33,13 +33,18 @@ _IMPORTED = uuid4().hex
 
 
 class IndexSet:
-    """Keyword index, mention graph and vectors; `notes` has a line for each repair."""
+    """Keyword index, mention graph and vectors; `notes` has a line for each repair.
 
-    def __init__(self, settings: Settings, catalogue: Catalogue, embedder: Embedder) -> None:
+    A draft is a second set of the same collection, which is built while the first one is searched.
+    """
+
+    def __init__(self, settings: Settings, catalogue: Catalogue, embedder: Embedder, *, is_draft: bool = False) -> None:
         self.notes: list[str] = []
         self._settings = settings
         self._catalogue = catalogue
         self._embedder = embedder
+        self._suffix = "-next" if is_draft else ""
+        self._draft: IndexSet | None = None
         self._open: dict[IndexName, Index] = {}
         self._known: dict[IndexName, int] = {}
         self._files: dict[IndexName, tuple[int, int] | None] = {}
@@ -60,6 +65,8 @@ class IndexSet:
     def close(self) -> None:
         """Close the open indexes; indexing in another thread stops after its present batch."""
         self._is_closing.set()
+        if self._draft is not None:
+            self._draft.close()
         with self._turn:
             for index in self._open.values():
                 index.close()
@@ -90,15 +97,25 @@ class IndexSet:
             if name in self._open:
                 self._open[name].refresh(anew=True)
 
-    def clear(self) -> None:
-        """Clear the indexes, so that they are rebuilt with the present embedder."""
+    def build_draft(self, on_indexed: OnIndexed) -> None:
+        """Build new indexes next to these, which may be searched meanwhile; a killed build is resumed."""
+        self._draft = IndexSet(self._settings, self._catalogue, self._embedder, is_draft=True)
+        for name in self.names:
+            if self._is_closing.is_set():
+                raise StoreError("The collection is closed.")
+            self._draft.ready(name, on_indexed)
+
+    def use_draft(self) -> None:
+        """Replace these indexes by the ones that were built; the caller holds the exclusive lock on SLEUTH_HOME."""
+        assert self._draft is not None
         with self._turn, self._indexing():
-            if "dense" in self.names:
-                self._catalogue.set_embedder(EmbedderRecord(name=self._embedder.name, dimension=None))
             for name in self.names:
-                self._opened(name).clear()
-                self._catalogue.delete_index_time(name)
+                self._replace(self._opened(name), self._draft._opened(name))
+                self._catalogue.move_index_time(name + self._draft._suffix, name)
+            self._open.pop("keyword")  # its folder was moved
             self._known.clear()
+        self._draft.close()
+        (self._settings.home / "mentions" / f"{self._draft._file_name()}.db").unlink(missing_ok=True)
 
     def reset_if_ahead(self) -> None:
         """Clear indexes that are ahead of the catalogue, which happens after restoring it from an older backup.
@@ -120,7 +137,7 @@ class IndexSet:
     def _follow(self, name: IndexName, on_indexed: OnIndexed) -> None:
         index = self._opened(name)
         if isinstance(index, VectorIndex):
-            index.check_embedder()
+            self._check_embedder(index)
             if self._is_ahead(index):
                 index.clear()
             self._record(index)
@@ -140,8 +157,18 @@ class IndexSet:
             self._record(index)
             index.tidy()
         if worked:
-            self._catalogue.add_index_time(name, time.monotonic() - began)
+            self._catalogue.add_index_time(name + self._suffix, time.monotonic() - began)
         self._known[name] = index.applied()
+
+    def _replace(self, index: Index, new: Index) -> None:
+        match index, new:
+            case VectorIndex(), VectorIndex():
+                index.replace_by(new)
+                self._record(index)
+            case KeywordIndex(), KeywordIndex():
+                index.replace_by(new)
+            case GraphIndex(), GraphIndex():
+                index.replace_by(new)
 
     def _is_ahead(self, index: Index) -> bool:
         """Return whether an index has later changes than the catalogue."""
@@ -186,7 +213,8 @@ class IndexSet:
 
     def _sign(self, name: IndexName) -> bool:
         """Make this process the last writer of an index; return whether it was already."""
-        file, process = self._folder / f"last-writer-{name}", f"{_IMPORTED}-{os.getpid()}"  # a fork has another id
+        file = self._folder / f"last-writer-{name}{self._suffix}"
+        process = f"{_IMPORTED}-{os.getpid()}"  # a fork has another id
         try:
             if file.exists() and file.read_text(encoding="ascii") == process:
                 return True
@@ -199,7 +227,7 @@ class IndexSet:
         collection = self._settings.collection
         # The hash distinguishes names that some file systems treat as equal, and makes ".." harmless.
         mark = sha256(f"{self._settings.owner}\0{collection}".encode()).hexdigest()[:12]
-        return f"{collection}-{mark}"
+        return f"{collection}-{mark}{self._suffix}"
 
     def _place(self, name: IndexName) -> Path | str:
         match name:
@@ -216,10 +244,22 @@ class IndexSet:
             return KeywordIndex(place) if name == "keyword" else GraphIndex(place)
         record = None if "dense" in self.names else self._catalogue.embedder()
         embedder = NoEmbedder(record.name) if record else self._embedder
-        return VectorIndex(place, owner=self._settings.owner, collection=self._settings.collection, embedder=embedder)
+        owner, collection = self._settings.owner, self._settings.collection
+        return VectorIndex(place, owner=owner, collection=collection, embedder=embedder, suffix=self._suffix)
+
+    def _check_embedder(self, vectors: VectorIndex) -> None:
+        """Raise EmbedderChanged for vectors of another embedder; those of a draft are deleted instead."""
+        try:
+            vectors.check_embedder()
+        except EmbedderChanged:
+            if not self._suffix:
+                raise
+            vectors.clear()
 
     def _record(self, vectors: VectorIndex) -> None:
-        """Store the embedder of the vectors, also if documents were first ingested without one."""
+        """Store the embedder of the vectors, also if documents were first ingested without one; not that of a draft."""
+        if self._suffix:
+            return
         record = EmbedderRecord(name=self._embedder.name, dimension=vectors.dimension())
         if self._catalogue.embedder() != record:
             self._catalogue.set_embedder(record)
@@ -229,7 +269,7 @@ class IndexSet:
         """Exclude other processes: two that only search may both have to update an index."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            turn = FileLock(self._folder / "indexing.lock").acquire(timeout=_INDEXING_SECONDS)
+            turn = FileLock(self._folder / f"indexing{self._suffix}.lock").acquire(timeout=_INDEXING_SECONDS)
         except Timeout:  # a kind of OSError
             raise StoreBusy("Another process is updating the indexes. Try again later.") from None
         except OSError as error:

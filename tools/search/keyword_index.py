@@ -109,6 +109,18 @@ class KeywordIndex:
             writer.delete_all_documents()
         self.set_reached(0)
 
+    def replace_by(self, other: "KeywordIndex") -> None:
+        """Move another index into the folder of this one; neither can be used afterwards.
+
+        After a kill in between, there is no index, and the next use builds it again.
+        """
+        old = self._folder.with_name(f"{self._folder.name}-old")
+        with self._storing("written"):
+            shutil.rmtree(old, ignore_errors=True)
+            self._folder.rename(old)
+            other._folder.rename(self._folder)
+            shutil.rmtree(old, ignore_errors=True)
+
     def count(self) -> int:
         """Return the number of passages."""
         return int(self._index.searcher().num_docs)

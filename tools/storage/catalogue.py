@@ -306,10 +306,12 @@ class Catalogue:
         with self._begin(write=True) as connection:
             increment(connection, self._time_keys + index, round(1000 * seconds))
 
-    def delete_index_time(self, index: str) -> None:
-        """Delete the time of an index that is rebuilt."""
+    def move_index_time(self, index: str, replaced: str) -> None:
+        """Make the time of an index that of another one, which it replaces."""
+        old, new = self._time_keys + index, self._time_keys + replaced
         with self._begin(write=True) as connection:
-            connection.execute(delete(meta).where(meta.c.key == self._time_keys + index))
+            connection.execute(delete(meta).where(meta.c.key == new))
+            connection.execute(update(meta).where(meta.c.key == old).values(key=new))
 
     def index_times(self) -> dict[str, float]:
         """Return the seconds of indexing by index; indexes of older releases are missing."""

@@ -231,6 +231,7 @@ async def test_commands_connect_to_nothing_outside(home: Home) -> None:
     await home.run("sync", home.folder / "papers", "--yes")
     await home.run("docs list")
     await home.run("docs show", "light.md")
+    await home.run("docs refresh")
     hits = json.loads(await home.run("search", QUESTION, "--json"))
     await home.run("ask", QUESTION, *plain, "--thread", "first")
     await home.run("resume", "first")
@@ -247,6 +248,8 @@ async def test_commands_connect_to_nothing_outside(home: Home) -> None:
     asked = questions(home.folder, hits[0]["passage"])
     await home.run("eval", asked, *("--methods", "plain-rag", "--retrieval", "keyword,dense", "--out", "evaluation"))
     await home.run("calibrate", asked, "--out", "calibration")
+    wanted = ("--n", "2", "--out", "made.jsonl")
+    await home.run("questions make", *wanted, statuses=(0, 1))  # the scripted model makes none that passes
     await home.run("docs delete", "fair.txt")
     await home.run("runs delete", "first")
     await home.run("methods")

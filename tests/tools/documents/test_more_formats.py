@@ -4,12 +4,14 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import openpyxl
 import pptx
 import pytest
+from outlook_mail import BODY, SENDER_ADDRESS, SENDER_NAME, SUBJECT, outlook_mail
 from pptx.util import Inches
 
 from sleuth.tools.collection.batch_reader import file_entry
@@ -111,6 +113,15 @@ Content-Type: application/pdf
 x
 --x--
 """
+
+
+def outlook(path: Path) -> None:
+    texts = {SUBJECT: "The ferry", SENDER_NAME: "Rosa Quill", SENDER_ADDRESS: "rosa@example.org", BODY: FERRY}
+    sent = datetime(2024, 6, 3, 10, tzinfo=UTC)
+    to = {"Edric Gannow": "edric@example.org"}
+    path.write_bytes(outlook_mail(texts, sent=sent, to=to, attached=("fares.pdf",)))
+
+
 NOTEBOOK = {
     "metadata": {"kernelspec": {"language": "python"}},
     "cells": [
@@ -135,6 +146,7 @@ def text(content: str) -> Make:
         ("a.rtf", text(r"{\rtf1\ansi " + FERRY + r"\par}"), "A", ""),
         ("a.epub", book, "A book of ferries", "chapter “Arden”"),
         ("a.eml", text(MAIL), "The ferry", "mail from Rosa Quill <rosa@example.org>, Mon, 03 Jun 2024 10:00:00 +0000"),
+        ("a.msg", outlook, "The ferry", 'mail from "Rosa Quill" <rosa@example.org>, 2024-06-03 10:00+00:00'),
         ("a.ipynb", text(json.dumps(NOTEBOOK)), "Ferries", "cell 1–2"),
         ("a.rst", text(f"=======\nFerries\n=======\n\n{FERRY}\n"), "Ferries", ""),
         ("a.adoc", text(f"= Ferries\n\n{FERRY}\n"), "Ferries", ""),
@@ -174,9 +186,10 @@ def test_slides_have_tables_and_notes(tmp_path: Path) -> None:
     assert "## The fares" in loaded.text
 
 
-def test_mail_names_headers_and_attachments(tmp_path: Path) -> None:
-    text(MAIL)(tmp_path / "a.eml")
-    lines = load(tmp_path / "a.eml").text.splitlines()
+@pytest.mark.parametrize(("name", "make"), [("a.eml", text(MAIL)), ("a.msg", outlook)])
+def test_mail_names_headers_and_attachments(tmp_path: Path, name: str, make: Make) -> None:
+    make(tmp_path / name)
+    lines = load(tmp_path / name).text.splitlines()
     assert {"To: Edric Gannow <edric@example.org>", "Subject: The ferry", "Attachment: fares.pdf"} <= {*lines}
 
 

@@ -118,6 +118,11 @@ class GraphIndex:
         with self._writing() as db:
             _empty(db)
 
+    def replace_by(self, other: "GraphIndex") -> None:
+        """Copy another index over this one in one transaction: other processes see the former or the new entries."""
+        with self._turn, other._turn, self._storing("written"):
+            other._db.backup(self._db)
+
     def count(self) -> int:
         """Return the number of passages."""
         return self._number("SELECT count(*) FROM passage")

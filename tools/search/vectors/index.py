@@ -44,11 +44,11 @@ class VectorIndex:
 
     name = "vectors"
 
-    def __init__(self, place: Path | str, *, owner: str, collection: str, embedder: Embedder) -> None:
-        """Open or create the collection; `place` is a folder or a server's URL."""
+    def __init__(self, place: Path | str, *, owner: str, collection: str, embedder: Embedder, suffix: str = "") -> None:
+        """Open or create the collection; `place` is a folder or a server's URL, `suffix` ends Chroma's name of it."""
         self._place = place
         self._about = {"owner": owner, "collection": collection, "embedder": embedder.name}
-        self._key = "sleuth-" + sha256(json.dumps([owner, collection]).encode()).hexdigest()[:32]
+        self._key = "sleuth-" + sha256(json.dumps([owner, collection]).encode()).hexdigest()[:32] + suffix
         self._draft = f"{self._key}-draft"
         self._gone = 0
         self._swap = threading.RLock()  # any thread may search, also during a compaction
@@ -136,6 +136,20 @@ class VectorIndex:
                 page = self._collection.get(include=["embeddings"], limit=_PAGE, offset=offset)
                 draft.upsert(ids=page["ids"], embeddings=np.asarray(page["embeddings"], dtype=np.float32))
             draft.modify(metadata=self._metadata() | {"gone": 0, "whole": 1})
+        self._use(draft)
+
+    def replace_by(self, other: "VectorIndex") -> None:
+        """Take over the vectors of another index of this folder or server, which is empty afterwards.
+
+        After a kill, this index has the former vectors or all new ones.
+        """
+        with translate_errors(self._place):
+            self._drop(self._draft)
+            other._collection.modify(name=self._draft, metadata=other._metadata() | {"whole": 1})
+        self._use(other._collection)
+
+    def _use(self, draft: "Collection") -> None:
+        """Replace the collection by a complete draft."""
         with self._swap:
             with translate_errors(self._place):
                 self._drop(self._key)
