@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
@@ -148,6 +148,14 @@ class Settings(BaseSettings):
     )
     concurrency: int = Field(default=8, ge=1, le=1024, description="model calls in flight")
     timeout: float = Field(default=120.0, gt=0, le=3600, description="seconds for one model call")
+
+    def without_secrets(self) -> dict[str, Any]:
+        """Return the settings as JSON values; keys are masked, and of the database only its address is named."""
+        values = self.model_dump(mode="json")
+        if self.database_url is not None:
+            parts = urlsplit(self.database_url)
+            values["database_url"] = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        return values
 
     @classmethod
     def settings_customise_sources(

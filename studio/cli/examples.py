@@ -60,6 +60,8 @@ EXAMPLES = {
     "model stop": ["sleuth model stop"],
     "serve": ["sleuth serve", "sleuth serve --host 0.0.0.0 --port 8080"],
     "mcp": ["sleuth mcp"],
+    "backup": ["sleuth backup backups/2026-05-01.zip"],
+    "restore": ["sleuth restore backups/2026-05-01.zip --check", "sleuth restore backups/2026-05-01.zip"],
     "doctor": ["sleuth doctor", "sleuth doctor --model"],
 }
 """Command lines by command."""

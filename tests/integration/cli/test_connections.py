@@ -248,6 +248,8 @@ async def test_commands_connect_to_nothing_outside(home: Home) -> None:
     await home.run("eval", asked, *("--methods", "plain-rag", "--retrieval", "keyword,dense", "--out", "evaluation"))
     await home.run("calibrate", asked, "--out", "calibration")
     await home.run("docs delete", "fair.txt")
+    await home.run("backup", home.folder / "backup.zip")
+    await home.run("restore", home.folder / "backup.zip", "--force")
     await home.run("runs delete", "first")
     await home.run("methods")
     await home.run("doctor", statuses=(0, 1))  # names what is not installed here
