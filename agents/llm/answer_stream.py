@@ -4,7 +4,8 @@ The replies of roles are JSON or transcripts, so `sleuth.agents.llm.tracing` kee
 puts the text of the answer in them into it: chunks of one message, and at its end its usage.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 from uuid import UUID, uuid4
 
@@ -77,9 +78,7 @@ class AnswerStream:
         manager = config.get("callbacks")
         handlers = manager.handlers if isinstance(manager, BaseCallbackManager) else []
         self._writers = [
-            (_EventWriter if isinstance(each, StreamMessagesHandlerV2) else _ChunkWriter)(each, config["metadata"])
-            for each in handlers
-            if isinstance(each, StreamMessagesHandler)
+            _writer_for(each, config["metadata"]) for each in handlers if isinstance(each, StreamMessagesHandler)
         ]
 
     @property
@@ -119,18 +118,20 @@ class _Writer(Protocol):
     def finish(self, id: str, rest: AIMessage) -> None: ...
 
 
-def _start(handler: StreamMessagesHandler, metadata: Mapping[str, Any]) -> UUID:
-    """Announce a message to a handler; return the id of its run."""
+def _writer_for(handler: StreamMessagesHandler, metadata: Mapping[str, Any]) -> _Writer:
+    """Announce a message to a handler; return its writer."""
     run = uuid4()
     handler.on_chat_model_start({}, [[]], run_id=run, metadata=dict(metadata))
-    return run
+    if isinstance(handler, StreamMessagesHandlerV2):
+        return MessageEvents(partial(handler.on_stream_event, run_id=run))
+    return _ChunkWriter(handler, run)
 
 
 class _ChunkWriter:
     """Writes chunks of messages. Clients cannot remove text, so what follows withdrawn text has another id."""
 
-    def __init__(self, handler: StreamMessagesHandler, metadata: Mapping[str, Any]) -> None:
-        self._handler, self._run = handler, _start(handler, metadata)
+    def __init__(self, handler: StreamMessagesHandler, run: UUID) -> None:
+        self._handler, self._run = handler, run
         self._withdrawn = 0
 
     def add(self, id: str, text: str) -> None:
@@ -150,14 +151,19 @@ class _ChunkWriter:
         self._handler.on_llm_new_token(chunk.text, chunk=ChatGenerationChunk(message=chunk), run_id=self._run)
 
 
-class _EventWriter:
-    """Writes the events of LangGraph's streaming protocol. A message that begins again replaces its withdrawn text."""
+class MessageEvents:
+    """Writes messages as events of LangGraph's streaming protocol.
 
-    def __init__(self, handler: StreamMessagesHandlerV2, metadata: Mapping[str, Any]) -> None:
-        self._handler, self._run = handler, _start(handler, metadata)
+    A message that begins again replaces its withdrawn text.
+    """
+
+    def __init__(self, send: Callable[[dict[str, Any]], object]) -> None:
+        """`send` is called with each event."""
+        self._send_event = send
         self._text: str | None = None
 
     def add(self, id: str, text: str) -> None:
+        """Add text to a message, which begins with its first text."""
         if self._text is None:
             self._text = ""
             self._send("message-start", role="ai", id=id, message_id=id)
@@ -166,15 +172,17 @@ class _EventWriter:
         self._send("content-block-delta", index=0, delta={"type": "text-delta", "text": text})
 
     def withdraw(self) -> None:
+        """End a message whose text is not valid."""
         if self._text is not None:
             self._send("message-finish")
         self._text = None
 
     def finish(self, id: str, rest: AIMessage) -> None:
+        """Add the last text of a message, and its usage."""
         self.add(id, rest.text)
         self._send("content-block-finish", index=0, content={"type": "text", "text": self._text})
         self._send("message-finish", **({"usage": rest.usage_metadata} if rest.usage_metadata else {}))
         self._text = None
 
     def _send(self, event: str, **data: Any) -> None:  # noqa: ANN401 - JSON
-        self._handler.on_stream_event({"event": event, **data}, run_id=self._run)
+        self._send_event({"event": event, **data})

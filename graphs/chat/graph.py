@@ -235,7 +235,7 @@ async def act(state: State, call: Call[Settings]) -> Update:
     )
     calls, warnings = prefix_nodes(hop["method"], end), [*state.warnings, *end.warnings]
     hop = with_result(hop, end, list(end.notes))
-    if stream.has_text:
+    if stream.has_text or state.plan:  # LangGraph's stream would skip the message if it replaces the plan
         stream.finish(_reply(replace(state, hop=hop, calls={**state.calls, **calls}, warnings=warnings))[0])
     return {"hop": hop, "notes": {**end.notes}, "calls": calls, "warnings": warnings}
 
@@ -243,7 +243,7 @@ async def act(state: State, call: Call[Settings]) -> Update:
 async def answer(state: State) -> Update:
     """Write our message: the method's answer with footnotes, or why there is none."""
     message, verdict = _reply(state)
-    if state.decision == "reject":  # LangGraph's stream takes the message for the plan, which has the same id
+    if state.decision == "reject":  # as above
         AnswerStream().finish(message)
     return {"messages": [message], "verdict": verdict}
 
