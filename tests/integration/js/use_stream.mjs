@@ -1,7 +1,7 @@
 // A conversation through @langchain/react's useStream, as a page has it: node use_stream.mjs URL ASSISTANT, turns on stdin.
-// Every line of input is {"submit": TEXT} or {"respond": VALUE} with a "config", or {"edit": TEXT, "at": INDEX}, which
-// replaces a message; how many "messages" there are after it, with what the "last" begins, and whether the chat then "waits"
-// for a reply. What the hook holds by then is printed, a line each, with the "partial" texts of replies.
+// Every line of input is {"submit": TEXT} or {"respond": VALUE} with a "config"; and how many "messages" there are after it,
+// with what the "last" begins, and whether the chat then "waits" for a reply. What the hook holds by then is printed, a line
+// each, with the "partial" texts of replies.
 import { createInterface } from "node:readline";
 import { JSDOM } from "jsdom";
 
@@ -12,24 +12,18 @@ globalThis.navigator ??= page.window.navigator;
 
 const { createElement, useEffect } = await import("react");
 const { createRoot } = await import("react-dom/client");
-const { useMessageMetadata, useStream } = await import("@langchain/react");
+const { useStream } = await import("@langchain/react");
 
 let stream;
 const waiting = new Set();
 const partial = new Set();
-const parents = new Map();
-
-function Message({ message }) {
-  parents.set(message.id, useMessageMetadata(stream, message.id)?.parentCheckpointId);
-  return createElement("p", null, message.text);
-}
 
 function Chat() {
   stream = useStream({ apiUrl: process.argv[2], assistantId: process.argv[3] });
   useEffect(() => waiting.forEach((check) => check()));
   const last = stream.messages.at(-1);
   if (stream.isLoading && last?.getType() === "ai") partial.add(last.text);
-  return stream.messages.map((message) => createElement(Message, { key: message.id, message }));
+  return stream.messages.map((message) => createElement("p", { key: message.id }, message.text));
 }
 
 const until = (condition) =>
@@ -65,8 +59,7 @@ const shown = () => ({
 const send = (turn) => {
   const config = turn.config && { configurable: turn.config };
   if ("respond" in turn) return stream.respond(turn.respond, { config });
-  const forkFrom = "edit" in turn ? parents.get(stream.messages[turn.at].id) : undefined;
-  return stream.submit({ messages: [{ type: "human", content: turn.submit ?? turn.edit }] }, { config, forkFrom });
+  return stream.submit({ messages: [{ type: "human", content: turn.submit }] }, { config });
 };
 
 createRoot(document.getElementById("root")).render(createElement(Chat));
