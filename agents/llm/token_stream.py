@@ -20,12 +20,12 @@ class TokenStream:
     """The stream of a run's replies.
 
     Attributes:
-        listening: returns whether there are subscribers; called before each model call.
+        listening: returns whether there are subscribers; called before each model call. By default there always are.
         again: the superstep at which an interrupted run resumes. Its calls may have been streamed before, and start
             from scratch.
     """
 
-    listening: Callable[[], bool]
+    listening: Callable[[], bool] = lambda: True
     again: int | None = None
 
     async def call(self, request: Request, send: Callable[[Request], Awaitable[Reply]], *, node: str) -> Reply:

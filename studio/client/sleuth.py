@@ -281,15 +281,10 @@ class Sleuth:
             budget: what the run may spend.
             saver: checkpointer of the application, for the threads of methods that auto and chat run.
         """
-        assert self.runs.services
-        settings, profile = configure(runnable(name), values or {}, self.settings.profile), self.settings.profile
-        archive = self.runs.store.archive
-        context = self.runs.services.context(
-            archive=archive,
-            settings=settings,
-            budget=budget or Budget(),
-            hearing=TokenStream(listening=lambda: True),
-        )
+        services, profile, archive = self.runs.services, self.settings.profile, self.runs.store.archive
+        assert services
+        settings, budget = configure(runnable(name), values or {}, profile), budget or Budget()
+        context = services.context(archive=archive, settings=settings, budget=budget, hearing=TokenStream())
         if saver is None:
             return context
         return replace(context, hops=CheckpointerSubruns(saver=saver, context=context, profile=profile))

@@ -21,7 +21,7 @@ CACHE = Path(__file__).parents[4] / ".cache"
 FONTS = (
     """module.exports = new Proxy({}, { get: () => "@font-face { font-family: 'Inter'; font-style: normal; }" });\n"""
 )
-"""Stands for Google's fonts, which the build would download otherwise."""
+"""A replacement of the fonts that the build would download from Google."""
 
 
 @pytest.fixture(scope="session")
