@@ -67,6 +67,17 @@ def answer_in(reply: str, role: str) -> str:
     return answer if isinstance(answer, str) else ""
 
 
+def has_message_stream() -> bool:
+    """Return whether somebody reads the `messages` stream of the graph whose node is running."""
+    return bool(_handlers())
+
+
+def _handlers() -> list[StreamMessagesHandler]:
+    manager = get_config().get("callbacks")
+    handlers = manager.handlers if isinstance(manager, BaseCallbackManager) else []
+    return [each for each in handlers if isinstance(each, StreamMessagesHandler)]
+
+
 class AnswerStream:
     """One answer in the `messages` stream of the graph whose node is running; nothing happens if nobody streams it."""
 
@@ -74,12 +85,8 @@ class AnswerStream:
         """`id` is that of the message; by default that of the first model call that writes it."""
         self._id = id
         self._answer = AnswerText()
-        config = get_config()
-        manager = config.get("callbacks")
-        handlers = manager.handlers if isinstance(manager, BaseCallbackManager) else []
-        self._writers = [
-            _writer_for(each, config["metadata"]) for each in handlers if isinstance(each, StreamMessagesHandler)
-        ]
+        metadata = get_config()["metadata"]
+        self._writers = [_writer_for(handler, metadata) for handler in _handlers()]
 
     @property
     def has_text(self) -> bool:

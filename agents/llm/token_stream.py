@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from langgraph.config import get_config, get_stream_writer
 
-from sleuth.agents.llm.answer_stream import AnswerStream, answer_in
+from sleuth.agents.llm.answer_stream import AnswerStream, answer_in, has_message_stream
 from sleuth.agents.llm.tracing import as_message
 from sleuth.agents.model import Reply, Request
 from sleuth.tools.text import sanitize
@@ -20,12 +20,13 @@ class TokenStream:
     """The stream of a run's replies.
 
     Attributes:
-        listening: returns whether there are subscribers; called before each model call. By default there always are.
+        listening: returns whether there are subscribers; called before each model call. By default that is the
+            `messages` stream of the running graph: a model that streams may count its tokens less well.
         again: the superstep at which an interrupted run resumes. Its calls may have been streamed before, and start
             from scratch.
     """
 
-    listening: Callable[[], bool] = lambda: True
+    listening: Callable[[], bool] = has_message_stream
     again: int | None = None
 
     async def call(self, request: Request, send: Callable[[Request], Awaitable[Reply]], *, node: str) -> Reply:
