@@ -137,6 +137,11 @@ class RunWorker:
         """The number of active runs."""
         return len(self._jobs)
 
+    @property
+    def is_closing(self) -> bool:
+        """Return whether the server shuts down."""
+        return self._is_closing
+
     def is_active(self, thread: str) -> bool:
         """Return whether a thread is running here and may publish further events."""
         return thread in self._jobs
@@ -217,6 +222,7 @@ class RunWorker:
     async def close(self) -> None:
         """Interrupt all runs and end their streams; the next start resumes them."""
         self._is_closing = True
+        self._log.subscribers.notify_all()
         jobs = [*self._jobs.values()]
         for job in jobs:
             if job.started.done() and not job.stopping:  # the others end by themselves, and stay in the queue
