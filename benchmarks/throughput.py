@@ -183,7 +183,7 @@ async def recorder(upstream: str) -> AsyncIterator[tuple[str, list[bytes]]]:
             recorded.append(body)
         url = upstream.removesuffix("/v1") + request.url.path
         reply = await client.request(request.method, url, content=body, headers={"Content-Type": "application/json"})
-        return Response(reply.content, reply.status_code, media_type="application/json")
+        return Response(reply.content, reply.status_code, media_type=reply.headers["content-type"])
 
     app = Starlette(routes=[Route("/{path:path}", forward, methods=["GET", "POST"])])
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", ws="none", lifespan="off"))

@@ -7,8 +7,8 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from sleuth.graphs.core import Budget, Context, Verdict
-from sleuth.graphs.evidence import with_footnotes
+from sleuth.graphs.chat.messages import run_message
+from sleuth.graphs.core import Budget, Context
 from sleuth.graphs.registry import CHAT, runnable
 from sleuth.graphs.runs import RECURSION_LIMIT, uncheckpointed
 from sleuth.studio.client.callers import Caller
@@ -48,7 +48,7 @@ def subgraph_of(
         else:
             given = {"question": (question or last_question)(state)}
         found = await graph.ainvoke(given, {**config, "recursion_limit": RECURSION_LIMIT}, context=context)
-        return {"messages": [found["messages"][-1] if name == CHAT.name else _message(found)]}
+        return {"messages": [found["messages"][-1] if name == CHAT.name else _answer(found)]}
 
     def run_sync(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
         async def call(_: str) -> dict[str, Any]:
@@ -72,7 +72,6 @@ def last_question(state: Mapping[str, Any]) -> str:
     raise UsageError("The state has no human message to answer. Add one, or give as_subgraph a `question` function.")
 
 
-def _message(found: Mapping[str, Any]) -> AIMessage:
-    """Return the answer of a run as a message with footnotes; `additional_kwargs["sleuth"]` has the whole verdict."""
-    verdict: Verdict = found["verdict"]
-    return AIMessage(with_footnotes(verdict).text, additional_kwargs={"sleuth": dict(verdict)})
+def _answer(found: Mapping[str, Any]) -> AIMessage:
+    """Return the answer of a run as a message; `additional_kwargs["sleuth"]` has the whole verdict."""
+    return run_message(found, {"sleuth": dict(found["verdict"])})
