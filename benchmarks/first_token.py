@@ -90,7 +90,7 @@ def vllm(home: Path) -> Iterator[str]:
     options = ServeOptions(port=free_port())
     command = [*serve_command(options, asyncio.run(ensure_checkpoint(home))), "--no-enable-prefix-caching"]
     with running(command, home / "first_token.log", {**os.environ, **serve_environment(options)}):
-        wait_until_up(f"http://127.0.0.1:{options.port}/v1/models")
+        wait_until_up(f"http://127.0.0.1:{options.port}/v1/models", seconds=600)
         yield f"http://127.0.0.1:{options.port}/v1"
 
 

@@ -145,7 +145,7 @@ def _traced(model: BaseChatModel) -> BaseChatModel:
     """Return a copy that sends the headers of the trace, if its class is one of an SDK with additional headers."""
     callbacks = ensure_config().get("callbacks")
     manager = callbacks if isinstance(callbacks, BaseCallbackManager) else None
-    headers = trace_headers(manager, manager and manager.parent_run_id)
+    headers = trace_headers(manager, manager.parent_run_id if manager else None)
     if not headers or not {"default_headers", "model_kwargs"} <= type(model).model_fields.keys():
         return model
     options: dict[str, Any] = getattr(model, "model_kwargs", {})
