@@ -1,10 +1,11 @@
 """Time to the first token of plain RAG through sleuth, compared with the bare model server.
 
     python -m benchmarks.first_token [--firsts 0.1 0.2 0.5] [--questions 20] [--json FILE]
-    python -m benchmarks.first_token --real [--questions 20] ...
+    python -m benchmarks.first_token --real | --url URL [--questions 20] ...
 
 Without --real, the server is a mock in a process of its own that takes a fixed time to its first token. With --real, it
 is the embedded vLLM server, started for the measurement without a prefix cache: both requests compute the whole prompt.
+With --url, it is a server that runs already, also without a prefix cache.
 
 A first pass, not timed, records the request of each question. Then each question is answered through `sleuth.stream`,
 and its recorded request is sent to the server without sleuth, in turns that begin with one or the other. Milliseconds
@@ -20,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -157,14 +158,20 @@ def summary(pairs: Sequence[Pair]) -> dict[str, float]:
     }
 
 
+def servers(given: argparse.Namespace) -> dict[str, AbstractContextManager[str]]:
+    """Return the servers to measure, by name."""
+    if given.url:
+        return {given.url: nullcontext(given.url)}
+    return {"vLLM": vllm(given.home)} if given.real else {f"{each:g} s": mock(each) for each in given.firsts}
+
+
 def main(given: argparse.Namespace) -> dict[str, dict[str, float]]:
     questions = [row["question"] for row in read_lines(EXAMPLES / "questions.jsonl")][: given.questions]
     measured: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         settings = sleuth.Settings(home=Path(folder) / "home")
         asyncio.run(ingest([EXAMPLES / "corpus"], settings=settings))
-        servers = {"vLLM": vllm(given.home)} if given.real else {f"{each:g} s": mock(each) for each in given.firsts}
-        for name, server in servers.items():
+        for name, server in servers(given).items():
             with server as url:
                 own = settings.model_copy(update={"model_url": url})
                 measured[name] = found = summary(asyncio.run(measure(own, questions)))
@@ -177,6 +184,7 @@ if __name__ == "__main__":
     parser.add_argument("--questions", type=int, default=20)
     parser.add_argument("--firsts", type=float, nargs="+", default=[0.1, 0.2, 0.5], help="seconds of the mock server")
     parser.add_argument("--real", action="store_true", help="with the embedded vLLM server")
+    parser.add_argument("--url", help="a running server, as in SLEUTH_MODEL_URL")
     parser.add_argument("--home", type=Path, default=Path(".cache/test-home"), help="folder of its converted model")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
