@@ -10,7 +10,8 @@ With --url, it is a server that runs already, also without a prefix cache.
 A first pass, not timed, records the request of each question. Then each question is answered through `sleuth.stream`,
 and its recorded request is sent to the server without sleuth, in turns that begin with one or the other. Milliseconds
 from the call to the first token: the median of each, the median of the ratios of each pair, and what sleuth did until
-then: "search" is the node `retrieve`, "rest" is everything else, such as checkpoints. Exits with 1 above 1.2.
+then: "search" is the node `retrieve`, "rest" is everything else, such as checkpoints. "cpu" is the processor time of
+this process until the first token, which other work on the machine changes less. Exits with 1 above 1.2.
 """
 
 import argparse
@@ -20,7 +21,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 import sleuth
-from benchmarks.harness import EXAMPLES, read_lines, write_json
+from benchmarks.harness import EXAMPLES, Spent, read_lines, write_json
 from benchmarks.servers import USAGE, completion, free_port, model_routes, running, serve_app, serving, wait_until_up
 from benchmarks.throughput import recorder
 from sleuth.graphs.ingestion import ingest
@@ -50,8 +51,8 @@ class Pair:
     """Seconds to the first token of one question: of the bare server, and through sleuth with its search."""
 
     bare: float
-    ours: float
-    search: float
+    ours: Spent
+    search: Spent
 
 
 def serve(first: float, port: int) -> None:
@@ -95,12 +96,12 @@ def vllm(home: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{options.port}/v1"
 
 
-async def through_sleuth(app: sleuth.Sleuth, question: str) -> tuple[float, float]:
-    """Return the seconds to the first token, and those of the search before it."""
-    began, searching, search = time.perf_counter(), 0.0, 0.0
+async def through_sleuth(app: sleuth.Sleuth, question: str) -> tuple[Spent, Spent]:
+    """Return the time to the first token, and that of the search before it."""
+    began, searching, search = Spent.so_far(), Spent(), Spent()
     async with aclosing(app.stream(question, method=METHOD, deltas=True)) as events:
         async for event in events:
-            now = time.perf_counter()
+            now = Spent.so_far()
             if isinstance(event, sleuth.Delta):
                 return now - began, search
             if isinstance(event, sleuth.Step) and event.node == "retrieve":
@@ -146,15 +147,17 @@ async def measure(settings: sleuth.Settings, questions: Sequence[str]) -> list[P
 
 
 def summary(pairs: Sequence[Pair]) -> dict[str, float]:
-    def ms(seconds: Sequence[float]) -> float:
+    def ms(seconds: Iterable[float]) -> float:
         return round(1000 * median(seconds), 1)
 
     return {
-        "bare, ms": ms([each.bare for each in pairs]),
-        "sleuth, ms": ms([each.ours for each in pairs]),
-        "search, ms": ms([each.search for each in pairs]),
-        "rest, ms": ms([each.ours - each.search - each.bare for each in pairs]),
-        "ratio": round(median(each.ours / each.bare for each in pairs), 3),
+        "bare, ms": ms(each.bare for each in pairs),
+        "sleuth, ms": ms(each.ours.wall for each in pairs),
+        "search, ms": ms(each.search.wall for each in pairs),
+        "rest, ms": ms(each.ours.wall - each.search.wall - each.bare for each in pairs),
+        "search cpu, ms": ms(each.search.cpu for each in pairs),
+        "rest cpu, ms": ms(each.ours.cpu - each.search.cpu for each in pairs),
+        "ratio": round(median(each.ours.wall / each.bare for each in pairs), 3),
     }
 
 
