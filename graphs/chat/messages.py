@@ -87,6 +87,21 @@ def answer_message(
     return AIMessage(content=text, id=id, additional_kwargs=about, usage_metadata=usage_of(cost))
 
 
+def plan_message(question: str, steps: Sequence[str], *, id: str) -> AIMessage:
+    """Return a plan that waits for approval, under the id of the answer that replaces it.
+
+    agent-chat-ui shows a request for approval only below a message of ours.
+    """
+    shown = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1))
+    return AIMessage(f"The steps to answer: {question}\n\n{shown}", id=id, additional_kwargs={"status": "waiting"})
+
+
+def clarification_message(back: AskedBack) -> AIMessage:
+    """Return a question to the person; the replies to choose from are in `additional_kwargs`."""
+    about = {"status": "waiting", "asked_back": True, "options": back.options}
+    return AIMessage(content=back.question, additional_kwargs=about)
+
+
 def run_message(values: Mapping[str, Any], about: dict[str, Any], *, id: str | None = None) -> AIMessage:
     """Return the verdict in a method's state as a message with footnotes, with the usage of the run's model calls."""
     usage = usage_of(total_cost(values["calls"]))
