@@ -138,20 +138,22 @@ async def _latest(access: Access, thread: Thread) -> str:
 
 
 def _question(form: RunForm, method: str) -> tuple[str, str]:
-    """Return the message or the question of a run's input, and the id that the client has given to the message."""
+    """Return the question of a run's input: its one message with the id that the client has given to it, or its field
+    `question`, which only methods have.
+    """
     given = form.input or {}
-    if method != CHAT.name:
-        unknown = sorted(set(given) - {"question"})
-        if unknown or not isinstance(given.get("question"), str):
-            raise UsageError(f'The input of {method} is {{"question": "…"}}. It has no other fields.')
-        return str(given["question"]), ""
+    if method != CHAT.name and "messages" not in given:
+        if set(given) != {"question"} or not isinstance(given["question"], str):
+            either = '{"question": "…"} or {"messages": [one message with the role "user"]}'
+            raise UsageError(f"The input of {method} is {either}. It has no other fields.")
+        return given["question"], ""
     messages: Any = given.get("messages")
     try:
         found = convert_to_messages(messages if isinstance(messages, list) else [messages])
     except (ValueError, NotImplementedError, TypeError, KeyError, AttributeError):
         found = []
     if len(found) != 1 or found[0].type != "human":
-        raise UsageError('The input of chat is {"messages": [one new message with the role "user"]}.')
+        raise UsageError(f'The input of {method} is {{"messages": [one new message with the role "user"]}}.')
     if isinstance(found[0].content, list) and any(_is_file(block) for block in found[0].content):
         raise UsageError("A message contains text only: upload documents with `sleuth ingest` or POST /v1/documents.")
     id = found[0].id or ""

@@ -18,7 +18,7 @@ from sleuth.studio.server.langgraph_api.access import Access
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
 from sleuth.studio.server.langgraph_api.messages import MessageStream
 from sleuth.studio.server.langgraph_api.run_ids import is_last, read_run, run_id_of
-from sleuth.studio.server.langgraph_api.views import interrupts_view
+from sleuth.studio.server.langgraph_api.views import interrupts_view, values_of
 from sleuth.studio.server.runs import Event
 
 
@@ -132,7 +132,7 @@ class RunStream:
         id = str(state.config["configurable"].get("checkpoint_id", "")) if state else ""
         if state is None or (id == self._shown and not is_final):
             return
-        self._shown, self.state, self.values = id, state, to_jsonable_python(state.values)
+        self._shown, self.state, self.values = id, state, to_jsonable_python(values_of(state, self.thread))
         added = self._messages.complete(self.values.get("messages") or [], is_final=is_final)
         if "messages-tuple" in self.modes:
             for message in added:

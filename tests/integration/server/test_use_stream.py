@@ -3,10 +3,6 @@ that of @langchain/langgraph-sdk against `sleuth serve`.
 """
 
 import asyncio
-import json
-import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +10,12 @@ import pytest
 from chat_scene import BACK, archive, knowing
 from dev_server import langgraph_dev
 from langgraph_scene import APPROVED, PLAIN, talking
+from node_fixture import run_script
 from serve_process import sleuth_serve
 from serve_scene import QUESTION, Oracle
 
 pytestmark = pytest.mark.integration
 
-HERE = Path(__file__).parents[1] / "js"
 APPROVE = {"decisions": [{"type": "approve"}]}
 TURNS = [
     {"submit": "Hello!", "config": PLAIN, "messages": 2, "last": "Hello to", "waits": False},
@@ -31,21 +27,6 @@ TURNS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def node() -> str:
-    """Return the path of Node, after installing the packages of package-lock.json."""
-    found = shutil.which("node")
-    if found is None:
-        assert os.environ.get("SLEUTH_REQUIRE_ALL") != "1", "Node.js is not installed"
-        pytest.skip("Node.js is not installed")
-    installed = HERE / "node_modules" / ".package-lock.json"
-    if not installed.exists() or installed.stat().st_mtime < (HERE / "package-lock.json").stat().st_mtime:
-        command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=300, check=False)
-        assert done.returncode == 0, done.stderr
-    return found
-
-
 @pytest.mark.parametrize("server", ["langgraph dev", "sleuth serve"])
 async def test_hook_of_langchain_react_has_a_conversation(node: str, tmp_path: Path, server: str) -> None:
     async with knowing(pause=0.05) as proxy:
@@ -53,7 +34,7 @@ async def test_hook_of_langchain_react_has_a_conversation(node: str, tmp_path: P
         if server == "sleuth serve":
             async with sleuth_serve(tmp_path, **environment) as served:
                 at = [f"{served.url}/langgraph", "chat"]
-                told = await asyncio.to_thread(run, node, "use_stream.mjs", at, TURNS)
+                told = await asyncio.to_thread(run_script, node, "use_stream.mjs", at, TURNS)
         else:
             told = await asyncio.to_thread(converse, node, tmp_path, environment)
     hello, answered, asked_back, replied, planned, approved = told
@@ -77,7 +58,7 @@ async def test_hook_of_langchain_react_has_a_conversation(node: str, tmp_path: P
 def converse(node: str, folder: Path, environment: dict[str, str]) -> list[dict[str, Any]]:
     """Return the messages of the hook after each turn in the development server."""
     with langgraph_dev(folder, **environment) as server:
-        return run(node, "use_stream.mjs", [server.url, "chat"], TURNS)
+        return run_script(node, "use_stream.mjs", [server.url, "chat"], TURNS)
 
 
 async def test_use_stream_hook_streams_interrupts_and_edits(node: str, tmp_path: Path, oracle: Oracle) -> None:
@@ -92,7 +73,7 @@ async def test_use_stream_hook_streams_interrupts_and_edits(node: str, tmp_path:
         {"edit": "And who built the light?", "at": 2, "context": PLAIN},
     ]
     async with talking(tmp_path, oracle) as url:
-        told = await asyncio.to_thread(run, node, "use_stream_runs.mjs", [url], turns)
+        told = await asyncio.to_thread(run_script, node, "use_stream_runs.mjs", [url], turns)
     hello, answered, asked_back, replied, planned, approved, edited = told
     assert [each["error"] for each in told] == [None] * len(turns)
     assert len({each["thread"] for each in told}) == 1
@@ -113,18 +94,3 @@ async def test_use_stream_hook_streams_interrupts_and_edits(node: str, tmp_path:
         "Edric Gannow",
     ]
     assert edited["branches"][2] == 2
-
-
-def run(node: str, script: str, arguments: list[str], turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Run a script of the hook; return what it prints after each turn."""
-    done = subprocess.run(
-        [node, script, *arguments],
-        cwd=HERE,
-        input="".join(f"{json.dumps(turn)}\n" for turn in turns),
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
-    return [json.loads(line) for line in done.stdout.splitlines()]

@@ -30,6 +30,7 @@ SAID: dict[str, Any] = {
     "rewriter/rewrite": {"question": QUESTION},
     "host/reply": "Hello to you.",
     "host/ask_back": BACK,
+    "evaluator/support": "Yes",
 }
 
 
