@@ -125,7 +125,7 @@ def _words_of(texts: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class RunFilter:
-    """Which runs to list; an empty field does not filter.
+    """A filter of the list of runs; an empty field does not filter.
 
     `find`: each of these words begins a word of the question or answer. `since` and `until`: last changed from and
     before these times (ISO 8601, UTC). `before` and `before_id`: after this run in the list, the latest first.

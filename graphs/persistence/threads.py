@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
-from typing import Any, Final, Literal, get_args
+from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, select, update
@@ -15,6 +15,15 @@ from typing_extensions import TypedDict
 
 from sleuth.graphs.core import Status
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
+from sleuth.graphs.persistence.thread_states import (
+    OLD_NAMES,
+    AverageCost,
+    Outcome,
+    RunResult,
+    ThreadState,
+    ThreadStatus,
+    outcome_of,
+)
 from sleuth.graphs.persistence.thread_tables import (
     IS_SUBRUN,
     LONGEST_NAME,
@@ -31,57 +40,6 @@ from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id
 
 NAME = rf"^[\w.@:-]{{1,{LONGEST_NAME}}}$"
 """Pattern of a thread's name, which is part of addresses and of other threads' names."""
-
-ThreadState = Literal["queued", "running", "waiting", "stopped", "interrupted", "failed", "done"]
-"""The state of a run.
-
-queued: stored, not begun. running: a process holds its lock. waiting: for a person's reply. stopped: by a person.
-interrupted: its process was killed, lost or shut down. failed: by an error. done: it has an answer.
-"""
-
-ThreadStatus = Literal["new", "running", "interrupted", "failed", "done"]
-"""The names of states before `ThreadState`. Deprecated."""
-
-OLD_NAMES: Final[dict[ThreadState, ThreadStatus]] = {
-    "queued": "new",
-    "running": "running",
-    "waiting": "done",
-    "stopped": "interrupted",
-    "interrupted": "interrupted",
-    "failed": "failed",
-    "done": "done",
-}
-
-Outcome = Literal[
-    "queued",
-    "running",
-    "waiting",
-    "stopped",
-    "failed",
-    "done",
-    "answered",
-    "unknown",
-    "refused",
-    "invalid_question",
-    "out_of_budget",
-]
-"""The state of a run in one word: of one that is done, the status of its answer.
-
-An interrupted run is stopped. done: an older release ran it, and its answer has not been read since.
-"""
-
-OUTCOMES: Final[tuple[str, ...]] = get_args(Outcome)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunResult:
-    """What is listed of a run's answer."""
-
-    verdict: Status
-    answer: str
-    calls: int
-    tokens: int
-    seconds: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,13 +86,6 @@ class Thread:
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that `runs list` prints."""
         return {**asdict(self), "status": self.status, "part_of": self.part_of, "outcome": self.outcome}
-
-
-def outcome_of(state: ThreadState, verdict: Status | None) -> Outcome:
-    """Return the outcome of a run in a state, with the status of its answer if it has one."""
-    if state == "done":
-        return verdict or "done"
-    return "stopped" if state == "interrupted" else state
 
 
 class DamagedThread(Thread):
@@ -261,6 +212,19 @@ class Threads:
 
         return await asyncio.to_thread(read)
 
+    async def average_costs(self) -> dict[str, AverageCost]:
+        """Return the average cost of finished runs, by method."""
+        columns = threads.c
+        averages = func.avg(columns.calls), func.avg(columns.tokens), func.avg(columns.seconds)
+        query = select(columns.method, func.count(), *averages)
+        query = query.where(self._mine(), columns.calls.is_not(None)).group_by(columns.method)
+
+        def read() -> dict[str, AverageCost]:
+            with self.engine.connect() as connection:
+                return {row[0]: _average(*row[1:]) for row in connection.execute(query)}
+
+        return await asyncio.to_thread(read)
+
     async def list_all_owners(self) -> list[Thread]:
         """Return the threads of all owners: pruning for one must keep what others share."""
         return await self._find(select(threads))
@@ -356,6 +320,11 @@ class Threads:
         with self.engine.execution_options(sleuth_write=True).begin() as connection:
             check_token(connection, fenced, self._locks.token(fenced))
             write(connection)
+
+
+def _average(runs: int, calls: Any, tokens: Any, seconds: Any) -> AverageCost:  # noqa: ANN401 - Decimal in Postgres
+    known = None if seconds is None else round(float(seconds), 3)
+    return AverageCost(runs=runs, calls=round(float(calls), 1), tokens=round(float(tokens)), seconds=known)
 
 
 def _columns(result: RunResult | None) -> dict[str, Any]:

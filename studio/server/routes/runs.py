@@ -261,6 +261,13 @@ async def make_fork(thread: ThreadDep, form: forms.ForkForm, runs: RunsDep, serv
     return forms.Forked(**made)
 
 
+@router.put("/{thread}/feedback", status_code=204)
+async def set_feedback(thread: ThreadDep, form: forms.FeedbackForm, runs: RunsDep) -> None:
+    """Store what a person thinks of the answer with the run, in its options."""
+    row = await runs.store.threads.get(thread)
+    await runs.store.threads.set_options(thread, {**row.options, "feedback": form.model_dump()})
+
+
 @router.get("/{thread}/export")
 async def show_export(thread: ThreadDep, runs: RunsDep) -> dict[str, Any]:
     """Return a run as one JSON value: history, state, prompts and passages."""

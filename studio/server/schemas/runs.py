@@ -62,6 +62,13 @@ class ResumeForm(Form):
     budget: BudgetForm | None = Field(default=None, description="replaces the run's budget")
 
 
+class FeedbackForm(Form):
+    """The opinion of a person about an answer."""
+
+    rating: Literal["up", "down"] | None = None
+    comment: str = Field(default="", max_length=2000)
+
+
 class ForkForm(Form):
     """A branch of a run."""
 
@@ -303,14 +310,25 @@ class GraphView(BaseModel):
     edges: list[Edge]
 
 
+class AverageCost(BaseModel):
+    """The average cost of finished runs."""
+
+    runs: int
+    calls: float
+    tokens: float
+    seconds: float | None
+
+
 class MethodView(BaseModel):
-    """A method."""
+    """A method; `average` is the cost of the owner's finished runs, if there are any."""
 
     name: str
     summary: str
     paper: str
     when: str
+    baseline: bool = Field(description="included for comparison")
     calls: str
+    average: AverageCost | None = None
     nodes: list[str]
     graph: GraphView
     settings: dict[str, Any] = Field(description="JSON schema")

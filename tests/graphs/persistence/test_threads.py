@@ -10,8 +10,9 @@ from sqlalchemy import insert, text
 
 from sleuth.graphs.persistence import thread_tables as module
 from sleuth.graphs.persistence.store import Store
+from sleuth.graphs.persistence.thread_states import OLD_NAMES, RunResult
 from sleuth.graphs.persistence.thread_tables import RunFilter, select_runs
-from sleuth.graphs.persistence.threads import OLD_NAMES, RunResult, Thread, Threads
+from sleuth.graphs.persistence.threads import Thread, Threads
 from sleuth.tools.errors import UnknownName, UsageError
 
 
@@ -72,6 +73,8 @@ async def test_result_is_listed_until_the_run_is_resumed(store: Store) -> None:
     found = await store.threads.get("monday")
     assert (found.outcome, found.verdict, found.answer) == ("unknown", "unknown", "No fair in Sennick.")
     assert (found.calls, found.tokens, found.seconds) == (3, 900, 1.5)
+    (cost,) = (await store.threads.average_costs()).values()
+    assert (cost.runs, cost.calls, cost.tokens, cost.seconds) == (1, 3, 900, 1.5)
     await store.threads.set_state("monday", "running", at="2026-02-03")
     async with store.locks.hold("monday"):
         assert (await store.threads.get("monday")).outcome == "running"
