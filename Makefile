@@ -22,7 +22,7 @@ COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --overri
 TESTED := torch loaders postgres eval studio mcp serve ocr otel train graph
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults test-lowest test-newest test-versions test-mutants check audit check-page check-containers format lock bench studio page pictures docs dist clean
+.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults test-lowest test-newest test-versions install-size test-mutants check audit check-page check-containers format lock bench studio page pictures docs dist clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -76,6 +76,11 @@ test-lowest test-newest: $(UV)/uv ## Unit tests with the lowest or newest versio
 
 test-versions: # of `test-lowest` and `test-newest`
 	$(UNIT) tests -m "not sweep" --ignore tests/integration $(ARGS)
+
+install-size: $(UV)/uv ## Megabytes of the base installation
+	$(UV)/uv venv --quiet --clear --python $(PYTHON) .cache/base
+	$(UV)/uv pip install --quiet --python .cache/base --requirements pyproject.toml
+	@du -sm --apparent-size .cache/base/lib/python*/site-packages
 
 test-mutants: setup ## Check that tests notice altered methods; some minutes
 	$(BIN)/python tests/mutation/run.py
