@@ -1,4 +1,4 @@
-"""Trouble around the page: long words, lost connections, dead links, texts that are too long; and drafts, plans, feedback."""
+"""Trouble around the page: long words, lost connections, dead links and long texts; and drafts, plans, feedback."""
 
 import re
 
