@@ -123,6 +123,7 @@ EXAMPLES = {
     "checker": '"checker"',
     "api_keys": '"anna:S3cret,ben:0ther"',
     "keep_originals": "true",
+    "ingest_workers": "4",
     "requests_a_minute": "60",
     "tokens_a_day": "2000000",
 }

@@ -79,7 +79,8 @@ class Collection:
             characters=settings.file_characters,
             ocr_languages=settings.ocr_languages,
         )
-        self._reader = BatchReader(catalogue, loaders=settings.loaders, bounds=self._bounds)
+        workers = settings.ingest_workers
+        self._reader = BatchReader(catalogue, loaders=settings.loaders, bounds=self._bounds, workers=workers)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -172,11 +173,7 @@ class Collection:
 
     @in_thread
     def knowledge_graph(self) -> KnowledgeGraph:
-        """Return the knowledge graph of all triples; names that are new are embedded and compared first.
-
-        Raises:
-            UsageError: there is no embedder.
-        """
+        """Return the knowledge graph of all triples; embed new names first. Raise UsageError without an embedder."""
         return self._knowledge.graph()
 
     @in_thread
