@@ -124,6 +124,7 @@ EXAMPLES = {
     "api_keys": '"anna:S3cret,ben:0ther"',
     "keep_originals": "true",
     "ingest_workers": "4",
+    "ray_address": '"head.example:6379"',
     "requests_a_minute": "60",
     "tokens_a_day": "2000000",
 }

@@ -9,17 +9,12 @@ from hashlib import sha256
 from pathlib import Path
 
 from sleuth.tools.documents import (
-    BOUNDS,
-    NO_LOADERS,
-    Bounds,
     CorpusLine,
-    FileReader,
     Item,
     LoadedDocument,
-    Loaders,
     ParallelReader,
+    ReaderPool,
     Reading,
-    default_workers,
     is_corpus,
     location,
     parts,
@@ -84,11 +79,9 @@ class Batch:
 class BatchReader:
     """Reader of a list of files from any position; an open corpus is kept between batches."""
 
-    def __init__(
-        self, catalogue: Catalogue, *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS, workers: int | None = 1
-    ) -> None:
+    def __init__(self, catalogue: Catalogue, pool: ReaderPool) -> None:
         self._catalogue = catalogue
-        self._files = ParallelReader(lambda: FileReader(loaders=loaders, bounds=bounds), workers or default_workers())
+        self._files = ParallelReader(pool)
         self._corpus: Iterator[CorpusLine | DocumentError] | None = None
         self._at: FileCursor | None = None
 

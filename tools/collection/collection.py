@@ -16,7 +16,8 @@ from sleuth.tools.collection.folder_diff import FolderComparer, FolderDiff
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
 from sleuth.tools.collection.originals import Originals
 from sleuth.tools.collection.versions import Versions
-from sleuth.tools.documents import Bounds, FileReader, FileScan, write_worklist
+from sleuth.tools.collection.workers import file_bounds, make_embedder, make_readers
+from sleuth.tools.documents import FileReader, FileScan, write_worklist
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search import (
     IndexName,
@@ -31,7 +32,7 @@ from sleuth.tools.search import (
 )
 from sleuth.tools.search.pagerank import KnowledgeGraph, KnowledgeGraphCache, TripleCache
 from sleuth.tools.search.ranking import MODEL
-from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex, embedder_changed, make_embedder
+from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex, embedder_changed
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import (
     Catalogue,
@@ -73,14 +74,8 @@ class Collection:
         self._originals = Originals(catalogue, settings.home)
         self._triples = TripleCache(catalogue)
         self._knowledge = KnowledgeGraphCache(self._triples, self._indexes.name_vectors, embedder)
-        self._bounds = Bounds(
-            seconds=settings.file_seconds,
-            megabytes=settings.file_megabytes,
-            characters=settings.file_characters,
-            ocr_languages=settings.ocr_languages,
-        )
-        workers = settings.ingest_workers
-        self._reader = BatchReader(catalogue, loaders=settings.loaders, bounds=self._bounds, workers=workers)
+        self._bounds = file_bounds(settings)
+        self._reader = BatchReader(catalogue, make_readers(settings))
 
     @property
     def embedder(self) -> Embedder | None:

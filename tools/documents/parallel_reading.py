@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.file_list import Item, read_item
@@ -36,15 +37,59 @@ class Reading:
             raise StoreError("The library is closed.") from error
 
 
+class ReaderPool(Protocol):
+    """Reads `workers` files simultaneously, in processes of their own or on a cluster."""
+
+    workers: int
+
+    def submit(self, item: Item) -> "Future[LoadedDocument]":
+        """Start reading a file; the result raises what `FileReader.read` raises."""
+
+    def stop(self) -> None:
+        """End the processes that read nothing; the next files start them again."""
+
+    def close(self) -> None:
+        """End all processes for good, also while files are read."""
+
+
+class LocalReaders:
+    """A pool of readers, each with a worker process on this machine."""
+
+    def __init__(self, make: Callable[[], FileReader], workers: int) -> None:
+        self.workers = workers
+        self._readers = [make() for _ in range(workers)]
+        self._free = deque(self._readers)
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="read-files")
+
+    def submit(self, item: Item) -> "Future[LoadedDocument]":
+        """Start reading a file; the result raises what `FileReader.read` raises."""
+        return self._threads.submit(self._read, item)
+
+    def stop(self) -> None:
+        """End the worker processes that read nothing; the next files start them again."""
+        for reader in [self._free.popleft() for _ in range(len(self._free))]:
+            reader.stop()
+            self._free.append(reader)
+
+    def close(self) -> None:
+        """End the worker processes for good, also while files are read."""
+        for reader in self._readers:
+            reader.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _read(self, item: Item) -> LoadedDocument:
+        reader = self._free.popleft()  # there are as many as threads
+        try:
+            return reader.read(item.path, item.member)
+        finally:
+            self._free.append(reader)
+
+
 class ParallelReader:
     """Reads the next files of a list while the caller works on the present one."""
 
-    def __init__(self, make: Callable[[], FileReader], workers: int) -> None:
-        """`make` returns a reader, `workers` is the number of files that are read simultaneously."""
-        self._workers = workers
-        self._readers = [make() for _ in range(workers)]
-        self._free = deque(self._readers)
-        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="read-files")
+    def __init__(self, pool: ReaderPool) -> None:
+        self._pool = pool
         self._pending: deque[Reading] = deque()
         self._list: tuple[Path, int, int] | None = None
 
@@ -61,33 +106,22 @@ class ParallelReader:
         while self._pending and self._pending[0].offset != offset:
             self._drop(1)
         place = self._pending[-1].item.next_offset if self._pending else offset
-        while len(self._pending) < _AHEAD * self._workers:
+        while len(self._pending) < _AHEAD * self._pool.workers:
             if (item := read_item(worklist, place)) is None:
                 break
-            document = None if is_corpus(item.path) else self._pool.submit(self._read, item)
+            document = None if is_corpus(item.path) else self._pool.submit(item)
             self._pending.append(Reading(place, item, document))
             place = item.next_offset
         return self._pending[0] if self._pending else None
 
     def stop(self) -> None:
-        """End the worker processes that read nothing; the next files start them again."""
+        """End the worker processes; the next file starts them again."""
         self._drop(len(self._pending))
-        for reader in [self._free.popleft() for _ in range(len(self._free))]:
-            reader.stop()
-            self._free.append(reader)
+        self._pool.stop()
 
     def close(self) -> None:
         """End the worker processes for good, also while files are read."""
-        for reader in self._readers:
-            reader.close()
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def _read(self, item: Item) -> LoadedDocument:
-        reader = self._free.popleft()  # there are as many as threads
-        try:
-            return reader.read(item.path, item.member)
-        finally:
-            self._free.append(reader)
+        self._pool.close()
 
     def _drop(self, count: int) -> None:
         for _ in range(count):
