@@ -19,6 +19,6 @@ WORKDIR /data
 VOLUME /data
 EXPOSE 8100
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8100/healthz', timeout=4)"]
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8100/livez', timeout=4)"]
 ENTRYPOINT ["sleuth"]
 CMD ["serve", "--host", "0.0.0.0", "--port", "8100"]

@@ -105,6 +105,7 @@ bench: setup ## Measure; CORPUS=FILE QUESTIONS=FILE (JSON Lines) adds recall and
 	$(BIN)/python -m benchmarks.checkpoint_bytes
 	@# Ratios, and a failure where one is missed, on a machine that does nothing else: docs/benchmarks/overhead.md.
 	-SLEUTH_EMBEDDER=none $(BIN)/python -m benchmarks.overhead --json .cache/bench/overhead.json
+	-SLEUTH_EMBEDDER=none $(BIN)/python -m benchmarks.first_token --json .cache/bench/first_token.json
 	-SLEUTH_EMBEDDER=none $(BIN)/python -m benchmarks.throughput --rates 16 --json .cache/bench/throughput.json
 	@test -z "$(CORPUS)" || $(BIN)/python -m benchmarks.ingest_rate $(CORPUS)
 	@test -z "$(QUESTIONS)" || { rm -rf .cache/bench/recall && export SLEUTH_HOME=.cache/bench && \

@@ -39,8 +39,9 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_until_up(url: str) -> None:
-    for _ in range(1200):
+def wait_until_up(url: str, *, seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
         try:
             if httpx.get(url, trust_env=False).is_success:
                 return

@@ -173,17 +173,21 @@ async def compare(
 
 
 @asynccontextmanager
-async def recorder(upstream: str) -> AsyncIterator[tuple[str, list[bytes]]]:
-    """Run a proxy in front of the model server; yield its URL and the bodies of the completions requested so far."""
+async def recorder(upstream: str, *, tokens: int | None = None) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """Run a proxy in front of the model server; yield its URL and the bodies of the completions requested so far.
+
+    tokens: the length at which the server ends a reply; that of the request by default.
+    """
     recorded: list[bytes] = []
 
     async def forward(request: HttpRequest) -> Response:
         body = await request.body()
         if request.headers.get("x-sleuth-call"):
             recorded.append(body)
+            body = json.dumps(json.loads(body) | {"max_tokens": tokens}).encode() if tokens else body
         url = upstream.removesuffix("/v1") + request.url.path
         reply = await client.request(request.method, url, content=body, headers={"Content-Type": "application/json"})
-        return Response(reply.content, reply.status_code, media_type="application/json")
+        return Response(reply.content, reply.status_code, media_type=reply.headers["content-type"])
 
     app = Starlette(routes=[Route("/{path:path}", forward, methods=["GET", "POST"])])
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", ws="none", lifespan="off"))

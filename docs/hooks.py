@@ -122,6 +122,8 @@ EXAMPLES = {
     "chroma_url": '"http://chroma.example:8000"',
     "checker": '"checker"',
     "api_keys": '"anna:S3cret,ben:0ther"',
+    "api_keys_file": '"/etc/sleuth/keys"',
+    "operator": '"anna"',
     "keep_originals": "true",
     "ingest_workers": "4",
     "ray_address": '"head.example:6379"',

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
@@ -25,7 +25,7 @@ from sleuth.tools.errors import UsageError
 _log = logging.getLogger(__name__)
 
 _PREFIX, _FILE = "SLEUTH_", "sleuth.toml"
-_OTHERS = re.compile("SLEUTH_(TEST_.+|REQUIRE_ALL|PICTURES|SLICE_SECONDS|SERVER|METHOD)", re.IGNORECASE)
+_OTHERS = re.compile("SLEUTH_(TEST_.+|REQUIRE_ALL|PICTURES|AGENT_CHAT_UI|SLICE_SECONDS|SERVER|METHOD)", re.IGNORECASE)
 """Variables that the tests, the Makefile and the examples read."""
 
 Profile = Literal["default", "paper"]
@@ -137,6 +137,13 @@ class Settings(BaseSettings):
     api_keys: SecretStr | None = Field(
         default=None, description="name:secret,… that `sleuth serve` accepts; the name is the owner. Never logged"
     )
+    api_keys_file: Path | None = Field(
+        default=None,
+        description="file with more keys, one name:secret a line; it is read again when it changes",
+    )
+    operator: str | None = Field(
+        default=None, description="owner whose key may read the metrics of all owners of `sleuth serve`"
+    )
     requests_a_minute: int | None = Field(
         default=None, ge=1, description="limit of requests per owner of `sleuth serve`"
     )
@@ -159,6 +166,19 @@ class Settings(BaseSettings):
     )
     concurrency: int = Field(default=8, ge=1, le=1024, description="model calls in flight")
     timeout: float = Field(default=120.0, gt=0, le=3600, description="seconds for one model call")
+
+    @property
+    def has_keys(self) -> bool:
+        """True if `sleuth serve` needs API keys."""
+        return self.api_keys is not None or self.api_keys_file is not None
+
+    def without_secrets(self) -> dict[str, Any]:
+        """Return the settings as JSON values; keys are masked, and of the database only its address is named."""
+        values = self.model_dump(mode="json")
+        if self.database_url is not None:
+            parts = urlsplit(self.database_url)
+            values["database_url"] = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        return values
 
     @classmethod
     def settings_customise_sources(

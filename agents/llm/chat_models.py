@@ -6,18 +6,21 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, convert_to_messages
+from langchain_core.messages import AIMessage, AIMessageChunk, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import ensure_config
 from langgraph.constants import TAG_NOSTREAM
 
 from sleuth import prompts
 from sleuth.agents.llm.client import NO_CHOICE, NO_LOGPROBS, NO_SCHEMA, SCHEMA_TOKENS, estimate_tokens, written
 from sleuth.agents.llm.completions import parse_reply
 from sleuth.agents.llm.context_windows import CONTEXT_WINDOW
-from sleuth.agents.model import Listener, Message, Reply, Request, Sampling
+from sleuth.agents.model import Listener, Message, Reply, Request
 from sleuth.agents.role import NAMES
 from sleuth.tools.errors import ModelError, ModelTimeout, ModelUnavailable, UnknownName
+from sleuth.tools.tracing import trace_headers
 
 DEFAULT = "default"
 
@@ -68,7 +71,7 @@ class ChatModels:
     async def call(self, request: Request) -> Reply:
         """Answer one request."""
         await prompts.read("shared/schema", "shared/choices")
-        model, name = _with_sampling(self._of(request.role), request.sampling), self.name_of(request.role)
+        model, name = _with_sampling(_traced(self._of(request.role)), request), self.name_of(request.role)
         runnable, suffix, warnings = _constrained(model, request)
         if request.sampling.stop:
             runnable = runnable.bind(stop=list(request.sampling.stop))
@@ -104,30 +107,58 @@ class ChatModels:
 
 
 async def _reply_of(runnable: Runnable[Any, Any], messages: list[Any], listener: Listener | None) -> AIMessage:
-    """Return the message of a chat model, or the raw one of a structured output."""
+    """Return the message of a chat model, or the raw one of a structured output, whose tokens are streamed too."""
     given = convert_to_messages(messages)
-    if listener is None or not isinstance(runnable, BaseChatModel):
+    if listener is None:
         found = await runnable.ainvoke(given, _QUIET)
         message: AIMessage = found["raw"] if isinstance(found, dict) else found
-        if listener is not None:
-            listener.delta(_text(message))
         return message
-    whole: Any = None
-    async for chunk in runnable.astream(given, _QUIET):
-        listener.delta(chunk.text)
-        whole = chunk if whole is None else whole + chunk
-    if whole is None:
+    run, has_tokens, written = None, False, None
+    async for event in runnable.astream_events(given, _QUIET, version="v2", include_types=["chat_model"]):
+        run = run or event["run_id"]  # a chat model may call another one
+        if (
+            event["run_id"] == run
+            and event["event"] == "on_chat_model_stream"
+            and (text := _added(event["data"]["chunk"]))
+        ):
+            has_tokens = True
+            listener.delta(text)
+        elif event["run_id"] == run and event["event"] == "on_chat_model_end":
+            written = event["data"]["output"]
+    if not isinstance(written, AIMessage):
         raise ModelUnavailable("The chat model sent an empty stream.")
-    return AIMessage(whole.content, usage_metadata=whole.usage_metadata, response_metadata=whole.response_metadata)
+    if not has_tokens:
+        listener.delta(_text(written))
+    return written
+
+
+def _added(chunk: AIMessageChunk) -> str:
+    """Return the text that a chunk adds; of a tool call, the piece of its arguments."""
+    return str(chunk.text) or "".join(part["args"] or "" for part in chunk.tool_call_chunks)
 
 
 def _profile(model: BaseChatModel) -> Mapping[str, Any]:
     return model.profile or {}
 
 
-def _with_sampling(model: BaseChatModel, sampling: Sampling) -> BaseChatModel:
-    """Return a copy with these parameters, as far as its class has fields for them."""
+def _traced(model: BaseChatModel) -> BaseChatModel:
+    """Return a copy that sends the headers of the trace, if its class is one of an SDK with additional headers."""
+    callbacks = ensure_config().get("callbacks")
+    manager = callbacks if isinstance(callbacks, BaseCallbackManager) else None
+    headers = trace_headers(manager, manager.parent_run_id if manager else None)
+    if not headers or not {"default_headers", "model_kwargs"} <= type(model).model_fields.keys():
+        return model
+    options: dict[str, Any] = getattr(model, "model_kwargs", {})
+    extra = {**options.get("extra_headers", {}), **headers}
+    return model.model_copy(update={"model_kwargs": {**options, "extra_headers": extra}})
+
+
+def _with_sampling(model: BaseChatModel, request: Request) -> BaseChatModel:
+    """Return a copy with the parameters of a request, as far as its class has fields for them."""
+    sampling = request.sampling
     wanted: dict[str, Any] = dict.fromkeys(LENGTH_FIELDS, sampling.max_tokens) | {"seed": sampling.seed}
+    if request.listener is not None:
+        wanted["stream_usage"] = True  # where it is off by default, streamed tokens would not be counted
     if _profile(model).get("temperature", True):
         wanted["temperature"] = sampling.temperature
     if sampling.top_logprobs:

@@ -40,11 +40,12 @@ async def trace_call(
     except BaseException as error:
         await run.on_llm_error(error)
         raise
-    await run.on_llm_end(LLMResult(generations=[[ChatGeneration(message=_message(reply))]]))
+    await run.on_llm_end(LLMResult(generations=[[ChatGeneration(message=as_message(reply))]]))
     return reply
 
 
-def _message(reply: Reply) -> AIMessage:
+def as_message(reply: Reply) -> AIMessage:
+    """Return a reply with its usage as a message of LangChain."""
     usage = reply["usage"]
     tokens = UsageMetadata(
         input_tokens=usage["prompt_tokens"],

@@ -7,7 +7,6 @@ Concurrent asks start in order, so calls and warnings are recorded in order, ind
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Generic
@@ -242,10 +241,9 @@ class _RoleCall(Generic[I, O]):
         @task
         async def call() -> _Sent:
             placed = _with_id_and_seed(request, self._caller.seed)
-            stream = self._caller.token_stream
+            stream, send = self._caller.token_stream, self._caller.model.call
             try:
-                with stream.attached(placed, node=self._node) if stream else nullcontext(placed) as streamed:
-                    reply = await self._caller.model.call(streamed)
+                reply = await (stream.call(placed, send, node=self._node) if stream else send(placed))
             except ContextTooLong:
                 return _Sent(call_id=placed.call_id, prompt=placed.text_hash(), reply=None)
             stored: Reply = {**reply, "text": sanitize(reply["text"])}

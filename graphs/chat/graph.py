@@ -8,14 +8,15 @@ waits for the person (`listen`, `approve`) it can be resumed with a reply, or re
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
 from pydantic import BeforeValidator, Field, model_validator
 
+from sleuth.agents.llm import AnswerStream
 from sleuth.agents.roles import conversation
 from sleuth.graphs.chat import small_talk
 from sleuth.graphs.chat.messages import (
@@ -225,36 +226,44 @@ async def approve(state: State) -> Update:
 @node
 async def act(state: State, call: Call[Settings]) -> Update:
     """Answer the question with the method, in its own thread, with the rest of the budget."""
-    hop = state.hop
+    hop, stream = state.hop, AnswerStream(reply_id(state.messages))
     assert hop
     turn = sum(isinstance(message, HumanMessage) for message in state.messages)
     values = call.settings.method_settings
-    end = await run_subrun(state, call.runtime, method=hop["method"], number=turn, values=values, plan=state.plan)
-    return {
-        "hop": with_result(hop, end, list(end.notes)),
-        "notes": {**end.notes},
-        "calls": prefix_nodes(hop["method"], end),
-        "warnings": [*state.warnings, *end.warnings],
-    }
+    end = await run_subrun(
+        state, call.runtime, method=hop["method"], number=turn, values=values, plan=state.plan, answer=stream
+    )
+    calls, warnings = prefix_nodes(hop["method"], end), [*state.warnings, *end.warnings]
+    hop = with_result(hop, end, list(end.notes))
+    if stream.has_text or state.plan:  # LangGraph's stream would skip the message if it replaces the plan
+        stream.finish(_reply(replace(state, hop=hop, calls={**state.calls, **calls}, warnings=warnings))[0])
+    return {"hop": hop, "notes": {**end.notes}, "calls": calls, "warnings": warnings}
 
 
 async def answer(state: State) -> Update:
     """Write our message: the method's answer with footnotes, or why there is none."""
+    message, verdict = _reply(state)
+    if state.decision == "reject":  # as above
+        AnswerStream().finish(message)
+    return {"messages": [message], "verdict": verdict}
+
+
+def _reply(state: State) -> tuple[AIMessage, Verdict]:
+    """Return the message that ends the turn, and its verdict."""
     verdict, hop = state.verdict, state.hop
     if verdict is None and hop and hop["status"] != "new":
         verdict = Verdict(status=hop["status"], text=hop["text"], citations=hop["citations"])
     elif verdict is None and state.decision == "reject":
         verdict = Verdict(status="refused", text="The plan was not carried out.", citations=[])
     verdict = verdict or Verdict(status="out_of_budget", text="", citations=[])
-    message = answer_message(
+    return answer_message(
         verdict,
         hop,
         id=reply_id(state.messages),
         question=state.question,
         cost=total_cost(state.calls),
         warnings=state.warnings,
-    )
-    return {"messages": [message], "verdict": verdict}
+    ), verdict
 
 
 # Routers. A turn whose budget has no room for a node's calls is halted there, and ends with saying so.

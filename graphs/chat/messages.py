@@ -1,17 +1,16 @@
 """Messages of a chat: their reducer, the part that roles read, and the data of ours besides the text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 from uuid import NAMESPACE_OID, uuid5
 
 from langchain_core.messages import AIMessage, AnyMessage, convert_to_messages
-from langchain_core.messages.ai import UsageMetadata
 from langgraph.channels import DeltaChannel
 from langgraph.graph.message import add_messages
 
 from sleuth.agents.formatting import Turn, latest_turns
 from sleuth.agents.roles.conversation import AskedBack, ConversationInput
-from sleuth.graphs.core import Cost, Subrun, Verdict
+from sleuth.graphs.core import Cost, Subrun, Verdict, total_cost, usage_of
 from sleuth.graphs.evidence import with_footnotes
 
 _SPEAKERS: Final[dict[str, Literal["user", "assistant"]]] = {"human": "user", "ai": "assistant"}
@@ -85,14 +84,7 @@ def answer_message(
         "cost": cost,
         "warnings": warnings,
     }
-    read, written = cost["prompt_tokens"], cost["completion_tokens"]
-    usage = UsageMetadata(
-        input_tokens=read,
-        output_tokens=written,
-        total_tokens=read + written,
-        input_token_details={"cache_read": cost["cached_tokens"]},
-    )
-    return AIMessage(content=text, id=id, additional_kwargs=about, usage_metadata=usage)
+    return AIMessage(content=text, id=id, additional_kwargs=about, usage_metadata=usage_of(cost))
 
 
 def plan_message(question: str, steps: Sequence[str], *, id: str) -> AIMessage:
@@ -108,3 +100,9 @@ def clarification_message(back: AskedBack) -> AIMessage:
     """Return a question to the person; the replies to choose from are in `additional_kwargs`."""
     about = {"status": "waiting", "asked_back": True, "options": back.options}
     return AIMessage(content=back.question, additional_kwargs=about)
+
+
+def run_message(values: Mapping[str, Any], about: dict[str, Any], *, id: str | None = None) -> AIMessage:
+    """Return the verdict in a method's state as a message with footnotes, with the usage of the run's model calls."""
+    usage = usage_of(total_cost(values["calls"]))
+    return AIMessage(with_footnotes(values["verdict"]).text, id=id, additional_kwargs=about, usage_metadata=usage)

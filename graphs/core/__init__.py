@@ -18,6 +18,7 @@ from sleuth.graphs.core.answer import (
     public_subrun,
     total_cost,
     upgrade_cost,
+    usage_of,
 )
 from sleuth.graphs.core.context import (
     Budget,
@@ -111,6 +112,7 @@ __all__ = [
     "summarize_update",
     "total_cost",
     "upgrade_cost",
+    "usage_of",
     "with_clock",
     "with_paused_clock",
     "with_result",

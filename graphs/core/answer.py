@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NotRequired
 
+from langchain_core.messages.ai import UsageMetadata
 from typing_extensions import TypedDict
 
 Status = Literal["answered", "refused", "unknown", "invalid_question", "out_of_budget", "waiting"]
@@ -149,6 +150,17 @@ class Graph(TypedDict):
 
     nodes: list[Entity]
     edges: list[Relation]
+
+
+def usage_of(cost: Cost) -> UsageMetadata:
+    """Return the tokens of a run in the form of LangChain's messages."""
+    read, written = cost["prompt_tokens"], cost["completion_tokens"]
+    return UsageMetadata(
+        input_tokens=read,
+        output_tokens=written,
+        total_tokens=read + written,
+        input_token_details={"cache_read": cost["cached_tokens"]},
+    )
 
 
 def total_cost(calls: dict[str, Any]) -> Cost:

@@ -116,7 +116,7 @@ class SubrunRequest:
 
     `plan` has the steps for a method that can start from a given plan, keyed by their number as text. `parent` and
     `checkpoint` are those of the outer run. The sub-run's thread is named after `place`, which is the same after a
-    resume and a different one in a fork.
+    resume and a different one in a fork. `has_listeners` is true if the tokens of its replies are streamed.
     """
 
     number: int
@@ -129,6 +129,7 @@ class SubrunRequest:
     checkpoint: str
     place: str
     plan: dict[str, Any] = field(default_factory=dict)
+    has_listeners: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

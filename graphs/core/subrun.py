@@ -5,13 +5,17 @@ from collections.abc import Coroutine, Mapping
 from contextvars import copy_context
 from typing import Any, TypeVar
 
+from langchain_core.callbacks import BaseCallbackManager, Callbacks
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.config import get_config
+from langgraph.pregel._messages import StreamMessagesHandler
 from langgraph.runtime import Runtime
 
+from sleuth.agents.llm import AnswerStream
 from sleuth.agents.model_calls import CallRecord
-from sleuth.graphs.core.answer import Note, Subrun, total_cost
+from sleuth.graphs.core.answer import Note, Subrun, total_cost, usage_of
 from sleuth.graphs.core.context import Context, SubrunRequest, SubrunResult
 from sleuth.graphs.core.node import remaining
 from sleuth.graphs.core.state import RunState
@@ -29,9 +33,13 @@ async def run_subrun(
     values: dict[str, Any],
     notes: Mapping[str, Note] | None = None,
     plan: Mapping[str, Any] | None = None,
+    answer: AnswerStream | None = None,
 ) -> SubrunResult:
-    """Run a method with the rest of the budget, and stream its steps from this node."""
-    hops, config = runtime.context.hops, get_config()["configurable"]
+    """Run a method with the rest of the budget, and stream its steps and its answer from this node.
+
+    `answer` is the message of the answer; the caller finishes it. By default it is a message of its own.
+    """
+    hops, hearing, config = runtime.context.hops, runtime.context.hearing, get_config()["configurable"]
     if hops is None:
         raise RunError(
             "This graph runs other methods: set `hops` of its Context to what runs them, as `sleuth.ask` does."
@@ -47,21 +55,41 @@ async def run_subrun(
         checkpoint=str(config.get("checkpoint_map", {}).get("", "")),
         place=str(config["__pregel_task_id"]),
         plan=dict(plan or {}),
+        has_listeners=hearing is not None and hearing.listening(),
     )
-    here = copy_context()
-    return await in_fresh_context(hops.run(hop, lambda step: here.run(runtime.stream_writer, step)))
+    message, here = answer or AnswerStream(), copy_context()
+
+    def stream(step: dict[str, Any]) -> None:
+        runtime.stream_writer(step)
+        message.write(step)
+
+    end = await in_fresh_context(hops.run(hop, lambda step: here.run(stream, step)))
+    if message.has_text and answer is None:
+        message.finish(AIMessage(end.verdict["text"], usage_metadata=usage_of(total_cost(end.calls))))
+    return end
 
 
 async def in_fresh_context(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in a fresh `contextvars` context, so that LangGraph does not treat it as a subgraph of this node.
 
-    Of the node's config only the callbacks are kept, so that a tracer of the caller also receives this work.
+    Of the node's config only the callbacks are kept, so that a tracer of the caller also receives this work. The
+    `messages` stream of the caller is left out: its messages come from this node.
     """
     variables = copy_context()
     outer = var_child_runnable_config.get()
-    kept = RunnableConfig(callbacks=outer["callbacks"]) if outer and outer.get("callbacks") else None
-    variables.run(var_child_runnable_config.set, kept)
+    callbacks = _without_message_stream(outer.get("callbacks")) if outer else None
+    variables.run(var_child_runnable_config.set, RunnableConfig(callbacks=callbacks) if callbacks else None)
     return await create_task(work, context=variables)
+
+
+def _without_message_stream(callbacks: Callbacks) -> Callbacks:
+    if not isinstance(callbacks, BaseCallbackManager):
+        return callbacks
+    kept = callbacks.copy()
+    for handler in callbacks.handlers:
+        if isinstance(handler, StreamMessagesHandler):
+            kept.remove_handler(handler)
+    return kept
 
 
 def new_subrun(method: str, why: str) -> Subrun:

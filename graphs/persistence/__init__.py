@@ -2,7 +2,7 @@
 
 from sleuth.graphs.persistence.serializer import FAULTS, CheckpointSerializer, explain_damage
 from sleuth.graphs.persistence.sqlite_checkpoints import NUMBERED, SqliteCheckpoints
-from sleuth.graphs.persistence.store import Store, open_store
+from sleuth.graphs.persistence.store import Store, open_store, runs_folder, runs_url
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.graphs.persistence.threads import LONGEST_NAME, NAME, Origin, Thread, Threads, ThreadState, ThreadStatus
 
@@ -23,4 +23,6 @@ __all__ = [
     "check_token",
     "explain_damage",
     "open_store",
+    "runs_folder",
+    "runs_url",
 ]

@@ -18,7 +18,15 @@ from sleuth.graphs.persistence.threads import Threads
 from sleuth.tools.errors import StoreDamaged, StoreError, StoreTooNew, ThreadBusy
 from sleuth.tools.optional_imports import extra
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import SqlArchive, catalogue_url, is_damaged, is_database_error, open_engine, sqlite_url
+from sleuth.tools.storage import (
+    SqlArchive,
+    catalogue_url,
+    is_damaged,
+    is_database_error,
+    open_engine,
+    require_restored,
+    sqlite_url,
+)
 
 STORE_VERSION = 1
 
@@ -57,6 +65,7 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
         raise StoreError(
             f"{name} ({runs_folder(settings)}) cannot be created: {error}. Set it to another folder."
         ) from error
+    await asyncio.to_thread(require_restored, settings.home)
     engine = await asyncio.to_thread(open_engine, runs_url(settings))
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", lambda connection, _record: connection.execute(_UNSYNCED))

@@ -64,6 +64,7 @@ async def add_input(
     thread: Thread,
     given: str | Reply,
     *,
+    message_id: str = "",
     checkpoint: str = "",
     values: dict[str, Any],
     budget: Budget,
@@ -76,6 +77,7 @@ async def add_input(
         runs: the runs of the owner.
         thread: the chat.
         given: a message, or the reply to an interrupt.
+        message_id: the id of the message; by default one is derived from its place.
         checkpoint: the checkpoint from which the turn branches; the latest one if empty.
         values: the settings from this turn on; empty to keep those of the chat.
         budget: limits of this turn.
@@ -95,7 +97,7 @@ async def add_input(
         if isinstance(given, Reply) and not start.interrupts:
             raise UsageError(f"Thread {thread.id} does not wait for a reply: send a message instead of `command`.")
         said = {"text": "", "reply": json.dumps(given.value)} if isinstance(given, Reply) else {"text": given}
-        turn = {**said, "at": at, "from": checkpoint or at}
+        turn = {**said, "at": at, "from": checkpoint or at, "id": message_id}
         options = {**thread.options, "values": chosen, "budget": asdict(budget), "turn": turn}
         await runs.store.threads.set_options(thread.id, options)
 
@@ -117,7 +119,8 @@ def input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[
     asked = None if "from" in message else pending_interrupt(state)
     if asked is not None:
         return Command(resume=parse_typed_decision(message["text"]) if "action_requests" in asked else message["text"])
-    id = str(uuid5(NAMESPACE_OID, f"{thread.id}/{message['at']}"))  # sending it twice is harmless
+    # Sending it twice is harmless.
+    id = message.get("id") or str(uuid5(NAMESPACE_OID, f"{thread.id}/{message['at']}"))
     return {"messages": [HumanMessage(message["text"], id=id)]}
 
 

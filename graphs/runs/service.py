@@ -173,13 +173,11 @@ class RunService:
         await self.store.threads.set_state(id, "queued", at=now())
         return id
 
-    async def add_input(
-        self, id: str, given: "str | chat_turns.Reply", *, checkpoint: str = "", values: dict[str, Any], budget: Budget
-    ) -> None:
+    async def add_input(self, id: str, given: "str | chat_turns.Reply", **options: Any) -> None:  # noqa: ANN401
         """Store the next input of a chat as LangGraph defines it; see `chat_turns.add_input`."""
         text = check_question(given) if isinstance(given, str) else given
         thread = await self.store.threads.get(id)
-        await chat_turns.add_input(self, thread, text, checkpoint=checkpoint, values=values, budget=budget)
+        await chat_turns.add_input(self, thread, text, **options)
         await self.store.threads.set_state(id, "queued", at=now())
 
     async def run(

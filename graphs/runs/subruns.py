@@ -16,6 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START
 
+from sleuth.agents.llm import TokenStream
 from sleuth.graphs.core import Answer, Context, MethodSettings, OnStep, SubrunRequest, SubrunResult
 from sleuth.graphs.persistence import LONGEST_NAME, Origin, Thread
 from sleuth.graphs.registry import configure, method
@@ -90,7 +91,10 @@ class CheckpointerSubruns:
         """Start or resume a sub-run. Thread ids are UUIDs, which LangGraph's servers require."""
         id, kind = str(uuid5(NAMESPACE_OID, f"{hop.parent}/{hop.number}/{hop.place}")), method(hop.method)
         settings = configure(kind, hop.values, self.profile)
-        context = replace(self.context, settings=settings, budget=hop.budget, hops=self, started=monotonic())
+        hearing = TokenStream(listening=lambda: hop.has_listeners)
+        context = replace(
+            self.context, settings=settings, budget=hop.budget, hops=self, hearing=hearing, started=monotonic()
+        )
         graph = compile_method(hop.method, self.saver)
         place, about = {"thread_id": id, "checkpoint_ns": ""}, {"graph_id": hop.method}
         config = RunnableConfig(configurable=place, metadata=about, recursion_limit=RECURSION_LIMIT)

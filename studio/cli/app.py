@@ -56,7 +56,18 @@ COMMANDS = {
         "mcp.mcp",
         "Serve the tools ask, search, get_document and resume to an MCP client over standard input and output.",
     ),
-    "doctor": ("doctor.doctor", "Check the installation and the servers; exit with status 1 if a check fails."),
+    "backup": (
+        "operations.backup.backup",
+        "Write all documents and runs into one archive, also while the server works.",
+    ),
+    "restore": (
+        "operations.backup.restore",
+        "Check an archive of `sleuth backup`, then put its documents and runs into an empty home.",
+    ),
+    "doctor": (
+        "operations.doctor.doctor",
+        "Check the installation and the servers; exit with status 1 if a check fails.",
+    ),
 }
 """Each command's function or Typer app in `sleuth.studio.cli.commands`, and the first line of its help."""
 
@@ -95,7 +106,7 @@ def run_async(command: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, No
 
 def load(name: str) -> Any:  # noqa: ANN401 - the class differs between versions of Typer
     """Import a command's module and return the command that Typer makes of it."""
-    module, _, attribute = COMMANDS[name][0].partition(".")
+    module, _, attribute = COMMANDS[name][0].rpartition(".")
     found = getattr(import_module(f"sleuth.studio.cli.commands.{module}"), attribute)
     group = typer.Typer(rich_markup_mode=app.rich_markup_mode)
     if isinstance(found, typer.Typer):

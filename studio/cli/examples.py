@@ -60,7 +60,9 @@ EXAMPLES = {
     "model stop": ["sleuth model stop"],
     "serve": ["sleuth serve", "sleuth serve --host 0.0.0.0 --port 8080"],
     "mcp": ["sleuth mcp"],
-    "doctor": ["sleuth doctor", "sleuth doctor --model"],
+    "backup": ["sleuth backup backups/2026-05-01.zip"],
+    "restore": ["sleuth restore backups/2026-05-01.zip --check", "sleuth restore backups/2026-05-01.zip"],
+    "doctor": ["sleuth doctor", "sleuth doctor --model", "sleuth doctor --bundle report.zip --log serve.log"],
 }
 """Command lines by command."""
 

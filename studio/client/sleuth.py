@@ -15,6 +15,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
+from sleuth.agents.llm import TokenStream
 from sleuth.agents.model import Model
 from sleuth.graphs.core import Answer, Budget, Context, Event, fitted_thresholds, in_fresh_context
 from sleuth.graphs.persistence import open_store
@@ -280,10 +281,10 @@ class Sleuth:
             budget: what the run may spend.
             saver: checkpointer of the application, for the threads of methods that auto and chat run.
         """
-        assert self.runs.services
-        settings, profile = configure(runnable(name), values or {}, self.settings.profile), self.settings.profile
-        archive = self.runs.store.archive
-        context = self.runs.services.context(archive=archive, settings=settings, budget=budget or Budget())
+        services, profile, archive = self.runs.services, self.settings.profile, self.runs.store.archive
+        assert services
+        settings, budget = configure(runnable(name), values or {}, profile), budget or Budget()
+        context = services.context(archive=archive, settings=settings, budget=budget, hearing=TokenStream())
         if saver is None:
             return context
         return replace(context, hops=CheckpointerSubruns(saver=saver, context=context, profile=profile))

@@ -1,18 +1,28 @@
 """Methods as nodes of other graphs, which run them as subgraphs with their own checkpointer."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
 
-from sleuth.graphs.core import Budget, Context, Verdict
-from sleuth.graphs.evidence import with_footnotes
+from sleuth.graphs.chat.messages import run_message
+from sleuth.graphs.core import Budget, Context
 from sleuth.graphs.registry import CHAT, runnable
 from sleuth.graphs.runs import RECURSION_LIMIT, uncheckpointed
 from sleuth.studio.client.callers import Caller
 from sleuth.tools.errors import UsageError
+
+_SAVER = "__pregel_checkpointer"
+"""The key of the parent's checkpointer in the config of its nodes; LangGraph has no public name for it."""
 
 Node = RunnableLambda[Mapping[str, Any], dict[str, Any]]
 
@@ -41,18 +51,21 @@ def subgraph_of(
     graph = uncheckpointed(name)
 
     async def run(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
-        saver = config.get("configurable", {}).get("__pregel_checkpointer")
+        saver = config.get("configurable", {}).get(_SAVER)
         context = make_context(name, values=values, budget=budget, saver=saver)
         if name == CHAT.name:
             given: dict[str, Any] = {"messages": state["messages"]}
         else:
             given = {"question": (question or last_question)(state)}
         found = await graph.ainvoke(given, {**config, "recursion_limit": RECURSION_LIMIT}, context=context)
-        return {"messages": [found["messages"][-1] if name == CHAT.name else _message(found)]}
+        return {"messages": [found["messages"][-1] if name == CHAT.name else _answer(found)]}
 
     def run_sync(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
         async def call(_: str) -> dict[str, Any]:
-            return await run(state, config)
+            given = config.get("configurable", {})
+            saver = given.get(_SAVER)
+            kept = {_SAVER: _InThreads(saver)} if isinstance(saver, BaseCheckpointSaver) else {}
+            return await run(state, {**config, "configurable": {**given, **kept}})
 
         return caller.call_blocking(call, "")
 
@@ -72,7 +85,40 @@ def last_question(state: Mapping[str, Any]) -> str:
     raise UsageError("The state has no human message to answer. Add one, or give as_subgraph a `question` function.")
 
 
-def _message(found: Mapping[str, Any]) -> AIMessage:
-    """Return the answer of a run as a message with footnotes; `additional_kwargs["sleuth"]` has the whole verdict."""
-    verdict: Verdict = found["verdict"]
-    return AIMessage(with_footnotes(verdict).text, additional_kwargs={"sleuth": dict(verdict)})
+def _answer(found: Mapping[str, Any]) -> AIMessage:
+    """Return the answer of a run as a message; `additional_kwargs["sleuth"]` has the whole verdict."""
+    return run_message(found, {"sleuth": dict(found["verdict"])})
+
+
+class _InThreads(BaseCheckpointSaver[Any]):
+    """Checkpointer that calls a synchronous one in threads, for graphs that are called without `await`."""
+
+    def __init__(self, saver: BaseCheckpointSaver[Any]) -> None:
+        super().__init__(serde=saver.serde)
+        self._saver = saver
+        self.get_next_version = saver.get_next_version  # type: ignore[method-assign]  # versions of the same kind
+
+    @property
+    def config_specs(self) -> list[Any]:
+        return self._saver.config_specs
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return await asyncio.to_thread(self._saver.get_tuple, config)
+
+    async def alist(self, config: RunnableConfig | None, **options: Any) -> AsyncIterator[CheckpointTuple]:  # noqa: ANN401
+        for found in await asyncio.to_thread(lambda: list(self._saver.list(config, **options))):
+            yield found
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return await asyncio.to_thread(self._saver.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        await asyncio.to_thread(self._saver.put_writes, config, writes, task_id, task_path)

@@ -15,7 +15,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 
-from sleuth.graphs.core import Event
+from sleuth.graphs.core import Budget, Event
 from sleuth.studio.client import functions
 from sleuth.studio.client.callers import run_sync
 from sleuth.studio.client.sleuth import DEFAULT_METHOD, Sleuth, open_sleuth
@@ -23,6 +23,7 @@ from sleuth.tools.search import Mode
 from sleuth.tools.settings import Settings
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import Runnable
     from langchain_core.tools import BaseTool
 
 P = ParamSpec("P")
@@ -70,6 +71,18 @@ class SyncSleuth:
     def as_tool(self, method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
         """Return a method as a LangChain tool of another agent."""
         return self.portal.call(partial(self.opened.as_tool, method, **options))
+
+    def as_subgraph(
+        self,
+        method: str = DEFAULT_METHOD,
+        *,
+        values: dict[str, Any] | None = None,
+        budget: Budget | None = None,
+        question: Callable[[Mapping[str, Any]], str] | None = None,
+    ) -> "Runnable[Mapping[str, Any], dict[str, Any]]":
+        """Return a node that runs a method as a subgraph; takes the arguments of `Sleuth.as_subgraph`."""
+        made = partial(self.opened.as_subgraph, method, values=values, budget=budget, question=question)
+        return self.portal.call(made)
 
     def as_retriever(self, *, k: int = 5, mode: Mode = "hybrid", where: str = "") -> BaseRetriever:
         """Return the search as a LangChain retriever."""

@@ -18,6 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph_sdk import get_client
 from pydantic import Field, ValidationError, create_model
 
+from sleuth.agents.llm import TokenStream
 from sleuth.graphs.core import Budget, Context, MethodSettings, PrivateCompiled, SubrunRequest, describe_errors
 from sleuth.graphs.registry import METHODS, configure, runnable
 from sleuth.graphs.runs import RECURSION_LIMIT, CheckpointerSubruns, check_question
@@ -60,7 +61,9 @@ class ServedGraph(PrivateCompiled):
         try:
             given = await self._checked(input, config)
             async with open_sleuth(command="langgraph dev") as sleuth, _archive(sleuth.settings.home) as archive:
-                made = self._context(context or {}, sleuth, archive)
+                modes = options.get("stream_mode") or []
+                has_tokens = not {"messages", "custom"}.isdisjoint([modes] if isinstance(modes, str) else modes)
+                made = self._context(context or {}, sleuth, archive, TokenStream(listening=lambda: has_tokens))
                 run = super().astream(given, config, context=made, **options)
                 async with aclosing(run) as events:  # type: ignore[type-var]  # astream is an async generator
                     async for event in events:
@@ -79,7 +82,7 @@ class ServedGraph(PrivateCompiled):
             raise RunError("This thread has a question already. Start a new thread, or fork this one.")
         return {**_without_empty(input), "question": question}
 
-    def _context(self, given: dict[str, Any], sleuth: Sleuth, archive: Archive) -> Context:
+    def _context(self, given: dict[str, Any], sleuth: Sleuth, archive: Archive, hearing: TokenStream) -> Context:
         kind, services = runnable(self.name), sleuth.runs.services
         assert self.context_schema
         assert services
@@ -92,6 +95,7 @@ class ServedGraph(PrivateCompiled):
             archive=archive,
             settings=configure(kind, values, sleuth.settings.profile),
             budget=Budget(**chosen.model_dump(include=set(Limits.model_fields))),
+            hearing=hearing,
         )
         if isinstance(self.checkpointer, BaseCheckpointSaver):
             saver, announce = self.checkpointer, _announce
@@ -140,10 +144,10 @@ class ServedChatGraph(ServedGraph):
             check_question(messages[-1].text if messages else "")
         return input
 
-    def _context(self, given: dict[str, Any], sleuth: Sleuth, archive: Archive) -> Context:
+    def _context(self, given: dict[str, Any], sleuth: Sleuth, archive: Archive, hearing: TokenStream) -> Context:
         """Return the context; without a thread, the chat cannot wait for replies."""
         waits = {} if self.checkpointer else {"ask_back": False, "approve_plan": False}
-        return super()._context({**given, **waits}, sleuth, archive)
+        return super()._context({**given, **waits}, sleuth, archive, hearing)
 
 
 def _serve(name: str, cls: type[ServedGraph] = ServedGraph) -> ServedGraph:

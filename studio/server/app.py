@@ -11,7 +11,8 @@ from starlette.middleware import Middleware
 from sleuth.studio.client import gateway_class
 from sleuth.studio.mcp.server import mcp_app, running
 from sleuth.studio.server import langgraph_api
-from sleuth.studio.server.middleware.auth import Authentication, parse_keys
+from sleuth.studio.server.middleware.auth import Authentication
+from sleuth.studio.server.middleware.keys import Keys
 from sleuth.studio.server.middleware.limits import BodyLimit, RateLimit
 from sleuth.studio.server.middleware.request_log import RequestLog
 from sleuth.studio.server.routes import about, chat, documents, page, runs
@@ -62,7 +63,7 @@ def create_app(
         redoc_url=None,
         middleware=[
             Middleware(RequestLog, telemetry=telemetry),
-            Middleware(Authentication, keys=parse_keys(settings), owner=settings.owner),
+            Middleware(Authentication, keys=Keys(settings), owner=settings.owner, telemetry=telemetry),
             Middleware(RateLimit, a_minute=settings.requests_a_minute),
             Middleware(BodyLimit),
         ],

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from sleuth.studio.server.app import create_app
 from sleuth.studio.server.middleware.auth import is_loopback
 from sleuth.studio.server.state import server_state_of
-from sleuth.studio.server.telemetry import configure_json_logging
+from sleuth.studio.server.telemetry import LogFormat, configure_logging
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings, Tracing
 from sleuth.tools.tracing import export_now
@@ -62,7 +62,14 @@ class Server(uvicorn.Server):
         await asyncio.to_thread(export_now, self._tracing)
 
 
-def serve(settings: Settings, *, host: str, port: int, on_ready: Callable[[], None] = lambda: None) -> None:
+def serve(
+    settings: Settings,
+    *,
+    host: str,
+    port: int,
+    log_format: LogFormat = "json",
+    on_ready: Callable[[], None] = lambda: None,
+) -> None:
     """Serve until a signal stops the process.
 
     Raises:
@@ -70,13 +77,13 @@ def serve(settings: Settings, *, host: str, port: int, on_ready: Callable[[], No
             the address is in use.
         SleuthError: SLEUTH_HOME or a database cannot be used, or SLEUTH_TRACING needs an extra.
     """
-    if settings.api_keys is None and not is_loopback(host):
+    if not (settings.has_keys or is_loopback(host)):
         raise UsageError(
             f"{host} is reachable from other machines. Set SLEUTH_API_KEYS=name:secret,… or bind to 127.0.0.1."
         )
     sockets = _listen(host, port)
     app = create_app(settings)
-    configure_json_logging()
+    configure_logging(log_format)
     server_of(app, host=host, port=port, on_ready=on_ready, tracing=settings.tracing).run(sockets)
 
 

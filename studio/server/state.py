@@ -17,7 +17,7 @@ from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.runs import Conversations, EventLog
 from sleuth.studio.server.runs.worker import RunWorker
-from sleuth.studio.server.telemetry import Telemetry
+from sleuth.studio.server.telemetry import Readiness, Telemetry
 from sleuth.studio.server.tenants import ModelOpener, Tenants
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
@@ -36,6 +36,7 @@ class ServerState:
     ingestion: IngestionWorker
     home_lock: SharedHomeLock
     conversations: Conversations
+    readiness: Readiness
 
     async def require_ready(self, owner: str, where: str = "") -> None:
         """Check that an owner can start a run.
@@ -116,7 +117,7 @@ async def open_server_state(
             RunWorker, tenants=tenants, log=log, home_lock=home_lock, quota=quota, telemetry=telemetry
         )
         uploads = await asyncio.to_thread(Uploads, store.engine, settings.home / "uploads")
-        ingestion = IngestionWorker(tenants, home_lock, uploads)
+        ingestion = IngestionWorker(tenants, home_lock, uploads, telemetry)
         await ingestion.recover()
         server = ServerState(
             settings=settings,
@@ -128,7 +129,9 @@ async def open_server_state(
             ingestion=ingestion,
             home_lock=home_lock,
             conversations=await asyncio.to_thread(Conversations, store.engine),
+            readiness=Readiness(settings, store.engine),
         )
+        telemetry.watch(ingests=lambda: ingestion.waiting, events=lambda: log.waiting)
         await log.remove_orphans()
         await server.conversations.remove_orphans()
         await stack.enter_async_context(_background_task(log.run()))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from chroma_fixture import chroma_url, own_chroma
+from node_fixture import node
 from page_fixture import axe, chromium, npm, page, site, teller
 from postgres_fixture import database_url, own_postgres, postgres_url
 from serve_fixture import client, oracle, serving, store
@@ -16,6 +17,7 @@ __all__ = [
     "client",
     "database_url",
     "model_home",
+    "node",
     "npm",
     "oracle",
     "own_chroma",

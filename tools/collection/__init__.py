@@ -3,7 +3,16 @@
 from sleuth.tools.collection.batch_reader import FileCursor, corpus_entry, never_stopped
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.collection.folder_diff import FolderDiff
-from sleuth.tools.collection.index_set import OnIndexed
+from sleuth.tools.collection.index_set import INDEXING_LOCK, OnIndexed
 from sleuth.tools.collection.originals import media_type_of
 
-__all__ = ["Collection", "FileCursor", "FolderDiff", "OnIndexed", "corpus_entry", "media_type_of", "never_stopped"]
+__all__ = [
+    "INDEXING_LOCK",
+    "Collection",
+    "FileCursor",
+    "FolderDiff",
+    "OnIndexed",
+    "corpus_entry",
+    "media_type_of",
+    "never_stopped",
+]

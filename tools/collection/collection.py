@@ -44,6 +44,7 @@ from sleuth.tools.storage import (
     catalogue_url,
     in_thread,
     parse_filter,
+    require_restored,
 )
 from sleuth.tools.text import check_unicode
 from sleuth.tools.types import Document, EmbedderRecord, Hit, Passage
@@ -109,6 +110,7 @@ class Collection:
             raise StoreError(
                 f"SLEUTH_HOME ({settings.home}) cannot be created: {error}. Set it to another folder."
             ) from error
+        require_restored(settings.home)
         url = catalogue_url(settings.home, settings.database_url)
         catalogue = Catalogue(url, owner=settings.owner, collection=settings.collection)
         record = catalogue.embedder()

@@ -29,6 +29,10 @@ OnIndexed = Callable[[IndexName, int], None]
 
 # Seconds that a search waits for another process that updates the indexes.
 _INDEXING_SECONDS = 60.0
+
+INDEXING_LOCK = Path("locks", "indexing.lock")
+"""File in SLEUTH_HOME that is locked while indexes are written."""
+
 _IMPORTED = uuid4().hex
 
 
@@ -269,7 +273,8 @@ class IndexSet:
         """Exclude other processes: two that only search may both have to update an index."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            turn = FileLock(self._folder / f"indexing{self._suffix}.lock").acquire(timeout=_INDEXING_SECONDS)
+            lock = self._settings.home / INDEXING_LOCK.with_stem(INDEXING_LOCK.stem + self._suffix)
+            turn = FileLock(lock).acquire(timeout=_INDEXING_SECONDS)
         except Timeout:  # a kind of OSError
             raise StoreBusy("Another process is updating the indexes. Try again later.") from None
         except OSError as error:

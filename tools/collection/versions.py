@@ -34,18 +34,22 @@ class Versions:
     def newest(self, document_ids: Iterable[str]) -> dict[str, str]:
         """Return the newest version, by its id, of those of these documents that are older versions."""
         wanted = self._catalogue.files(list(document_ids))
+        names = self._present()
         found: dict[str, str] = {}
         for id_, source in wanted.items():
-            if newest := self._of(parse_name(source).base).get(id_):
+            if newest := self._of(parse_name(source).base, names).get(id_):
                 found[id_] = newest
         return found
 
-    def _of(self, base: Base) -> Mapping[str, str]:
-        """Return the newest version of each older one among the files with this name."""
+    def _present(self) -> _Names:
+        """Return the files at the present point of the journal."""
         head = self._catalogue.head()
         if self._names.head != head:
             self._names = _Names(head=head, files=self._list())
-        names = self._names
+        return self._names
+
+    def _of(self, base: Base, names: _Names) -> Mapping[str, str]:
+        """Return the newest version of each older one among the files with this name."""
         if base not in names.newest:
             names.newest[base] = self._compare(names.files.get(base, ()))
         return names.newest[base]

@@ -14,6 +14,7 @@ from sleuth.tools.storage.database import (
     transaction,
 )
 from sleuth.tools.storage.filters import Filter, parse_filter
+from sleuth.tools.storage.home import RESTORING, require_restored
 from sleuth.tools.storage.locks import LivenessFile, LockHeld, LockMode, NamedLock, hold, is_stale
 from sleuth.tools.storage.metadata import Listed, SqlMetadata
 from sleuth.tools.storage.schema import SCHEMA_VERSION, documents, meta
@@ -22,6 +23,7 @@ from sleuth.tools.storage.triple_stats import ModelCoverage, TripleStats
 from sleuth.tools.storage.triples import MemoryTriples, SqlTriples, Triple, TripleStore
 
 __all__ = [
+    "RESTORING",
     "SCHEMA_VERSION",
     "Archive",
     "Catalogue",
@@ -57,6 +59,7 @@ __all__ = [
     "open_engine",
     "parse_filter",
     "read_triples",
+    "require_restored",
     "sqlite_url",
     "transaction",
     "triple_lines",

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import BinaryIO
 from uuid import uuid4
 
@@ -22,6 +23,7 @@ from sleuth.studio.server.ingestion.uploads import Failure, Ingest, Status, Uplo
 from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.retry import retry_until_stored
 from sleuth.studio.server.schemas.errors import STORE_AWAY, describe_failure
+from sleuth.studio.server.telemetry import Telemetry
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools import errors
 from sleuth.tools.storage import is_database_error
@@ -40,12 +42,13 @@ PERMANENT_ERRORS = (errors.UsageError, errors.MissingExtra, errors.StoreTooNew, 
 class _Pending:
     """An ingest that has not ended.
 
-    `started`: some of its files may have been ingested. `ended`: its end is being stored. `problem`: the last logged
-    error. `updated`: set at the next update.
+    `started`: some of its files may have been ingested. `began`: the monotonic time of its first file. `ended`: its end
+    is being stored. `problem`: the last logged error. `updated`: set at the next update.
     """
 
     ingest: Ingest
     started: bool
+    began: float = 0.0
     ended: bool = False
     problem: str = ""
     updated: asyncio.Event = field(default_factory=asyncio.Event)
@@ -62,7 +65,7 @@ class _Pending:
 class IngestionWorker:
     """Accepts uploads and ingests them in order; call `recover()` first, and keep `run()` active."""
 
-    def __init__(self, tenants: Tenants, home_lock: SharedHomeLock, uploads: Uploads) -> None:
+    def __init__(self, tenants: Tenants, home_lock: SharedHomeLock, uploads: Uploads, telemetry: Telemetry) -> None:
         self._tenants = tenants
         self._home_lock = home_lock
         self.uploads = uploads
@@ -70,6 +73,12 @@ class IngestionWorker:
         self._queue: asyncio.Queue[_Pending] = asyncio.Queue()
         self._owner_locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._ingesting = asyncio.Lock()
+        self._telemetry = telemetry
+
+    @property
+    def waiting(self) -> int:
+        """The number of uploads that have not ended."""
+        return len(self._pending)
 
     async def add(self, owner: str, files: Mapping[str, BinaryIO]) -> Ingest:
         """Store files by name and queue them; a kill loses none of them.
@@ -173,7 +182,7 @@ class IngestionWorker:
                 pending.ended = True
                 self._publish_end(pending, stored)
                 return
-            pending.started = True
+            pending.started, pending.began = True, pending.began or monotonic()
             paths = await self.uploads.place(ingest)
             pending.update(replace(pending.ingest, read=0, failed=()))
 
@@ -202,6 +211,9 @@ class IngestionWorker:
 
     def _publish_end(self, pending: _Pending, ingest: Ingest) -> None:
         self._pending.pop(ingest.id, None)
+        seconds = monotonic() - pending.began if pending.began else 0.0
+        failed = sum(bool(each.source) for each in ingest.failed)
+        self._telemetry.count_ingest(ingest.status, seconds, read=ingest.read, failed=failed)
         pending.update(ingest)
 
     def _enqueue(self, ingest: Ingest, *, started: bool) -> None:

@@ -38,7 +38,7 @@ class Access:
 
     def public_id(self, id: str) -> str:
         """Return the id that the client uses."""
-        return id if self.server.settings.api_keys is None else id.removeprefix(f"{self.owner}:")
+        return id.removeprefix(f"{self.owner}:") if self.server.settings.has_keys else id
 
 
 async def _access(server: ServerStateDep, owner: Owner) -> Access:

@@ -27,7 +27,7 @@ async def _state(access: Access, thread: Thread, checkpoint: str | None) -> Stat
 
 async def _show(access: Access, name: str, checkpoint: str | None = None) -> Response:
     thread = await access.thread(name)
-    return respond(state_view(await _state(access, thread, checkpoint), access.public_id(thread.id)))
+    return respond(state_view(await _state(access, thread, checkpoint), thread, access.public_id(thread.id)))
 
 
 @router.get("/state")
@@ -93,7 +93,7 @@ async def search_history(name: str, form: HistoryForm, access: AccessDep) -> Res
     end = access.runs.config(thread, before) if before else None
     with explain_damage(thread.id):
         found = graph.aget_state_history(config, limit=form.limit, before=end, filter=form.metadata)
-        return respond([state_view(state, public) async for state in found])
+        return respond([state_view(state, thread, public) async for state in found])
 
 
 def _checkpoint_in(before: str | CheckpointForm | dict[str, Any] | None) -> str | None:

@@ -1,5 +1,6 @@
 """Start a run from a request: a question, a message, a reply to an interrupt, or a branch."""
 
+import re
 from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import uuid4
@@ -7,7 +8,7 @@ from uuid import uuid4
 from langchain_core.messages import convert_to_messages
 
 from sleuth.graphs.core import Budget
-from sleuth.graphs.persistence import Thread
+from sleuth.graphs.persistence import NAME, Thread
 from sleuth.graphs.registry import CHAT
 from sleuth.graphs.runs import check_question, fork_run, now
 from sleuth.graphs.runs.chat_turns import Reply, pending_message
@@ -96,7 +97,8 @@ async def _thread(access: Access, form: RunForm, name: str | None) -> Thread:
 
 async def _begin(access: Access, thread: Thread, form: RunForm, method: str, settings: dict[str, Any]) -> None:
     """Replace the row of an empty thread with that of its first run."""
-    question = check_question(_question(form, method))
+    given, message_id = _question(form, method)
+    question = check_question(given)
     threads = access.runs.store.threads
     find_graph(method).configure(settings, access.server.settings.profile)  # raises before the row is removed
     await threads.remove(thread.id)
@@ -109,7 +111,8 @@ async def _begin(access: Access, thread: Thread, form: RunForm, method: str, set
         thread=thread.id,
     )
     begun = await threads.get(thread.id)
-    await threads.set_options(thread.id, {**begun.options, METADATA: thread.options.get(METADATA, {})})
+    turn = {"turn": {**begun.options["turn"], "id": message_id}} if method == CHAT.name else {}
+    await threads.set_options(thread.id, {**begun.options, **turn, METADATA: thread.options.get(METADATA, {})})
 
 
 async def _continue(access: Access, thread: Thread, form: RunForm, method: str, settings: dict[str, Any]) -> None:
@@ -118,9 +121,11 @@ async def _continue(access: Access, thread: Thread, form: RunForm, method: str, 
         raise UsageError(f"Thread {access.public_id(thread.id)} belongs to {thread.method}, not to {method}.")
     if method == CHAT.name and (form.is_reply or form.input is not None):
         assert form.command or form.input is not None
-        given = Reply(value=form.command.resume) if form.command and form.is_reply else _question(form, method)
-        place, budget = form.place, form.budget()
-        await access.runs.add_input(thread.id, given, checkpoint=place, values=settings, budget=budget)
+        reply = Reply(value=form.command.resume) if form.command and form.is_reply else None
+        given, message_id = (reply, "") if reply else _question(form, method)
+        await access.runs.add_input(
+            thread.id, given, message_id=message_id, checkpoint=form.place, values=settings, budget=form.budget()
+        )
     elif form.input is not None or form.is_reply:
         raise RunError(f"Thread {access.public_id(thread.id)} has a question already. Start a new thread, or fork it.")
     elif form.place and form.place != await _latest(access, thread):
@@ -132,24 +137,27 @@ async def _latest(access: Access, thread: Thread) -> str:
     return str(state.config["configurable"].get("checkpoint_id", ""))
 
 
-def _question(form: RunForm, method: str) -> str:
-    """Return the message or the question of a run's input."""
+def _question(form: RunForm, method: str) -> tuple[str, str]:
+    """Return the question of a run's input: its one message with the id that the client has given to it, or its field
+    `question`, which only methods have.
+    """
     given = form.input or {}
-    if method != CHAT.name:
-        unknown = sorted(set(given) - {"question"})
-        if unknown or not isinstance(given.get("question"), str):
-            raise UsageError(f'The input of {method} is {{"question": "…"}}. It has no other fields.')
-        return str(given["question"])
+    if method != CHAT.name and "messages" not in given:
+        if set(given) != {"question"} or not isinstance(given["question"], str):
+            either = '{"question": "…"} or {"messages": [one message with the role "user"]}'
+            raise UsageError(f"The input of {method} is {either}. It has no other fields.")
+        return given["question"], ""
     messages: Any = given.get("messages")
     try:
         found = convert_to_messages(messages if isinstance(messages, list) else [messages])
     except (ValueError, NotImplementedError, TypeError, KeyError, AttributeError):
         found = []
     if len(found) != 1 or found[0].type != "human":
-        raise UsageError('The input of chat is {"messages": [one new message with the role "user"]}.')
+        raise UsageError(f'The input of {method} is {{"messages": [one new message with the role "user"]}}.')
     if isinstance(found[0].content, list) and any(_is_file(block) for block in found[0].content):
         raise UsageError("A message contains text only: upload documents with `sleuth ingest` or POST /v1/documents.")
-    return str(found[0].text)
+    id = found[0].id or ""
+    return str(found[0].text), id if re.fullmatch(NAME, id) else ""
 
 
 def _is_file(block: str | dict[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from sleuth.studio.server.langgraph_api.access import Access
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
 from sleuth.studio.server.langgraph_api.messages import MessageStream
 from sleuth.studio.server.langgraph_api.run_ids import is_last, read_run, run_id_of
-from sleuth.studio.server.langgraph_api.views import interrupts_view
+from sleuth.studio.server.langgraph_api.views import interrupts_view, values_of
 from sleuth.studio.server.runs import Event
 
 
@@ -46,6 +46,10 @@ class RunStream:
         after: the event before the first one of the run.
         modes: the stream modes.
         with_deltas: also stream tokens of replies that are being written.
+        failure: the error that ended the run.
+        position: the number of the last event that was read.
+        state: the latest state whose values were streamed, which are `values`.
+        interrupts: those that wait for a reply at the end of the run.
     """
 
     access: Access
@@ -54,6 +58,7 @@ class RunStream:
     modes: set[str]
     with_deltas: bool = True
     failure: dict[str, Any] | None = None
+    state: StateSnapshot | None = None
     values: dict[str, Any] = field(default_factory=dict)
     interrupts: list[dict[str, Any]] = field(default_factory=list)
     _states: dict[str, StateSnapshot] = field(default_factory=dict)
@@ -62,6 +67,7 @@ class RunStream:
 
     def __post_init__(self) -> None:
         self.run = run_id_of(self.thread.id, self.after)
+        self.position = self.after
         self._public_id = self.access.public_id(self.thread.id)
         self._messages = MessageStream(self._metadata)
 
@@ -71,6 +77,7 @@ class RunStream:
             yield Part("metadata", {"run_id": self.run, "attempt": 1})
         async with aclosing(self._follow(max(last_event, self.after))) as events:
             async for event in events:
+                self.position = event.id or self.position
                 parts = [part async for part in self._parts_of(event)]
                 for at, part in enumerate(parts, start=1):
                     yield Part(part.event, part.data, event.id if at == len(parts) else 0)
@@ -125,7 +132,7 @@ class RunStream:
         id = str(state.config["configurable"].get("checkpoint_id", "")) if state else ""
         if state is None or (id == self._shown and not is_final):
             return
-        self._shown, self.values = id, to_jsonable_python(state.values)
+        self._shown, self.state, self.values = id, state, to_jsonable_python(values_of(state, self.thread))
         added = self._messages.complete(self.values.get("messages") or [], is_final=is_final)
         if "messages-tuple" in self.modes:
             for message in added:

@@ -3,11 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
+from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Interrupt, PregelTask, StateSnapshot
 from pydantic_core import to_json
 from starlette.responses import Response
 
+from sleuth.graphs.chat.messages import reply_id_to, run_message
 from sleuth.graphs.persistence import Thread, ThreadState, explain_damage
 from sleuth.graphs.registry import CHAT
 from sleuth.graphs.runs import RunService
@@ -51,6 +53,18 @@ def metadata_of(thread: Thread) -> dict[str, Any]:
     return {**given, **sub_run, "graph_id": thread.method, "assistant_id": assistant_id_of(thread.method)}
 
 
+def values_of(state: StateSnapshot, thread: Thread) -> dict[str, Any]:
+    """Return the values of a state; those of a method have its question and its answer as messages, too."""
+    values: dict[str, Any] = state.values
+    if not values.get("question") or thread.method == CHAT.name:
+        return values
+    messages: list[AnyMessage] = [HumanMessage(values["question"], id=f"question of {thread.id}")]
+    if verdict := values.get("verdict"):
+        about = {"status": verdict["status"], "citations": verdict["citations"]}
+        messages.append(run_message(values, about, id=reply_id_to(messages[0].id)))
+    return {**values, "messages": messages}
+
+
 async def thread_view(runs: RunService, thread: Thread, public_id: str) -> dict[str, Any]:
     """Return a thread with the values of its latest state."""
     with explain_damage(thread.id):
@@ -64,15 +78,15 @@ async def thread_view(runs: RunService, thread: Thread, public_id: str) -> dict[
         "metadata": metadata_of(thread),
         "status": status_of(thread),
         "config": {},
-        "values": state.values or None,
+        "values": values_of(state, thread) or None,
         "interrupts": waiting,
     }
 
 
-def state_view(state: StateSnapshot, public_id: str) -> dict[str, Any]:
+def state_view(state: StateSnapshot, thread: Thread, public_id: str) -> dict[str, Any]:
     """Return a state of a thread."""
     return {
-        "values": state.values,
+        "values": values_of(state, thread),
         "next": list(state.next),
         "tasks": [_task_view(task) for task in state.tasks],
         "metadata": {**(state.metadata or {}), "thread_id": public_id},

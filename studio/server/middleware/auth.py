@@ -2,9 +2,6 @@
 
 import ipaddress
 import re
-from collections.abc import Mapping
-from hashlib import sha256
-from hmac import compare_digest
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -13,39 +10,16 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sleuth.studio.server.middleware.keys import Keys, WrongKeys
+from sleuth.studio.server.middleware.limits import respond_later
 from sleuth.studio.server.schemas.errors import respond
-from sleuth.tools.errors import UsageError
-from sleuth.tools.settings import Settings
+from sleuth.studio.server.telemetry import Telemetry
 
-OPEN = re.compile(r"(/app)?(/|/assets/.*|/favicon\.\w+)|/app|/healthz")
-"""Paths that need no key: the page, which then asks for a key, and the health check."""
+OPEN = re.compile(r"(/app)?(/|/assets/.*|/favicon\.\w+)|/app|/healthz|/livez|/readyz")
+"""Paths that need no key: the page, which then asks for a key, and the health checks."""
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 """HTTP methods that change nothing."""
-
-HINT = "SLEUTH_API_KEYS takes name:secret pairs separated by commas, such as anna:S3cret,ben:0ther."
-
-
-def parse_keys(settings: Settings) -> dict[bytes, str]:
-    """Return the owners by the digest of their secret.
-
-    Raises:
-        UsageError: a pair cannot be parsed; the message contains no secret.
-    """
-    given = settings.api_keys.get_secret_value() if settings.api_keys else ""
-    keys: dict[bytes, str] = {}
-    for number, pair in enumerate((each.strip() for each in given.split(",") if each.strip()), start=1):
-        name, colon, secret = pair.partition(":")
-        if not (colon and secret.strip() and re.fullmatch(r"[\w.@-]{1,100}", name.strip())):
-            raise UsageError(f"Pair {number} cannot be read. {HINT}")
-        digest = _digest(secret.strip())
-        if keys.setdefault(digest, name.strip()) != name.strip():
-            raise UsageError(f"Pair {number} has the secret of another name. {HINT}")
-    return keys
-
-
-def _digest(secret: str) -> bytes:
-    return sha256(secret.encode("utf-8", "surrogateescape")).digest()
 
 
 def is_loopback(host: str) -> bool:
@@ -75,10 +49,12 @@ def _authority_of(origin: str) -> str:
 class Authentication:
     """Middleware that rejects unauthenticated requests and sets `scope["state"]["owner"]` for all others."""
 
-    def __init__(self, app: ASGIApp, *, keys: Mapping[bytes, str], owner: str) -> None:
+    def __init__(self, app: ASGIApp, *, keys: Keys, owner: str, telemetry: Telemetry) -> None:
         self._app = app
-        self._keys = dict(keys)
+        self._keys = keys
         self._owner = owner
+        self._telemetry = telemetry
+        self._wrong = WrongKeys()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
@@ -89,19 +65,24 @@ class Authentication:
         if _host_of(headers.get("host", "")) is None:
             await respond(400, "The Host header is not a host name or address.")(scope, receive, send)
             return
-        owner = self._owner_by_key(headers) if self._keys else self._owner_by_address(scope, headers)
+        address, secret = (scope.get("client") or ("",))[0], _secret_of(headers)
+        if self._keys and secret and (wait := self._wrong.wait(address)):
+            self._telemetry.count_refused_key("limited")
+            await respond_later("Too many wrong API keys from this address", wait)(scope, receive, send)
+            return
+        owner = self._owner_by_key(address, secret) if self._keys else self._owner_by_address(scope, headers)
         if owner is None and not (self._keys and OPEN.fullmatch(scope["path"])):
             await self._refusal()(scope, receive, send)
             return
         scope.setdefault("state", {})["owner"] = owner
         await self._app(scope, receive, send)
 
-    def _owner_by_key(self, headers: Headers) -> str | None:
-        scheme, _, secret = headers.get("authorization", f"Bearer {headers.get('x-api-key', '')}").partition(" ")
-        digest = _digest(secret.strip())
-        # Compare with all keys, each in constant time, so that the timing reveals nothing about any key.
-        found = [owner for key, owner in self._keys.items() if compare_digest(key, digest)]
-        return found[0] if found and scheme.lower() == "bearer" else None
+    def _owner_by_key(self, address: str, secret: str) -> str | None:
+        owner = self._keys.owner_of(secret) if secret else None
+        if secret and owner is None:
+            self._wrong.add(address, secret)
+            self._telemetry.count_refused_key("unknown")
+        return owner
 
     def _owner_by_address(self, scope: Scope, headers: Headers) -> str | None:
         """Return the owner for requests of this machine; None for others and for pages of other origins.
@@ -124,6 +105,12 @@ class Authentication:
             return respond(401, problem, code="invalid_api_key", headers={"WWW-Authenticate": "Bearer"})
         problem = "Without SLEUTH_API_KEYS the server accepts requests only from this machine and from its own page."
         return respond(403, problem, code="loopback_only")
+
+
+def _secret_of(headers: Headers) -> str:
+    """Return the key of a request; empty if it has none."""
+    scheme, _, secret = headers.get("authorization", f"Bearer {headers.get('x-api-key', '')}").partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else ""
 
 
 def _owner(request: Request) -> str:

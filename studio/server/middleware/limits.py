@@ -7,6 +7,7 @@ from sqlalchemy import Column, Integer, MetaData, String, Table, insert, select,
 from sqlalchemy.engine import Engine
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sleuth.studio.server.schemas.errors import respond
@@ -59,36 +60,60 @@ class BodyLimit:
         await self._app(scope, receive_counted, send)
 
 
+class Buckets:
+    """Token buckets by name: each is full at first, and is filled again in a minute."""
+
+    def __init__(self, a_minute: int, *, most: int | None = None) -> None:
+        """Forget all buckets beyond `most` of them."""
+        self._a_minute = a_minute
+        self._most = most
+        self._left: dict[str, tuple[float, float]] = {}
+        """What was left in each bucket, and the monotonic time at that moment."""
+
+    def wait(self, name: str) -> float:
+        """Return the seconds until a bucket has a token; 0 if it has one."""
+        left, _ = self._now(name)
+        return max(0.0, (1 - left) * MINUTE / self._a_minute)
+
+    def take(self, name: str) -> float:
+        """Take a token; return 0, or the seconds to wait if there is none."""
+        wait = self.wait(name)
+        left, moment = self._now(name)
+        if self._most and len(self._left) > self._most:
+            self._left.clear()
+        self._left[name] = (left if wait else left - 1, moment)
+        return wait
+
+    def _now(self, name: str) -> tuple[float, float]:
+        moment = time.monotonic()
+        left, before = self._left.get(name, (float(self._a_minute), moment))
+        return min(self._a_minute, left + (moment - before) * self._a_minute / MINUTE), moment
+
+
 class RateLimit:
     """Middleware that rejects an owner's requests beyond `a_minute`; None disables it."""
 
     def __init__(self, app: ASGIApp, *, a_minute: int | None) -> None:
         self._app = app
         self._a_minute = a_minute
-        self._buckets: dict[str, tuple[float, float]] = {}
-        """Of each owner: the requests that were left, and the monotonic time of the last one."""
+        self._buckets = Buckets(a_minute) if a_minute else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
         owner = scope.get("state", {}).get("owner")
-        wait = self._wait(owner) if scope["type"] == "http" and owner is not None else 0.0
+        is_limited = self._buckets is not None and scope["type"] == "http" and owner is not None
+        wait = self._buckets.take(owner) if self._buckets and is_limited else 0.0
         if wait <= 0:
             await self._app(scope, receive, send)
             return
-        problem = f"More than {self._a_minute} requests a minute: wait {math.ceil(wait)} s."
-        refusal = respond(429, problem, code="rate_limit_exceeded", headers={"Retry-After": str(math.ceil(wait))})
-        await refusal(scope, receive, send)
+        await respond_later(f"More than {self._a_minute} requests a minute", wait)(scope, receive, send)
 
-    def _wait(self, owner: str) -> float:
-        """Take one request from an owner's bucket; return 0, or the seconds to wait if the bucket is empty."""
-        if self._a_minute is None:
-            return 0.0
-        each, moment = MINUTE / self._a_minute, time.monotonic()
-        left, before = self._buckets.get(owner, (self._a_minute, moment))
-        left = min(self._a_minute, left + (moment - before) / each)
-        wait = max(0.0, (1 - left) * each)
-        self._buckets[owner] = (left if wait else left - 1, moment)
-        return wait
+
+def respond_later(problem: str, wait: float) -> JSONResponse:
+    """Return the response that asks a client to wait some seconds."""
+    seconds = str(math.ceil(wait))
+    headers = {"Retry-After": seconds}
+    return respond(429, f"{problem}: wait {seconds} s.", code="rate_limit_exceeded", headers=headers)
 
 
 class Quota:

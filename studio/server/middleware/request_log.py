@@ -8,7 +8,7 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sleuth.studio.server.telemetry import Telemetry
+from sleuth.studio.server.telemetry import Telemetry, log_fields
 
 _log = logging.getLogger(__name__)
 
@@ -44,14 +44,15 @@ class RequestLog:
 
         with self._telemetry.request(f"{scope['method']} {UNKNOWN}", headers) as span:
             try:
-                await self._app(scope, receive, send_observed)
+                with log_fields(request=id):
+                    await self._app(scope, receive, send_observed)
             finally:
                 route = getattr(scope.get("route"), "path", UNKNOWN)
-                seconds = time.monotonic() - began
+                seconds, owner = time.monotonic() - began, scope["state"].get("owner")
                 span.update_name(f"{scope['method']} {route}")
                 span.set_attributes({"http.route": route, "http.response.status_code": status, "sleuth.request": id})
-                span.set_attribute("sleuth.owner", scope["state"].get("owner") or "")
-                self._telemetry.count_request(scope["method"], route, status, seconds)
-                about = {"request": id, "owner": scope["state"].get("owner"), "method": scope["method"]}
+                span.set_attribute("sleuth.owner", owner or "")
+                self._telemetry.count_request(scope["method"], route, status, seconds, owner)
+                about = {"request": id, "owner": owner, "method": scope["method"]}
                 about |= {"route": route, "status": status, "seconds": round(seconds, 3)}
                 _log.info("request", extra={"about": about})

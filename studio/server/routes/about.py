@@ -4,13 +4,14 @@ import asyncio
 from functools import cache
 from importlib.metadata import version
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse
 
 from sleuth.graphs.core import Method
 from sleuth.graphs.diagrams import arrows
 from sleuth.graphs.registry import METHODS
+from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.state import ServerStateDep
 from sleuth.tools.errors import SleuthError
@@ -32,10 +33,30 @@ async def healthz(request: Request, server: ServerStateDep) -> forms.Health:
     return forms.Health(version=version(DISTRIBUTION), model=model, problem=problem, running=server.run_worker.active)
 
 
+@router.get("/livez")
+async def livez() -> forms.Health:
+    """Report that the process answers; it examines nothing else."""
+    return forms.Health()
+
+
+@router.get("/readyz", response_model_exclude_none=True, responses={503: {"model": forms.Readiness}})
+async def readyz(request: Request, response: Response, server: ServerStateDep) -> forms.Readiness:
+    """Report whether runs can be answered; with a valid key, also the problem of each store and of the model server.
+
+    The status is 503 if a store cannot be used. Without the model server it is 200 and `degraded`: documents, search
+    and finished runs still work.
+    """
+    report = await server.readiness.report()
+    response.status_code = 503 if report.state == "unavailable" else 200
+    problems = report.problems if request.state.owner is not None else None
+    return forms.Readiness(status=report.state, checks=problems and {k: v or "ok" for k, v in problems.items()})
+
+
 @router.get("/metrics", response_class=PlainTextResponse)
-def metrics(server: ServerStateDep) -> PlainTextResponse:
-    """Return the metrics for Prometheus, which needs a key like every client."""
-    return PlainTextResponse(server.telemetry.metrics(), media_type=CONTENT_TYPE_LATEST)
+def metrics(server: ServerStateDep, owner: Owner) -> PlainTextResponse:
+    """Return the metrics for Prometheus, which needs a key like every client; those of owners are for the operator."""
+    with_owners = not server.settings.has_keys or owner == server.settings.operator
+    return PlainTextResponse(server.telemetry.metrics(with_owners=with_owners), media_type=CONTENT_TYPE_LATEST)
 
 
 @router.get("/v1/methods")

@@ -49,7 +49,7 @@ async def find_id(name: str, runs: RunService, server: ServerState, owner: str) 
 
 def scoped_id(name: str, server: ServerState, owner: str) -> str:
     """Return the id of a new run with a chosen name."""
-    return name if server.settings.api_keys is None else f"{owner}:{name}"
+    return f"{owner}:{name}" if server.settings.has_keys else name
 
 
 RunsDep = Annotated[RunService, Depends(_read_only_runs)]

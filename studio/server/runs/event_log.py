@@ -99,6 +99,11 @@ class EventLog:
             return is_away(error)
         return True
 
+    @property
+    def waiting(self) -> int:
+        """The number of events that are not stored yet."""
+        return self._queue.qsize()
+
     async def flush(self) -> None:
         """Wait until all queued events are stored."""
         await self._queue.join()

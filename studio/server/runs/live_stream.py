@@ -117,6 +117,11 @@ class Subscribers:
         for subscriber in self._subscribers.get(thread, ()):
             subscriber.notify()
 
+    def notify_all(self) -> None:
+        """Wake all subscribers."""
+        for thread in [*self._subscribers]:
+            self.notify(thread)
+
     def close(self, thread: str) -> None:
         """Remove the text so far of a run that has ended, and wake its subscribers."""
         self._text_so_far.pop(thread, None)

@@ -25,7 +25,7 @@ from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.retry import retry_until_stored
 from sleuth.studio.server.runs.event_log import EventLog, EventWriter
 from sleuth.studio.server.schemas.errors import describe_failure
-from sleuth.studio.server.telemetry import RunRecord, Telemetry
+from sleuth.studio.server.telemetry import RunRecord, Telemetry, log_fields
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools.errors import RunError, SleuthError, ThreadBusy, UnknownName
 from sleuth.tools.storage import in_thread, make_tables, transaction
@@ -137,6 +137,11 @@ class RunWorker:
         """The number of active runs."""
         return len(self._jobs)
 
+    @property
+    def is_closing(self) -> bool:
+        """Return whether the server shuts down."""
+        return self._is_closing
+
     def is_active(self, thread: str) -> bool:
         """Return whether a thread is running here and may publish further events."""
         return thread in self._jobs
@@ -217,6 +222,7 @@ class RunWorker:
     async def close(self) -> None:
         """Interrupt all runs and end their streams; the next start resumes them."""
         self._is_closing = True
+        self._log.subscribers.notify_all()
         jobs = [*self._jobs.values()]
         for job in jobs:
             if job.started.done() and not job.stopping:  # the others end by themselves, and stay in the queue
@@ -236,10 +242,11 @@ class RunWorker:
     async def _execute(self, job: _Job) -> None:
         """Run one job, from locking its thread to its end."""
         try:
-            async with self._tenants.store.locks.hold(job.thread):
-                await self._register(job)
-                job.started.set_result(None)
-                await self._run_to_end(job)
+            with log_fields(thread=job.thread):
+                async with self._tenants.store.locks.hold(job.thread):
+                    await self._register(job)
+                    job.started.set_result(None)
+                    await self._run_to_end(job)
         except Exception as error:  # noqa: BLE001 - it is raised in `start`, or logged
             job.finishing = True
             if job.started.done():  # another process holds the thread now, and publishes its events
@@ -283,8 +290,8 @@ class RunWorker:
         with self._telemetry.run(job.thread, method, job.owner) as record:
             try:
                 await self._publish(job, record)
-            except SleuthError:
-                record.outcome = "failed"
+            except SleuthError as error:
+                record.error = type(error).__name__
                 raise
             except asyncio.CancelledError:
                 record.outcome = "stopped" if job.stopping else "interrupted"
@@ -304,6 +311,7 @@ class RunWorker:
                     if isinstance(event, Answer):
                         job.finishing = True  # before the event: its reader may close the connection now
                         record.outcome = "waiting" if event.asks else "done"
+                        self._telemetry.count_answer(event.method, event.status)
                         job.events.append("answer", event.to_json(), key=f"answer {event.checkpoint}")
                     elif isinstance(event, Step):
                         self._publish_step(event, job, record)

@@ -311,3 +311,10 @@ class Health(BaseModel):
     model: str | None = None
     problem: str | None = Field(default=None, description="why the model server cannot be used")
     running: int | None = Field(default=None, description="active runs")
+
+
+class Readiness(BaseModel):
+    """Readiness to answer runs; `checks` needs a valid key."""
+
+    status: Literal["ok", "degraded", "unavailable"]
+    checks: dict[str, str] | None = Field(default=None, description="`ok` or the problem, of each store and the model")

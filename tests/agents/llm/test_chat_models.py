@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages.tool import tool_call_chunk as create_tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 from pydantic import Field
 
 from sleuth.agents.llm.chat_models import ChatModels
@@ -143,6 +145,47 @@ async def test_tokens_are_streamed() -> None:
     reply = await models(Streaming()).call(request(listener=heard))
     assert reply["text"] == "".join(heard.texts) == "Kelp Fair"
     assert len(heard.texts) >= 3
+
+
+class StreamingTools(WithTools):
+    """A chat model that streams its tool call, in pieces of its arguments."""
+
+    async def _astream(self, messages: list[BaseMessage], *_: Any, **__: Any) -> AsyncIterator[ChatGenerationChunk]:
+        for name, args in (("reader_read", '{"answer": '), (None, '"Kelp '), (None, 'Fair"}')):
+            piece = create_tool_call_chunk(name=name, args=args, id=name and "1", index=0)
+            yield ChatGenerationChunk(message=AIMessageChunk("", tool_call_chunks=[piece]))
+
+
+async def test_tokens_of_a_structured_output_are_streamed() -> None:
+    heard = Heard()
+    reply = await models(StreamingTools()).call(request(schema=SCHEMA, listener=heard))
+    assert heard.texts == ['{"answer": ', '"Kelp ', 'Fair"}']
+    assert reply["text"] == "".join(heard.texts)
+
+
+class OfAnSdk(Plain):
+    """A chat model of an SDK that takes additional headers, such as OpenAI's."""
+
+    default_headers: dict[str, str] | None = None
+    model_kwargs: dict[str, Any] = Field(default_factory=dict)
+    sent: list[dict[str, Any]] = Field(default_factory=list)
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        self.sent.append(self.model_kwargs)
+        return ChatResult(generations=[ChatGeneration(message=self.reply)])
+
+
+async def test_trace_is_passed_on() -> None:
+    model = OfAnSdk(model_kwargs={"extra_headers": {"x-mine": "1"}, "user": "me"})
+    await models(model).call(request())
+    span = NonRecordingSpan(SpanContext(trace_id=10, span_id=11, is_remote=False, trace_flags=TraceFlags(1)))
+    with use_span(span):
+        await models(model).call(request())
+        await models(Plain()).call(request())
+    alone, traced = model.sent
+    assert alone == model.model_kwargs
+    assert traced["extra_headers"] == {"x-mine": "1", "traceparent": f"00-{10:032x}-{11:016x}-01"}
+    assert traced["user"] == "me"
 
 
 async def test_errors_name_the_model() -> None:

@@ -251,6 +251,8 @@ async def test_commands_connect_to_nothing_outside(home: Home) -> None:
     wanted = ("--n", "2", "--out", "made.jsonl")
     await home.run("questions make", *wanted, statuses=(0, 1))  # the scripted model makes none that passes
     await home.run("docs delete", "fair.txt")
+    await home.run("backup", home.folder / "backup.zip")
+    await home.run("restore", home.folder / "backup.zip", "--force")
     await home.run("runs delete", "first")
     await home.run("methods")
     await home.run("doctor", statuses=(0, 1))  # names what is not installed here

@@ -1,16 +1,14 @@
 """The examples of embedding, as processes of their own against a scripted model server."""
 
 import asyncio
-import json
 import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from recording_proxy import CHAT, Proxy, Said, completion, proxying
-from scripted_backend import Asked, Scripted
+from agent_scene import WithAgent, script
+from recording_proxy import Proxy, proxying
 from serve_scene import FILES, QUESTION
 
 import sleuth
@@ -20,42 +18,6 @@ from sleuth.tools.settings import Settings
 pytestmark = pytest.mark.integration
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "embedding"
-QUOTED = [{"source": 1, "quote": "built by Edric Gannow"}]
-
-
-SAID = {
-    "reader/read": {"answerable": True, "answer": "Edric Gannow", "citations": QUOTED},
-    "planner/plan": [{"question": QUESTION}],
-    "drafter/draft": {"answer": "Edric Gannow", "citations": QUOTED},
-    "reviewer/review": {"status": "PASS"},
-    "answerer/answer": {"known": True, "answer": "Edric Gannow"},
-    "rewriter/rewrite": {"question": QUESTION},
-    "host/reply": "Hello to you.",
-    "host/ask_back": {"question": "Built what?", "options": ["the light"]},
-}
-KINDS = {"Hello!": "small talk", "Who built it?": "ambiguous", "And the light?": "follow-up"}
-
-
-def script(asked: Asked) -> Any:
-    """Return the reply of each role; the chat's router replies by the message."""
-    return KINDS[asked.after("Latest message: ")] if asked.prompt == "router/route" else SAID[asked.prompt]
-
-
-class WithAgent(Scripted):
-    """Scripted model that is also an agent with tools: it calls the first tool, then repeats its result."""
-
-    async def say(self, method: str, path: str, body: bytes) -> Said:
-        asked = json.loads(body) if path == CHAT else {}
-        if "tools" not in asked:
-            return await super().say(method, path, body)
-        last = asked["messages"][-1]
-        if last["role"] == "tool":
-            return completion(f"I have looked it up: {last['content']}")
-        called = {"name": asked["tools"][0]["function"]["name"], "arguments": json.dumps({"question": QUESTION})}
-        reply = json.loads(completion("").body)
-        message = reply["choices"][0]["message"]
-        message["tool_calls"] = [{"id": "call-1", "type": "function", "function": called}]
-        return Said(200, json.dumps(reply).encode())
 
 
 @pytest.fixture

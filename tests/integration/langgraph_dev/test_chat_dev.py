@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ THREADS = Path(".langgraph_api") / ".langgraph_ops.pckl"
 
 @pytest.fixture
 async def environment(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
-    async with knowing() as proxy:
+    async with knowing(pause=0.01) as proxy:
         yield {**await archive(tmp_path), "SLEUTH_MODEL_URL": proxy.url}
 
 
@@ -88,19 +89,37 @@ async def approve(client: LangGraphClient) -> None:
 
 
 async def stream(client: LangGraphClient) -> None:
-    """Assert that the stream has complete messages of the chat only, none of its roles."""
-    told: dict[str, str] = {}
-    steps: list[str] = []
+    """Assert that the stream has the messages of the chat only, none of its roles, and the answer in chunks."""
+    chunks: list[dict[str, Any]] = []
+    items: list[dict[str, Any]] = []
     modes = ["messages-tuple", "custom"]
     async for event in client.runs.stream(None, "chat", input=said(QUESTION), context=PLAIN, stream_mode=modes):
-        if event.event == "messages":
-            message, _ = event.data
-            told[message["type"]] = message["content"].split(" [1]")[0]
-        if event.event == "custom" and event.data["state"] == "started":
-            steps.append(event.data["node"])
-    assert told.pop("human", QUESTION) == QUESTION
-    assert list(told.values()) == ["Edric Gannow"]
-    assert steps == ["retrieve", "answer"]
+        if event.event == "messages" and event.data[0]["type"] != "human":
+            chunks.append(event.data[0])
+        if event.event == "custom":
+            items.append(event.data)
+    assert {chunk["type"] for chunk in chunks} == {"AIMessageChunk"}
+    assert len({chunk["id"] for chunk in chunks}) == 1
+    assert chunks[0]["content"] == "Edric "
+    assert "".join(chunk["content"] for chunk in chunks).startswith("Edric Gannow [1]\n\n[1] The Pellowrig Light")
+    assert chunks[-1]["usage_metadata"]["input_tokens"] == 200
+    assert len(chunks[-1]["additional_kwargs"]["citations"]) == 1
+    assert [item["node"] for item in items if item.get("state") == "started"] == ["retrieve", "answer"]
+    assert {item["role"] for item in items if "text" in item} == {"router", "reader"}
+    partial = [
+        event.data[0]["content"]
+        async for event in client.runs.stream(None, "chat", input=said(QUESTION), context=PLAIN, stream_mode="messages")
+        if event.event == "messages/partial"
+    ]
+    assert len(partial) > 2
+    assert all(later.startswith(text) for text, later in pairwise(partial))
+    method = [
+        event.data[0]["content"]
+        async for event in client.runs.stream(None, "plain-rag", input={"question": QUESTION}, stream_mode=modes[:1])
+        if event.event == "messages"
+    ]
+    assert len(method) > 2
+    assert "".join(method) == "Edric Gannow"
     without_thread = await client.runs.wait(None, "chat", input=said("Who built it?"), context=PLAIN)
     assert texts(without_thread) == ["Who built it?", "Edric Gannow"], "nobody can be asked back"
 
@@ -119,12 +138,22 @@ async def test_sdk_client_has_a_conversation(environment: dict[str, str], tmp_pa
 async def tour(server: Server) -> None:
     client = get_client(url=server.url)
     (assistant,) = await client.assistants.search(graph_id="chat")
-    shown = (await client.assistants.get_schemas(assistant["assistant_id"]))["context_schema"]["properties"]
+    schemas = await client.assistants.get_schemas(assistant["assistant_id"])
+    for schema in (schemas["input_schema"], schemas["output_schema"]):
+        assert {"human", "ai"} <= {kind["properties"]["type"].get("const") for kind in messages_in(schema)}
+    shown = schemas["context_schema"]["properties"]
     assert shown["method"]["enum"][0] == "auto"
     assert all(field["description"] for field in shown.values())
     await converse(client)
     await approve(client)
     await stream(client)
+
+
+def messages_in(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the schemas of the messages in the field `messages`, as Studio reads them to offer its chat view."""
+    items = schema["properties"]["messages"]["items"]
+    names = [one["$ref"].rpartition("/")[2] for one in items.get("oneOf") or items["anyOf"]]
+    return [schema["$defs"][name] for name in names]
 
 
 async def test_kill_keeps_old_threads_and_young_checkpoints(environment: dict[str, str], tmp_path: Path) -> None:

@@ -259,6 +259,28 @@ async def test_methods_and_threadless_runs(sdk: LangGraphClient) -> None:
         await sdk.threads.create(thread_id="mine")
 
 
+async def test_method_answers_a_message_with_a_message(sdk: LangGraphClient, oracle: Oracle) -> None:
+    oracle.speaks = True
+    thread = await new_thread(sdk)
+    modes = ["values", "messages-tuple"]
+    parts = await parts_of(sdk.runs.stream(thread, "plain-rag", input=said(QUESTION), stream_mode=modes))
+    values = [part.data for part in parts if part.event == "values"]
+    assert (texts(values[0]), texts(values[-1])) == ([QUESTION], ANSWERED)
+    chunks = [part.data[0] for part in parts if part.event == "messages"]
+    answer = values[-1]["messages"][-1]
+    assert len(chunks) > 1, "the text is streamed before the footnotes"
+    assert {chunk["id"] for chunk in chunks} == {answer["id"]}
+    assert "".join(chunk["content"] for chunk in chunks) == answer["content"]
+    assert [cited["quote"] for cited in answer["additional_kwargs"]["citations"]] == ["built by Edric Gannow"]
+    assert answer["usage_metadata"]["total_tokens"] > 0
+    history = await sdk.threads.get_history(thread)
+    assert (
+        history[0]["values"]["messages"]
+        == values[-1]["messages"]
+        == (await sdk.threads.get(thread))["values"]["messages"]
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [

@@ -11,13 +11,13 @@ from starlette.routing import Route
 
 from sleuth.studio.server.app import create_app
 from sleuth.studio.server.main import serve
-from sleuth.studio.server.middleware.auth import parse_keys
+from sleuth.studio.server.middleware.keys import Keys
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
 
-OPEN = {"/healthz", "/"}
+OPEN = {"/healthz", "/livez", "/readyz", "/"}
 
 
 @BOTH_STORES
@@ -198,10 +198,11 @@ def test_reachable_address_requires_keys() -> None:
 @pytest.mark.parametrize("given", ["anna", "anna:", ":secret", "an na:s", "anna:same,ben:same"])
 def test_invalid_keys_are_refused_without_printing_them(given: str) -> None:
     with pytest.raises(UsageError) as error:
-        parse_keys(Settings(api_keys=given))
+        Keys(Settings(api_keys=given))
     assert "same" not in str(error.value)
     assert "name:secret" in str(error.value)
 
 
 def test_several_keys_may_have_one_owner() -> None:
-    assert list(parse_keys(Settings(api_keys="anna:one, anna:two")).values()) == ["anna", "anna"]
+    keys = Keys(Settings(api_keys="anna:one, anna:two"))
+    assert [keys.owner_of(each) for each in ("one", "two", "three")] == ["anna", "anna", None]

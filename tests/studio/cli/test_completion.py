@@ -32,7 +32,7 @@ def test_table_has_every_command_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("res", ["resume"]),
+        ("resu", ["resume"]),
         ("ask --max-c", ["--max-calls"]),
         ("ask --method p", ["plain-rag", "par-rag"]),
         ("ask --method ch", ["chat"]),

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,20 @@ from langchain.agents import create_agent
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
 import sleuth
+from sleuth import sync
 
 FAIR = "The Kelp Fair is held at Brindlecote every May."
 QUESTION = "Which fair is held at Brindlecote?"
 READING = '{"answerable": true, "answer": "Kelp Fair", "citations": [{"source": 1, "quote": "The Kelp Fair"}]}'
+PLAN = json.dumps([{"question": QUESTION, "needs": []}])
+DRAFT = '{"answer": "Kelp Fair", "citations": [{"source": 1, "quote": "The Kelp Fair is held at Brindlecote"}]}'
+USAGE: Any = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 
 
@@ -31,7 +37,8 @@ class Replies(GenericFakeChatModel):
 
 
 def replying(*replies: str | AIMessage) -> Replies:
-    return Replies(messages=iter(each if isinstance(each, AIMessage) else AIMessage(each) for each in replies))
+    messages = (each if isinstance(each, AIMessage) else AIMessage(each, usage_metadata=USAGE) for each in replies)
+    return Replies(messages=messages)
 
 
 @pytest.fixture
@@ -61,6 +68,7 @@ async def test_method_answers_in_a_graph_with_messages(app: sleuth.Sleuth) -> No
     state = await graph.ainvoke({"messages": [HumanMessage(QUESTION)]}, THREAD)
     answer = state["messages"][-1]
     assert answer.text.startswith("Kelp Fair")
+    assert answer.usage_metadata == {**USAGE, "input_token_details": {"cache_read": 0}}
     (citation,) = answer.additional_kwargs["sleuth"]["citations"]
     assert citation["quote"] == "The Kelp Fair"
 
@@ -85,13 +93,12 @@ async def test_steps_of_a_subgraph_are_streamed_by_its_parent(app: sleuth.Sleuth
 
 async def test_completed_calls_are_not_repeated_after_a_failure(settings: sleuth.Settings) -> None:
     """The parent's checkpointer has the subgraph's steps: a second start continues after the last one."""
-    saver, failing = InMemorySaver(), replying(json.dumps([{"question": QUESTION, "needs": []}]))
+    saver, failing = InMemorySaver(), replying(PLAN)
     async with sleuth.open(settings, model=failing) as app:
         graph = parent_of(app.as_subgraph("par-rag")).compile(checkpointer=saver)
         with pytest.raises(sleuth.SleuthError):
             await graph.ainvoke({"messages": [HumanMessage(QUESTION)]}, THREAD)
-    draft = '{"answer": "Kelp Fair", "citations": [{"source": 1, "quote": "The Kelp Fair is held at Brindlecote"}]}'
-    rest = replying(draft, '{"known": true, "answer": "Kelp Fair"}')
+    rest = replying(DRAFT, '{"known": true, "answer": "Kelp Fair"}')
     async with sleuth.open(settings, model=rest) as app:
         graph = parent_of(app.as_subgraph("par-rag")).compile(checkpointer=saver)
         state = await graph.ainvoke(None, THREAD)
@@ -118,9 +125,7 @@ async def test_state_without_a_question_is_refused(app: sleuth.Sleuth) -> None:
 
 
 async def test_interrupt_of_the_chat_stops_the_parent_until_it_is_answered(settings: sleuth.Settings) -> None:
-    steps = json.dumps([{"question": QUESTION, "needs": []}])
-    draft = '{"answer": "Kelp Fair", "citations": [{"source": 1, "quote": "The Kelp Fair is held at Brindlecote"}]}'
-    model = replying("question", steps, draft, '{"known": true, "answer": "Kelp Fair"}')
+    model = replying("question", PLAN, DRAFT, '{"known": true, "answer": "Kelp Fair"}')
     async with sleuth.open(settings, model=model) as app:
         values = {"method": "par-rag", "approve_plan": True, "ask_back": False}
         graph = parent_of(app.as_subgraph("chat", values=values)).compile(checkpointer=InMemorySaver())
@@ -128,6 +133,29 @@ async def test_interrupt_of_the_chat_stops_the_parent_until_it_is_answered(setti
         (interrupt,) = state["__interrupt__"]
         assert interrupt.value["action_requests"]
         state = await graph.ainvoke(Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
+    assert state["messages"][-1].text.startswith("Kelp Fair")
+
+
+@pytest.mark.parametrize("saver", ["memory", "sqlite"])
+def test_graph_that_is_called_without_await_streams_and_stops(
+    settings: sleuth.Settings, saver: str, tmp_path: Path
+) -> None:
+    """The parent has a synchronous checkpointer, and its whole run is in a thread without an event loop."""
+    model = replying("question", PLAN, DRAFT, '{"known": true, "answer": "Kelp Fair"}')
+    values = {"method": "par-rag", "approve_plan": True, "ask_back": False}
+    with ExitStack() as stack:
+        app = stack.enter_context(sync.open(settings, model=model))
+        kept = (
+            InMemorySaver()
+            if saver == "memory"
+            else stack.enter_context(SqliteSaver.from_conn_string(str(tmp_path / "kept.sqlite")))
+        )
+        graph = parent_of(app.as_subgraph("chat", values=values)).compile(checkpointer=kept)
+        given = {"messages": [HumanMessage(QUESTION)]}
+        *steps, (namespace, last) = graph.stream(given, THREAD, stream_mode="updates", subgraphs=True)
+        assert ["classify"] in [list(update) for place, update in steps if place]
+        assert (namespace, list(last)) == ((), ["__interrupt__"])
+        state = graph.invoke(Command(resume={"decisions": [{"type": "approve"}]}), THREAD)
     assert state["messages"][-1].text.startswith("Kelp Fair")
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import create_engine
 
 from sleuth.studio.server.ingestion.uploads import Ingest, Uploads
 from sleuth.studio.server.ingestion.worker import IngestionWorker
+from sleuth.studio.server.telemetry import Telemetry
 
 OWNER = "anna"
 
@@ -18,7 +19,7 @@ def new_worker(home: Path) -> IngestionWorker:
     """Return a worker that never ingests."""
     unused = cast(Any, SimpleNamespace())
     uploads = Uploads(create_engine(f"sqlite:///{home / 'serve.sqlite'}"), home / "uploads")
-    return IngestionWorker(unused, unused, uploads)
+    return IngestionWorker(unused, unused, uploads, Telemetry())
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from sleuth.graphs.chat.messages import reply_id_to
 from sleuth.graphs.persistence import Thread
 from sleuth.studio.server.langgraph_api.forms import RunForm
-from sleuth.studio.server.langgraph_api.messages import MessageStream, answer_in
+from sleuth.studio.server.langgraph_api.messages import MessageStream
 from sleuth.studio.server.langgraph_api.run_ids import first_event, read_run, run_id_of, split_runs
 from sleuth.studio.server.runs import Event
 from sleuth.tools.errors import UnknownName, UsageError
@@ -111,22 +111,6 @@ def test_stream_of_a_late_client_has_only_the_last_message() -> None:
 
 def test_stream_omits_replies_of_other_nodes() -> None:
     assert [*stream().write(tokens('{"answer": "draft"}', node="draft"))] == []
-
-
-@pytest.mark.parametrize(
-    ("reply", "text"),
-    [
-        ("", ""),
-        ("Well", ""),
-        ('{"answerable": tr', ""),
-        ('{"answer": "Ed', "Ed"),
-        ('{"answer": 5}', ""),
-        ('["answer"]', ""),
-        ('{"answer": "a\\u00e', "a"),
-    ],
-)
-def test_answer_in_the_beginning_of_a_reply(reply: str, text: str) -> None:
-    assert answer_in(reply) == text
 
 
 def test_run_form_reads_settings_and_budget_from_context_and_config() -> None:

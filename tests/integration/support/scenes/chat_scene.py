@@ -30,6 +30,7 @@ SAID: dict[str, Any] = {
     "rewriter/rewrite": {"question": QUESTION},
     "host/reply": "Hello to you.",
     "host/ask_back": BACK,
+    "evaluator/support": "Yes",
 }
 
 
@@ -48,7 +49,7 @@ async def archive(folder: Path) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def knowing(backend: Scripted | None = None) -> AsyncIterator[Proxy]:
-    """The model server."""
-    async with proxying(backend or Scripted(script)) as proxy:
+async def knowing(backend: Scripted | None = None, *, pause: float | None = None) -> AsyncIterator[Proxy]:
+    """The model server; with `pause` it streams its words."""
+    async with proxying(backend or Scripted(script), pause=pause) as proxy:
         yield proxy

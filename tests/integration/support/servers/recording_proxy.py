@@ -16,9 +16,10 @@ from typing import Any, Protocol
 
 import httpx
 from asgi_server import serving
+from model_server import chunks
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 CHAT = "/v1/chat/completions"
@@ -75,9 +76,13 @@ class Sent:
 
 @dataclass
 class Proxy:
-    """Address for clients; `calls` are the chat requests that have a call id, in order of arrival."""
+    """Address for clients; `calls` are the chat requests that have a call id, in order of arrival.
+
+    With `pause` it can stream: that many seconds pass before each word.
+    """
 
     backend: Backend
+    pause: float | None = None
     url: str = ""
     calls: list[Sent] = field(default_factory=list)
 
@@ -90,6 +95,8 @@ class Proxy:
         said = await self.backend.say(request.method, request.url.path, body)
         sent.reply = said.body
         sent.delivered = not await request.is_disconnected()
+        if self.pause is not None and body and json.loads(body).get("stream"):
+            return StreamingResponse(_words(said, self.pause), media_type="text/event-stream")
         return Response(said.body, said.status, media_type="application/json")
 
     async def settle(self) -> None:
@@ -102,10 +109,18 @@ class Proxy:
         return [sent.call for sent in self.calls[start:]]
 
 
+async def _words(said: Said, pause: float) -> AsyncIterator[str]:
+    """The events of a reply that is streamed word by word."""
+    for chunk in chunks(json.loads(said.body)):
+        await asyncio.sleep(pause)
+        yield f"data: {json.dumps(chunk)}\n\n"
+    yield "data: [DONE]\n\n"
+
+
 @asynccontextmanager
-async def proxying(backend: Backend) -> AsyncIterator[Proxy]:
+async def proxying(backend: Backend, *, pause: float | None = None) -> AsyncIterator[Proxy]:
     """A proxy on a free port, in this event loop; its URL is as in SLEUTH_MODEL_URL."""
-    proxy = Proxy(backend)
+    proxy = Proxy(backend, pause)
     app = Starlette(routes=[Route("/{path:path}", proxy.handle, methods=["GET", "POST"])])
     async with serving(app) as url:
         proxy.url = f"{url}/v1"

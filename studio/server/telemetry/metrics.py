@@ -1,12 +1,8 @@
-"""Metrics for Prometheus, spans of requests for OpenTelemetry, and structured log lines.
+"""Metrics for Prometheus, and spans of requests for OpenTelemetry."""
 
-They contain names, numbers and ids only, never texts of questions, documents or replies.
-"""
-
-import json
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -25,33 +21,12 @@ _log = logging.getLogger(__name__)
 SECONDS = (0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
 
 
-class JsonLines(logging.Formatter):
-    """Formatter that writes one JSON object per record, with the fields of `extra={"about": {…}}`."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record."""
-        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03}Z"
-        line = {"at": at, "level": record.levelname.lower(), "logger": record.name, "message": record.getMessage()}
-        line |= getattr(record, "about", {})
-        if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
-
-
-def configure_json_logging() -> None:
-    """Log JSON lines to standard error."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(JsonLines())
-    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    for name in ("sleuth", "uvicorn.error"):
-        logging.getLogger(name).setLevel(logging.INFO)
-
-
 @dataclass(kw_only=True)
 class RunRecord:
     """Outcome and usage of one uninterrupted part of a run."""
 
-    outcome: str = "interrupted"
+    outcome: str = "failed"
+    error: str = ""
     calls: int = 0
     tokens: int = 0
 
@@ -60,19 +35,39 @@ class Telemetry:
     """Metrics of one server, and spans of its requests; those of runs are made by their callbacks."""
 
     def __init__(self, tracing: Tracing = "off") -> None:
-        self.registry = CollectorRegistry()
+        self.registry, self._by_owner = CollectorRegistry(), CollectorRegistry()
         self._tracer = open_tracer(tracing)
         histogram = partial(Histogram, registry=self.registry, buckets=SECONDS)
+        counter = partial(Counter, registry=self.registry)
         labels = ("method", "route", "status")
         self._requests = histogram("sleuth_request_seconds", "Requests, to the end of their reply", labels)
         self._runs = histogram("sleuth_run_seconds", "Runs, from a start to an end", ("method", "outcome"))
         self._active = Gauge("sleuth_runs_active", "Runs under way", registry=self.registry)
-        self._calls = Counter("sleuth_model_calls", "Model calls", ("method",), registry=self.registry)
-        self._tokens = Counter("sleuth_model_tokens", "Prompt and reply tokens", ("method",), registry=self.registry)
+        self._answers = counter("sleuth_answers", "Answers", ("method", "status"))
+        self._errors = counter("sleuth_run_errors", "Errors that ended a run", ("method", "error"))
+        self._calls = counter("sleuth_model_calls", "Model calls", ("method",))
+        self._tokens = counter("sleuth_model_tokens", "Prompt and reply tokens", ("method",))
+        self._call_seconds = histogram("sleuth_model_call_seconds", "Model calls, retries included", ("role", "model"))
+        self._repairs = counter("sleuth_model_repairs", "Replies that could not be parsed", ("role",))
+        self._refused = counter("sleuth_refused_keys", "Requests without a valid key", ("reason",))
+        self._ingests = histogram("sleuth_ingest_seconds", "Uploads, from their first file to their end", ("status",))
+        self._files = counter("sleuth_ingested_files", "Files of uploads", ("outcome",))
+        gauge = partial(Gauge, registry=self.registry)
+        self._ingests_waiting = gauge("sleuth_ingests_waiting", "Uploads that have not ended")
+        self._events_waiting = gauge("sleuth_events_waiting", "Events of runs that are not stored yet")
+        counter = partial(Counter, registry=self._by_owner)
+        self._owner_requests = counter("sleuth_owner_requests", "Requests", ("owner",))
+        self._owner_runs = counter("sleuth_owner_runs", "Runs", ("owner", "method", "outcome"))
+        self._owner_tokens = counter("sleuth_owner_tokens", "Prompt and reply tokens", ("owner",))
 
-    def metrics(self) -> bytes:
+    def watch(self, *, ingests: Callable[[], int], events: Callable[[], int]) -> None:
+        """Set the functions that return the lengths of the queues."""
+        self._ingests_waiting.set_function(ingests)
+        self._events_waiting.set_function(events)
+
+    def metrics(self, *, with_owners: bool) -> bytes:
         """Return the metrics in Prometheus' text format."""
-        return generate_latest(self.registry)
+        return generate_latest(self.registry) + (generate_latest(self._by_owner) if with_owners else b"")
 
     @contextmanager
     def request(self, name: str, headers: Mapping[str, str]) -> Iterator[Span]:
@@ -90,9 +85,21 @@ class Telemetry:
         ) as span:
             yield span
 
-    def count_request(self, verb: str, route: str, status: int, seconds: float) -> None:
+    def count_request(self, verb: str, route: str, status: int, seconds: float, owner: str | None) -> None:
         """Count a finished request."""
         self._requests.labels(verb, route, str(status)).observe(seconds)
+        if owner is not None:
+            self._owner_requests.labels(owner).inc()
+
+    def count_refused_key(self, reason: str) -> None:
+        """Count a request without a valid key: `missing`, `unknown` or `limited`."""
+        self._refused.labels(reason).inc()
+
+    def count_ingest(self, status: str, seconds: float, *, read: int, failed: int) -> None:
+        """Count an upload that has ended, and its files."""
+        self._ingests.labels(status).observe(seconds)
+        self._files.labels("read").inc(max(0, read - failed))
+        self._files.labels("failed").inc(failed)
 
     @contextmanager
     def run(self, thread: str, method: str, owner: str) -> Iterator[RunRecord]:
@@ -107,12 +114,23 @@ class Telemetry:
             self._runs.labels(method, record.outcome).observe(seconds)
             self._calls.labels(method).inc(record.calls)
             self._tokens.labels(method).inc(record.tokens)
+            self._owner_runs.labels(owner, method, record.outcome).inc()
+            self._owner_tokens.labels(owner).inc(record.tokens)
+            if record.outcome == "failed":
+                self._errors.labels(method, record.error or "unexpected").inc()
             numbers = {"calls": record.calls, "tokens": record.tokens, "seconds": round(seconds, 3)}
             summary = {"thread": thread, "method": method, "owner": owner, "outcome": record.outcome, **numbers}
             _log.info("run ended", extra={"about": summary})
 
+    def count_answer(self, method: str, status: str) -> None:
+        """Count an answer by its status, such as `answered` or `unknown`."""
+        self._answers.labels(method, status).inc()
+
     def step(self, step: Step, record: RunRecord) -> None:
         """Count a finished node; the calls of a sub-run are counted by the node that ran it."""
         calls = [] if step.part_of else [call for call in (step.update.get("calls") or {}).values() if call]
+        for call in calls:
+            self._call_seconds.labels(call["role"], call["model"]).observe(call["seconds"])
+            self._repairs.labels(call["role"]).inc(bool(call["repair"]))
         record.calls += len(calls)
         record.tokens += sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls)

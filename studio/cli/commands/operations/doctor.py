@@ -1,5 +1,7 @@
 """`sleuth doctor`."""
 
+import asyncio
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,7 +11,8 @@ from rich.text import Text
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.doctor_checks import Finding, examine
 from sleuth.studio.cli.model_checks import examine_model
-from sleuth.studio.console import JsonOption, activity, emit
+from sleuth.studio.cli.support_bundle import write_bundle
+from sleuth.studio.console import JsonOption, activity, emit, progress_console
 from sleuth.tools.settings import Settings
 
 
@@ -19,6 +22,13 @@ async def doctor(
     model: Annotated[
         bool, typer.Option("--model", help="Also ask the model three small questions: schemas, probabilities, stream.")
     ] = False,
+    bundle: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write an archive for an issue report: no texts, names or secrets."),
+    ] = None,
+    log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --bundle: a log of `sleuth serve`, to be summarized.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check the installation and the servers; exit with status 1 if a check fails."""
@@ -28,6 +38,10 @@ async def doctor(
     if model:
         with activity("Asking the model"):
             findings += await examine_model(settings)
+    if bundle is not None:
+        names = await asyncio.to_thread(write_bundle, bundle, settings, findings, log)
+        note = f"Wrote {bundle} ({', '.join(names)}). Look at it before you attach it to an issue."
+        progress_console().print(Text(note), soft_wrap=True)
     emit(findings, as_json, _table(findings))
     if not all(finding.ok for finding in findings):
         raise typer.Exit(1)

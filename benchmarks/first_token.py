@@ -1,0 +1,199 @@
+"""Time to the first token of plain RAG through sleuth, compared with the bare model server.
+
+    python -m benchmarks.first_token [--firsts 0.1 0.2 0.5] [--questions 20] [--json FILE]
+    python -m benchmarks.first_token --real | --url URL [--questions 20] ...
+
+Without --real, the server is a mock in a process of its own that takes a fixed time to its first token. With --real, it
+is the embedded vLLM server, started for the measurement without a prefix cache: both requests compute the whole prompt.
+With --url, it is a server that runs already, also without a prefix cache.
+
+A first pass, not timed, records the request of each question. Then each question is answered through `sleuth.stream`,
+and its recorded request is sent to the server without sleuth, in turns that begin with one or the other. Milliseconds
+from the call to the first token: the median of each, the median of the ratios of each pair, and what sleuth did until
+then: "search" is the node `retrieve`, "rest" is everything else, such as checkpoints. "cpu" is the processor time of
+this process until the first token, which other work on the machine changes less. Exits with 1 above 1.2.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import httpx
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+import sleuth
+from benchmarks.harness import EXAMPLES, Spent, read_lines, write_json
+from benchmarks.servers import USAGE, completion, free_port, model_routes, running, serve_app, serving, wait_until_up
+from benchmarks.throughput import recorder
+from sleuth.graphs.ingestion import ingest
+from sleuth.studio.model_server.convert import ensure_checkpoint
+from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
+
+MOST = 1.2
+METHOD = "plain-rag"
+REPLY = ('{"answerable": ', "false, ", '"answer": "", ', '"citations": []}')
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Seconds to the first token of one question: of the bare server, and through sleuth with its search."""
+
+    bare: float
+    ours: Spent
+    search: Spent
+
+
+def serve(first: float, port: int) -> None:
+    """Run the mock server, whose replies begin after some seconds."""
+
+    async def chunks() -> AsyncIterator[str]:
+        await asyncio.sleep(first)
+        parts = [{"delta": {"content": text}, "finish_reason": None} for text in REPLY]
+        for part in [*parts, {"delta": {}, "finish_reason": "stop"}]:
+            yield f"data: {json.dumps(completion(part, 'chat.completion.chunk'))}\n\n"
+        last = completion({}, "chat.completion.chunk") | {"choices": [], "usage": USAGE}
+        yield f"data: {json.dumps(last)}\n\ndata: [DONE]\n\n"
+
+    async def chat(request: Request) -> Response:
+        body = await request.json()
+        if body.get("stream"):
+            return StreamingResponse(chunks(), media_type="text/event-stream")
+        text = "amber" if "structured_outputs" in body else '{"ready":true}'
+        return JSONResponse(completion({"message": {"role": "assistant", "content": text}}) | {"usage": USAGE})
+
+    own = Route("/v1/chat/completions", chat, methods=["POST"])
+    serve_app(Starlette(routes=[*model_routes(), own]), port)
+
+
+@contextmanager
+def mock(first: float) -> Iterator[str]:
+    """Run the mock server in a process of its own; yield its URL."""
+    port = free_port()
+    with serving(serve, first, port):
+        wait_until_up(f"http://127.0.0.1:{port}/v1/models")
+        yield f"http://127.0.0.1:{port}/v1"
+
+
+@contextmanager
+def vllm(home: Path) -> Iterator[str]:
+    """Run the embedded server without its prefix cache; yield its URL. Its model is converted once, below `home`."""
+    options = ServeOptions(port=free_port())
+    command = [*serve_command(options, asyncio.run(ensure_checkpoint(home))), "--no-enable-prefix-caching"]
+    with running(command, home / "first_token.log", {**os.environ, **serve_environment(options)}):
+        wait_until_up(f"http://127.0.0.1:{options.port}/v1/models", seconds=600)
+        yield f"http://127.0.0.1:{options.port}/v1"
+
+
+async def through_sleuth(app: sleuth.Sleuth, question: str) -> tuple[Spent, Spent]:
+    """Return the time to the first token, and that of the search before it."""
+    began, searching, search = Spent.so_far(), Spent(), Spent()
+    async with aclosing(app.stream(question, method=METHOD, deltas=True)) as events:
+        async for event in events:
+            now = Spent.so_far()
+            if isinstance(event, sleuth.Delta):
+                return now - began, search
+            if isinstance(event, sleuth.Step) and event.node == "retrieve":
+                searching, search = now, now - searching
+    sys.exit(f"No token of a reply was streamed: {question}")
+
+
+async def bare(http: httpx.AsyncClient, url: str, body: bytes) -> float:
+    """Return the seconds to the first token of a request; the rest of the reply is not read, as through sleuth."""
+    began = time.perf_counter()
+    async with http.stream("POST", f"{url}/chat/completions", content=body) as reply:
+        async for line in reply.raise_for_status().aiter_lines():
+            if line.startswith("data: {"):
+                choices = json.loads(line.removeprefix("data: "))["choices"]
+                if choices and choices[0]["delta"].get("content"):
+                    return time.perf_counter() - began
+    sys.exit(f"No token of a reply was streamed: {body!r:.200}")
+
+
+async def record(settings: sleuth.Settings, questions: Sequence[str]) -> list[bytes]:
+    """Return the request of each question."""
+    async with recorder(settings.model_url, tokens=1) as (url, recorded):
+        async with sleuth.open(settings.model_copy(update={"model_url": url})) as app:
+            for question in questions:
+                async with aclosing(app.stream(question, method=METHOD, deltas=True)) as events:
+                    async for event in events:
+                        if isinstance(event, sleuth.Delta):  # the first call, not its repair
+                            break
+        return [body for body in recorded if json.loads(body).get("stream")]
+
+
+async def measure(settings: sleuth.Settings, questions: Sequence[str]) -> list[Pair]:
+    bodies = await record(settings, questions)
+    assert len(bodies) == len(questions), "one call for each question"
+    pairs: list[Pair] = []
+    headers = {"Content-Type": "application/json"}
+    async with httpx.AsyncClient(timeout=600, headers=headers, trust_env=False) as http, sleuth.open(settings) as app:
+        for number, (question, body) in enumerate(zip([questions[0], *questions], [bodies[0], *bodies], strict=True)):
+            alone = await bare(http, settings.model_url, body) if number % 2 else 0.0
+            ours, search = await through_sleuth(app, question)
+            alone = alone or await bare(http, settings.model_url, body)
+            pairs.append(Pair(bare=alone, ours=ours, search=search))
+    return pairs[1:]  # the first one warms up
+
+
+def summary(pairs: Sequence[Pair]) -> dict[str, float]:
+    def ms(seconds: Iterable[float]) -> float:
+        return round(1000 * median(seconds), 1)
+
+    return {
+        "bare, ms": ms(each.bare for each in pairs),
+        "sleuth, ms": ms(each.ours.wall for each in pairs),
+        "search, ms": ms(each.search.wall for each in pairs),
+        "rest, ms": ms(each.ours.wall - each.search.wall - each.bare for each in pairs),
+        "search cpu, ms": ms(each.search.cpu for each in pairs),
+        "rest cpu, ms": ms(each.ours.cpu - each.search.cpu for each in pairs),
+        "ratio": round(median(each.ours.wall / each.bare for each in pairs), 3),
+    }
+
+
+def servers(given: argparse.Namespace) -> dict[str, AbstractContextManager[str]]:
+    """Return the servers to measure, by name."""
+    if given.url:
+        return {given.url: nullcontext(given.url)}
+    return {"vLLM": vllm(given.home)} if given.real else {f"{each:g} s": mock(each) for each in given.firsts}
+
+
+def main(given: argparse.Namespace) -> dict[str, dict[str, float]]:
+    questions = [row["question"] for row in read_lines(EXAMPLES / "questions.jsonl")][: given.questions]
+    measured: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        settings = sleuth.Settings(home=Path(folder) / "home")
+        asyncio.run(ingest([EXAMPLES / "corpus"], settings=settings))
+        for name, server in servers(given).items():
+            with server as url:
+                own = settings.model_copy(update={"model_url": url})
+                measured[name] = found = summary(asyncio.run(measure(own, questions)))
+                print(f"{name}: {found}", file=sys.stderr, flush=True)
+    return measured
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--questions", type=int, default=20)
+    parser.add_argument("--firsts", type=float, nargs="+", default=[0.1, 0.2, 0.5], help="seconds of the mock server")
+    parser.add_argument("--real", action="store_true", help="with the embedded vLLM server")
+    parser.add_argument("--url", help="a running server, as in SLEUTH_MODEL_URL")
+    parser.add_argument("--home", type=Path, default=Path(".cache/test-home"), help="folder of its converted model")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    result = main(given)
+    print(json.dumps(result, indent=1))
+    if given.json:
+        write_json(given.json, {"questions": given.questions, "measured": result})
+    sys.exit(0 if all(each["ratio"] <= MOST for each in result.values()) else 1)

@@ -1,0 +1,11 @@
+# The search of sleuth is a retriever of a LangChain chain: python as_retriever.py QUESTION
+import sys
+
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_openai import ChatOpenAI
+
+import sleuth
+
+prompt = ChatPromptTemplate.from_template("Answer from these documents: {documents}\n\n{question}")
+search = {"documents": sleuth.as_retriever(k=5, mode="graph"), "question": lambda question: question}
+print((search | prompt | ChatOpenAI(model="gpt-5-mini")).invoke(sys.argv[1]).text)

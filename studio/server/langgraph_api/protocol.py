@@ -1,0 +1,245 @@
+"""LangGraph's streaming protocol, which `useStream` of `@langchain/react` speaks: commands, and the events of a thread.
+
+https://github.com/langchain-ai/agent-protocol/blob/main/streaming/protocol.cddl
+"""
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing
+from typing import Any, Literal
+
+from fastapi import APIRouter
+from langchain_core.messages import AIMessage
+from langgraph.types import StateSnapshot
+from pydantic import BaseModel, Field, ValidationError
+from pydantic_core import to_json
+from starlette.responses import Response, StreamingResponse
+
+from sleuth.agents.llm import MessageEvents
+from sleuth.graphs.core import describe_errors
+from sleuth.graphs.persistence import Thread
+from sleuth.studio.server.langgraph_api.access import Access, AccessDep
+from sleuth.studio.server.langgraph_api.forms import JsonRoute, RunForm, Unsupported
+from sleuth.studio.server.langgraph_api.run_ids import split_runs
+from sleuth.studio.server.langgraph_api.starting import start_run
+from sleuth.studio.server.langgraph_api.streaming import Part, RunStream
+from sleuth.studio.server.langgraph_api.views import respond
+from sleuth.studio.server.runs.keep_alive import with_keep_alive
+from sleuth.tools.errors import SleuthError, UsageError
+
+router = APIRouter(prefix="/threads/{name}", route_class=JsonRoute)
+
+Channel = Literal["values", "updates", "checkpoints", "messages", "tools", "custom", "lifecycle", "input", "tasks"]
+
+_MODES = {"values", "updates", "messages-tuple", "custom"}
+
+_SEQUENCE = 8
+"""Numbers of the protocol per event of the log: more than it has parts."""
+
+
+class Config(BaseModel):
+    """The configuration of a run: settings, a budget, and the checkpoint from which it branches."""
+
+    configurable: dict[str, Any] = Field(default_factory=dict)
+
+
+class Reply(BaseModel):
+    """The reply to an interrupt."""
+
+    response: Any = None
+
+
+class Parameters(Reply):
+    """The parameters of all commands; `responses` has replies to several interrupts, of which a chat has one."""
+
+    assistant_id: str = ""
+    input: dict[str, Any] | None = None
+    config: Config | None = None
+    context: dict[str, Any] | None = None
+    responses: list[Reply] = Field(default=[], max_length=1)
+    update: Unsupported = None
+    goto: Unsupported = None
+
+
+class Command(BaseModel):
+    """A request of a client."""
+
+    id: int = Field(ge=0)
+    method: str
+    params: Parameters = Parameters()
+
+
+class Subscription(BaseModel):
+    """Which events of a thread a client receives; those after the number `since`."""
+
+    channels: list[Channel] = Field(min_length=1)
+    namespaces: list[list[str]] | None = None
+    since: int = Field(default=-1, ge=-1)
+
+    @property
+    def has_root(self) -> bool:
+        """Return whether the events of the thread itself are wanted; sub-runs are threads of their own."""
+        return self.namespaces is None or [] in self.namespaces
+
+
+@router.post("/commands")
+async def command(name: str, form: Command, access: AccessDep) -> Response:
+    """Start a run, or reply to an interrupt."""
+    try:
+        result = await _carry_out(form, name, access)
+    except SleuthError as error:
+        code = "invalid_argument" if isinstance(error, UsageError) else "unknown_error"
+        return respond({"type": "error", "id": form.id, "error": code, "message": str(error)})
+    if result is None:
+        message = f"sleuth does not support the command {form.method}. It has run.start and input.respond."
+        return respond({"type": "error", "id": form.id, "error": "not_supported", "message": message})
+    run, through = result
+    meta = {"applied_through_seq": through}
+    return respond({"type": "success", "id": form.id, "result": {"run_id": run}, "meta": meta})
+
+
+async def _carry_out(form: Command, name: str, access: Access) -> tuple[str, int] | None:
+    """Return the run that a command has started and the last number before it; None for an unknown command."""
+    params, config = form.params, (form.params.config or Config()).model_dump()
+    given: dict[str, Any] = {"config": config, "context": params.context, "multitask_strategy": "interrupt"}
+    if form.method == "run.start":
+        given |= {"assistant_id": params.assistant_id, "input": params.input, "if_not_exists": "create"}
+        given |= {"checkpoint_id": config["configurable"].get("checkpoint_id")}
+    elif form.method == "input.respond":
+        reply = (params.responses or [params])[0]
+        given |= {"assistant_id": (await access.thread(name)).method, "command": {"resume": reply.response}}
+    else:
+        return None
+    try:
+        run_form = RunForm(**given)
+    except ValidationError as error:
+        raise UsageError(f"{form.method} cannot be carried out: {describe_errors(error)}.") from None
+    started = await start_run(access, run_form, name)
+    return started.run, started.after * _SEQUENCE - 1
+
+
+@router.post("/stream/events")
+async def stream_events(name: str, form: Subscription, access: AccessDep) -> Response:
+    """Stream the latest run of a thread, and the runs after it, until the client closes the connection."""
+    await access.thread(name)
+    body = with_keep_alive(_encoded(ThreadEvents(access, name, form)), on_close=lambda: None)
+    return StreamingResponse(body, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+async def _encoded(events: "ThreadEvents") -> AsyncIterator[str]:
+    yield ": connected\n\n"
+    async for event in events.follow():
+        yield f"event: message\ndata: {to_json(event).decode()}\nid: {event['event_id']}\n\n"
+
+
+class ThreadEvents:
+    """The events of a thread for one client. Those that every client receives have the same numbers for each."""
+
+    def __init__(self, access: Access, name: str, form: Subscription) -> None:
+        self._access = access
+        self._name = name
+        self._form = form
+        self._seq = self._parts = 0
+        self._waiting: list[dict[str, Any]] = []
+        self._messages = MessageEvents(self._waiting.append)
+
+    async def follow(self) -> AsyncGenerator[dict[str, Any]]:
+        """Yield the events of the latest run and of all that follow, until the server shuts down."""
+        thread = await self._access.thread(self._name)
+        after = await self._latest_run(thread)
+        while not self._access.server.run_worker.is_closing:
+            has_deltas = self._form.has_root and "messages" in self._form.channels
+            run = RunStream(access=self._access, thread=thread, after=after, modes=_MODES, with_deltas=has_deltas)
+            self._seq = after * _SEQUENCE
+            async with aclosing(run.parts()) as parts:
+                async for part in parts:
+                    for event in self._events(part, run):
+                        if self._is_wanted(event):
+                            yield {key: value for key, value in event.items() if key != "channel"}
+            after = run.position
+            await self._next_run(thread, after)
+            thread = await self._access.thread(self._name)
+
+    def _is_wanted(self, event: dict[str, Any]) -> bool:
+        form = self._form
+        return form.has_root and event["channel"] in form.channels and event["seq"] > form.since
+
+    async def _latest_run(self, thread: Thread) -> int:
+        """Return the number of the event before the latest run: the active one, or the last that has ended."""
+        server = self._access.server
+        stored = await server.log.after(thread.id, 0)
+        runs = split_runs(thread, stored, is_active=server.run_worker.is_active(thread.id))
+        return runs[0].after if runs else 0
+
+    async def _next_run(self, thread: Thread, after: int) -> None:
+        """Wait for the first event after a run."""
+        worker = self._access.server.run_worker
+        events = self._access.server.log.follow(thread.id, after, is_active=lambda: not worker.is_closing)
+        async with aclosing(events) as following:
+            async for _ in following:
+                return
+
+    def _events(self, part: Part, run: RunStream) -> Iterator[dict[str, Any]]:
+        match part.event:
+            case "values" if "__interrupt__" in part.data:
+                for each in part.data["__interrupt__"]:
+                    requested = {"interrupt_id": each["id"], "payload": each["value"]}
+                    yield self._event("input", requested, method="input.requested")
+            case "values":
+                assert run.state
+                yield self._event("checkpoints", _checkpoint(run.state))
+                yield self._event("values", part.data)
+            case "updates" if "__interrupt__" not in part.data:
+                ((node, values),) = part.data.items()
+                yield self._event("updates", {"node": node, "values": values})
+            case "messages":
+                yield from self._message(part.data[0])
+            case "custom":
+                yield self._event("custom", {"payload": part.data}, is_counted=False)
+            case "metadata" | "error" | "end":
+                yield self._event("lifecycle", _lifecycle(part, run))
+
+    def _message(self, message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        if message["type"] == "remove":
+            self._messages.withdraw()
+        elif "additional_kwargs" in message:
+            fields = {key: message[key] for key in ("content", "usage_metadata") if message.get(key)}
+            self._messages.finish(message["id"], AIMessage(**{"content": "", **fields}))
+        else:
+            self._messages.add(message["id"], message["content"])
+        for data in self._waiting:
+            yield self._event("messages", data, is_counted=False)
+        self._waiting.clear()
+
+    def _event(self, channel: str, data: Any, *, method: str = "", is_counted: bool = True) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        self._parts += 1
+        self._seq += is_counted
+        return {
+            "type": "event",
+            "channel": channel,
+            "method": method or channel,
+            "event_id": str(self._seq) if is_counted else f"{self._seq}.{self._parts}",
+            "seq": self._seq,
+            "params": {"namespace": [], "timestamp": int(time.time() * 1000), "data": data},
+        }
+
+
+def _lifecycle(part: Part, run: RunStream) -> dict[str, Any]:
+    """Return the beginning or the end of a run."""
+    if part.event == "metadata":
+        return {"event": "running", "graph_name": run.thread.method}
+    if part.event == "error":
+        return {"event": "failed", "error": part.data["message"]}
+    return {"event": "interrupted" if run.interrupts or part.data["status"] == "interrupted" else "completed"}
+
+
+def _checkpoint(state: StateSnapshot) -> dict[str, Any]:
+    place, parent = state.config["configurable"], (state.parent_config or {}).get("configurable", {})
+    parent_id = {"parent_id": parent["checkpoint_id"]} if parent.get("checkpoint_id") else {}
+    metadata = state.metadata or {}
+    return {
+        "id": place["checkpoint_id"],
+        **parent_id,
+        "step": metadata.get("step", -1),
+        "source": metadata.get("source", "loop"),
+    }

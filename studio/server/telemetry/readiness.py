@@ -1,0 +1,92 @@
+"""Readiness of the database, the home, the Chroma server and the model server."""
+
+import asyncio
+import os
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Literal
+
+import httpx
+from sqlalchemy import text
+from sqlalchemy.engine import Engine
+
+from sleuth.tools.errors import StoreError
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage import in_thread, require_restored, transaction
+
+SECONDS = 3.0
+"""Longest time of one check."""
+
+FRESH = 5.0
+"""Seconds in which a result is used again: anybody may ask for it, and each check calls other servers."""
+
+State = Literal["ok", "degraded", "unavailable"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadinessReport:
+    """The result of the checks by name: empty, or the problem.
+
+    Without the model server the page, documents, search and finished runs still work: the server is `degraded`.
+    """
+
+    problems: dict[str, str]
+
+    @property
+    def state(self) -> State:
+        """`unavailable` if a store cannot be used, `degraded` if only the model server cannot."""
+        wrong = {name for name, problem in self.problems.items() if problem}
+        return "unavailable" if wrong - {"model"} else "degraded" if wrong else "ok"
+
+
+class Readiness:
+    """Runs the checks, at most once in `FRESH` seconds."""
+
+    def __init__(self, settings: Settings, engine: Engine) -> None:
+        self._settings = settings
+        self._engine = engine
+        self._turn = asyncio.Lock()
+        self._report: ReadinessReport | None = None
+        self._until = 0.0
+
+    async def report(self) -> ReadinessReport:
+        """Return the latest result, or a new one if it is too old."""
+        async with self._turn:
+            if self._report is None or monotonic() > self._until:
+                self._report = await self._check()
+                self._until = monotonic() + FRESH
+            return self._report
+
+    async def _check(self) -> ReadinessReport:
+        checks: dict[str, Coroutine[Any, Any, None]] = {"database": self._database(), "home": self._home()}
+        key = self._settings.model_key
+        bearer = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
+        checks["model"] = _reach(f"{self._settings.model_url.rstrip('/')}/models", bearer)
+        if self._settings.chroma_url:
+            checks["chroma"] = _reach(f"{self._settings.chroma_url.rstrip('/')}/api/v2/heartbeat", {})
+        limited = [asyncio.wait_for(check, SECONDS) for check in checks.values()]
+        results = await asyncio.gather(*limited, return_exceptions=True)
+        return ReadinessReport(problems={name: _problem(each) for name, each in zip(checks, results, strict=True)})
+
+    @in_thread
+    def _database(self) -> None:
+        with transaction(self._engine) as connection:
+            connection.execute(text("SELECT 1"))
+
+    @in_thread
+    def _home(self) -> None:
+        require_restored(self._settings.home)
+        if not os.access(self._settings.home, os.W_OK | os.X_OK):
+            raise StoreError(f"{self._settings.home} is not writable.")
+
+
+async def _reach(url: str, headers: dict[str, str]) -> None:
+    async with httpx.AsyncClient(timeout=SECONDS, trust_env=False) as client:
+        (await client.get(url, headers=headers)).raise_for_status()
+
+
+def _problem(result: object) -> str:
+    if isinstance(result, TimeoutError):
+        return f"no answer within {SECONDS:.0f} s"
+    return (str(result) or type(result).__name__) if isinstance(result, BaseException) else ""

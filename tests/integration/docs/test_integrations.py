@@ -1,0 +1,167 @@
+"""The programs of the reference page of integrations, run as they are, and the numbers in its table."""
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+from agent_chat_ui import agent_chat_ui, chat_page
+from agent_scene import WithAgent, script
+from langgraph_scene import talking
+from node_fixture import run_script
+from otlp_collector import collecting
+from playwright.async_api import Page, expect
+from recording_proxy import Proxy, proxying
+from serve_scene import FILES, QUESTION, Oracle
+
+from sleuth.graphs.ingestion.graph import ingest
+from sleuth.tools.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+__all__ = ["agent_chat_ui"]
+
+ROOT = Path(__file__).parents[3]
+PROGRAMS = ROOT / "examples" / "integrations"
+TESTS = ROOT / "tests" / "integration"
+PAGE = (ROOT / "docs" / "reference" / "integrations.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| \[(.+)\]\(#(.+)\) \| .+ \| (\d+) \| `(.+)` \| `(.+)` \|$", re.MULTILINE)
+ROWS = ROW.findall(PAGE)
+
+
+def test_table_has_every_program_once() -> None:
+    assert sorted(file for *_, file, _ in ROWS) == sorted(each.name for each in PROGRAMS.iterdir() if each.is_file())
+    assert re.findall(r'^--8<-- "examples/integrations/(.+)"$', PAGE, re.MULTILINE) == [file for *_, file, _ in ROWS]
+
+
+@pytest.mark.parametrize(("title", "anchor", "lines", "file", "test"), ROWS, ids=[row[0] for row in ROWS])
+def test_row_of_the_table_is_true(title: str, anchor: str, lines: str, file: str, test: str) -> None:
+    """Lines are those of the whole program, without blank lines and comments."""
+    written = [line.strip() for line in (PROGRAMS / file).read_text(encoding="utf-8").splitlines()]
+    assert int(lines) == sum(bool(line) and not line.startswith(("#", "//")) for line in written)
+    assert any(f"def {test}(" in each.read_text(encoding="utf-8") for each in TESTS.rglob("test_*.py"))
+    assert f"\n## {title}\n" in PAGE and anchor == re.sub(r"[^a-z0-9]+", "-", title.lower())
+
+
+@pytest.fixture
+async def proxy() -> AsyncIterator[Proxy]:
+    async with proxying(WithAgent(script)) as running:
+        yield running
+
+
+@pytest.fixture
+async def environment(proxy: Proxy, tmp_path: Path) -> dict[str, str]:
+    """The environment of a program: the model server of sleuth and OpenAI's are the scripted one."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for name, text in FILES.items():
+        (notes / name).write_text(text)
+    await ingest([notes], settings=Settings(home=tmp_path / "home", embedder="none"))
+    openai = {"OPENAI_BASE_URL": proxy.url, "OPENAI_API_KEY": "none"}
+    return {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_MODEL_URL": proxy.url, "SLEUTH_EMBEDDER": "none", **openai}
+
+
+async def run(file: str, environment: dict[str, str], *arguments: str) -> tuple[str, str]:
+    """Run a program; return its output and its log."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLEUTH_", "OTEL_", "OPENAI_"))}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(PROGRAMS / file), *arguments),
+        env=kept | environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await asyncio.wait_for(process.communicate(), 300)
+    assert process.returncode == 0, err.decode()
+    return out.decode(), err.decode()
+
+
+async def test_chat_model(environment: dict[str, str], proxy: Proxy) -> None:
+    out, _ = await run("chat_model.py", environment | {"SLEUTH_MODEL_URL": "http://127.0.0.1:9"}, QUESTION)
+    assert out == "Edric Gannow\n"
+    assert proxy.calls == [], "sleuth's own client has sent nothing"
+
+
+async def test_embeddings(environment: dict[str, str], proxy: Proxy, tmp_path: Path) -> None:
+    environment |= {"SLEUTH_HOME": str(tmp_path / "other")}
+    out, _ = await run("embeddings.py", environment, str(tmp_path / "notes"), QUESTION)
+    assert out == "Edric Gannow\n"
+    assert isinstance(proxy.backend, WithAgent) and proxy.backend.embedded > len(FILES), "documents and the question"
+
+
+@pytest.mark.parametrize("file", ["retriever.py", "vector_store.py"])
+async def test_search_of_others(file: str, environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "all.txt").write_text("\n\n".join(FILES.values()))
+    environment |= {"SLEUTH_HOME": str(tmp_path / "empty")}
+    assert (await run(file, environment, str(tmp_path / "all.txt"), QUESTION))[0] == "Edric Gannow\n"
+
+
+async def test_retriever_of_a_chain(environment: dict[str, str]) -> None:
+    assert (await run("as_retriever.py", environment, QUESTION))[0] == "Edric Gannow\n"
+
+
+async def test_tool(environment: dict[str, str]) -> None:
+    out, _ = await run("tool.py", environment, QUESTION)
+    assert out.startswith("Edric Gannow [1]\n\n[1] The Pellowrig Light: “")
+
+
+async def test_subgraph(environment: dict[str, str], proxy: Proxy) -> None:
+    out, _ = await run("subgraph.py", environment, "the Pellowrig Light")
+    assert out.startswith("Edric Gannow [1]")
+    assert f"{QUESTION}".encode() in proxy.calls[0].body
+
+
+async def test_messages_state(environment: dict[str, str]) -> None:
+    out, log = await run("messages_state.py", environment, QUESTION)
+    assert out.startswith("Edric Gannow [1]")
+    steps = [line.rpartition(" ")[2] for line in log.splitlines() if line.startswith("('look_up:")]
+    assert "plan" in steps and steps[-1] == "answer"
+
+
+async def test_create_agent(environment: dict[str, str]) -> None:
+    out, _ = await run("create_agent.py", environment, QUESTION)
+    assert out.startswith("I have looked it up: Edric Gannow [1]")
+
+
+async def test_langgraph_sdk(environment: dict[str, str], oracle: Oracle, tmp_path: Path) -> None:
+    async with talking(tmp_path, oracle) as url:
+        out, _ = await run("sdk_client.py", environment, url, QUESTION)
+    assert out.startswith("Edric Gannow [1]")
+
+
+async def test_use_stream(node: str, tmp_path: Path, oracle: Oracle) -> None:
+    oracle.speaks = True
+    async with talking(tmp_path, oracle) as url:
+        arguments = [str(PROGRAMS / "use_stream.tsx"), url, QUESTION]
+        (page,) = await asyncio.to_thread(run_script, node, "use_stream_example.mjs", arguments)
+    assert page["messages"][0] == QUESTION
+    assert page["messages"][1].startswith("Edric Gannow [1]")
+    assert len(page["partial"]) > 1, "the answer is streamed"
+
+
+async def test_agent_chat_ui(agent_chat_ui: Path, page: Page, tmp_path: Path, oracle: Oracle) -> None:
+    """The settings of the file, with the addresses of this test; the page also takes those from its own address."""
+    lines = (PROGRAMS / "agent_chat_ui.env").read_text().splitlines()
+    given = dict(line.split("=", 1) for line in lines if "=" in line)
+    documented = (agent_chat_ui / ".env.example").read_text()
+    assert all(f"{name}=" in documented for name in given)
+    async with talking(tmp_path, oracle) as url:
+        assert urlsplit(given["LANGGRAPH_API_URL"]).path == urlsplit(url).path
+        with chat_page(agent_chat_ui, tmp_path / "page.log", api=url) as address:
+            api = given["NEXT_PUBLIC_API_URL"].replace("http://localhost:3000", address)
+            query = {"apiUrl": api, "assistantId": given["NEXT_PUBLIC_ASSISTANT_ID"]}
+            await page.goto(f"{address}/?{urlencode(query)}")
+            await page.get_by_placeholder("Type your message...").fill(QUESTION)
+            await page.get_by_role("button", name="Send").click()
+            await expect(page.get_by_text("Edric Gannow [1]")).to_be_visible()
+
+
+async def test_opentelemetry(environment: dict[str, str]) -> None:
+    with collecting() as collector:
+        environment |= {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
+        assert (await run("otel_spans.py", environment, QUESTION))[0] == "Edric Gannow\n"
+    assert collector.named("run par-rag").parent == ""
+    assert {"chat scripted", "retrieval"} <= {span.name for span in collector.spans}

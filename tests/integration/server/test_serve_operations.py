@@ -1,0 +1,142 @@
+"""Health checks, metrics, logs and wrong keys, as an operator uses them."""
+
+import asyncio
+import json
+import logging
+from pathlib import Path
+
+import httpx
+import pytest
+from postgres_fixture import PostgresServer
+from recording_proxy import proxying
+from scripted_backend import Scripted
+from serve_fixture import Serve
+from serve_scene import ANNA, BEN, KEYS, begin, told, upload
+
+from sleuth.studio.server.middleware.keys import WRONG_KEYS_A_MINUTE
+from sleuth.studio.server.telemetry import JsonLines, TextLines, readiness
+from sleuth.tools.errors import ModelUnavailable
+from sleuth.tools.storage import RESTORING
+
+pytestmark = pytest.mark.integration
+
+NOWHERE = "http://127.0.0.1:9/v1"
+
+
+async def test_health_checks_need_no_key_and_show_details_with_one(serving: Serve) -> None:
+    async with serving(keys=KEYS, model_url=NOWHERE) as client:
+        assert (await client.get("/livez")).json()["status"] == "ok"
+        reply = await client.get("/readyz")
+        assert (reply.status_code, reply.json()) == (200, {"status": "degraded"})
+        checks = (await client.get("/readyz", headers=ANNA)).json()["checks"]
+        assert checks["database"] == checks["home"] == "ok"
+        assert "connection" in checks["model"].lower()
+
+
+async def test_server_with_a_model_is_ready(serving: Serve) -> None:
+    async with proxying(Scripted(lambda _asked: "")) as proxy, serving(model_url=proxy.url) as client:
+        reply = (await client.get("/readyz")).json()
+        assert reply == {"status": "ok", "checks": {"database": "ok", "home": "ok", "model": "ok"}}
+
+
+@pytest.mark.postgres
+async def test_server_without_its_stores_is_alive_and_not_ready(
+    serving: Serve, own_postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readiness, "FRESH", 0.0)
+    async with serving(database_url=own_postgres.url, chroma_url="http://127.0.0.1:9") as client:
+        checks = (await client.get("/readyz")).json()["checks"]
+        assert (checks["database"], checks["home"]) == ("ok", "ok")
+        assert checks["chroma"] != "ok"
+        own_postgres.stop()
+        await asyncio.to_thread((tmp_path / "home" / RESTORING).touch)
+        reply = await client.get("/readyz")
+        assert (reply.status_code, reply.json()["status"]) == (503, "unavailable")
+        assert all(problem != "ok" for problem in reply.json()["checks"].values())
+        assert (await client.get("/livez")).status_code == 200
+        own_postgres.start()
+
+
+async def test_metrics_show_answers_calls_errors_and_uploads(serving: Serve, oracle: object) -> None:
+    async with serving() as client:
+        await upload(client)
+        await told(client, await begin(client))
+        oracle.said = lambda _request: ModelUnavailable("It is down.")  # type: ignore[attr-defined]
+        await told(client, await begin(client))
+        found = (await client.get("/metrics")).text
+    for line in (
+        'sleuth_answers_total{method="plain-rag",status="answered"} 1.0',
+        'sleuth_run_seconds_count{method="plain-rag",outcome="failed"} 1.0',
+        'sleuth_run_errors_total{error="ModelUnavailable",method="plain-rag"} 1.0',
+        'sleuth_model_call_seconds_count{model="scripted",role="reader"} 1.0',
+        'sleuth_ingest_seconds_count{status="done"} 1.0',
+        'sleuth_ingested_files_total{outcome="read"} 3.0',
+        "sleuth_ingests_waiting 0.0",
+        "sleuth_events_waiting 0.0",
+        'sleuth_owner_runs_total{method="plain-rag",outcome="done",owner="local"} 1.0',
+    ):
+        assert line in found, found
+
+
+async def test_metrics_of_owners_are_for_the_operator(serving: Serve) -> None:
+    async with serving(keys=KEYS, operator="ben") as client:
+        await upload(client, headers=ANNA)
+        assert "anna" not in (await client.get("/metrics", headers=ANNA)).text
+        assert 'sleuth_owner_requests_total{owner="anna"}' in (await client.get("/metrics", headers=BEN)).text
+
+
+async def test_log_lines_of_a_run_have_its_request_and_thread(
+    serving: Serve, oracle: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines: list[str] = []
+
+    class Lines(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(JsonLines().format(record))
+            assert f"sleuth: {record.getMessage()}" in TextLines().format(record).replace(record.name, "sleuth")
+
+    caplog.set_level(logging.INFO, "sleuth")
+    handler = Lines()
+    logging.getLogger("sleuth").addHandler(handler)
+    oracle.said = lambda _request: 1 / 0  # type: ignore[attr-defined]
+    try:
+        async with serving() as client:
+            await upload(client)
+            thread = await begin(client, headers={"X-Request-ID": "mine-7"})
+            await told(client, thread)
+    finally:
+        logging.getLogger("sleuth").removeHandler(handler)
+    parsed = [json.loads(line) for line in lines]
+    (failure,) = [line for line in parsed if line["level"] == "error"]
+    assert (failure["thread"], failure["request"]) == (thread, "mine-7")
+    (ended,) = [line for line in parsed if line["message"] == "run ended"]
+    assert (ended["thread"], ended["request"], ended["outcome"]) == (thread, "mine-7", "failed")
+
+
+async def test_guessing_keys_is_limited(serving: Serve) -> None:
+    async with serving(keys=KEYS) as client:
+        for number in range(WRONG_KEYS_A_MINUTE):
+            reply = await client.get("/v1/runs", headers={"Authorization": f"Bearer guess-{number}"})
+            assert reply.status_code == 401
+        for headers in ({"Authorization": "Bearer another"}, ANNA):
+            reply = await client.get("/v1/runs", headers=headers)
+            assert (reply.status_code, reply.json()["error"]["code"]) == (429, "rate_limit_exceeded")
+            assert 1 <= int(reply.headers["Retry-After"]) <= 60
+        assert (await client.get("/livez")).status_code == 200
+    async with serving(keys=KEYS) as client:
+        assert (await client.get("/v1/runs", headers=ANNA)).status_code == 200
+
+
+async def test_key_file_is_read_again_when_it_changes(serving: Serve, tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    await asyncio.to_thread(file.write_text, "anna:first\n")
+    async with serving(api_keys_file=file) as client:
+        assert await status(client, "first") == 200
+        await asyncio.to_thread(file.write_text, "anna:first\nanna:second-key\n")
+        assert (await status(client, "first"), await status(client, "second-key")) == (200, 200)
+        await asyncio.to_thread(file.write_text, "anna:second-key\n")
+        assert (await status(client, "first"), await status(client, "second-key")) == (401, 200)
+
+
+async def status(client: httpx.AsyncClient, key: str) -> int:
+    return (await client.get("/v1/runs", headers={"X-Api-Key": key})).status_code

@@ -1,0 +1,287 @@
+"""`sleuth backup` and `sleuth restore`: whole or not at all, while others work, and after a kill anywhere."""
+
+import asyncio
+import json
+import sqlite3
+from contextlib import closing, nullcontext
+from pathlib import Path
+from zipfile import ZipFile
+
+import backup_child
+import pytest
+from backup_child import Job
+from four_hops import InProcess
+from hashing_embedder import HashingEmbedder
+from postgres_fixture import database
+from preloaded import child
+from stored_runs import finished, interrupt, open_runs, services
+
+from sleuth.graphs.ingestion import ingest_into
+from sleuth.graphs.persistence import open_store
+from sleuth.graphs.runs import RunService
+from sleuth.studio.backup import back_up, restore, verify
+from sleuth.studio.client.sleuth import last_answer
+from sleuth.tools.collection import Collection
+from sleuth.tools.errors import StoreBusy, StoreError, UsageError
+from sleuth.tools.search import Query
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage import hold
+from sleuth.tools.types import Hit
+
+pytestmark = pytest.mark.integration
+
+TEXTS = {f"light{at}.txt": f"The lamp number {at} was built by Edric Gannow in 18{at:02}." for at in range(12)}
+QUERY = Query(text="lamp number 7", k=3, mode="hybrid")
+SECRET = "a-secret-of-the-server"
+
+
+async def fill(settings: Settings) -> None:
+    """Ingest documents with their originals."""
+    folder = settings.home / "sources"
+    await asyncio.to_thread(folder.mkdir, parents=True)
+    for name, text in TEXTS.items():
+        (folder / name).write_text(text)
+    async with (
+        hold(settings.home, "exclusive", command="a test"),
+        await Collection.open(settings, embedder=HashingEmbedder()) as library,
+    ):
+        await ingest_into([folder], settings=settings, library=library)
+        await library.catch_up()
+
+
+async def searched(settings: Settings) -> tuple[list[Hit], list[str]]:
+    """The hits of a query, and the texts that had to be embedded for it."""
+    embedder = HashingEmbedder()
+    async with await Collection.open(settings, embedder=embedder) as library:
+        return list(await library.search(QUERY)), embedder.embedded
+
+
+def originals(settings: Settings) -> dict[str, bytes]:
+    folder = settings.home / "originals"
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def made(home: Path, database_url: str | None = None) -> Settings:
+    return Settings(
+        home=home, database_url=database_url, embedder="hashing", keep_originals=True, api_keys=f"anna:{SECRET}"
+    )
+
+
+def store_of(url: str | None) -> object:
+    """An empty database of its own on the server, or nothing."""
+    return database(url) if url else nullcontext(None)
+
+
+async def test_run_is_resumed_after_restore_and_nothing_is_embedded_again(
+    tmp_path: Path, database_url: str | None
+) -> None:
+    with store_of(database_url) as first, store_of(database_url) as second:  # type: ignore[attr-defined]
+        here, there = made(tmp_path / "here", first), made(tmp_path / "there", second)
+        await fill(here)
+        file = tmp_path / "backup.zip"
+        async with open_runs(here) as runs:
+            _, expected = await finished(runs)
+            id = await runs.start(expected.question, "par-rag")
+            await interrupt(runs, id, InProcess(hold_at=4))
+            manifest = await back_up(here, file)  # while the store is open
+        assert manifest == verify(file)
+        assert manifest.counts == {"documents": 12, "passages": 12, "runs": 2, "originals": 12}
+        before, _ = await searched(here)
+        assert (await restore(there, file)).counts == manifest.counts
+        assert await searched(there) == (before, [])
+        assert originals(there) == originals(here)
+        async with open_store(there) as store:
+            assert {thread.state for thread in await store.threads.list_newest(limit=9)} == {"done", "interrupted"}
+            answer = await last_answer(RunService(store, services()).run(id))
+        assert (answer.text, answer.citations) == (expected.text, expected.citations)
+        async with open_runs(there) as runs:  # numbers of rows continue behind those of the backup
+            await finished(runs)
+        await change(there)
+
+
+async def change(settings: Settings) -> None:
+    """Ingest one more document and find it."""
+    file = settings.home / "more.txt"
+    file.write_text("The new mole is of granite.")
+    async with (
+        hold(settings.home, "exclusive", command="a test"),
+        await Collection.open(settings, embedder=HashingEmbedder()) as library,
+    ):
+        await ingest_into([file], settings=settings, library=library)
+        hits = await library.search(Query(text="granite mole", k=1, mode="hybrid"))
+    assert hits[0].passage.text.startswith("The new mole")
+
+
+async def test_backup_during_writes_is_of_one_moment(tmp_path: Path, database_url: str | None) -> None:
+    with store_of(database_url) as first, store_of(database_url) as second:  # type: ignore[attr-defined]
+        here, there = made(tmp_path / "here", first), made(tmp_path / "there", second)
+        async with open_runs(here) as runs:
+            await finished(runs)
+            working = asyncio.create_task(_ask_repeatedly(runs))
+            for number in range(4):
+                file = tmp_path / f"{number}.zip"
+                await back_up(here, file)
+                await restore(there, file, force=True)
+                async with open_store(there) as store:
+                    for thread in await store.threads.list_newest(limit=100):
+                        if thread.state == "done":
+                            assert (await RunService(store).answer(thread.id)).status == "answered"
+                        else:
+                            assert (await last_answer(RunService(store, services()).run(thread.id))).text
+            working.cancel()
+            await asyncio.wait([working])
+
+
+async def _ask_repeatedly(runs: RunService) -> None:
+    while True:
+        await finished(runs)
+
+
+def attempt(job: Job) -> int | None:
+    """Run a child; return the number of its events, or None if it was killed."""
+    with child(backup_child.run, job) as (process, pipe):
+        try:
+            return int(pipe.recv())
+        except (EOFError, ConnectionResetError):
+            process.join()
+            assert process.exitcode == -9
+            return None
+
+
+def moments(events: int, most: int = 16) -> list[int]:
+    """Return the numbers of events at which to kill: all, or evenly spaced ones and the last."""
+    return sorted(
+        {round(1 + at * (events - 1) / (most - 1)) for at in range(most)}
+        if events > most
+        else set(range(1, events + 1))
+    )
+
+
+async def test_killed_backup_leaves_no_archive(tmp_path: Path) -> None:
+    here = made(tmp_path / "here")
+    await fill(here)
+    async with open_runs(here) as runs:
+        await finished(runs)
+    file = tmp_path / "backup.zip"
+    events = attempt(Job(kind="back_up", settings=here, file=file))
+    assert events
+    wanted = verify(file).members
+    for moment in moments(events):
+        file.unlink()
+        if attempt(Job(kind="back_up", settings=here, file=file, die_at=moment)) is None and not file.exists():
+            await back_up(here, file)
+        assert verify(file).members.keys() == wanted.keys()
+    left = await asyncio.to_thread(lambda: [*file.with_name("backup.zip.partial").glob("*")])
+    assert left == []  # a kill after the archive got its name leaves an empty folder at most
+
+
+async def test_killed_restore_is_refused_until_repeated(tmp_path: Path, database_url: str | None) -> None:
+    with store_of(database_url) as first, store_of(database_url) as second:  # type: ignore[attr-defined]
+        here, there = made(tmp_path / "here", first), made(tmp_path / "there", second)
+        await fill(here)
+        async with open_runs(here) as runs:
+            await finished(runs)
+        file = tmp_path / "backup.zip"
+        await back_up(here, file)
+        before, _ = await searched(here)
+        await replace_documents(there)
+        events = attempt(Job(kind="restore", settings=there, file=file))
+        assert events
+        seen = set()
+        for moment in moments(events):
+            await replace_documents(there)
+            assert attempt(Job(kind="restore", settings=there, file=file, die_at=moment)) is None
+            try:
+                hits, _ = await searched(there)
+                seen.add("restored" if hits == before else "unchanged")
+                assert hits == before or [hit.passage.text for hit in hits] == ["Something else."]
+            except StoreError as error:
+                assert "sleuth restore" in str(error)
+                seen.add("refused")
+            await restore(there, file, force=True)
+            assert await searched(there) == (before, [])
+            assert originals(there) == originals(here)
+            async with open_store(there) as store:
+                assert [thread.state for thread in await store.threads.list_newest(limit=9)] == ["done"]
+        assert {"unchanged", "refused"} <= seen
+
+
+async def replace_documents(settings: Settings) -> None:
+    """Delete all documents and store another one."""
+    async with (
+        hold(settings.home, "exclusive", command="a test"),
+        await Collection.open(settings, embedder=HashingEmbedder()) as library,
+    ):
+        listed = await library.documents()
+        await library.delete([each.id for each in listed])
+        await asyncio.to_thread((settings.home / "else.txt").write_text, "Something else.")
+        await ingest_into([settings.home / "else.txt"], settings=settings, library=library)
+        await library.catch_up()
+
+
+async def test_damaged_archives_are_refused_and_change_nothing(tmp_path: Path) -> None:
+    here, there = made(tmp_path / "here"), made(tmp_path / "there")
+    await fill(here)
+    file, damaged = tmp_path / "backup.zip", tmp_path / "damaged.zip"
+    await back_up(here, file)
+    whole = file.read_bytes()
+    cuts = [whole[: round(len(whole) * at / 30)] for at in range(30)]
+    flips = [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in range(60, len(whole), len(whole) // 40)]
+    for data in [*cuts, *flips]:
+        damaged.write_bytes(data)
+        try:
+            await restore(there, damaged, force=True)
+        except StoreError:
+            assert not (there.home / "catalogue.db").exists()
+            assert not (there.home / "restore").exists()
+        else:  # a bit of a date in the table of contents
+            assert await searched(there) == await searched(here)
+            await asyncio.to_thread((there.home / "catalogue.db").unlink)
+
+
+async def test_archive_with_a_path_outside_is_refused(tmp_path: Path) -> None:
+    here = made(tmp_path / "here")
+    await fill(here)
+    await back_up(here, tmp_path / "backup.zip")
+    with ZipFile(tmp_path / "backup.zip") as old, ZipFile(tmp_path / "evil.zip", "w") as new:
+        manifest = json.loads(old.read("manifest.json"))
+        manifest["members"] = {"../outside": next(iter(manifest["members"].values()))}
+        new.writestr("../outside", "text")
+        new.writestr("manifest.json", json.dumps(manifest))
+    with pytest.raises(StoreError, match="not a complete backup"):
+        await restore(made(tmp_path / "there"), tmp_path / "evil.zip")
+    assert not (tmp_path / "outside").exists()
+
+
+async def test_existing_data_needs_force_and_no_other_process(tmp_path: Path) -> None:
+    here = made(tmp_path / "here")
+    await fill(here)
+    file = tmp_path / "backup.zip"
+    await back_up(here, file)
+    with pytest.raises(UsageError, match="exists already"):
+        await back_up(here, file)
+    with pytest.raises(UsageError, match="--force"):
+        await restore(here, file)
+    async with open_store(here):  # an idle server
+        with pytest.raises(StoreBusy, match="sleuth serve"):
+            await restore(here, file, force=True)
+    await restore(here, file, force=True)
+    with pytest.raises(UsageError, match="made with SQLite"):
+        await restore(Settings(home=tmp_path / "there", database_url="postgresql://nowhere/x"), file)
+    with pytest.raises(UsageError, match="no documents and no runs"):
+        await back_up(made(tmp_path / "empty"), tmp_path / "none.zip")
+
+
+async def test_backup_waits_for_an_ingest_and_has_no_secret(tmp_path: Path) -> None:
+    here = made(tmp_path / "here")
+    await fill(here)
+    file = tmp_path / "backup.zip"
+    async with hold(here.home, "exclusive", command="sleuth ingest"):
+        with pytest.raises(StoreBusy, match="sleuth ingest"):
+            await back_up(here.model_copy(update={"wait": 0.0}), file)
+    await back_up(here, file)
+    assert file.stat().st_mode & 0o077 == 0
+    with ZipFile(file) as archive:
+        assert all(SECRET.encode() not in archive.read(name) for name in archive.namelist())
+    with closing(sqlite3.connect(here.home / "catalogue.db")) as connection:
+        connection.execute("PRAGMA user_version")  # the original is still in use

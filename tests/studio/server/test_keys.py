@@ -1,0 +1,80 @@
+"""API keys from a file that changes, and the limit on wrong keys."""
+
+import logging
+import os
+from pathlib import Path
+
+import pytest
+
+from sleuth.studio.server.middleware.keys import WRONG_KEYS_A_MINUTE, Keys, WrongKeys
+from sleuth.tools.errors import UsageError
+from sleuth.tools.settings import Settings
+
+
+def write(file: Path, text: str) -> None:
+    """Write a file with another time than before, also where a clock is coarse."""
+    before = file.stat().st_mtime_ns if file.exists() else 0
+    file.write_text(text)
+    os.utime(file, ns=(before + 1_000_000_000, before + 1_000_000_000))
+
+
+def test_key_is_rotated_while_the_server_runs(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    write(file, "# of the team\nanna:old\n\nben:other\n")
+    keys = Keys(Settings(api_keys="root:fixed", api_keys_file=file))
+    assert [keys.owner_of(each) for each in ("old", "other", "fixed", "new")] == ["anna", "ben", "root", None]
+    write(file, "anna:old\nanna:new\n")
+    assert [keys.owner_of(each) for each in ("old", "new", "other", "fixed")] == ["anna", "anna", None, "root"]
+    write(file, "anna:new\n")
+    assert [keys.owner_of(each) for each in ("old", "new")] == [None, "anna"]
+
+
+@pytest.mark.parametrize("broken", ["anna\n", "", None, "anna:new\nben:new\n"])
+def test_broken_file_leaves_the_keys_of_before(
+    tmp_path: Path, broken: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "keys"
+    write(file, "anna:secret-1\n")
+    keys = Keys(Settings(api_keys_file=file))
+    if broken is None:
+        file.unlink()
+    else:
+        write(file, broken)
+    with caplog.at_level(logging.ERROR):
+        assert keys.owner_of("secret-1") == "anna"
+    assert "stay valid" in caplog.text
+    assert "secret-1" not in caplog.text
+
+
+@pytest.mark.parametrize("text", ["", "# none\n", "anna\n"])
+def test_server_does_not_start_without_a_key_in_the_file(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "keys"
+    file.write_text(text)
+    with pytest.raises(UsageError, match="SLEUTH_API_KEYS_FILE"):
+        Keys(Settings(api_keys_file=file))
+    with pytest.raises(UsageError, match="cannot be read"):
+        Keys(Settings(api_keys_file=tmp_path / "missing"))
+
+
+def test_different_wrong_keys_of_an_address_are_limited() -> None:
+    wrong = WrongKeys()
+    for number in range(WRONG_KEYS_A_MINUTE):
+        assert not wrong.wait("10.0.0.1")
+        wrong.add("10.0.0.1", f"guess {number}")
+    assert 0 < wrong.wait("10.0.0.1") <= 60
+    assert not wrong.wait("10.0.0.2")
+
+
+def test_the_same_wrong_key_counts_once() -> None:
+    wrong = WrongKeys()
+    for _ in range(10 * WRONG_KEYS_A_MINUTE):
+        wrong.add("10.0.0.1", "an old key")
+    assert not wrong.wait("10.0.0.1")
+
+
+def test_addresses_of_one_ipv6_network_are_limited_together() -> None:
+    wrong = WrongKeys()
+    for number in range(WRONG_KEYS_A_MINUTE):
+        wrong.add(f"2001:db8::{number:x}", f"guess {number}")
+    assert wrong.wait("2001:db8::ffff")
+    assert not wrong.wait("2001:db8:0:1::1")
