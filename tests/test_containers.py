@@ -43,5 +43,5 @@ def test_vllm_has_the_printed_command() -> None:
 
 
 def test_chroma_has_the_locked_version() -> None:
-    (locked,) = re.findall(r"^chromadb==(\S+)$", (ROOT / "requirements.lock").read_text(encoding="utf-8"), re.MULTILINE)
+    (locked,) = re.findall(r"^chromadb==(\S+)", (ROOT / "requirements.lock").read_text(encoding="utf-8"), re.MULTILINE)
     assert SERVICES["chroma"]["image"] == f"chromadb/chroma:{locked}"

@@ -15,7 +15,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from sleuth.tools.optional_imports import DISTRIBUTION
+from sleuth.studio.model_server import locked_pins
+from sleuth.tools.optional_imports import DISTRIBUTION, EXTRA_OF
 
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -23,18 +24,32 @@ OPTIONAL: dict[str, list[str]] = PROJECT["optional-dependencies"]
 FOLDERS = ("prompts", "tools", "agents", "graphs", "studio")
 
 EXTRAS = {
-    "agents/graph_encoder": ("graph",),
+    "agents/graph_encoder": ("graph", "torch"),
     "graphs": ("postgres",),
     "studio/cli/commands/serve.py": ("serve",),
     "studio/langgraph_dev": ("studio", "serve"),
     "studio/evaluation": ("eval",),
     "studio/mcp": ("mcp",),
+    "studio/model_server": ("torch",),  # installed by `sleuth model install`
     "studio/server": ("serve", "postgres"),
-    "studio/training": ("train",),
+    "studio/training": ("train", "torch"),
+    "tools/documents/community_loaders.py": ("loaders",),
     "tools/documents/formats/scanned_pages.py": ("ocr",),
+    "tools/search/vectors/embedder.py": ("torch",),
+    "tools/search/vectors/openvino_export.py": ("torch",),
     "tools/tracing/exporter.py": ("otel",),
 }
 """The extras whose packages a file or folder may import; all others import only what is always installed."""
+
+GUARD = re.compile(r"with extra\(|with suppress\(ImportError\)|if TYPE_CHECKING:")
+BEHIND_A_GUARD = (
+    "graphs/persistence/postgres_checkpoints.py",  # of store.py
+    "studio/evaluation/reporting.py",  # of evaluate.require_packages
+    "studio/langgraph_dev",  # started by `langgraph dev`, which the extra installs
+    "studio/mcp",  # of commands/mcp.py
+    "studio/server",  # of commands/serve.py
+)
+"""Files and folders that are imported only where all packages of their extra are present."""
 
 
 def sources(folder: str, *suffixes: str) -> list[Path]:
@@ -57,8 +72,8 @@ def test_install_commands_name_the_distribution_and_its_extras() -> None:
 
 
 def test_locked_versions_satisfy_the_declared_requirements() -> None:
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
-    locked = dict(line.split("==") for line in lock if "==" in line)
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    locked = locked_pins() | dict(re.findall(r"^([\w.-]+)==([^\s\\]+)", lock, re.MULTILINE))
     for line in (*PROJECT["dependencies"], *(line for lines in OPTIONAL.values() for line in lines)):
         wanted = Requirement(line)
         if wanted.name not in (DISTRIBUTION, "vllm"):  # the lock has the build of vLLM for processors
@@ -76,13 +91,41 @@ def test_import_without_a_declared_dependency_is_reported(folder: str, package: 
     assert found and set().union(*found.values()) == {package}
 
 
+def test_every_import_of_an_extra_has_a_message_that_names_it() -> None:
+    """A `with extra(...)` around it, or around the import of its package, or `run_cli` by the table EXTRA_OF."""
+    base = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
+    found = {}
+    for path in (path for folder in FOLDERS for path in sources(folder, ".py")):
+        where = path.relative_to(ROOT).as_posix()
+        names = {name for name in unguarded(path) if owned(name) and not owned(name) & base}
+        names = {name for name in names if name.split(".")[0] not in EXTRA_OF}
+        if names and not where.startswith(BEHIND_A_GUARD):
+            found[where] = names
+    assert found == {}
+
+
+def test_table_of_extras_agrees_with_the_project() -> None:
+    for module, name in EXTRA_OF.items():
+        assert owned(module) & {canonicalize_name(Requirement(line).name) for line in OPTIONAL[name]}, module
+
+
+def unguarded(path: Path) -> set[str]:
+    """Return what a file imports outside of `with extra(...)` and of blocks for type checkers."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    guards = [node for node in ast.walk(tree) if isinstance(node, ast.With | ast.If) and GUARD.match(ast.unparse(node))]
+    inside = {name for guard in guards for name in imports_of(guard)}
+    return set(imports_of(tree)) - inside
+
+
 def undeclared(folder: str, *, without: str = "") -> dict[str, set[str]]:
     """Return each import of a distribution that is not declared for its file, with the distributions that have it."""
     own = sys.stdlib_module_names | {"sleuth", "_typeshed"}
     found = {}
     for path in sources(folder, ".py"):
         declared = declared_for(path.relative_to(ROOT).as_posix()) - {without}
-        foreign = {name for name in imported(path) if name.split(".")[0] not in own}
+        foreign = {
+            name for name in imports_of(ast.parse(path.read_text(encoding="utf-8"))) if name.split(".")[0] not in own
+        }
         found |= {name: owned(name) for name in foreign if not owned(name) & declared}
     return found
 
@@ -94,9 +137,9 @@ def declared_for(path: str) -> set[str]:
     return {canonicalize_name(Requirement(line).name) for line in lines}
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Yield everything that a file imports; a name that is imported from a module may be a module too."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def imports_of(tree: ast.AST) -> Iterator[str]:
+    """Yield everything that is imported; a name that is imported from a module may be a module too."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:

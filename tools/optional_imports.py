@@ -8,6 +8,13 @@ from sleuth.tools.errors import MissingExtra
 DISTRIBUTION = "sleuth-rag"
 """Name of the package on the index; it is imported and run as `sleuth`."""
 
+EXTRA_OF = {
+    **dict.fromkeys(("torch", "sentence_transformers", "transformers"), "torch"),
+    **dict.fromkeys(("lightgbm", "peft", "accelerate"), "train"),
+    "torch_geometric": "graph",
+}
+"""The extra of modules that training imports in many places: the command line names it if one is missing."""
+
 
 @contextmanager
 def extra(name: str, what: str) -> Iterator[None]:

@@ -1,15 +1,15 @@
 # A method is a subgraph of a graph with a state of its own: python subgraph.py TOPIC
 import sys
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from langgraph.graph import START, StateGraph
 
 from sleuth import sync
 
 
-class State(TypedDict, total=False):
+class State(TypedDict):
     topic: str
-    messages: list[Any]
+    messages: list
 
 
 with sync.open() as app:

@@ -4,15 +4,22 @@ from sleuth.graphs.persistence.serializer import FAULTS, CheckpointSerializer, e
 from sleuth.graphs.persistence.sqlite_checkpoints import NUMBERED, SqliteCheckpoints
 from sleuth.graphs.persistence.store import Store, open_store, runs_folder, runs_url
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
-from sleuth.graphs.persistence.threads import LONGEST_NAME, NAME, Origin, Thread, Threads, ThreadState, ThreadStatus
+from sleuth.graphs.persistence.thread_states import OUTCOMES, Outcome, RunResult, ThreadState, ThreadStatus
+from sleuth.graphs.persistence.thread_tables import LONGEST_NAME, MAX_ANSWER, RunFilter
+from sleuth.graphs.persistence.threads import NAME, Origin, Thread, Threads
 
 __all__ = [
     "FAULTS",
     "LONGEST_NAME",
+    "MAX_ANSWER",
     "NAME",
     "NUMBERED",
+    "OUTCOMES",
     "CheckpointSerializer",
     "Origin",
+    "Outcome",
+    "RunFilter",
+    "RunResult",
     "SqliteCheckpoints",
     "Store",
     "Thread",

@@ -3,84 +3,43 @@
 import asyncio
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Index,
-    MetaData,
-    Row,
-    Select,
-    String,
-    Table,
-    Text,
-    delete,
-    func,
-    insert,
-    not_,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, select, update
 from sqlalchemy.engine import Engine
-from sqlalchemy.sql.dml import UpdateBase
 from typing_extensions import TypedDict
 
+from sleuth.graphs.core import Status
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
+from sleuth.graphs.persistence.thread_states import (
+    OLD_NAMES,
+    AverageCost,
+    Outcome,
+    RunResult,
+    ThreadState,
+    ThreadStatus,
+    outcome_of,
+)
+from sleuth.graphs.persistence.thread_tables import (
+    IS_SUBRUN,
+    LONGEST_NAME,
+    MAX_ANSWER,
+    RunFilter,
+    add_words,
+    open_tables,
+    remove_words,
+    select_runs,
+    threads,
+)
 from sleuth.tools.errors import StoreDamaged, UnknownName
-from sleuth.tools.storage import make_tables
 from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id
 
-LONGEST_NAME = 100
 NAME = rf"^[\w.@:-]{{1,{LONGEST_NAME}}}$"
 """Pattern of a thread's name, which is part of addresses and of other threads' names."""
-
-ThreadState = Literal["queued", "running", "waiting", "stopped", "interrupted", "failed", "done"]
-"""The state of a run.
-
-queued: stored, not begun. running: a process holds its lock. waiting: for a person's reply. stopped: by a person.
-interrupted: its process was killed, lost or shut down. failed: by an error. done: it has an answer.
-"""
-
-ThreadStatus = Literal["new", "running", "interrupted", "failed", "done"]
-"""The names of states before `ThreadState`. Deprecated."""
-
-OLD_NAMES: Final[dict[ThreadState, ThreadStatus]] = {
-    "queued": "new",
-    "running": "running",
-    "waiting": "done",
-    "stopped": "interrupted",
-    "interrupted": "interrupted",
-    "failed": "failed",
-    "done": "done",
-}
-
-metadata = MetaData()
-threads = Table(
-    "sleuth_threads",
-    metadata,
-    Column("id", String(LONGEST_NAME), primary_key=True),
-    Column("owner", String(100), nullable=False),
-    Column("method", String(40), nullable=False),
-    Column("question", Text, nullable=False),
-    Column("options", Text, nullable=False),
-    Column("status", String(20), nullable=False),
-    Column("problem", Text, nullable=False),
-    Column("parent", String(LONGEST_NAME), nullable=False),
-    Column("parent_checkpoint", String(100), nullable=False),
-    Column("created_at", String(40), nullable=False),
-    Column("updated_at", String(40), nullable=False),
-    # The latest of many runs are listed, and the sub-runs of one are found, without reading all of them.
-    Index("sleuth_threads_newest", "owner", "updated_at"),
-    Index("sleuth_threads_parent", "owner", "parent"),
-)
-
-_IS_SUBRUN = threads.c.options.like('%"hop": %')
-"""Options are JSON, in which quotes inside of texts are escaped: only a sub-run has such a key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +57,16 @@ class Thread:
     parent_checkpoint: str = ""
     created_at: str = ""
     updated_at: str = ""
+    verdict: Status | None = None
+    answer: str | None = None
+    calls: int | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return the state, of an interrupted run `stopped`, of a finished one the status of its answer."""
+        return outcome_of(self.state, self.verdict)
 
     @property
     def status(self) -> ThreadStatus:
@@ -116,7 +85,7 @@ class Thread:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that `runs list` prints."""
-        return {**asdict(self), "status": self.status, "part_of": self.part_of}
+        return {**asdict(self), "status": self.status, "part_of": self.part_of, "outcome": self.outcome}
 
 
 class DamagedThread(Thread):
@@ -145,6 +114,8 @@ class Origin:
     hop: int = 0
 
 
+_RESULT = {each.name for each in fields(RunResult)}
+
 ADVICE = "Put a backup of the runs in place, or remove this run."
 
 
@@ -164,15 +135,18 @@ class Threads:
         self.engine = engine
         self.owner = owner
         self._locks = locks
-        make_tables(engine, metadata)
-        for index in threads.indexes:  # an older release created the table without it
-            index.create(engine, checkfirst=True)
+        open_tables(engine)
 
     async def add(self, thread: Thread) -> None:
         """Write a new row; raise ThreadBusy for a sub-run of a run that another process has taken."""
         row = {**asdict(thread), "status": thread.state, "options": json.dumps(thread.options)}
         del row["state"]
-        await self._update(thread.part_of, insert(threads).values(row))
+
+        def write(connection: Connection) -> None:
+            connection.execute(insert(threads).values({**row, "outcome": thread.outcome}))
+            add_words(connection, thread.owner, thread.id, thread.question)
+
+        await self._update(thread.part_of, write)
 
     async def get(self, id: str) -> Thread:
         """Return a thread; raise UnknownName with the nearest id, StoreDamaged if its row cannot be read."""
@@ -219,16 +193,17 @@ class Threads:
             before: only those last changed before this time (ISO 8601, UTC).
             with_subruns: also sub-runs.
         """
-        wanted = select(threads).where(self._mine()).order_by(threads.c.updated_at.desc()).limit(limit)
-        if before is not None:
-            wanted = wanted.where(threads.c.updated_at < before)
-        if not with_subruns:
-            wanted = wanted.where(not_(_IS_SUBRUN))
-        return await self._find(wanted)
+        wanted = RunFilter(before=before or "", with_subruns=with_subruns)
+        return await self._find(select_runs(self.owner, wanted, limit))
+
+    async def search(self, wanted: RunFilter, limit: int) -> list[Thread]:
+        """Return the threads that match a filter, the latest first."""
+        found = await self._find(select_runs(self.owner, wanted, limit))
+        return [thread for thread in found if not wanted.outcomes or thread.outcome in wanted.outcomes]
 
     async def count_subruns(self, ids: Sequence[str]) -> dict[str, int]:
         """Return the numbers of sub-runs of threads that have some."""
-        of_them = threads.c.parent.in_(ids), self._mine(), _IS_SUBRUN
+        of_them = threads.c.parent.in_(ids), self._mine(), IS_SUBRUN
         counted = select(threads.c.parent, func.count()).where(*of_them).group_by(threads.c.parent)
 
         def read() -> dict[str, int]:
@@ -237,24 +212,55 @@ class Threads:
 
         return await asyncio.to_thread(read)
 
+    async def average_costs(self) -> dict[str, AverageCost]:
+        """Return the average cost of finished runs, by method."""
+        columns = threads.c
+        averages = func.avg(columns.calls), func.avg(columns.tokens), func.avg(columns.seconds)
+        query = select(columns.method, func.count(), *averages)
+        query = query.where(self._mine(), columns.calls.is_not(None)).group_by(columns.method)
+
+        def read() -> dict[str, AverageCost]:
+            with self.engine.connect() as connection:
+                return {row[0]: _average(*row[1:]) for row in connection.execute(query)}
+
+        return await asyncio.to_thread(read)
+
     async def list_all_owners(self) -> list[Thread]:
         """Return the threads of all owners: pruning for one must keep what others share."""
         return await self._find(select(threads))
 
-    async def set_state(self, id: str, state: ThreadState, *, at: str, problem: str = "") -> None:
-        """Record the state of a run. A cancellation is raised after the row is written, never before.
+    async def set_state(
+        self, id: str, state: ThreadState, *, at: str, problem: str = "", result: RunResult | None = None
+    ) -> None:
+        """Record the state of a run, and the result of one that has an answer.
+
+        A cancellation is raised after the row is written, never before.
 
         Raises:
             ThreadBusy: another process has taken the run.
         """
-        values = {"status": state, "problem": problem, "updated_at": at}
-        await self._update(id, update(threads).where(threads.c.id == id).values(values))
+        verdict = result.verdict if result else None
+        values = {"status": state, "problem": problem, "updated_at": at, "outcome": outcome_of(state, verdict)}
+        await self._set(id, {**values, **_columns(result)})
+
+    async def set_result(self, id: str, result: RunResult) -> None:
+        """Record the result of a run that an older release finished."""
+        await self._set(id, {"outcome": result.verdict, **_columns(result)})
+
+    async def _set(self, id: str, values: dict[str, Any]) -> None:
+        def write(connection: Connection) -> None:
+            connection.execute(update(threads).where(threads.c.id == id).values(values))
+            if answer := values.get("answer"):
+                add_words(connection, self.owner, id, answer)
+
+        await self._update(id, write)
 
     async def mark_stopped(self, id: str, *, at: str) -> None:
         """Record that a person stopped a run, unless it has ended, failed or been resumed."""
         unfinished = threads.c.status.in_(("new", "queued", "interrupted"))
         statement = update(threads).where(threads.c.id == id, unfinished)
-        await self._update(id, statement.values(status="stopped", updated_at=at))
+        values = {"status": "stopped", "outcome": "stopped", "updated_at": at}
+        await self._update(id, lambda connection: connection.execute(statement.values(values)))
 
     async def subruns_of(self, id: str) -> list[Thread]:
         """Return the sub-runs of a run and of all its branches, the first one first."""
@@ -263,11 +269,16 @@ class Threads:
 
     async def set_options(self, id: str, options: dict[str, Any]) -> None:
         """Replace the options of a run."""
-        await self._update(id, update(threads).where(threads.c.id == id).values(options=json.dumps(options)))
+        await self._set(id, {"options": json.dumps(options)})
 
     async def remove(self, id: str) -> None:
         """Delete the row."""
-        await self._update(id, delete(threads).where(threads.c.id == id, self._mine()))
+
+        def write(connection: Connection) -> None:
+            if connection.execute(delete(threads).where(threads.c.id == id, self._mine())).rowcount:
+                remove_words(connection, id)
+
+        await self._update(id, write)
 
     def _mine(self) -> ColumnElement[bool]:
         return threads.c.owner == self.owner
@@ -293,9 +304,9 @@ class Threads:
         with self.engine.connect() as connection:
             return list(connection.scalars(query))
 
-    async def _update(self, fenced: str, statement: UpdateBase) -> None:
-        """Execute a statement to its end; a cancellation is raised after it."""
-        task, cancelled = asyncio.ensure_future(asyncio.to_thread(self._write, statement, fenced)), None
+    async def _update(self, fenced: str, write: Callable[[Connection], object]) -> None:
+        """Write to the end of a transaction; a cancellation is raised after it."""
+        task, cancelled = asyncio.ensure_future(asyncio.to_thread(self._write, write, fenced)), None
         while not task.done():
             try:
                 await asyncio.wait([task])
@@ -305,10 +316,19 @@ class Threads:
             raise cancelled
         task.result()
 
-    def _write(self, statement: UpdateBase, fenced: str) -> None:
+    def _write(self, write: Callable[[Connection], object], fenced: str) -> None:
         with self.engine.execution_options(sleuth_write=True).begin() as connection:
             check_token(connection, fenced, self._locks.token(fenced))
-            connection.execute(statement)
+            write(connection)
+
+
+def _average(runs: int, calls: Any, tokens: Any, seconds: Any) -> AverageCost:  # noqa: ANN401 - Decimal in Postgres
+    known = None if seconds is None else round(float(seconds), 3)
+    return AverageCost(runs=runs, calls=round(float(calls), 1), tokens=round(float(tokens)), seconds=known)
+
+
+def _columns(result: RunResult | None) -> dict[str, Any]:
+    return {**asdict(result), "answer": result.answer[:MAX_ANSWER]} if result else {}
 
 
 def _thread(row: Row[Any]) -> Thread:
@@ -318,6 +338,7 @@ def _thread(row: Row[Any]) -> Thread:
     """
     values = dict(row._mapping)
     status = values.pop("status")
+    values.pop("outcome")
     try:
         options = json.loads(values["options"])
         thread, stored = _checks()
@@ -329,7 +350,7 @@ def _thread(row: Row[Any]) -> Thread:
         reason = f"{'.'.join(map(str, fault['loc'])) or 'options'}: {fault['msg'].lower()}"
     except (TypeError, ValueError, RecursionError) as error:
         reason = f"options: {error}"
-    kept: dict[str, Any] = {name: str(value) for name, value in values.items()}
+    kept: dict[str, Any] = {name: str(value) for name, value in values.items() if name not in _RESULT}
     problem = (
         f"The row of run {kept['id']} is damaged ({reason}). Put a backup of the runs in place, or remove the run "
         f"with `sleuth runs delete {kept['id']}`."

@@ -16,7 +16,8 @@ from sqlalchemy import Delete, TableClause, TextClause, column, delete, select, 
 
 from sleuth.graphs.core import find_hashes
 from sleuth.graphs.persistence import Thread, check_token, explain_damage
-from sleuth.graphs.persistence.threads import threads as listed
+from sleuth.graphs.persistence.thread_tables import threads as listed
+from sleuth.graphs.persistence.thread_tables import words
 from sleuth.graphs.runs.execution import Compiled, checkpoint_id_of, parent_id
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import StoreDamaged, UsageError
@@ -220,7 +221,8 @@ def _tables(runs: RunService) -> list[TableClause]:
 
 def _delete_run(runs: RunService, thread: Thread) -> None:
     statements = [delete(rows).where(rows.c.thread_id == thread.id) for rows in _tables(runs)]
-    _execute(runs, thread, *statements, delete(listed).where(listed.c.id == thread.id))
+    own = delete(listed).where(listed.c.id == thread.id), delete(words).where(words.c.thread == thread.id)
+    _execute(runs, thread, *statements, *own)
 
 
 def _delete(runs: RunService, thread: Thread, ids: list[str]) -> None:

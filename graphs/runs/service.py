@@ -35,7 +35,17 @@ from sleuth.graphs.core import (
     with_clock,
 )
 from sleuth.graphs.evidence import require_checker
-from sleuth.graphs.persistence import FAULTS, LONGEST_NAME, NAME, Origin, Store, Thread, ThreadState, explain_damage
+from sleuth.graphs.persistence import (
+    FAULTS,
+    LONGEST_NAME,
+    NAME,
+    Origin,
+    RunResult,
+    Store,
+    Thread,
+    ThreadState,
+    explain_damage,
+)
 from sleuth.graphs.registry import CHAT, configure, runnable
 from sleuth.graphs.runs import chat_turns
 from sleuth.graphs.runs.execution import (
@@ -209,7 +219,7 @@ class RunService:
                 thread = replace(thread, options={**thread.options, "budget": asdict(budget)})
                 await self.store.threads.set_options(id, thread.options)
             state: ThreadState = "interrupted"
-            problem, worked = "", None
+            problem, worked, result = "", None, None
             try:
                 await self.store.threads.set_state(id, "running", at=now())
                 if budget is not None and not thread.part_of:  # a sub-run is resumed as its outer run left it
@@ -217,7 +227,7 @@ class RunService:
                 async with aclosing(self._events(thread, listening, callbacks, worked)) as events:
                     async for event in events:
                         if isinstance(event, Answer):
-                            state = "waiting" if event.asks else "done"
+                            state, result = "waiting" if event.asks else "done", result_of(event)
                         yield event
             except SleuthError as error:
                 state, problem = "failed", str(error)
@@ -226,7 +236,21 @@ class RunService:
                 state, problem = "failed", await explain_changed_state(self.graph(thread), self.config(thread), error)
                 raise RunError(problem) from error
             finally:
-                await self.store.threads.set_state(id, state, at=now(), problem=problem)
+                await self.store.threads.set_state(id, state, at=now(), problem=problem, result=result)
+
+    async def with_results(self, threads: Sequence[Thread]) -> list[Thread]:
+        """Return threads with the results of those that an older release finished; these are stored, too."""
+        return [await self._with_result(thread) for thread in threads]
+
+    async def _with_result(self, thread: Thread) -> Thread:
+        if thread.outcome != "done":
+            return thread
+        try:
+            result = result_of(await self.answer(thread.id))
+        except SleuthError:  # its checkpoints are damaged
+            return thread
+        await self.store.threads.set_result(thread.id, result)
+        return replace(thread, **asdict(result))
 
     async def stopped(self, id: str) -> None:
         """Record that a person stopped a run, unless it has ended, failed or been resumed."""
@@ -310,6 +334,15 @@ class RunService:
             hops=kind.read_subruns(state.values),
             asks=asks,
         )
+
+
+def result_of(answer: Answer) -> RunResult:
+    """Return what the list of runs shows of an answer."""
+    cost = answer.cost
+    tokens = cost["prompt_tokens"] + cost["completion_tokens"]
+    return RunResult(
+        verdict=answer.status, answer=answer.text, calls=cost["calls"], tokens=tokens, seconds=answer.seconds
+    )
 
 
 def _input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[Any] | None:

@@ -11,7 +11,7 @@ from typer.core import TyperCommand
 from typer.main import get_group
 
 from sleuth.tools.errors import SleuthError, UsageError
-from sleuth.tools.optional_imports import DISTRIBUTION
+from sleuth.tools.optional_imports import DISTRIBUTION, EXTRA_OF
 
 P = ParamSpec("P")
 
@@ -161,21 +161,22 @@ def run_cli(command: Callable[[], object]) -> None:
         command()
     except SleuthError as error:
         _exit_with(str(error), 2 if isinstance(error, UsageError) else 1)
-    except UnicodeEncodeError as error:
-        if error.reason != _NO_UTF8:
-            raise
-        _exit_with(f"{error.object[:100]!r} contains bytes that are not UTF-8. Check the encoding of the terminal.", 2)
-    except ValueError as error:
-        message = _setting_fault(error)
+    except (ModuleNotFoundError, ValueError) as error:
+        message = _explanation(error)
         if message is None:
             raise
-        _exit_with(message, 2)
+        _exit_with(message, 2 if isinstance(error, ValueError) else 1)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 
 
-def _setting_fault(error: ValueError) -> str | None:
-    """Return the message for an invalid setting; None for any other error."""
+def _explanation(error: ModuleNotFoundError | ValueError) -> str | None:
+    """Return the message for a missing extra, an invalid setting or invalid text; None for any other error."""
+    if isinstance(error, ModuleNotFoundError):
+        name = EXTRA_OF.get((error.name or "").partition(".")[0])
+        return f"This command needs {error.name}: pip install '{DISTRIBUTION}[{name}]'." if name else None
+    if isinstance(error, UnicodeEncodeError) and error.reason == _NO_UTF8:
+        return f"{error.object[:100]!r} contains bytes that are not UTF-8. Check the encoding of the terminal."
     from pydantic import ValidationError
     from pydantic_settings import SettingsError
 

@@ -38,6 +38,8 @@ EXTRAS = {
     "postgres": ("psycopg", "psycopg_pool"),
     "ocr": ("pytesseract", "pypdfium2"),
     "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
+    "loaders": ("langchain_community",),
+    "torch": ("torch", "sentence_transformers"),
 }
 
 
@@ -184,12 +186,10 @@ async def _embedder(settings: Settings) -> str:
         return "none: search uses the keyword index only"
     if name.startswith(("http://", "https://")):
         return await _reached(name.partition("#")[0])
-    if importlib.util.find_spec("sentence_transformers") is None:
-        raise StoreError("sentence-transformers is not installed")
     if await asyncio.to_thread(Path(name).is_dir):
         return f"the folder {name}"
     if name != EMBEDDER:
-        return f"{name}, from sentence-transformers' cache or the Hugging Face hub"
+        return f"{name}, from the cache of the Hugging Face hub or the hub itself"
     if importlib.util.find_spec(EMBEDDER_PACKAGE) is None:
         raise StoreError(f"{name} is not installed; the first search would download it from the Hugging Face hub")
     return f"{name} is installed"

@@ -1,4 +1,4 @@
-"""Installs the embedded model server into the running environment, from the lock that comes with sleuth."""
+"""Installs the embedded model server into the running environment, from the locks that come with sleuth."""
 
 import asyncio
 import importlib.metadata
@@ -13,11 +13,14 @@ from sleuth.studio.model_server.torch_index import index_options
 from sleuth.tools.errors import SleuthError
 
 LOCK = Path(__file__).with_name("server.lock")
+TORCH_LOCK = Path(__file__).with_name("torch.lock")
+"""Without hashes, and therefore a file of its own: pip requires hashes of all packages that it installs together."""
 
 
 def locked_pins() -> dict[str, str]:
-    """Return name to version, as in the lock."""
-    return dict(line.split("==") for line in LOCK.read_text().splitlines() if "==" in line)
+    """Return name to version, as in the locks."""
+    text = LOCK.read_text() + TORCH_LOCK.read_text()
+    return dict(re.findall(r"^([\w.-]+)==([^\s\\]+)", text, re.MULTILINE))
 
 
 def missing_pins(pins: dict[str, str]) -> dict[str, str]:
@@ -55,16 +58,21 @@ async def install(report: Report) -> list[str]:
     if importlib.util.find_spec("pip") is None:
         raise SleuthError(
             f"This environment has no pip. Add it with `{sys.executable} -m ensurepip`, or install the lock with uv:\n"
-            f"uv pip install --python {sys.executable} --no-deps -r {LOCK}"
+            f"uv pip install --python {sys.executable} --no-deps -r {LOCK} -r {TORCH_LOCK}"
         )
-    options = await asyncio.to_thread(index_options)
-    await _run_pip(["install", "--no-deps", "--no-input", *options, "-r", str(LOCK)], len(wanted), report)
+    if "torch" in wanted:
+        options = await asyncio.to_thread(index_options)
+        await _run_pip([*options, "-r", str(TORCH_LOCK)], 1, report)
+    if others := wanted.keys() - {"torch"}:
+        await _run_pip(["--require-hashes", "-r", str(LOCK)], len(others), report)
     return sorted(wanted)
 
 
 async def _run_pip(arguments: list[str], total: int, report: Report) -> None:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "pip", *arguments), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        *(sys.executable, "-m", "pip", "install", "--no-deps", "--no-input", *arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
     )
     if process.stdout is None:
         raise AssertionError("a pipe was asked for")

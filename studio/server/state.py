@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Request
@@ -11,7 +11,8 @@ from fastapi import Depends, FastAPI, Request
 from sleuth.agents.formatting import Turn
 from sleuth.graphs.chat import RewrittenQuestion, rewrite_question
 from sleuth.graphs.core import Budget
-from sleuth.graphs.persistence import open_store
+from sleuth.graphs.persistence import Store, Threads, open_store
+from sleuth.graphs.runs import RunService
 from sleuth.studio.server.ingestion import IngestionWorker, Uploads
 from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.middleware.limits import Quota
@@ -136,9 +137,18 @@ async def open_server_state(
         await server.conversations.remove_orphans()
         await stack.enter_async_context(_background_task(log.run()))
         await stack.enter_async_context(_background_task(ingestion.run()))
+        await stack.enter_async_context(_background_task(_complete_results(store)))
         stack.push_async_callback(server.close)
         await run_worker.recover()
         yield server
+
+
+async def _complete_results(store: Store) -> None:
+    """Record the results of runs that an older release finished, so that they can be filtered and searched."""
+    for thread in await store.threads.list_all_owners():
+        if thread.outcome == "done":
+            own = await asyncio.to_thread(Threads, store.engine, thread.owner, store.locks)
+            await RunService(replace(store, threads=own)).with_results([thread])
 
 
 @asynccontextmanager

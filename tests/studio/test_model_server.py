@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.studio.model_server.adapter import PACKAGED, TUNED_NAME, fingerprint, rank, resolve_adapters
 from sleuth.studio.model_server.convert import MARKER, checkpoint_folder, is_converted
 from sleuth.studio.model_server.flags import ServeOptions, count_cores, gpu_command, serve_command, serve_environment
-from sleuth.studio.model_server.install import LOCK, check_platform, locked_pins, missing_pins
+from sleuth.studio.model_server.install import LOCK, TORCH_LOCK, check_platform, locked_pins, missing_pins
 from sleuth.studio.model_server.process import (
     ModelServerState,
     Process,
@@ -72,11 +73,21 @@ def test_gpu_command_is_ready_for_a_shell() -> None:
 
 
 def test_server_lock_is_part_of_the_checkouts_lock() -> None:
-    pins = set(LOCK.read_text().split())
-    assert pins <= set((ROOT / "requirements.lock").read_text().split())
-    assert "+" not in LOCK.read_text() + (ROOT / "requirements.lock").read_text(), "pip selects the build of torch"
-    wanted = [line.partition("=")[0] for line in (LOCK.parent / "server.in").read_text().splitlines() if line[0] != "#"]
-    assert set(wanted) <= set(locked_pins())
+    assert set(LOCK.read_text().split()) <= set((ROOT / "requirements.lock").read_text().split())
+    lines = (LOCK.parent / "server.in").read_text().splitlines()
+    assert {line.partition("=")[0] for line in lines if line[0] not in "#-"} <= locked_pins().keys()
+    assert f"-r {TORCH_LOCK.name}" in lines
+
+
+@pytest.mark.parametrize("lock", [ROOT / "requirements.lock", LOCK])
+def test_every_locked_package_but_torch_has_a_hash(lock: Path) -> None:
+    entries = lock.read_text().replace("\\\n", "").splitlines()
+    assert entries
+    assert [
+        entry for entry in entries if not re.match(r"[\w.-]+==[\w.]+ +--hash=sha256:[0-9a-f]{64}( |$)", entry)
+    ] == []
+    assert "torch" not in {entry.partition("=")[0] for entry in entries}, "each build of torch has its own hash"
+    assert re.findall(r"^[^#].*", TORCH_LOCK.read_text(), re.MULTILINE) == [f"torch=={locked_pins()['torch']}"]
 
 
 def test_a_local_version_satisfies_its_pin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from sleuth.tools.errors import DocumentError, UnknownName
+from sleuth.tools.optional_imports import extra
 
 if TYPE_CHECKING:
     from langchain_core.document_loaders import BaseLoader
@@ -16,7 +17,11 @@ _REASON_CHARS = 200
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Raise UnknownName, with the most similar names, for an unknown loader class."""
+    """Raise UnknownName, with the most similar names, for an unknown loader class.
+
+    Raises:
+        MissingExtra: the extra `loaders` is not installed.
+    """
     for name in names:
         _find(name)
 
@@ -27,6 +32,7 @@ def read_with(name: str, path: Path) -> tuple[str | None, str]:
     Raises:
         DocumentError: the class cannot read the file, or needs a package that is not installed.
         UnknownName: the class does not exist.
+        MissingExtra: the extra `loaders` is not installed.
     """
     module = _find(name)
     try:
@@ -47,7 +53,8 @@ def _find(name: str) -> ModuleType:
     with warnings.catch_warnings():
         # The package warns of its retirement at import, which does not concern users.
         warnings.simplefilter("ignore", DeprecationWarning)
-        from langchain_community import document_loaders
+        with extra("loaders", "SLEUTH_LOADERS"):
+            from langchain_community import document_loaders
     if name not in document_loaders.__all__:
         raise UnknownName("loader class", name, document_loaders.__all__, "SLEUTH_LOADERS takes them by name.")
     return document_loaders

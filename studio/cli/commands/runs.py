@@ -60,13 +60,14 @@ async def list_(
     """List runs, the latest first."""
     async with _open_runs() as runs:
         threads = await runs.store.threads.list_newest(limit=limit, with_subruns=all_ or as_json)
+        threads = await runs.with_results(threads)
         counts = {} if all_ or as_json else await runs.store.threads.count_subruns([thread.id for thread in threads])
-    table = Listing("thread", "method", "state", "last changed (UTC)", "question", folded=["question"])
+    table = Listing("thread", "method", "status", "last changed (UTC)", "question", folded=["question"])
     for thread in _with_subruns(threads):
         method = f"  sub-run {thread.hop}: {thread.method}" if thread.hop else thread.method
         method += f" (+{counts[thread.id]})" if thread.id in counts else ""
         question = Text(f"part of {thread.part_of}" if thread.hop else thread.question[:200])
-        table.add_row(thread.id, method, thread.state, thread.updated_at[:19], question)
+        table.add_row(thread.id, method, thread.outcome.replace("_", " "), thread.updated_at[:19], question)
     nothing = "No runs yet. Start one with: sleuth ask QUESTION"
     folded = [Text("(+N): N sub-runs, which --all lists.")] if counts else []
     emit([thread.to_json() for thread in threads], as_json, Group(table, *folded) if threads else nothing)

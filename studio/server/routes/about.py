@@ -1,6 +1,7 @@
 """Health, metrics and methods."""
 
 import asyncio
+from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
 
@@ -60,9 +61,13 @@ def metrics(server: ServerStateDep, owner: Owner) -> PlainTextResponse:
 
 
 @router.get("/v1/methods")
-async def methods() -> list[forms.MethodView]:
-    """Return the methods with their state machines and settings."""
-    return await asyncio.to_thread(lambda: [_view(each) for each in METHODS.values()])
+async def methods(server: ServerStateDep, owner: Owner) -> list[forms.MethodView]:
+    """Return the methods with their state machines and settings, and the average cost of the owner's finished runs."""
+    runs = await server.tenants.read_only_runs(owner)
+    costs = await runs.store.threads.average_costs()
+    views = await asyncio.to_thread(lambda: [_view(each) for each in METHODS.values()])
+    averages = {name: forms.AverageCost(**asdict(cost)) for name, cost in costs.items()}
+    return [view.model_copy(update={"average": averages.get(view.name)}) for view in views]
 
 
 @cache
@@ -75,6 +80,7 @@ def _view(method: Method) -> forms.MethodView:
         summary=method.line,
         paper=method.paper,
         when=method.when,
+        baseline=method.baseline,
         calls=method.calls,
         nodes=list(graph.nodes),
         graph=forms.GraphView(nodes=nodes, edges=edges),

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any
 from uuid import uuid4
@@ -10,7 +11,7 @@ from fastapi import APIRouter, Body, Depends, Header, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from sleuth.graphs.core import seconds_at, total_cost
-from sleuth.graphs.persistence import explain_damage
+from sleuth.graphs.persistence import Outcome, RunFilter, explain_damage
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import RunService, check_question, export_run, fork_run
 from sleuth.graphs.runs import model_calls as calls
@@ -56,17 +57,48 @@ RunsDep = Annotated[RunService, Depends(_read_only_runs)]
 ThreadDep = Annotated[str, Depends(_thread)]
 
 
+Time = Annotated[str, Query(max_length=40, description="ISO 8601, UTC")]
+
+
 @router.get("")
 async def list_runs(
+    *,
     runs: RunsDep,
+    server: ServerStateDep,
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
-    before: Annotated[
-        str | None, Query(max_length=40, description="ISO 8601: list runs last changed before it")
-    ] = None,
-) -> list[forms.ThreadRow]:
-    """List runs, the latest first."""
-    found = await runs.store.threads.list_newest(limit=limit, before=before)
-    return [forms.ThreadRow(**thread.to_json()) for thread in found]
+    find: Annotated[
+        str, Query(max_length=200, description="list runs whose question or answer has these beginnings of words")
+    ] = "",
+    status: Annotated[list[Outcome], Query(max_length=20, description="list runs of these outcomes")] = [],  # noqa: B006 - FastAPI copies it
+    method: Annotated[list[str], Query(max_length=20, description="list runs of these methods")] = [],  # noqa: B006
+    since: Time = "",
+    until: Time = "",
+    before: Time = "",
+    before_id: Annotated[str, Query(max_length=100, description="with `before`: the last run of the page before")] = "",
+    subruns: Annotated[bool, Query(description="also list sub-runs")] = True,
+) -> list[forms.ListedRun]:
+    """List runs, the latest first.
+
+    `since`, `until` and `before` compare the time of the last change. For the next page, send the `updated_at` and `id`
+    of the last run as `before` and `before_id`.
+    """
+    wanted = RunFilter(
+        find=find,
+        outcomes=tuple(status),
+        methods=tuple(method),
+        since=since,
+        until=until,
+        before=before,
+        before_id=before_id,
+        with_subruns=subruns,
+    )
+    found = await runs.with_results(await runs.store.threads.search(wanted, limit))
+    follow_ups = await server.conversations.find([thread.id for thread in found])
+    rows = [forms.ListedRun(**thread.to_json()) for thread in found]
+    for row in rows:
+        if follow_up := follow_ups.get(row.id):
+            row.conversation, row.asked = follow_up.conversation, follow_up.asked
+    return rows
 
 
 @router.post("", status_code=201)
@@ -123,14 +155,17 @@ async def show(thread: ThreadDep, runs: RunsDep, server: ServerStateDep) -> form
     row = await runs.store.threads.get(thread)
     with explain_damage(thread):
         snapshot = await runs.graph(row).aget_state(runs.config(row))
-    state = snapshot.values
+    state, seconds = snapshot.values, seconds_at(snapshot)
+    if row.state == "running" and seconds is not None:  # up to this moment, without the pause before a resume
+        began = max(filter(None, (snapshot.created_at, row.updated_at)), key=datetime.fromisoformat)
+        seconds += max(0.0, (datetime.now(UTC) - datetime.fromisoformat(began)).total_seconds())
     follow_up = await server.conversations.get(thread)
     return forms.RunView(
         thread=forms.ThreadRow(**row.to_json()),
         answer=await _answer(runs, thread),
         state=state,
         cost=total_cost(state.get("calls", {})),
-        seconds=seconds_at(snapshot),
+        seconds=seconds,
         follow_up=forms.FollowUpView(**asdict(follow_up)) if follow_up else None,
     )
 
@@ -224,6 +259,13 @@ async def make_fork(thread: ThreadDep, form: forms.ForkForm, runs: RunsDep, serv
     await server.run_worker.require_idle(thread)
     made = await fork_run(runs, thread, at=form.at, changes=form.state, into=form.method, name=form.name)
     return forms.Forked(**made)
+
+
+@router.put("/{thread}/feedback", status_code=204)
+async def set_feedback(thread: ThreadDep, form: forms.FeedbackForm, runs: RunsDep) -> None:
+    """Store what a person thinks of the answer with the run, in its options."""
+    row = await runs.store.threads.get(thread)
+    await runs.store.threads.set_options(thread, {**row.options, "feedback": form.model_dump()})
 
 
 @router.get("/{thread}/export")

@@ -15,7 +15,7 @@ from sleuth.agents.formatting import MAX_TURNS, Turn
 from sleuth.graphs.core import Cost, Verdict, upgrade_cost
 from sleuth.graphs.evidence import with_footnotes
 from sleuth.graphs.persistence import LONGEST_NAME
-from sleuth.graphs.persistence.threads import threads
+from sleuth.graphs.persistence.thread_tables import threads
 from sleuth.graphs.runs import RunService
 from sleuth.tools.errors import RunError
 from sleuth.tools.storage import in_thread, make_tables, transaction
@@ -70,6 +70,10 @@ class Conversations:
     async def of(self, conversation: str) -> list[FollowUp]:
         """Return all follow-ups of a conversation."""
         return await self._read(follow_ups.c.conversation == conversation)
+
+    async def find(self, threads: Sequence[str]) -> dict[str, FollowUp]:
+        """Return the follow-ups among these runs, by run."""
+        return {each.thread: each for each in await self._read(follow_ups.c.thread.in_(threads))}
 
     async def remove(self, thread: str) -> None:
         """Remove a run; its follow-ups stay in the conversation."""

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from sleuth.graphs.core import Budget, Cost
-from sleuth.graphs.persistence import NAME, ThreadState, ThreadStatus
+from sleuth.graphs.core import Budget, Cost, Status
+from sleuth.graphs.persistence import MAX_ANSWER, NAME, Outcome, ThreadState, ThreadStatus
 from sleuth.graphs.runs import MAX_QUESTION
 from sleuth.studio.client import DEFAULT_METHOD
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
@@ -62,6 +62,13 @@ class ResumeForm(Form):
     budget: BudgetForm | None = Field(default=None, description="replaces the run's budget")
 
 
+class FeedbackForm(Form):
+    """The opinion of a person about an answer."""
+
+    rating: Literal["up", "down"] | None = None
+    comment: str = Field(default="", max_length=2000)
+
+
 class ForkForm(Form):
     """A branch of a run."""
 
@@ -112,6 +119,19 @@ class ThreadRow(BaseModel):
     created_at: str
     updated_at: str
     part_of: str
+    outcome: Outcome = Field(description="the state; of a finished run, the status of its answer")
+    verdict: Status | None = Field(default=None, description="the status of the answer; null before there is one")
+    answer: str | None = Field(default=None, description=f"the first {MAX_ANSWER} characters of the answer")
+    calls: int | None = None
+    tokens: int | None = None
+    seconds: float | None = Field(default=None, description="wall-clock seconds of work")
+
+
+class ListedRun(ThreadRow):
+    """A run in the list, with its conversation."""
+
+    conversation: str = Field(default="", description="of a follow-up: the first run of its conversation")
+    asked: str = Field(default="", description="of a follow-up: the question as it was typed")
 
 
 class FollowUpView(BaseModel):
@@ -290,14 +310,25 @@ class GraphView(BaseModel):
     edges: list[Edge]
 
 
+class AverageCost(BaseModel):
+    """The average cost of finished runs."""
+
+    runs: int
+    calls: float
+    tokens: float
+    seconds: float | None
+
+
 class MethodView(BaseModel):
-    """A method."""
+    """A method; `average` is the cost of the owner's finished runs, if there are any."""
 
     name: str
     summary: str
     paper: str
     when: str
+    baseline: bool = Field(description="included for comparison")
     calls: str
+    average: AverageCost | None = None
     nodes: list[str]
     graph: GraphView
     settings: dict[str, Any] = Field(description="JSON schema")

@@ -31,6 +31,28 @@ export function keepKey(key: string): void {
   sessionStorage.setItem(KEY, key);
 }
 
+let reachable = true;
+const listeners = new Set<() => void>();
+
+/** False after a request that got no response. */
+export function isReachable(): boolean {
+  return reachable;
+}
+
+/** Call a function whenever the server was lost or is back; returns a function that ends this. */
+export function onReachable(changed: () => void): () => void {
+  listeners.add(changed);
+  return () => {
+    listeners.delete(changed);
+  };
+}
+
+function setReachable(now: boolean): void {
+  if (reachable === now) return;
+  reachable = now;
+  for (const changed of listeners) changed();
+}
+
 function headers(given?: HeadersInit): Headers {
   const all = new Headers(given);
   const key = sessionStorage.getItem(KEY);
@@ -52,8 +74,10 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
     response = await fetch(url, { ...init, headers: headers(init.headers) });
   } catch (error) {
     if (init.signal?.aborted) throw error;
+    setReachable(false);
     throw new ApiError("The server cannot be reached.", 0);
   }
+  setReachable(true);
   if (response.status === 401) askForKey();
   if (!response.ok) throw await problem(response);
   return response;

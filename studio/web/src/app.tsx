@@ -1,13 +1,21 @@
 /** The page: navigation, the latest runs, and the view of the current address. */
 
-import { useEffect, useRef, useState } from "react";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { onUnauthorized } from "./api";
 import { Ask } from "./ask";
-import { Documents } from "./documents/documents";
+import { ConnectionBanner } from "./connection";
+import { ErrorBoundary } from "./error-boundary";
 import { KeyDialog } from "./key-dialog";
+import { NotFound } from "./not-found";
+import { Busy } from "./parts";
 import { hrefOf, usePlace, type Place } from "./route";
 import { RunPage } from "./run/run";
-import { RunList } from "./run-list";
+import { LatestRuns } from "./runs/latest-runs";
+import { client } from "./server";
+
+const Documents = lazy(() => import("./documents/documents"));
+const Runs = lazy(() => import("./runs/runs"));
 
 const VIEWS = [
   { view: "", label: "Ask" },
@@ -26,42 +34,51 @@ export function App() {
   }, []);
   useFocusOnChange(`${place.view}/${place.id}`);
   const unlock = () => {
+    client.clear();
     setLocked(false);
     setSession((before) => before + 1);
   };
   return (
-    <div className="frame" key={session}>
-      <a className="skip" href="#main" onClick={skip}>
-        Skip to the content
-      </a>
-      <header className="side">
-        <a className="brand" href={hrefOf("")}>
-          <img src="./favicon.svg" alt="" width="24" height="24" /> sleuth
+    <QueryClientProvider client={client}>
+      <div className="frame" key={session}>
+        <a className="skip" href="#main" onClick={skip}>
+          Skip to the content
         </a>
-        <nav aria-label="Views">
-          {VIEWS.map(({ view, label }) => (
-            <a key={label} href={hrefOf(view)} aria-current={isAt(place, view) ? "page" : undefined}>
-              {label}
-            </a>
-          ))}
-        </nav>
-        <section className="recent" aria-label="Latest runs">
-          <RunList current={place.view === "runs" ? place.id : ""} />
-        </section>
-      </header>
-      <main id="main" tabIndex={-1}>
-        <View place={place} />
-      </main>
-      {locked && <KeyDialog onKey={unlock} />}
-    </div>
+        <header className="side">
+          <a className="brand" href={hrefOf("")}>
+            <img src="./favicon.svg" alt="" width="24" height="24" /> sleuth
+          </a>
+          <nav aria-label="Views">
+            {VIEWS.map(({ view, label }) => (
+              <a key={label} href={hrefOf(view)} aria-current={isAt(place, view) ? "page" : undefined}>
+                {label}
+              </a>
+            ))}
+          </nav>
+          <section className="recent" aria-label="Latest runs">
+            <LatestRuns current={place.view === "runs" ? place.id : ""} />
+          </section>
+        </header>
+        <main id="main" tabIndex={-1}>
+          <ConnectionBanner />
+          <ErrorBoundary key={`${place.view}/${place.id}`}>
+            <Suspense fallback={<Busy>Loading</Busy>}>
+              <View place={place} />
+            </Suspense>
+          </ErrorBoundary>
+        </main>
+        {locked && <KeyDialog onKey={unlock} />}
+      </div>
+    </QueryClientProvider>
   );
 }
 
-/** Move the focus to a new view, as a browser does on a new page. */
+/** Move the focus to a new view, as a browser does on a new page; a view may move it further. */
 function useFocusOnChange(view: string) {
   const last = useRef(view);
   useEffect(() => {
-    if (last.current !== view) document.getElementById("main")?.focus();
+    const main = document.getElementById("main");
+    if (last.current !== view && !main?.contains(document.activeElement)) main?.focus();
     last.current = view;
   }, [view]);
 }
@@ -77,13 +94,14 @@ function skip(event: React.MouseEvent) {
 }
 
 function View({ place }: { place: Place }) {
-  if (place.view === "documents") return <Documents ingest={place.query.get("ingest") ?? ""} />;
-  if (place.view !== "runs") return <Ask />;
-  if (place.id) return <RunPage key={place.id} id={place.id} query={place.query} />;
-  return (
-    <article className="page">
-      <h1>Runs</h1>
-      <RunList current="" />
-    </article>
-  );
+  switch (place.view) {
+    case "":
+      return <Ask from={place.query.get("from") ?? ""} />;
+    case "documents":
+      return <Documents ingest={place.query.get("ingest") ?? ""} />;
+    case "runs":
+      return place.id ? <RunPage key={place.id} id={place.id} query={place.query} /> : <Runs query={place.query} />;
+    default:
+      return <NotFound title="This page does not exist" />;
+  }
 }

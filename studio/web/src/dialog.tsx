@@ -1,4 +1,5 @@
-import { useId, useLayoutEffect, useRef, type ReactNode } from "react";
+import { AlertDialog, Dialog as Primitive } from "radix-ui";
+import { useState, type ReactNode } from "react";
 
 interface Props {
   title: ReactNode;
@@ -8,32 +9,83 @@ interface Props {
   wide?: boolean;
 }
 
-/** A modal dialog; the browser traps the focus and restores it if the dialog is closed while mounted. */
+/** A modal dialog, open while it is mounted; then the focus returns to where it was. */
 export function Dialog({ title, children, onClose, wide = false }: Props) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const heading = useId();
-  useLayoutEffect(() => {
-    const open = dialog.current;
-    open?.showModal();
-    return () => {
-      open?.close();
-    };
-  }, []);
-  const cancelled = (event: React.SyntheticEvent) => {
-    event.preventDefault();
-    onClose?.();
-  };
+  const [opener] = useState(() => document.activeElement);
   return (
-    <dialog ref={dialog} className={wide ? "wide" : undefined} aria-labelledby={heading} onCancel={cancelled}>
-      <header>
-        <h2 id={heading}>{title}</h2>
-        {onClose && (
-          <button type="button" className="plain" onClick={onClose} aria-label="Close">
-            ✕
-          </button>
-        )}
-      </header>
-      {children}
-    </dialog>
+    <Primitive.Root
+      open
+      onOpenChange={(open) => {
+        if (!open) onClose?.();
+      }}
+    >
+      <Primitive.Portal>
+        <Primitive.Overlay className="overlay" />
+        <Primitive.Content
+          className={wide ? "dialog wide" : "dialog"}
+          aria-describedby={undefined}
+          onCloseAutoFocus={(event) => {
+            event.preventDefault();
+            if (opener instanceof HTMLElement) opener.focus();
+          }}
+        >
+          <header>
+            <Primitive.Title asChild>
+              <h2>{title}</h2>
+            </Primitive.Title>
+            {onClose && (
+              <Primitive.Close className="plain" aria-label="Close">
+                ✕
+              </Primitive.Close>
+            )}
+          </header>
+          {children}
+        </Primitive.Content>
+      </Primitive.Portal>
+    </Primitive.Root>
+  );
+}
+
+interface ConfirmProps {
+  title: string;
+  /** The word on the button that confirms. */
+  action: string;
+  children: ReactNode;
+  onConfirm: () => void;
+  onClose: () => void;
+}
+
+/** A question before something is lost. */
+export function Confirm({ title, action, children, onConfirm, onClose }: ConfirmProps) {
+  const [opener] = useState(() => document.activeElement);
+  return (
+    <AlertDialog.Root
+      open
+      onOpenChange={(open) => {
+        if (!open) onClose();
+      }}
+    >
+      <AlertDialog.Portal>
+        <AlertDialog.Overlay className="overlay" />
+        <AlertDialog.Content
+          className="dialog stack"
+          onCloseAutoFocus={(event) => {
+            event.preventDefault();
+            if (opener instanceof HTMLElement) opener.focus();
+          }}
+        >
+          <AlertDialog.Title asChild>
+            <h2>{title}</h2>
+          </AlertDialog.Title>
+          <AlertDialog.Description>{children}</AlertDialog.Description>
+          <div className="row">
+            <AlertDialog.Action className="danger" onClick={onConfirm}>
+              {action}
+            </AlertDialog.Action>
+            <AlertDialog.Cancel>Cancel</AlertDialog.Cancel>
+          </div>
+        </AlertDialog.Content>
+      </AlertDialog.Portal>
+    </AlertDialog.Root>
   );
 }

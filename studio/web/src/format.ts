@@ -2,6 +2,10 @@ import type { NodeCost } from "./types";
 
 const NUMBER = new Intl.NumberFormat("en");
 
+export function number(value: number): string {
+  return NUMBER.format(value);
+}
+
 export function count(number: number, noun: string): string {
   return `${NUMBER.format(number)} ${noun}${number === 1 ? "" : "s"}`;
 }
@@ -27,11 +31,19 @@ export function words(name: string): string {
   return name.replaceAll("_", " ");
 }
 
-export function when(iso: string): string {
+/** A moment with its date; within today the time is enough. */
+export function when(iso: string, now = new Date()): string {
   const at = new Date(iso);
   if (Number.isNaN(at.getTime())) return "";
-  const today = at.toDateString() === new Date().toDateString();
-  return today
-    ? at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" })
-    : at.toLocaleDateString([], { year: "numeric", month: "short", day: "numeric" });
+  const time = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  if (at.toDateString() === now.toDateString()) return `today, ${time}`;
+  return `${at.toLocaleDateString([], { year: "numeric", month: "short", day: "numeric" })}, ${time}`;
+}
+
+/** The time of day to the second. */
+export function clock(iso: string): string {
+  const at = new Date(iso);
+  return Number.isNaN(at.getTime())
+    ? ""
+    : at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 }

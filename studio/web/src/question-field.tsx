@@ -1,4 +1,12 @@
-const MAX_CHARACTERS = 20_000;
+import { useId } from "react";
+import { number } from "./format";
+
+export const MAX_CHARACTERS = 20_000;
+
+/** True if a question can be sent. */
+export function isSendable(question: string): boolean {
+  return question.trim() !== "" && question.trim().length <= MAX_CHARACTERS;
+}
 
 interface Props {
   label: string;
@@ -6,18 +14,26 @@ interface Props {
   value: string;
   onType: (text: string) => void;
   onSubmit: (event: React.SyntheticEvent) => void;
+  /** The field receives the focus when it is shown. */
+  focused?: boolean;
 }
 
-/** Field for a question: Enter sends it, Shift+Enter starts a line. */
-export function QuestionField({ label, rows, value, onType, onSubmit }: Props) {
+/** Field for a question: Enter sends it, Shift+Enter starts a line. A question that is too long is refused visibly. */
+export function QuestionField({ label, rows, value, onType, onSubmit, focused = false }: Props) {
+  const id = useId();
+  const length = value.trim().length;
+  const isTooLong = length > MAX_CHARACTERS;
   return (
-    <label>
-      {label}
+    <div className="question-field">
+      <label htmlFor={id}>{label}</label>
       <textarea
+        id={id}
+        ref={focused ? focus : null}
         rows={rows}
         required
-        maxLength={MAX_CHARACTERS}
         value={value}
+        aria-invalid={isTooLong}
+        aria-describedby={`${id}-problem`}
         onChange={(event) => {
           onType(event.target.value);
         }}
@@ -25,6 +41,14 @@ export function QuestionField({ label, rows, value, onType, onSubmit }: Props) {
           if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) onSubmit(event);
         }}
       />
-    </label>
+      <p id={`${id}-problem`} className="wrong" role="status">
+        {isTooLong &&
+          `The question has ${number(length)} characters; the most is ${number(MAX_CHARACTERS)}. Add long material as a document and ask about it.`}
+      </p>
+    </div>
   );
+}
+
+function focus(field: HTMLTextAreaElement | null) {
+  field?.focus({ preventScroll: true });
 }

@@ -9,9 +9,20 @@ export interface Place {
   query: URLSearchParams;
 }
 
+const UNKNOWN = "?";
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 export function parse(hash: string): Place {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?");
-  const [view = "", id = ""] = path.split("/").map(decodeURIComponent);
+  const [view = "", id = "", ...more] = path.split("/").map(decoded);
+  if (more.length) return { view: UNKNOWN, id: "", query: new URLSearchParams() };
   return { view, id, query: new URLSearchParams(query) };
 }
 
@@ -23,6 +34,12 @@ export function hrefOf(view: string, id = "", query: Record<string, string> = {}
 
 export function go(href: string): void {
   location.hash = href;
+}
+
+/** Change the address without a new entry in the history. */
+export function replace(href: string): void {
+  history.replaceState(null, "", href);
+  dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
 function subscribe(changed: () => void): () => void {

@@ -8,6 +8,8 @@ export interface JsonObject {
 export type RunState = "queued" | "running" | "waiting" | "stopped" | "interrupted" | "failed" | "done";
 export type AnswerStatus = "answered" | "refused" | "unknown" | "invalid_question" | "out_of_budget" | "waiting";
 
+export type Outcome = Exclude<RunState, "done" | "interrupted"> | AnswerStatus | "done";
+
 export interface Budget {
   max_calls: number | null;
   max_tokens: number | null;
@@ -18,14 +20,28 @@ export interface Thread {
   id: string;
   method: string;
   question: string;
-  options: { values: JsonObject; budget: Budget };
+  options: { values: JsonObject; budget: Budget; feedback?: JsonObject };
   state: RunState;
+  /** The state; of a finished run, the status of its answer. */
+  outcome: Outcome;
   problem: string;
   parent: string;
   parent_checkpoint: string;
   part_of: string;
   created_at: string;
   updated_at: string;
+  /** The beginning of the answer. */
+  answer: string | null;
+  calls: number | null;
+  tokens: number | null;
+  seconds: number | null;
+}
+
+/** A run in the list. */
+export interface ListedRun extends Thread {
+  /** Of a follow-up: the first run of its conversation, and the question as it was typed. */
+  conversation: string;
+  asked: string;
 }
 
 export interface Citation {
@@ -145,7 +161,11 @@ export interface Method {
   name: string;
   summary: string;
   paper: string;
+  when: string;
+  baseline: boolean;
   calls: string;
+  /** Of the user's own finished runs. */
+  average?: { runs: number; calls: number; tokens: number; seconds: number | null } | null;
   nodes: string[];
   graph: { nodes: string[]; edges: Edge[] };
   settings: JsonObject;

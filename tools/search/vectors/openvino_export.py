@@ -1,4 +1,4 @@
-"""Convert a sentence-transformers model for OpenVINO.
+"""Convert a sentence-transformers model of any kind for OpenVINO; needs the extra `torch`.
 
     python -m sleuth.tools.search.vectors.openvino_export FOLDER PLACE
 
@@ -12,14 +12,12 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from sleuth.tools.search.vectors.openvino import MODEL, TOKENIZER, import_openvino, load_compiled
+from sleuth.tools.search.vectors.openvino import LENGTH_STEP, MODEL, TOKENIZER, import_openvino, load_compiled
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from torch.nn import Module
 
-# Kernels are made for each shape that comes along: lengths in steps keep them few.
-_LENGTH_STEP = 16
 # Below it the converted model is not the same: in bfloat16 the default model keeps .9999.
 _FAITHFUL = 0.999
 _PROBES = [
@@ -48,7 +46,7 @@ def compile_model(folder: Path, place: Path) -> str:
     tokenizer = model.tokenizer.backend_tokenizer
     tokenizer.enable_truncation(model.max_seq_length or model.tokenizer.model_max_length)
     pad = {"pad_id": model.tokenizer.pad_token_id, "pad_token": model.tokenizer.pad_token}
-    tokenizer.enable_padding(pad_to_multiple_of=_LENGTH_STEP, **pad)
+    tokenizer.enable_padding(pad_to_multiple_of=LENGTH_STEP, **pad)
     tokenizer.save(str(place / TOKENIZER))
     likeness = float((expected * load_compiled(place)(_PROBES)).sum(axis=1).min())
     return "" if likeness >= _FAITHFUL else f"its vectors would differ (a cosine of {likeness:.4f})"

@@ -2,7 +2,7 @@ import { lazy, Suspense, useCallback, useState } from "react";
 import { Dialog } from "../dialog";
 import { Busy, Problem } from "../parts";
 import type { Citation, DocumentText } from "../types";
-import { useLoaded } from "../use";
+import { useServer } from "../server";
 import { around, placeOf } from "./place";
 
 const PdfOriginal = lazy(() => import("./pdf-original"));
@@ -19,7 +19,7 @@ export function DocumentDialog({ citation, onClose }: { citation: Cited; onClose
 }
 
 function Opened({ citation }: { citation: Cited }) {
-  const { value: document, problem } = useLoaded<DocumentText>(`documents/${encodeURIComponent(citation.document)}`);
+  const { value: document, problem } = useServer<DocumentText>(`documents/${encodeURIComponent(citation.document)}`);
   if (problem) {
     return (
       <>

@@ -1,24 +1,24 @@
 import { useState, type ReactNode } from "react";
 import { remove } from "../api";
-import { when } from "../format";
+import { Confirm } from "../dialog";
+import { count, when } from "../format";
 import { FilterField } from "../filter-field";
 import { Busy, Problem } from "../parts";
 import type { DocumentRow } from "../types";
-import { useAction, useLoaded } from "../use";
+import { refresh, useAction, useServer } from "../server";
 import { DocumentDialog } from "./document-dialog";
 import { Upload } from "./upload";
 
 const PAGE = 200;
 
 /** The documents of the collection: add, find, read and delete them. */
-export function Documents({ ingest }: { ingest: string }) {
-  const [version, setVersion] = useState(0);
+export default function Documents({ ingest }: { ingest: string }) {
   const [opened, setOpened] = useState<DocumentRow | null>(null);
   const [find, setFind] = useState("");
   const [typed, setTyped] = useState("");
   const [where, setWhere] = useState("");
   const changed = () => {
-    setVersion((before) => before + 1);
+    refresh("documents");
   };
   return (
     <article className="page">
@@ -45,11 +45,12 @@ export function Documents({ ingest }: { ingest: string }) {
         <FilterField where={typed} onType={setTyped} />
         <button>Filter</button>
       </form>
-      <div className="scroll" role="region" aria-label="Documents" tabIndex={0}>
-        <table className="documents">
+      <div>
+        <table className="documents cards">
           <thead>
             <tr>
               <th scope="col">title</th>
+              <th scope="col">type</th>
               <th scope="col">passages</th>
               <th scope="col">date</th>
               <th scope="col">tags</th>
@@ -59,15 +60,7 @@ export function Documents({ ingest }: { ingest: string }) {
               </th>
             </tr>
           </thead>
-          <Page
-            key={`${find}\n${where}`}
-            find={find}
-            where={where}
-            after=""
-            version={version}
-            onOpen={setOpened}
-            onGone={changed}
-          />
+          <Page key={`${find}\n${where}`} find={find} where={where} after="" onOpen={setOpened} onGone={changed} />
         </table>
       </div>
       {opened && (
@@ -86,15 +79,14 @@ interface PageProps {
   find: string;
   where: string;
   after: string;
-  version: number;
   onOpen: (row: DocumentRow) => void;
   onGone: () => void;
 }
 
 /** A page of documents, and a button for the next page. */
-function Page({ find, where, after, version, onOpen, onGone }: PageProps) {
+function Page({ find, where, after, onOpen, onGone }: PageProps) {
   const path = `documents?${new URLSearchParams({ limit: String(PAGE), after, find, where }).toString()}`;
-  const { value: rows, problem } = useLoaded<DocumentRow[]>(path, version);
+  const { value: rows, problem } = useServer<DocumentRow[]>(path);
   const [wanted, setWanted] = useState(false);
   const last = rows?.length === PAGE ? rows.at(-1) : undefined;
   if (!rows) return <FullRow>{problem ? <Problem>{problem}</Problem> : <Busy>Loading the documents</Busy>}</FullRow>;
@@ -106,9 +98,7 @@ function Page({ find, where, after, version, onOpen, onGone }: PageProps) {
           <Row key={row.id} row={row} onOpen={onOpen} onGone={onGone} />
         ))}
       </tbody>
-      {last && wanted && (
-        <Page find={find} where={where} after={last.id} version={version} onOpen={onOpen} onGone={onGone} />
-      )}
+      {last && wanted && <Page find={find} where={where} after={last.id} onOpen={onOpen} onGone={onGone} />}
       {last && !wanted && (
         <FullRow>
           <button
@@ -128,9 +118,21 @@ function FullRow({ children }: { children: ReactNode }) {
   return (
     <tbody>
       <tr>
-        <td colSpan={6}>{children}</td>
+        <td colSpan={7}>{children}</td>
       </tr>
     </tbody>
+  );
+}
+
+/** A short name of a media type, such as "pdf". */
+function typeOf(mediaType: string): string {
+  return (
+    mediaType
+      .split("/")
+      .at(-1)
+      ?.replace(/^(x-|vnd\.)/, "")
+      .split(".")
+      .at(-1) ?? ""
   );
 }
 
@@ -141,8 +143,8 @@ interface RowProps {
 }
 
 function Row({ row, onOpen, onGone }: RowProps) {
+  const [asking, setAsking] = useState(false);
   const deleting = useAction(async () => {
-    if (!confirm(`Delete “${row.title}” from the collection? The file itself is not deleted.`)) return;
     await remove(`documents/${encodeURIComponent(row.id)}`);
     onGone();
   });
@@ -160,14 +162,33 @@ function Row({ row, onOpen, onGone }: RowProps) {
         <span className="quiet source">{row.source}</span>
         <Problem>{deleting.problem}</Problem>
       </th>
-      <td>{row.passages}</td>
+      <td>{typeOf(row.media_type)}</td>
+      <td>{count(row.passages, "passage")}</td>
       <td>{row.date}</td>
       <td>{row.tags?.join(", ")}</td>
       <td>{when(row.added_at)}</td>
       <td>
-        <button onClick={() => void deleting.run()} disabled={deleting.busy} aria-label={`Delete ${row.title}`}>
+        <button
+          onClick={() => {
+            setAsking(true);
+          }}
+          disabled={deleting.busy}
+          aria-label={`Delete ${row.title}`}
+        >
           {deleting.busy ? "Deleting…" : "Delete"}
         </button>
+        {asking && (
+          <Confirm
+            title={`Delete “${row.title}”?`}
+            action="Delete"
+            onConfirm={() => void deleting.run()}
+            onClose={() => {
+              setAsking(false);
+            }}
+          >
+            The document is deleted from the collection. The file itself is not deleted.
+          </Confirm>
+        )}
       </td>
     </tr>
   );

@@ -31,11 +31,13 @@ function same(a: string, b: string): boolean {
   return a.replace(/\s+/g, " ").trim() === b.replace(/\s+/g, " ").trim();
 }
 
-/** The text around a position, truncated if it is very long. */
-export function around(text: string, { start, end }: Span) {
+/** The text around a position, truncated to so many characters on each side. */
+export function around(text: string, { start, end }: Span, context = CONTEXT) {
+  const from = Math.max(0, start - context);
+  const to = Math.min(text.length, end + context);
   return {
-    before: (start > CONTEXT ? "… " : "") + text.slice(Math.max(0, start - CONTEXT), start),
+    before: (from > 0 ? "… " : "") + text.slice(from, start),
     quoted: text.slice(start, end),
-    after: text.slice(end, end + CONTEXT) + (text.length > end + CONTEXT ? " …" : ""),
+    after: text.slice(end, to) + (to < text.length ? " …" : ""),
   };
 }

@@ -5,7 +5,7 @@ import { Problem } from "../parts";
 import { go, hrefOf } from "../route";
 import { pause } from "../sse";
 import type { Ingest } from "../types";
-import { useAction } from "../use";
+import { useAction } from "../server";
 
 interface Props {
   /** The id of an upload; it is part of the address, so that a reload keeps its progress. */

@@ -1,29 +1,70 @@
-import { post, remove } from "../api";
+import { useState } from "react";
+import { post, remove, request } from "../api";
+import { Confirm } from "../dialog";
+import { keepDraft } from "../drafts";
+import { Menu } from "../menu";
 import { Problem } from "../parts";
 import { go, hrefOf } from "../route";
-import { runsChanged } from "../run-list";
-import { useAction } from "../use";
+import { copy, save } from "../save";
+import { refresh, useAction } from "../server";
+import type { Answer, Thread } from "../types";
+import { markdownOf } from "./export";
 
 interface Props {
-  id: string;
+  thread: Thread;
+  question: string;
+  answer: Answer | null;
   running: boolean;
-  done: boolean;
+  /** The run can be resumed. */
+  isResumable: boolean;
   onResumed: () => void;
 }
 
-/** Buttons to stop an active run, and to resume or delete a stopped one. */
-export function Actions({ id, running, done, onResumed }: Props) {
-  const stopping = useAction(() => post(`runs/${id}/stop`));
+/** Buttons to stop an active run and to resume a stopped one, and a menu with everything else. */
+export function Actions({ thread, question, answer, running, isResumable, onResumed }: Props) {
+  const [deleting, setDeleting] = useState(false);
+  const stopping = useAction(() => post(`runs/${thread.id}/stop`));
   const resuming = useAction(async () => {
-    await post(`runs/${id}/resume`);
+    await post(`runs/${thread.id}/resume`);
     onResumed();
   });
-  const deleting = useAction(async () => {
-    if (!confirm("Delete this run and all its checkpoints?")) return;
-    await remove(`runs/${id}`);
-    runsChanged();
-    go(hrefOf(""));
+  const deletion = useAction(async () => {
+    await remove(`runs/${thread.id}`);
+    refresh("runs?");
+    go(hrefOf("runs"));
   });
+  const exporting = useAction(async () => {
+    const response = await request(`runs/${thread.id}/export`);
+    save(`run-${thread.id}.json`, await response.text(), "application/json");
+  });
+  const markdown = () => (answer ? markdownOf(question, answer) : "");
+  const copying = useAction(() => copy(markdown()));
+  const problem = [stopping, resuming, deletion, exporting, copying].map((each) => each.problem).find(Boolean);
+  const items = [
+    { label: "Copy the answer", disabled: !answer, onChoose: () => void copying.run() },
+    {
+      label: "Save as Markdown",
+      disabled: !answer,
+      onChoose: () => {
+        save(`answer-${thread.id}.md`, markdown(), "text/markdown");
+      },
+    },
+    { label: "Save as JSON", onChoose: () => void exporting.run() },
+    {
+      label: "Retry with another method",
+      onChoose: () => {
+        keepDraft("ask", thread.question);
+        go(hrefOf("", "", { from: thread.method }));
+      },
+    },
+    {
+      label: "Delete this run",
+      disabled: running,
+      onChoose: () => {
+        setDeleting(true);
+      },
+    },
+  ];
   return (
     <div className="row actions">
       {running && (
@@ -31,17 +72,25 @@ export function Actions({ id, running, done, onResumed }: Props) {
           {stopping.busy ? "Stopping…" : "Stop"}
         </button>
       )}
-      {!running && !done && (
+      {isResumable && (
         <button className="primary" onClick={() => void resuming.run()} disabled={resuming.busy}>
           Resume
         </button>
       )}
-      {!running && (
-        <button onClick={() => void deleting.run()} disabled={deleting.busy}>
-          Delete run
-        </button>
+      <Menu label="More" items={items} />
+      <Problem>{problem}</Problem>
+      {deleting && (
+        <Confirm
+          title="Delete this run?"
+          action="Delete"
+          onConfirm={() => void deletion.run()}
+          onClose={() => {
+            setDeleting(false);
+          }}
+        >
+          The run is deleted with all its checkpoints. Documents are not affected.
+        </Confirm>
       )}
-      <Problem>{stopping.problem || resuming.problem || deleting.problem}</Problem>
     </div>
   );
 }

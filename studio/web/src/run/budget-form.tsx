@@ -4,7 +4,7 @@ import { spent } from "../format";
 import { budgetOf, LimitsForm, limitsOf } from "../limits";
 import { Problem } from "../parts";
 import type { Cost, Thread } from "../types";
-import { useAction } from "../use";
+import { useAction } from "../server";
 
 interface Props {
   thread: Thread;

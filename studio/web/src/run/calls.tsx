@@ -4,7 +4,7 @@ import type { CallText } from "../types";
 /** The model calls of a step: prompts and replies. */
 export function Calls({ calls }: { calls: CallText[] }) {
   return calls.map((call) => (
-    <details key={call.id} className="box call">
+    <details key={call.id} className="box call" open>
       <summary>
         Model call: {call.name || call.role}{" "}
         <span className="quiet">

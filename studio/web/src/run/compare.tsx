@@ -6,25 +6,26 @@ import { callsIn, costOf } from "../cost";
 import { spent, words } from "../format";
 import { Busy, Chip, Problem } from "../parts";
 import { go, hrefOf } from "../route";
-import type { AnswerStatus, Checkpoint, Moment, Thread } from "../types";
-import { useLoaded } from "../use";
+import type { AnswerStatus, Checkpoint, Moment, Run, Thread } from "../types";
+import { useServer } from "../server";
 import { endOf, optionsOf, pairOf, type Option } from "./pairs";
 import { titleOf } from "./timeline";
 
 interface Props {
   thread: Thread;
-  over: boolean;
   /** The two branches: each a last checkpoint of this run, or the thread of another run. */
   a: string;
   b: string;
 }
 
-export default function Compare({ thread, over, a, b }: Props) {
-  const { value: history, problem } = useLoaded<Moment[]>(`runs/${thread.id}/history`, over);
-  const { value: threads } = useLoaded<Thread[]>("runs?limit=1000");
+export default function Compare({ thread, a, b }: Props) {
+  const { value: history, problem } = useServer<Moment[]>(`runs/${thread.id}/history`);
+  const { value: threads } = useServer<Thread[]>("runs?limit=200&subruns=false");
+  const others = [useOther(a, thread, history), useOther(b, thread, history)];
   if (problem) return <Problem>{problem}</Problem>;
-  if (!history || !threads) return <Busy>Loading the branches</Busy>;
-  const options = optionsOf(thread, history, threads);
+  if (!history || !threads || others.some((each) => each.loading)) return <Busy>Loading the branches</Busy>;
+  const named = others.flatMap((each) => each.thread ?? []);
+  const options = optionsOf(thread, history, threads, named);
   const pair = pairOf(options, a, b);
   if (!pair || pair.left === pair.right) {
     return (
@@ -34,6 +35,13 @@ export default function Compare({ thread, over, a, b }: Props) {
     );
   }
   return <Pair thread={thread} history={history} options={options} a={a} {...pair} />;
+}
+
+/** The run that an address names as one side of the comparison; none for a branch of this run. */
+function useOther(name: string, thread: Thread, history: Moment[] | null) {
+  const isOwn = !name || name === thread.id || history?.some((moment) => moment.checkpoint === name);
+  const { value, problem } = useServer<Run>(history && !isOwn ? `runs/${name}` : "");
+  return { thread: value?.thread, loading: history !== null && !isOwn && !value && !problem };
 }
 
 interface PairProps {
@@ -83,7 +91,7 @@ function Pair({ thread, history, options, a, left, right }: PairProps) {
 /** All checkpoints of a branch; those of another run are loaded. */
 function usePath(option: Option, thread: Thread, own: Moment[]): Moment[] {
   const elsewhere = option.thread === thread.id ? "" : `runs/${option.thread}/history`;
-  const { value: other } = useLoaded<Moment[]>(elsewhere);
+  const { value: other } = useServer<Moment[]>(elsewhere);
   const history = elsewhere ? (other ?? []) : own;
   return pathTo(history, endOf(option, history));
 }
@@ -151,13 +159,13 @@ interface Verdict {
 
 /** The answer of a branch and its total cost. */
 function Outcome({ thread, head }: { thread: string; head: string }) {
-  const { value: last, problem } = useLoaded<Checkpoint>(`runs/${thread}/checkpoints/${head}`);
+  const { value: last, problem } = useServer<Checkpoint>(`runs/${thread}/checkpoints/${head}`);
   if (!last) return <Problem>{problem}</Problem>;
   const verdict = last.values.verdict as unknown as Verdict | null;
   return (
     <div className={`answer is-${verdict?.status}`}>
       <p className="row">
-        <Chip status={verdict?.status ?? "interrupted"} />
+        <Chip status={verdict?.status ?? "stopped"} />
         <span className="quiet">{spent(costOf(callsIn(last.values)))}</span>
       </p>
       <p className="answer-text">{verdict ? verdict.text || words(verdict.status) : "No answer yet."}</p>

@@ -2,14 +2,13 @@
 
 import { useState } from "react";
 import { post } from "../api";
-import { spent } from "../format";
+import { useDraft } from "../drafts";
 import { Chip, Problem } from "../parts";
-import { QuestionField } from "../question-field";
+import { isSendable, QuestionField } from "../question-field";
 import { go, hrefOf } from "../route";
-import { runsChanged } from "../run-list";
-import type { Cost, Method, Run, Thread, Turn } from "../types";
-import { useAction, useLoaded } from "../use";
-import { AnswerText } from "./answer";
+import type { Method, Run, Thread, Turn } from "../types";
+import { refresh, useAction, useServer } from "../server";
+import { AnswerView } from "./answer";
 
 /** The runs that this one follows up on, the first one first. */
 export function before(turns: readonly Turn[], id: string): Turn[] {
@@ -29,32 +28,20 @@ export function Earlier({ turns, id }: { turns: readonly Turn[]; id: string }) {
         <a href={hrefOf("runs", turn.thread.id)}>Open this run</a>
       </p>
       {turn.answer ? (
-        <AnswerText answer={turn.answer} label={`Earlier: ${turn.asked}`} />
+        <AnswerView answer={turn.answer} label={`Earlier: ${turn.asked}`} folded />
       ) : (
         <p>
-          <Chip status={turn.thread.state} />
+          <Chip status={turn.thread.outcome} />
         </p>
       )}
     </article>
   ));
 }
 
-/** The rewritten question of a follow-up and the cost of rewriting it. */
-export function RewrittenQuestion({
-  asked,
-  question,
-  cost,
-}: {
-  asked: string;
-  question: string;
-  cost?: Cost | undefined;
-}) {
+/** The rewritten question of a follow-up. */
+export function RewrittenQuestion({ asked, question }: { asked: string; question: string }) {
   if (asked === question) return null;
-  return (
-    <span className="quiet">
-      Rewritten as: {question} {cost && <small>({spent(cost)})</small>}
-    </span>
-  );
+  return <span className="quiet">Rewritten as: {question}</span>;
 }
 
 export function Later({ turns, id }: { turns: readonly Turn[]; id: string }) {
@@ -66,7 +53,7 @@ export function Later({ turns, id }: { turns: readonly Turn[]; id: string }) {
       <ul>
         {followed.map(({ thread, asked }) => (
           <li key={thread.id}>
-            <a href={hrefOf("runs", thread.id)}>{asked}</a> <Chip status={thread.state} />
+            <a href={hrefOf("runs", thread.id)}>{asked}</a> <Chip status={thread.outcome} />
           </li>
         ))}
       </ul>
@@ -83,19 +70,19 @@ interface Props {
 /** Form for a follow-up in the same conversation, by default with the same method and settings. */
 export function FollowUpForm({ run, onSent }: Props) {
   const { thread } = run;
-  const { value: methods } = useLoaded<Method[]>("methods");
-  const [question, setQuestion] = useState("");
+  const { value: methods } = useServer<Method[]>("methods");
+  const [question, setQuestion] = useDraft(`after ${thread.id}`);
   const [method, setMethod] = useState(thread.method);
   const asking = useAction(async () => {
     const made = await post<{ thread: string }>("runs", { question, method, ...placeOf(thread, method) });
     setQuestion("");
-    runsChanged();
+    refresh("runs?");
     if (made.thread === thread.id) onSent();
     else go(hrefOf("runs", made.thread));
   });
   const submit = (event: React.SyntheticEvent) => {
     event.preventDefault();
-    if (question.trim() && !asking.busy) void asking.run();
+    if (isSendable(question) && !asking.busy) void asking.run();
   };
   return (
     <form className="follow-up stack" aria-label="Ask a follow-up" onSubmit={submit}>
@@ -118,7 +105,7 @@ export function FollowUpForm({ run, onSent }: Props) {
             </select>
           </label>
         )}
-        <button className="primary" disabled={asking.busy || !question.trim()}>
+        <button className="primary" disabled={asking.busy || !isSendable(question)}>
           {asking.busy ? "Rewriting the question…" : "Ask a follow-up"}
         </button>
       </div>

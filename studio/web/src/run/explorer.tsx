@@ -2,27 +2,23 @@
 
 import { useCallback, useMemo } from "react";
 import { headOf, pathTo } from "../branches";
-import type { Live } from "../events";
 import { Busy, Problem } from "../parts";
 import { go, hrefOf } from "../route";
 import type { Method, Moment, Thread } from "../types";
-import { useLoaded } from "../use";
+import { useServer } from "../server";
 import { Machine } from "./machine";
 import { StepDetails } from "./step-details";
 import { Timeline } from "./timeline";
 
 interface Props {
   thread: Thread;
-  live: Live;
-  over: boolean;
   at: string;
   onBegun: () => void;
 }
 
-export default function Explorer({ thread, live, over, at, onBegun }: Props) {
-  const done = live.steps.filter((step) => step.state === "done").length;
-  const { value: history, problem } = useLoaded<Moment[]>(`runs/${thread.id}/history`, over ? -1 : done);
-  const { value: methods } = useLoaded<Method[]>("methods");
+export default function Explorer({ thread, at, onBegun }: Props) {
+  const { value: history, problem } = useServer<Moment[]>(`runs/${thread.id}/history`);
+  const { value: methods } = useServer<Method[]>("methods");
   const chosen = history?.some((moment) => moment.checkpoint === at) ? at : (history?.[0]?.checkpoint ?? "");
   const path = useMemo(() => (history ? pathTo(history, headOf(history, chosen)) : []), [history, chosen]);
   const choose = useCallback(

@@ -5,9 +5,8 @@ import { post } from "../api";
 import { changesOf, problemIn, type Edits } from "../edits";
 import { Problem } from "../parts";
 import { go, hrefOf } from "../route";
-import { runsChanged } from "../run-list";
 import type { Checkpoint, Method, Thread } from "../types";
-import { useAction } from "../use";
+import { refresh, useAction } from "../server";
 
 const FIXED = new Set(["calls", "schema_version", "warnings"]);
 
@@ -15,11 +14,13 @@ interface Props {
   thread: Thread;
   checkpoint: Checkpoint;
   next: string[];
+  /** The fields that the step changed: they are open to be edited. */
+  own: string[];
   methods: Method[];
   onBegun: () => void;
 }
 
-export function ForkForm({ thread, checkpoint, next, methods, onBegun }: Props) {
+export function ForkForm({ thread, checkpoint, next, own, methods, onBegun }: Props) {
   const [edits, setEdits] = useState<Edits>({});
   const [method, setMethod] = useState(thread.method);
   const wrong = Object.keys(edits).some((name) => problemIn(edits[name]));
@@ -32,7 +33,7 @@ export function ForkForm({ thread, checkpoint, next, methods, onBegun }: Props) 
       ...other,
     });
     await post(`runs/${made.thread}/resume`);
-    runsChanged();
+    refresh("runs?");
     if (made.thread === thread.id) onBegun();
     go(hrefOf("runs", made.thread, { tab: "explore" }));
   });
@@ -51,12 +52,14 @@ export function ForkForm({ thread, checkpoint, next, methods, onBegun }: Props) 
       </p>
       {Object.keys(checkpoint.values)
         .filter((name) => !FIXED.has(name))
+        .sort((a, b) => Number(own.includes(b)) - Number(own.includes(a)))
         .map((name) => (
           <FieldEditor
             key={name}
             name={name}
             text={edits[name] ?? JSON.stringify(checkpoint.values[name], null, 2)}
             changed={name in edits}
+            own={own.includes(name)}
             onEdit={(text) => {
               setEdits({ ...edits, [name]: text });
             }}
@@ -89,13 +92,14 @@ interface FieldProps {
   name: string;
   text: string;
   changed: boolean;
+  own: boolean;
   onEdit: (text: string) => void;
 }
 
-function FieldEditor({ name, text, changed, onEdit }: FieldProps) {
+function FieldEditor({ name, text, changed, own, onEdit }: FieldProps) {
   const problem = changed ? problemIn(text) : "";
   return (
-    <details className="box" open={changed}>
+    <details className="box" open={changed || own}>
       <summary>
         {name} {changed && <span className="chip is-changed">changed</span>}
       </summary>

@@ -15,9 +15,24 @@ export interface Option {
   origin: string;
 }
 
-export function optionsOf(thread: Thread, history: readonly Moment[], threads: readonly Thread[]): Option[] {
-  return [...branches(thread, history), ...related(thread, history, threads)];
+/** The branches of a run, the runs related to it by a fork, and runs that were named. */
+export function optionsOf(
+  thread: Thread,
+  history: readonly Moment[],
+  threads: readonly Thread[],
+  named: readonly Thread[] = [],
+): Option[] {
+  const own = [...branches(thread, history), ...related(thread, history, threads)];
+  const others = named.filter((each) => !own.some((option) => option.value === each.id));
+  return [...own, ...others.map((each) => ({ ...runOption(each), at: "", origin: "" }))];
 }
+
+function runOption(thread: Thread) {
+  const question = thread.question.length > LONGEST ? `${thread.question.slice(0, LONGEST)}…` : thread.question;
+  return { value: thread.id, label: `${thread.method}, ${when(thread.created_at)}: ${question}`, thread: thread.id };
+}
+
+const LONGEST = 60;
 
 function branches(thread: Thread, history: readonly Moment[]): Option[] {
   const parent = thread.part_of ? "" : thread.parent;
@@ -32,22 +47,19 @@ function branches(thread: Thread, history: readonly Moment[]): Option[] {
 
 /** Related runs: forks into other methods, and the run that this one was forked from. */
 function related(thread: Thread, history: readonly Moment[], threads: readonly Thread[]): Option[] {
-  const about = (each: Thread) => ({
-    value: each.id,
-    label: `${each.method}, run ${each.id}`,
-    thread: each.id,
-  });
   const forks = threads.filter((each) => each.parent === thread.id && !each.part_of);
   const parents = threads.filter((each) => each.id === thread.parent && !thread.part_of);
   return [
-    ...forks.map((each) => ({ ...about(each), at: "", origin: branchOf(history, each.parent_checkpoint) })),
-    ...parents.map((each) => ({ ...about(each), at: thread.parent_checkpoint, origin: "" })),
+    ...forks.map((each) => ({ ...runOption(each), at: "", origin: branchOf(history, each.parent_checkpoint) })),
+    ...parents.map((each) => ({ ...runOption(each), at: thread.parent_checkpoint, origin: "" })),
   ];
 }
 
 /** The chosen pair; by default the newest fork and its origin. */
 export function pairOf(options: readonly Option[], a: string, b: string): { left: Option; right: Option } | null {
-  const named = (value: string) => options.find((option) => option.value === value);
+  // The run itself stands for its newest branch.
+  const named = (value: string) =>
+    options.find((option) => option.value === value) ?? options.findLast((option) => value && option.thread === value);
   const forks = options.filter((option) => option.value !== a && named(option.origin));
   const newest = forks.filter((option) => option.value === option.at).at(-1) ?? forks[0];
   const right = named(b) ?? newest ?? options.find((option) => option.value !== a);

@@ -6,7 +6,7 @@ import { fresh, linesOf, referencesIn } from "../changes";
 import { Problem } from "../parts";
 import { textsOf, type Texts } from "../texts";
 import type { Checkpoint, JsonObject, Method, Moment, Thread } from "../types";
-import { useLoaded } from "../use";
+import { useServer } from "../server";
 import { Calls } from "./calls";
 import { Evidence } from "./evidence";
 import { ForkForm } from "./fork";
@@ -25,12 +25,13 @@ interface Props {
 export function StepDetails({ thread, moment, history, methods, onBegun }: Props) {
   const [forking, setForking] = useState(false);
   const base = `runs/${thread.id}/checkpoints`;
-  const { value: after, problem } = useLoaded<Checkpoint>(`${base}/${moment.checkpoint}`);
-  const { value: before } = useLoaded<Checkpoint>(moment.parent && `${base}/${moment.parent}`);
-  const { value: exported } = useLoaded<{ texts: Record<string, string> }>(`runs/${thread.id}/export`);
+  const { value: after, problem } = useServer<Checkpoint>(`${base}/${moment.checkpoint}`);
+  const { value: before } = useServer<Checkpoint>(moment.parent && `${base}/${moment.parent}`);
+  const { value: exported } = useServer<{ texts: Record<string, string> }>(`runs/${thread.id}/export`);
   const texts = textsOf(exported?.texts ?? {});
   const changed = fresh(moment, pathTo(history, moment.checkpoint));
   const lines = linesOf(changed);
+  const names = new Set(Object.keys(changed));
   return (
     <section aria-labelledby="step" className="details">
       <header className="row spread">
@@ -49,7 +50,14 @@ export function StepDetails({ thread, moment, history, methods, onBegun }: Props
       </header>
       <Problem>{problem}</Problem>
       {forking && after && (
-        <ForkForm thread={thread} checkpoint={after} next={moment.next} methods={methods} onBegun={onBegun} />
+        <ForkForm
+          thread={thread}
+          checkpoint={after}
+          next={moment.next}
+          own={Object.keys(changed)}
+          methods={methods}
+          onBegun={onBegun}
+        />
       )}
       {lines.length > 0 && (
         <ul className="changes" aria-label="Changes">
@@ -62,7 +70,7 @@ export function StepDetails({ thread, moment, history, methods, onBegun }: Props
       {after && <Calls calls={after.calls} />}
       <Evidence texts={texts} references={referencesIn(evidence(changed))} />
       <State title="State before" state={before?.values} texts={texts} />
-      <State title="State after" state={after?.values} texts={texts} />
+      <State title="State after" state={after?.values} texts={texts} changed={names} />
     </section>
   );
 }
@@ -72,12 +80,20 @@ function evidence(changed: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(changed).filter(([name]) => name !== "calls"));
 }
 
-function State({ title, state, texts }: { title: string; state: JsonObject | undefined; texts: Texts }) {
+interface StateProps {
+  title: string;
+  state: JsonObject | undefined;
+  texts: Texts;
+  /** The fields that are highlighted. */
+  changed?: ReadonlySet<string>;
+}
+
+function State({ title, state, texts, changed }: StateProps) {
   if (!state) return null;
   return (
     <details className="box">
       <summary>{title}</summary>
-      <Value value={state} texts={texts} />
+      <Value value={state} texts={texts} changed={changed} />
     </details>
   );
 }

@@ -2,7 +2,7 @@ import { useEffect, useRef } from "react";
 import { fresh } from "../changes";
 import { isChange, pathTo, treeOf, type Placed, type Tree } from "../branches";
 import { callsIn, costOf } from "../cost";
-import { spent, when } from "../format";
+import { clock, spent } from "../format";
 import type { Moment } from "../types";
 
 const ROW = 44;
@@ -45,7 +45,7 @@ export function Timeline({ history, chosen, path, onChoose }: Props) {
             >
               <span className="row spread">
                 <strong>{titleOf(moment)}</strong>
-                <small>{when(moment.at)}</small>
+                <small>{clock(moment.at)}</small>
               </span>
               <small>{about(moment, history, lane)}</small>
             </button>

@@ -33,7 +33,7 @@ async def drop_documents(page: Page, url: str) -> None:
 async def ask(page: Page, method: str = "par-rag", **settings: str) -> None:
     """Types the question, chooses a method and its settings, and asks."""
     await page.get_by_role("link", name="Ask", exact=True).click()
-    await page.get_by_label("Method").select_option(method)
+    await choose_method(page, method)
     await page.get_by_role("textbox", name="Question", exact=True).fill(QUESTION)
     if settings:
         await page.get_by_text("Settings and limits").click()
@@ -43,11 +43,20 @@ async def ask(page: Page, method: str = "par-rag", **settings: str) -> None:
     await expect(page.get_by_role("heading", name=QUESTION)).to_be_visible()
 
 
+async def choose_method(page: Page, method: str) -> None:
+    """Choose the card of a method; those of baselines are folded."""
+    card = page.locator(".method", has=page.get_by_text(method, exact=True))
+    await expect(page.locator(".method").first).to_be_visible()
+    if not await card.is_visible():
+        await page.get_by_text("Baselines for comparison").click()
+    await card.get_by_role("radio").check()
+
+
 async def ask_and_wait(page: Page, url: str, method: str = "par-rag", **settings: str) -> None:
     """Upload the documents, ask the question and wait until the run has ended."""
     await drop_documents(page, url)
     await ask(page, method, **settings)
-    await expect_status(page, "done")
+    await expect_status(page, "answered")
 
 
 async def open_tab(page: Page, name: str) -> None:

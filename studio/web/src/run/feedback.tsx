@@ -1,0 +1,73 @@
+import { useState } from "react";
+import { request } from "../api";
+import { isObject, textOf } from "../json";
+import { Problem } from "../parts";
+import { refresh, useAction } from "../server";
+import type { Thread } from "../types";
+
+const RATINGS = [
+  { rating: "up", label: "Good answer", sign: "👍" },
+  { rating: "down", label: "Bad answer", sign: "👎" },
+];
+
+/** Thumbs and a comment, stored with the run. */
+export function Feedback({ thread }: { thread: Thread }) {
+  const stored = isObject(thread.options.feedback) ? thread.options.feedback : {};
+  const [rating, setRating] = useState(textOf(stored.rating));
+  const [comment, setComment] = useState(textOf(stored.comment));
+  const [saved, setSaved] = useState("");
+  const saving = useAction(async (chosen: string) => {
+    const body = JSON.stringify({ rating: chosen || null, comment });
+    const headers = { "Content-Type": "application/json" };
+    await request(`runs/${thread.id}/feedback`, { method: "PUT", headers, body });
+    setSaved("Saved. Thank you.");
+    refresh(`runs/${thread.id}`);
+  });
+  return (
+    <form
+      className="stack"
+      aria-label="Feedback"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void saving.run(rating);
+      }}
+    >
+      <div className="row">
+        {RATINGS.map(({ rating: name, label, sign }) => (
+          <button
+            key={name}
+            type="button"
+            aria-label={label}
+            aria-pressed={rating === name}
+            onClick={() => {
+              const chosen = rating === name ? "" : name;
+              setRating(chosen);
+              void saving.run(chosen);
+            }}
+          >
+            {sign}
+          </button>
+        ))}
+        <span className="quiet" role="status">
+          {saved}
+        </span>
+      </div>
+      {rating && (
+        <div className="row">
+          <input
+            aria-label="Comment"
+            placeholder="What is good or wrong?"
+            maxLength={2000}
+            value={comment}
+            onChange={(event) => {
+              setComment(event.target.value);
+              setSaved("");
+            }}
+          />
+          <button disabled={saving.busy}>Save the comment</button>
+        </div>
+      )}
+      <Problem>{saving.problem}</Problem>
+    </form>
+  );
+}

@@ -1,0 +1,81 @@
+/** The steps of a run as sentences. */
+
+import { referencesIn } from "../changes";
+import type { LiveStep } from "../events";
+import { count, words } from "../format";
+import { isObject, textOf } from "../json";
+import type { Json, JsonObject } from "../types";
+
+/** What each node does, while it runs and afterwards. */
+const WORK: Record<string, [string, string]> = {
+  plan: ["Planning the steps", "Planned the steps"],
+  expand: ["Planning the steps", "Planned the steps"],
+  merge: ["Joining steps that ask the same", "Joined steps that ask the same"],
+  retrieve: ["Searching the documents", "Searched the documents"],
+  retrieve_coarse: ["Searching the documents", "Searched the documents"],
+  retrieve_fine: ["Searching for evidence of the draft", "Searched for evidence of the draft"],
+  query: ["Asking the knowledge graph", "Asked the knowledge graph"],
+  read: ["Reading the passages", "Read the passages"],
+  structure: ["Reading facts from the passages", "Read facts from the passages"],
+  draft: ["Drafting an answer", "Drafted an answer"],
+  review: ["Checking the draft", "Checked the draft"],
+  verify: ["Checking the answer", "Checked the answer"],
+  check_evidence: ["Checking the evidence", "Checked the evidence"],
+  refine: ["Adapting the next question", "Adapted the next question"],
+  aggregate: ["Combining the evidence", "Combined the evidence"],
+  collate: ["Collecting the evidence", "Collected the evidence"],
+  discover: ["Looking for what is missing", "Looked for what is missing"],
+  select_paths: ["Choosing the best line of reasoning", "Chose the best line of reasoning"],
+  reason: ["Reasoning", "Reasoned"],
+  integrate: ["Putting the findings together", "Put the findings together"],
+  try_shortcut: ["Trying a direct answer", "Tried a direct answer"],
+  leave_shortcut: ["Returning to the plan", "Returned to the plan"],
+  classify: ["Reading the question", "Read the question"],
+  calculate: ["Calculating", "Calculated"],
+  recall: ["Asking the model itself", "Asked the model itself"],
+  act: ["Working on the next step", "Worked on the next step"],
+  converse: ["Replying", "Replied"],
+  clarify: ["Asking back", "Asked back"],
+  approve: ["Waiting for your approval", "Had the plan approved"],
+  answer: ["Writing the answer", "Wrote the answer"],
+};
+
+/** What a node does or, once it has finished, did. */
+export function workOf(node: string, running: boolean): string {
+  const known = WORK[node];
+  if (known) return known[running ? 0 : 1];
+  const name = words(node);
+  return name.charAt(0).toUpperCase() + name.slice(1);
+}
+
+/** What a finished step found or decided, as short lines. */
+export function findingsOf({ update, node }: Pick<LiveStep, "update" | "node">): string[] {
+  const entries = (name: string) => (isObject(update[name]) ? Object.values(update[name]).filter(isObject) : []);
+  const texts = (name: string, field: string) => entries(name).map((each) => textOf(each[field]));
+  const lines = [
+    ...["plan", "parts", "steps"].flatMap((name) => texts(name, "question").map(quoted)),
+    ...texts("rounds", "query").map((query) => query && `Looked for “${query}”`),
+    ...(node.startsWith("retrieve") ? passagesOf(update) : []),
+    ...texts("drafts", "answer").map((draft) => `Draft: ${draft || "nothing"}`),
+    ...entries("notes").map(noteLine),
+    ...texts("attempts", "answer").map((answer) => `Tried: ${answer || "no answer"}`),
+    ...entries("hops").map((hop) => `${textOf(hop.method)}: ${words(textOf(hop.status))}`),
+    update.halted === true ? "The budget is used up." : "",
+  ];
+  return [...new Set(lines.filter(Boolean))];
+}
+
+function noteLine(note: JsonObject): string {
+  const remark = textOf(note.remark);
+  return `Found: ${textOf(note.finding) || "nothing"}${remark && ` (${remark})`}`;
+}
+
+function passagesOf(update: JsonObject): string[] {
+  const found = Object.entries(update).filter(([name]) => name !== "calls");
+  const number = referencesIn(Object.fromEntries(found)).length;
+  return number ? [`Found ${count(number, "passage")}`] : [];
+}
+
+function quoted(text: Json): string {
+  return text ? `“${textOf(text)}”` : "";
+}

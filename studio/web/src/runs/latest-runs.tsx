@@ -1,0 +1,28 @@
+import { when } from "../format";
+import { Chip, Problem } from "../parts";
+import { hrefOf } from "../route";
+import { useServer } from "../server";
+import type { ListedRun } from "../types";
+
+const LATEST = "runs?limit=20&subruns=false";
+
+/** The latest runs, for the navigation. */
+export function LatestRuns({ current }: { current: string }) {
+  const { value: runs, problem } = useServer<ListedRun[]>(LATEST);
+  if (!runs) return <Problem>{problem}</Problem>;
+  if (!runs.length) return <p className="quiet">No runs yet.</p>;
+  return (
+    <ul className="runs">
+      {runs.map((run) => (
+        <li key={run.id}>
+          <a href={hrefOf("runs", run.id)} aria-current={run.id === current ? "page" : undefined}>
+            <span className="question">{run.asked || run.question}</span>
+            <span className="about">
+              <Chip status={run.outcome} /> {when(run.updated_at)}
+            </span>
+          </a>
+        </li>
+      ))}
+    </ul>
+  );
+}

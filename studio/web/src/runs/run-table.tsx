@@ -1,0 +1,105 @@
+import { count, seconds, when } from "../format";
+import { Chip } from "../parts";
+import { hrefOf } from "../route";
+import type { ListedRun } from "../types";
+import type { Conversation } from "./grouping";
+
+interface Props {
+  conversations: Conversation[];
+  selected: ReadonlySet<string>;
+  onSelect: (selected: ReadonlySet<string>) => void;
+}
+
+export function RunTable({ conversations, selected, onSelect }: Props) {
+  const all = conversations.flat().map((run) => run.id);
+  const toggle = (ids: string[], add: boolean) => {
+    const others = [...selected].filter((id) => !ids.includes(id));
+    onSelect(new Set(add ? [...others, ...ids] : others));
+  };
+  return (
+    <table className="run-table cards">
+      <thead>
+        <tr>
+          <th scope="col">
+            <input
+              type="checkbox"
+              aria-label="Select all runs"
+              checked={all.every((id) => selected.has(id))}
+              onChange={(event) => {
+                toggle(all, event.target.checked);
+              }}
+            />
+          </th>
+          <th scope="col">question and answer</th>
+          <th scope="col">status</th>
+          <th scope="col">method</th>
+          <th scope="col">cost</th>
+          <th scope="col">time</th>
+          <th scope="col">last changed</th>
+        </tr>
+      </thead>
+      {conversations.map((runs) => (
+        <tbody key={runs[0]?.id}>
+          {runs.map((run, at) => (
+            <Row
+              key={run.id}
+              run={run}
+              isFollowUp={at > 0 || run.conversation !== ""}
+              selected={selected.has(run.id)}
+              onSelect={(add) => {
+                toggle([run.id], add);
+              }}
+            />
+          ))}
+        </tbody>
+      ))}
+    </table>
+  );
+}
+
+interface RowProps {
+  run: ListedRun;
+  isFollowUp: boolean;
+  selected: boolean;
+  onSelect: (add: boolean) => void;
+}
+
+function Row({ run, isFollowUp, selected, onSelect }: RowProps) {
+  const question = run.asked || run.question;
+  return (
+    <tr className={isFollowUp ? "follows" : undefined}>
+      <td>
+        <input
+          type="checkbox"
+          aria-label={`Select: ${question}`}
+          checked={selected}
+          onChange={(event) => {
+            onSelect(event.target.checked);
+          }}
+        />
+      </td>
+      <th scope="row">
+        {isFollowUp && <span className="unseen">Follow-up: </span>}
+        <a className="clamp" href={hrefOf("runs", run.id)}>
+          {question}
+        </a>
+        {run.answer && <span className="clamp">{run.answer}</span>}
+      </th>
+      <td>
+        <Chip status={run.outcome} />
+      </td>
+      <td>{run.method}</td>
+      <td>
+        {run.calls !== null && (
+          <>
+            {count(run.calls, "call")} <span className="quiet">{count(run.tokens ?? 0, "token")}</span>
+          </>
+        )}
+      </td>
+      <td>{run.seconds !== null && seconds(run.seconds)}</td>
+      <td>
+        <time dateTime={run.updated_at}>{when(run.updated_at)}</time>
+      </td>
+    </tr>
+  );
+}

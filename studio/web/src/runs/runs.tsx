@@ -1,0 +1,75 @@
+/** All runs: search, filter, compare, export and delete them. */
+
+import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { get, messageOf } from "../api";
+import { Busy, Problem } from "../parts";
+import { hrefOf, replace } from "../route";
+import { useServer } from "../server";
+import type { ListedRun, Method } from "../types";
+import { FilterForm, filtersIn, queryOf, type Filters } from "./filters";
+import { conversationsOf } from "./grouping";
+import { RunTable } from "./run-table";
+import { SelectionBar } from "./selection-bar";
+
+const PAGE = 50;
+
+export default function Runs({ query }: { query: URLSearchParams }) {
+  const filters = filtersIn(query);
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const { value: methods } = useServer<Method[]>("methods");
+  const { runs, problem, more, loading } = useRuns(filters);
+  const show = (wanted: Filters) => {
+    replace(hrefOf("runs", "", wanted));
+  };
+  const chosen = (runs ?? []).filter((run) => selected.has(run.id));
+  return (
+    <article className="page">
+      <h1>Runs</h1>
+      <FilterForm filters={filters} methods={(methods ?? []).map((each) => each.name)} onChange={show} />
+      <SelectionBar
+        chosen={chosen}
+        onDone={() => {
+          setSelected(new Set());
+        }}
+      />
+      <Problem>{problem}</Problem>
+      {!runs && !problem && <Busy>Loading the runs</Busy>}
+      {runs?.length === 0 && (
+        <p className="quiet">{Object.keys(filters).length ? "No run matches." : "No runs yet."}</p>
+      )}
+      {runs && runs.length > 0 && (
+        <RunTable conversations={conversationsOf(runs)} selected={selected} onSelect={setSelected} />
+      )}
+      {more && (
+        <div className="row">
+          <button onClick={more} disabled={loading}>
+            {loading ? "Loading…" : "Show more"}
+          </button>
+        </div>
+      )}
+    </article>
+  );
+}
+
+/** The pages of matching runs that are shown; each page begins after the last run of the one before. */
+function useRuns(filters: Filters) {
+  const wanted = new URLSearchParams({ limit: String(PAGE), subruns: "false", ...queryOf(filters) }).toString();
+  const { data, error, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery({
+    queryKey: [`runs?${wanted}`, "pages"],
+    queryFn: ({ pageParam, signal }) => get<ListedRun[]>(`runs?${wanted}${pageParam}`, signal),
+    initialPageParam: "",
+    getNextPageParam: (page) => (page.length === PAGE ? after(page.at(-1)) : undefined),
+    placeholderData: keepPreviousData,
+  });
+  return {
+    runs: data?.pages.flat() ?? null,
+    problem: error && !data ? messageOf(error) : "",
+    loading: isFetchingNextPage,
+    more: hasNextPage ? () => void fetchNextPage() : null,
+  };
+}
+
+function after(last: ListedRun | undefined): string | undefined {
+  return last && `&${new URLSearchParams({ before: last.updated_at, before_id: last.id }).toString()}`;
+}

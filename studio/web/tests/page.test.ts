@@ -1,0 +1,95 @@
+import { expect, test } from "vitest";
+import { when } from "../src/format";
+import { outcomeOf } from "../src/outcome";
+import { hrefOf, parse } from "../src/route";
+import { grouped } from "../src/run/findings";
+import { markdownOf } from "../src/run/export";
+import { withFootnotes } from "../src/run/markdown";
+import { findingsOf, workOf } from "../src/run/sentences";
+import { csvOf } from "../src/runs/csv";
+import { filtersIn, queryOf } from "../src/runs/filters";
+import { conversationsOf } from "../src/runs/grouping";
+import type { Answer, Citation, ListedRun, Note, Run } from "../src/types";
+
+function citation(title: string, ends?: number[]): Citation {
+  const place = { passage: title, document: title, quote: `${title} said so`, start: 0, end: 1 };
+  return { ...place, title, ...(ends && { sentence_ends: ends }) };
+}
+
+const ANSWER = {
+  text: "🙂 One. Two.",
+  citations: [citation("A", [6]), citation("B", [6, 11])],
+  status: "answered",
+} as Answer;
+
+test("footnotes follow the sentences that they support, counted in characters", () => {
+  expect(withFootnotes(ANSWER)).toBe("🙂 One.[1](#footnote-1)[2](#footnote-2) Two.[2](#footnote-2)");
+  expect(withFootnotes({ text: "Kelp Fair", citations: [citation("A")] })).toBe("Kelp Fair[1](#footnote-1)");
+});
+
+test("an exported answer has its footnotes and quotes", () => {
+  expect(markdownOf("How many?", ANSWER)).toBe(
+    "# How many?\n\n🙂 One.[^1][^2] Two.[^2]\n\n[^1]: A: “A said so”\n[^2]: B: “B said so”\n",
+  );
+});
+
+test("a step is a sentence with its findings, without internal fields", () => {
+  const plan = { "1": { question: "Who built it?", needs: [], planned: "Who built it?" } };
+  expect(workOf("plan", true)).toBe("Planning the steps");
+  expect(workOf("some_node", false)).toBe("Some node");
+  expect(findingsOf({ node: "plan", update: { plan, wave: ["1"], halted: false } })).toEqual(["“Who built it?”"]);
+  const coarse = { "1": ["ab".repeat(32), "cd".repeat(32)] };
+  expect(findingsOf({ node: "retrieve_coarse", update: { coarse } })).toEqual(["Found 2 passages"]);
+  const notes = { "1": { question: "Who?", finding: "Bastian Oake", passages: [] } };
+  expect(findingsOf({ node: "draft", update: { notes, halted: true } })).toEqual([
+    "Found: Bastian Oake",
+    "The budget is used up.",
+  ]);
+});
+
+test("findings of the same question are one sentence", () => {
+  const notes: Note[] = ["a", "b"].map((finding) => ({ question: "Who?", finding, passages: [] }));
+  expect(grouped([...notes, { question: "Where?", finding: "c", passages: [] }])).toHaveLength(2);
+});
+
+function listed(id: string, more: Partial<ListedRun> = {}): ListedRun {
+  return { id, conversation: "", created_at: id, question: "", answer: null, ...more } as ListedRun;
+}
+
+test("runs of a conversation are together, the first one first", () => {
+  const runs = [listed("3", { conversation: "1" }), listed("2"), listed("1")];
+  expect(conversationsOf(runs).map((group) => group.map((run) => run.id))).toEqual([["1", "3"], ["2"]]);
+});
+
+test("a table for a spreadsheet contains no formulas", () => {
+  const [, row] = csvOf([listed("1", { question: '=HYPERLINK("x")', answer: 'a "b", c' })]).split("\r\n");
+  expect(row).toContain(`"'=HYPERLINK(""x"")"`);
+  expect(row).toContain('"a ""b"", c"');
+});
+
+test("filters without a value are left out, and the last day is included", () => {
+  const filters = filtersIn(new URLSearchParams("find=&status=failed&until=2026-02-28&other=1"));
+  expect(filters).toEqual({ status: "failed", until: "2026-02-28" });
+  expect(queryOf(filters).until).toBe("2026-03-01T00:00:00.000Z");
+});
+
+test("the outcome of a run is that of its stream until it is resumed", () => {
+  const run = { thread: { state: "done", outcome: "unknown" } } as Run;
+  expect(outcomeOf(run, { end: null, over: false, going: false })).toBe("unknown");
+  expect(outcomeOf(run, { end: null, over: false, going: true })).toBe("running");
+  expect(outcomeOf(run, { end: { kind: "stopped" }, over: true, going: false })).toBe("stopped");
+  expect(outcomeOf(run, { end: { kind: "answer", answer: ANSWER }, over: true, going: false })).toBe("answered");
+});
+
+test("a damaged or too deep address leads to no view", () => {
+  expect(parse("#/runs/%E0%A4%A").id).toBe("%E0%A4%A");
+  expect(parse("#/runs/a/b").view).toBe("?");
+  expect(parse(hrefOf("runs", "a/b")).id).toBe("a/b");
+});
+
+test("a moment of another day has its date", () => {
+  const now = new Date("2026-03-02T12:00:00");
+  expect(when("2026-03-02T10:05:00", now)).toMatch(/^today, 10:05/);
+  expect(when("2026-03-01T10:05:00", now)).toMatch(/Mar 1, 2026, 10:05/);
+  expect(when("never", now)).toBe("");
+});

@@ -1,0 +1,133 @@
+"""Trouble around the page: long words, lost connections, dead links, texts that are too long; and drafts, plans, feedback."""
+
+import re
+
+import pytest
+from page_fixture import Site
+from page_scene import QUESTION, Teller
+from page_use import ask_and_wait, choose_method, drop_documents, expect_status, faults
+from playwright.async_api import Page, expect
+
+pytestmark = pytest.mark.integration
+
+WORD = "Donaudampfschiff" * 58 + "kapitän"
+"""A word of more than 900 characters."""
+
+
+async def test_answer_shows_sources_in_context_and_no_internals(page: Page, site: Site) -> None:
+    await ask_and_wait(page, await site())
+    sources = page.get_by_role("region", name="Sources")
+    card = sources.get_by_role("article", name="Source 3")
+    await expect(card).to_contain_text("Sennick Harbour")
+    await expect(card.locator("q")).to_contain_text("the Kelp Fair")
+    await expect(card).to_contain_text("Fishing for crab")  # the sentence after the quote
+    await page.get_by_text("How this was found").click()
+    findings = page.get_by_role("list", name="Findings").get_by_role("listitem")
+    await expect(findings.first).to_contain_text("Looked for “Who built the Pellowrig Light?” – found Bastian Oake")
+    await findings.first.get_by_role("button", name="Footnote 1").click()
+    await expect(page.get_by_role("dialog").locator("mark")).to_be_visible()
+    await page.keyboard.press("Escape")
+    text = await page.locator("main").inner_text()
+    assert not re.search(r"wave|halted|\b[0-9a-f]{12,}\b|retrieve_coarse|thread", text), text
+    box = await page.get_by_label("Follow-up question").bounding_box()
+    assert box
+    assert box["y"] < 740, "the form for a follow-up is below the fold"
+
+
+async def test_no_view_scrolls_sideways_whatever_it_shows(page: Page, site: Site) -> None:
+    await page.set_viewport_size({"width": 360, "height": 740})
+    await page.goto(f"{await site()}/#/documents")
+    files = [
+        {"name": f"{WORD[:150]}.md", "mimeType": "text/markdown", "buffer": f"# {WORD}\n\n{WORD} {WORD}".encode()},
+        {"name": "b" * 180, "mimeType": "text/plain", "buffer": b"x"},
+    ]
+    await page.locator("input[type=file]").set_input_files(files)
+    await expect(page.get_by_role("button", name="Delete Donau")).to_be_visible()
+    await page.get_by_role("link", name="Ask", exact=True).click()
+    await choose_method(page, "closed-book")
+    await page.get_by_role("textbox", name="Question", exact=True).fill(WORD)
+    await page.get_by_role("button", name="Ask", exact=True).click()
+    await expect(page.get_by_role("heading", name=WORD)).to_be_visible()
+    await expect(page.locator(".run-head .chip")).to_have_text(re.compile("unknown|answered"))
+    run = page.url
+    views = [run, f"{run}?tab=explore", f"{run}?tab=compare"]
+    views += [re.sub("#.*", f"#/{name}", run) for name in ("", "runs", "documents", "nowhere")]
+    for address in views:
+        await page.goto(address)
+        await page.wait_for_load_state("networkidle")
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 360, address
+
+
+async def test_lost_server_shows_a_banner_until_it_is_back(page: Page, site: Site) -> None:
+    await drop_documents(page, await site())
+    await page.route("**/v1/**", lambda route: route.abort())
+    await page.route("**/healthz", lambda route: route.abort())
+    await page.get_by_role("link", name="Runs", exact=True).click()
+    await expect(page.get_by_text("The server cannot be reached.")).to_be_visible()
+    await page.unroute_all()
+    await page.get_by_role("button", name="Try now").click()
+    await expect(page.get_by_text("The server cannot be reached.")).to_have_count(0)
+    await expect(page.get_by_role("main").get_by_text("No runs yet.")).to_be_visible()
+
+
+@pytest.mark.parametrize("address", ["#/nowhere", "#/runs/a/b", "#/%E0%A4%A"])
+async def test_address_that_leads_nowhere_has_a_page(page: Page, site: Site, address: str) -> None:
+    await page.goto(f"{await site()}/{address}")
+    await expect(page.get_by_role("heading", name="This page does not exist")).to_be_visible()
+
+
+async def test_deleted_run_has_a_page_with_ways_out(page: Page, site: Site, axe: str) -> None:
+    await page.goto(f"{await site()}/#/runs/gone")
+    await expect(page.get_by_role("heading", name="This run does not exist")).to_be_visible()
+    assert await faults(page, axe) == []
+    await page.get_by_role("link", name="Ask a question").click()
+    await expect(page.get_by_role("textbox", name="Question", exact=True)).to_be_focused()
+
+
+async def test_draft_survives_navigation_and_a_long_one_is_refused(page: Page, site: Site) -> None:
+    await drop_documents(page, await site())
+    await page.get_by_role("link", name="Ask", exact=True).click()
+    question = page.get_by_role("textbox", name="Question", exact=True)
+    await expect(question).to_be_focused()
+    await page.get_by_role("group", name="Examples").get_by_role("button").first.click()
+    await expect(question).to_have_value(re.compile("What do the documents report about"))
+    await question.fill("Half a question")
+    await page.get_by_role("link", name="Documents", exact=True).click()
+    await page.reload()
+    await page.get_by_role("link", name="Ask", exact=True).click()
+    await expect(question).to_have_value("Half a question")
+    await question.fill("long " * 5_000)
+    await expect(page.get_by_text("The question has 24,999 characters; the most is 20,000.")).to_be_visible()
+    await expect(page.get_by_role("button", name="Ask", exact=True)).to_be_disabled()
+
+
+async def test_plan_is_changed_before_it_is_carried_out(page: Page, site: Site, teller: Teller, axe: str) -> None:
+    await drop_documents(page, await site())
+    teller.mistaken = True
+    await page.get_by_role("link", name="Ask", exact=True).click()
+    await page.get_by_role("textbox", name="Question", exact=True).fill(QUESTION)
+    await page.get_by_label("Show me the plan first").check()
+    await page.get_by_role("button", name="Ask", exact=True).click()
+    plan = page.get_by_role("form", name="Plan")
+    await expect_status(page, "waiting")
+    await expect(plan.get_by_label("Step 2")).to_have_value("Which medal was named after #1?")
+    assert await faults(page, axe) == []
+    await plan.get_by_label("Step 2").fill("Which fair is held in Sennick Harbour?")
+    await plan.get_by_role("button", name="Carry out the plan").click()
+    await expect_status(page, "answered")
+    await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
+
+
+async def test_feedback_is_stored_and_question_is_retried(page: Page, site: Site) -> None:
+    await ask_and_wait(page, await site())
+    await page.get_by_role("button", name="Bad answer").click()
+    await page.get_by_label("Comment").fill("Too short")
+    await page.get_by_role("button", name="Save the comment").click()
+    await expect(page.get_by_text("Saved. Thank you.")).to_be_visible()
+    await page.reload()
+    await expect(page.get_by_role("button", name="Bad answer")).to_have_attribute("aria-pressed", "true")
+    await expect(page.get_by_label("Comment")).to_have_value("Too short")
+    await page.get_by_role("button", name="More").click()
+    await page.get_by_role("menuitem", name="Retry with another method").click()
+    await expect(page.get_by_role("textbox", name="Question", exact=True)).to_have_value(QUESTION)
+    await expect(page.get_by_text("Your runs: 7 calls")).to_be_visible()
