@@ -126,7 +126,6 @@ EXAMPLES = {
     "operator": '"anna"',
     "keep_originals": "true",
     "ingest_workers": "4",
-    "ray_address": '"head.example:6379"',
     "requests_a_minute": "60",
     "tokens_a_day": "2000000",
 }

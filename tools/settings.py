@@ -103,11 +103,6 @@ class Settings(BaseSettings):
         le=256,
         description="files that an ingest reads simultaneously; default: half the processors, at most 8",
     )
-    ray_address: str | None = Field(
-        default=None,
-        min_length=1,
-        description="Ray cluster that reads and embeds the files of an ingest: host:port, ray://host:port or local",
-    )
     ocr_languages: str = Field(
         default="eng",
         pattern=r"^\w+(\+\w+)*$",

@@ -16,7 +16,7 @@ from sleuth.tools.collection.folder_diff import FolderComparer, FolderDiff
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
 from sleuth.tools.collection.originals import Originals
 from sleuth.tools.collection.versions import Versions
-from sleuth.tools.collection.workers import file_bounds, make_embedder, make_readers
+from sleuth.tools.collection.workers import file_bounds, make_readers
 from sleuth.tools.documents import FileReader, FileScan, write_worklist
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search import (
@@ -32,7 +32,7 @@ from sleuth.tools.search import (
 )
 from sleuth.tools.search.pagerank import KnowledgeGraph, KnowledgeGraphCache, TripleCache
 from sleuth.tools.search.ranking import MODEL
-from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex, embedder_changed
+from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex, embedder_changed, make_embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import (
     Catalogue,

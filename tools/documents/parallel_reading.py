@@ -9,7 +9,6 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.file_list import Item, read_item
@@ -37,22 +36,7 @@ class Reading:
             raise StoreError("The library is closed.") from error
 
 
-class ReaderPool(Protocol):
-    """Reads `workers` files simultaneously, in processes of their own or on a cluster."""
-
-    workers: int
-
-    def submit(self, item: Item) -> "Future[LoadedDocument]":
-        """Start reading a file; the result raises what `FileReader.read` raises."""
-
-    def stop(self) -> None:
-        """End the processes that read nothing; the next files start them again."""
-
-    def close(self) -> None:
-        """End all processes for good, also while files are read."""
-
-
-class LocalReaders:
+class ReaderPool:
     """A pool of readers, each with a worker process on this machine."""
 
     def __init__(self, make: Callable[[], FileReader], workers: int) -> None:
