@@ -125,6 +125,7 @@ EXAMPLES = {
     "api_keys_file": '"/etc/sleuth/keys"',
     "operator": '"anna"',
     "keep_originals": "true",
+    "ingest_workers": "4",
     "requests_a_minute": "60",
     "tokens_a_day": "2000000",
 }

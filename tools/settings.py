@@ -97,6 +97,12 @@ class Settings(BaseSettings):
     )
     file_megabytes: int = Field(default=2_048, ge=512, description="limit of memory for reading one file")
     file_characters: int = Field(default=10_000_000, ge=1, description="limit of characters of one file")
+    ingest_workers: int | None = Field(
+        default=None,
+        ge=1,
+        le=256,
+        description="files that an ingest reads simultaneously; default: half the processors, at most 8",
+    )
     ocr_languages: str = Field(
         default="eng",
         pattern=r"^\w+(\+\w+)*$",

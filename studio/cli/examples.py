@@ -7,7 +7,7 @@ EXAMPLES = {
         "sleuth ingest corpus.jsonl.gz",
         "sleuth ingest --rebuild",
         "sleuth ingest --from-chroma ~/app/chroma_db",
-        "sleuth ingest scans/ --keep-originals",
+        "sleuth ingest scans/ --workers 4 --keep-originals",
     ],
     "sync": ["sleuth sync reports/", "sleuth sync reports/ --yes --watch"],
     "docs list": ["sleuth docs list", "sleuth docs list --where 'tag=contract date>=2025'"],

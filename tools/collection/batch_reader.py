@@ -9,20 +9,17 @@ from hashlib import sha256
 from pathlib import Path
 
 from sleuth.tools.documents import (
-    BOUNDS,
-    NO_LOADERS,
-    Bounds,
     CorpusLine,
-    FileReader,
     Item,
     LoadedDocument,
-    Loaders,
+    ParallelReader,
+    ReaderPool,
+    Reading,
     is_corpus,
     location,
     parts,
     printable,
     read_corpus,
-    read_item,
     split,
 )
 from sleuth.tools.errors import DocumentError
@@ -82,9 +79,9 @@ class Batch:
 class BatchReader:
     """Reader of a list of files from any position; an open corpus is kept between batches."""
 
-    def __init__(self, catalogue: Catalogue, *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) -> None:
+    def __init__(self, catalogue: Catalogue, pool: ReaderPool) -> None:
         self._catalogue = catalogue
-        self._files = FileReader(loaders=loaders, bounds=bounds)
+        self._files = ParallelReader(pool)
         self._corpus: Iterator[CorpusLine | DocumentError] | None = None
         self._at: FileCursor | None = None
 
@@ -95,8 +92,8 @@ class BatchReader:
         """
         batch = Batch(stopped=stopped)
         taken: dict[str, str] = {}
-        while (item := read_item(worklist, place.offset)) is not None:
-            place = self._read_item(batch, item, place, taken)
+        while (reading := self._files.next(worklist, place.offset)) is not None:
+            place = self._read_item(batch, reading, place, taken)
             if batch.is_full():
                 batch.next_place = place
                 return self._without_taken(batch)
@@ -107,11 +104,12 @@ class BatchReader:
         """Stop a reading in another thread."""
         self._files.close()
 
-    def _read_item(self, batch: Batch, item: Item, place: FileCursor, taken: dict[str, str]) -> FileCursor:
-        if is_corpus(item.path):
+    def _read_item(self, batch: Batch, reading: Reading, place: FileCursor, taken: dict[str, str]) -> FileCursor:
+        item = reading.item
+        if reading.document is None:
             return self._read_corpus(batch, item, place)
         try:
-            loaded = self._files.read(item.path, item.member)
+            loaded = reading.result()
         except DocumentError as error:
             batch.failures.append(str(error))
         else:

@@ -16,7 +16,8 @@ from sleuth.tools.collection.folder_diff import FolderComparer, FolderDiff
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
 from sleuth.tools.collection.originals import Originals
 from sleuth.tools.collection.versions import Versions
-from sleuth.tools.documents import Bounds, FileReader, FileScan, write_worklist
+from sleuth.tools.collection.workers import file_bounds, make_readers
+from sleuth.tools.documents import FileReader, FileScan, write_worklist
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search import (
     IndexName,
@@ -74,13 +75,8 @@ class Collection:
         self._originals = Originals(catalogue, settings.home)
         self._triples = TripleCache(catalogue)
         self._knowledge = KnowledgeGraphCache(self._triples, self._indexes.name_vectors, embedder)
-        self._bounds = Bounds(
-            seconds=settings.file_seconds,
-            megabytes=settings.file_megabytes,
-            characters=settings.file_characters,
-            ocr_languages=settings.ocr_languages,
-        )
-        self._reader = BatchReader(catalogue, loaders=settings.loaders, bounds=self._bounds)
+        self._bounds = file_bounds(settings)
+        self._reader = BatchReader(catalogue, make_readers(settings))
 
     @property
     def embedder(self) -> Embedder | None:
@@ -174,11 +170,7 @@ class Collection:
 
     @in_thread
     def knowledge_graph(self) -> KnowledgeGraph:
-        """Return the knowledge graph of all triples; names that are new are embedded and compared first.
-
-        Raises:
-            UsageError: there is no embedder.
-        """
+        """Return the knowledge graph of all triples; embed new names first. Raise UsageError without an embedder."""
         return self._knowledge.graph()
 
     @in_thread

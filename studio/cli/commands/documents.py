@@ -44,6 +44,10 @@ KeepOriginalsOption = Annotated[
     ),
 ]
 
+WorkersOption = Annotated[
+    int | None, typer.Option(min=1, max=256, help="Read so many files simultaneously (SLEUTH_INGEST_WORKERS).")
+]
+
 WhereOption = Annotated[
     str, typer.Option("--where", metavar="FILTER", help=f"Search only documents that match, such as: {EXAMPLE}")
 ]
@@ -70,12 +74,13 @@ async def ingest(
         str | None, typer.Option(metavar="NAME", help="The collection to import, if there are several.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if a file cannot be read.")] = False,
+    workers: WorkersOption = None,
     keep_originals: KeepOriginalsOption = False,
     wait: WaitOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ingest documents; resume an interrupted ingest and skip unchanged files."""
-    settings = settings_with(keep_originals=keep_originals, wait=wait)
+    settings = settings_with(keep_originals=keep_originals, workers=workers, wait=wait)
     if from_chroma:
         exported = await asyncio.to_thread(_export, from_chroma, chroma_collection, settings.home / "imports")
         paths = [*(paths or []), str(exported)]
@@ -133,10 +138,18 @@ def report_lines(report: IngestReport, failures: list[str]) -> list[str]:
     return [*lines, *([f"Skipped: {more} more (--json lists all)."] if more > 0 else [])]
 
 
-def settings_with(*, latest_only: bool = False, keep_originals: bool = False, wait: str | None = None) -> Settings:
+def settings_with(
+    *,
+    latest_only: bool = False,
+    keep_originals: bool = False,
+    workers: int | None = None,
+    wait: str | None = None,
+) -> Settings:
     """Return the settings with the options that were given."""
     flags = {"latest_only": latest_only, "keep_originals": keep_originals}
     given: dict[str, Any] = {name: True for name, is_given in flags.items() if is_given}
+    if workers is not None:
+        given["ingest_workers"] = workers
     if wait is not None:
         given["wait"] = seconds_in(wait, option="--wait")
     return Settings(**given)

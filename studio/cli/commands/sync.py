@@ -15,6 +15,7 @@ from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.documents import (
     KeepOriginalsOption,
     WaitOption,
+    WorkersOption,
     report_lines,
     settings_with,
     show_progress,
@@ -38,6 +39,7 @@ async def sync(
     watch: Annotated[
         bool, typer.Option("--watch", help="Then apply further changes of the folder as they happen, until Ctrl-C.")
     ] = False,
+    workers: WorkersOption = None,
     keep_originals: KeepOriginalsOption = False,
     wait: WaitOption = None,
     as_json: JsonOption = False,
@@ -45,7 +47,7 @@ async def sync(
     """Add new files of a folder, update changed ones and remove documents whose file no longer exists."""
     if not folder:
         raise UsageError("The folder is empty. Check shell variables; `.` is the working folder.")
-    settings = settings_with(keep_originals=keep_originals, wait=wait)
+    settings = settings_with(keep_originals=keep_originals, workers=workers, wait=wait)
     root = await asyncio.to_thread(Path(folder).absolute)
     diff = await compare_folder(root, settings=settings)
     console = progress_console()

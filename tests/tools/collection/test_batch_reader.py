@@ -5,7 +5,8 @@ import pytest
 
 from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor, file_entry
 from sleuth.tools.documents.file_list import take_passed_over, write_worklist
-from sleuth.tools.documents.loading import NO_LOADERS, LoadedDocument, Loaders
+from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders
+from sleuth.tools.documents.parallel_reading import ReaderPool
 from sleuth.tools.errors import UsageError
 from sleuth.tools.storage.catalogue import Catalogue
 
@@ -20,7 +21,7 @@ def batches(catalogue: Catalogue, *roots: Path, loaders: Loaders = NO_LOADERS) -
     """Everything below the roots, read and stored batch by batch."""
     worklist = roots[0].parent / "lists" / "work.jsonl"
     write_worklist(worklist, roots, loaders=loaders)
-    intake = BatchReader(catalogue, loaders=loaders)
+    intake = BatchReader(catalogue, ReaderPool(lambda: FileReader(loaders=loaders), 2))
     read, place = [], FileCursor()
     while True:
         read.append(intake.read(worklist, place))
@@ -71,7 +72,7 @@ def test_vanished_file_is_a_failure(catalogue: Catalogue, tmp_path: Path) -> Non
     worklist = tmp_path / "work.jsonl"
     write_worklist(worklist, [file])
     file.unlink()
-    assert len(BatchReader(catalogue).read(worklist, FileCursor()).failures) == 1
+    assert len(BatchReader(catalogue, ReaderPool(FileReader, 1)).read(worklist, FileCursor()).failures) == 1
 
 
 def test_missing_root_is_a_usage_error(tmp_path: Path) -> None:
@@ -160,9 +161,9 @@ def test_moved_corpus_updates_its_documents(catalogue: Catalogue, tmp_path: Path
 def test_another_process_resumes_within_a_corpus(catalogue: Catalogue, tmp_path: Path) -> None:
     worklist = tmp_path / "work.jsonl"
     write_worklist(worklist, [corpus(tmp_path / "c.jsonl", 700)])
-    place = BatchReader(catalogue).read(worklist, FileCursor()).next_place
+    place = BatchReader(catalogue, ReaderPool(FileReader, 1)).read(worklist, FileCursor()).next_place
     assert place is not None
-    rest = BatchReader(catalogue).read(worklist, place)
+    rest = BatchReader(catalogue, ReaderPool(FileReader, 1)).read(worklist, place)
     assert ids([rest]) == [f"p{n}" for n in range(512, 700)]
     assert rest.next_place is None
 
