@@ -52,10 +52,7 @@ COMMANDS = {
     ),
     "model": ("model.model_app", "Manage the embedded vLLM server, or print the flags of a larger one."),
     "serve": ("serve.serve", "Serve the chat page, the OpenAI-compatible API and the runs API over HTTP."),
-    "mcp": (
-        "mcp.mcp",
-        "Serve the tools ask, search, get_document and resume to an MCP client over standard input and output.",
-    ),
+    "mcp": ("mcp.mcp", "Serve documents and methods to an MCP client over standard input and output."),
     "backup": (
         "operations.backup.backup",
         "Write all documents and runs into one archive, also while the server works.",

@@ -1,6 +1,6 @@
-"""The tools ask, search, get_document and resume, over stdio or streamable HTTP.
+"""The tools, resources and prompts of the Model Context Protocol, over stdio or streamable HTTP.
 
-The steps of a run are sent as progress. A `SleuthError` becomes a tool error with its message.
+The steps of a run and their findings are sent as progress. A `SleuthError` becomes a tool error with its message.
 """
 
 import asyncio
@@ -11,20 +11,29 @@ from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.resources import ResourceSecurity
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import ToolAnnotations
-from pydantic import BaseModel, Field
+from mcp.types import CallToolResult, InputRequiredResult, Tool, ToolAnnotations
+from pydantic import BaseModel, Field, ValidationError
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from sleuth.graphs.core import Answer, Budget, Citation, Cost, Note, Status, Step
-from sleuth.graphs.registry import METHODS
+from sleuth.graphs.registry import METHODS, runnable
 from sleuth.studio.client import DEFAULT_METHOD
 from sleuth.studio.mcp.backend import Backend, Events
-from sleuth.tools.errors import SleuthError
+from sleuth.tools.errors import SleuthError, UnknownName
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 from sleuth.tools.types import hit_to_json
+
+DOCUMENTS = "sleuth://documents/{+id}"
+ANY_ID = ResourceSecurity(reject_path_traversal=False, reject_absolute_paths=False)
+"""An id is looked up in the catalogue, never opened as a path."""
 
 BackendOf = Callable[[str | None], Backend]
 """Returns the backend of an owner; the owner is None over stdio."""
@@ -69,6 +78,19 @@ class SearchResult(BaseModel):
     rank: int
 
 
+class ListedDocument(BaseModel):
+    """A document in the list."""
+
+    id: str
+    title: str
+    media_type: str
+    passages: int
+    author: str | None
+    date: str | None
+    language: str | None
+    tags: list[str] | None
+
+
 class DocumentResult(BaseModel):
     """A document or a part of it: `text` begins at character `start` of `length` characters."""
 
@@ -93,7 +115,7 @@ Method = Annotated[str, Field(description=_METHODS, json_schema_extra={"enum": l
 
 
 class Tools:
-    """The four tools, on the backend of the caller."""
+    """The tools, on the backend of the caller."""
 
     def __init__(self, backend_of: BackendOf) -> None:
         self._backend_of = backend_of
@@ -141,6 +163,20 @@ class Tools:
                 hits = await library.search(Query(text=query, k=k, mode=mode, where=where))
         return [SearchResult.model_validate(hit_to_json(hit)) for hit in hits]
 
+    async def list_documents(
+        self,
+        context: Context[Any, Any],
+        find: Annotated[str, Field(max_length=200, description="only documents whose title contains this text")] = "",
+        where: Where = "",
+        after: Annotated[str, Field(max_length=4096, description="list documents after this id")] = "",
+        limit: Annotated[int, Field(ge=1, le=1000, description="maximum number of documents")] = 100,
+    ) -> list[ListedDocument]:
+        """List the documents by id; `after` the last one of a list returns the next ones."""
+        with _tool_errors():
+            async with self._of(context).library() as library:
+                found = await library.documents(limit=limit, after=after, find=find, where=where)
+        return [ListedDocument.model_validate(each, from_attributes=True) for each in found]
+
     async def get_document(
         self,
         id: Annotated[str, Field(description="the `document` of a citation or search result")],
@@ -156,6 +192,10 @@ class Tools:
         return DocumentResult(
             id=found.id, title=found.title, source=found.source, text=part, start=start, length=len(found.text)
         )
+
+    async def read_document(self, id: str, context: Context[Any, Any]) -> str:
+        """Return the text of a document, for the resource."""
+        return (await self.get_document(id, context)).text
 
     def _of(self, context: Context[Any, Any]) -> Backend:
         request = context.request_context.request
@@ -173,23 +213,82 @@ async def _answer_of(events: Events, context: Context[Any, Any]) -> AnswerResult
                 if not isinstance(event, Step):
                     continue
                 number, thread = number + 1, thread or event.part_of or event.thread
-                await context.report_progress(number, None, f"{event.method}: {event.node} {event.state}")
+                await context.report_progress(number, None, _describe(event))
     except SleuthError as error:
         resumable = f" To continue, call `resume` with its thread, {thread}." if thread else ""
         raise ToolError(f"{error}{resumable}") from error
     raise ToolError("The run ended without an answer.")
 
 
+def _describe(step: Step) -> str:
+    """Return the node and state of a step, and a line for each of its findings."""
+    findings = runnable(step.method).summarize_update(step.update) if step.state == "finished" else []
+    return "\n".join([f"{step.method}: {step.node} {step.state}", *(f"  {each}" for each in findings)])
+
+
+class _StrictServer(MCPServer):
+    """Server that refuses unknown arguments, and whose messages about arguments name no library."""
+
+    async def list_tools(self) -> list[Tool]:
+        """Return the tools; their schemas forbid further arguments."""
+        tools = await super().list_tools()
+        return [
+            tool.model_copy(update={"input_schema": {**tool.input_schema, "additionalProperties": False}})
+            for tool in tools
+        ]
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool; raise ToolError for wrong arguments."""
+        known = {tool.name: list(tool.input_schema.get("properties", {})) for tool in await self.list_tools()}
+        try:
+            for argument in arguments:
+                if name in known and argument not in known[name]:
+                    hint = f"The arguments of {name} are: {', '.join(known[name])}."
+                    raise UnknownName("argument", argument, known[name], hint)
+            return await super().call_tool(name, arguments, context)
+        except SleuthError as error:
+            raise ToolError(f"Error executing tool {name}: {error}") from error
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            faults = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}." for each in error.__cause__.errors()]
+            raise ToolError(f"Error executing tool {name}: {' '.join(faults)}") from error
+
+
+def answer_with_citations(question: str) -> str:
+    """Answer a question from the documents, with quotes."""
+    return (
+        f"Answer this question from my documents: {question}\nCall the tool `ask` with it. Quote the citations with "
+        "the titles of their documents. If the status is `unknown`, say that the documents do not contain the answer."
+    )
+
+
+def find_sources(topic: str) -> str:
+    """Find the documents about a topic."""
+    return (
+        f"Which of my documents are about {topic}? Call the tool `search` with several wordings, and list the titles "
+        "with one quoted sentence each."
+    )
+
+
 def mcp_server(backend_of: BackendOf) -> MCPServer:
     """Return the server; run it over stdio with `run_stdio_async`."""
-    server = MCPServer("sleuth", version=version(DISTRIBUTION), instructions=_HINT, log_level="WARNING")
+    server = _StrictServer("sleuth", version=version(DISTRIBUTION), instructions=_HINT, log_level="WARNING")
     tools = Tools(backend_of)
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     runs = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
     server.add_tool(tools.ask, annotations=runs)
     server.add_tool(tools.search, annotations=reads)
+    server.add_tool(tools.list_documents, annotations=reads)
     server.add_tool(tools.get_document, annotations=reads)
     server.add_tool(tools.resume, annotations=runs)
+    server.resource(DOCUMENTS, mime_type="text/plain", description="The text of a document.", security=ANY_ID)(
+        tools.read_document
+    )
+    server.prompt()(answer_with_citations)
+    server.prompt()(find_sources)
     return server
 
 
@@ -200,8 +299,14 @@ def mcp_app(backend_of: BackendOf) -> Starlette:
     application adds its routes, `app.router.routes.extend(mcp.routes)`, and keeps it `running` during its own lifespan.
     """
     checked_before = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    server = mcp_server(backend_of)
-    return server.streamable_http_app(stateless_http=True, transport_security=checked_before)
+    app = mcp_server(backend_of).streamable_http_app(stateless_http=True, transport_security=checked_before)
+    app.router.routes.insert(0, Route("/mcp", _refuse_stream, methods=["GET", "DELETE"]))
+    return app
+
+
+def _refuse_stream(_request: Request) -> Response:
+    """Refuse what only a server with sessions has: a stream to listen to, a session to delete."""
+    raise HTTPException(405, "The server has no sessions: send POST requests.", headers={"Allow": "POST"})
 
 
 @asynccontextmanager

@@ -69,8 +69,9 @@ def create_app(
         ],
     )
     errors.install(app, postgres=settings.database_url is not None)
-    for router in (about.router, chat.router, runs.router, documents.router, langgraph_api.router, page.router):
+    for router in (about.router, chat.router, runs.router, documents.router, langgraph_api.router):
         app.include_router(router)
     mcp = mcp_app(lambda owner: ServerBackend(server=server_state_of(app), owner=str(owner)))
     app.router.routes.extend(mcp.routes)
+    app.include_router(page.router)  # the last one: it has a route for every name
     return app

@@ -8,7 +8,7 @@ from sleuth.tools.settings import Settings
 
 @run_async
 async def mcp() -> None:
-    """Serve the tools ask, search, get_document and resume to an MCP client over standard input and output.
+    """Serve documents and methods to an MCP client over standard input and output.
 
     The client starts this command. `sleuth serve` offers the same tools over HTTP, at /mcp.
     """

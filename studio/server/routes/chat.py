@@ -1,21 +1,26 @@
-"""OpenAI's chat API: each method is a model, each completion a run that can be inspected afterwards."""
+"""OpenAI's APIs: each method is a model, each completion or response a run that can be inspected afterwards."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from base64 import b64encode
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import aclosing
 from functools import partial
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
 from starlette.responses import StreamingResponse
 
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs import check_question
 from sleuth.studio.server.middleware.auth import Owner
-from sleuth.studio.server.runs import ChatCompletionBuilder, Event, RunFailed
+from sleuth.studio.server.runs import ChatCompletionBuilder, Event, ResponseBuilder, RunFailed
 from sleuth.studio.server.runs.keep_alive import with_keep_alive
 from sleuth.studio.server.schemas import openai as forms
+from sleuth.studio.server.schemas import responses
 from sleuth.studio.server.schemas.errors import respond
 from sleuth.studio.server.state import ServerState, ServerStateDep
+from sleuth.tools.errors import UnknownName, UsageError
 
 router = APIRouter(prefix="/v1", tags=["chat"])
 
@@ -54,29 +59,77 @@ async def complete(form: forms.ChatForm, request: Request, server: ServerStateDe
     """
     if form.model not in METHODS:
         return _unknown_model(form.model)
+    builder = await _start(form, request, server, owner)
+    events = _follow(builder, server)
+    if form.stream:
+        usage = bool(form.stream_options and form.stream_options.include_usage)
+        return _stream(builder, builder.stream(events, usage=usage), server)
+    return await _complete(builder.complete(events), builder, events, request, server)
+
+
+@router.post(
+    "/responses",
+    response_model=responses.Response,
+    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+)
+async def respond_to(form: responses.ResponseForm, request: Request, server: ServerStateDep, owner: Owner) -> object:
+    """Answer a question in the form of OpenAI's Responses API; see the chat completions."""
+    if form.model not in METHODS:
+        return _unknown_model(form.model)
+    builder = await _start(form.to_chat(), request, server, owner)
+    events, response = _follow(builder, server), ResponseBuilder(completion=builder)
+    if form.stream:
+        return _stream(builder, response.stream(events), server)
+    return await _complete(response.complete(events), builder, events, request, server)
+
+
+@router.post("/embeddings")
+async def embed(form: forms.EmbeddingForm, server: ServerStateDep, owner: Owner) -> forms.EmbeddingList:
+    """Embed texts as the passages of documents are embedded."""
+    embedder = (await server.tenants.library(owner)).embedder
+    if embedder is None:
+        raise UsageError("The server has no embedder (SLEUTH_EMBEDDER=none).")
+    if form.model != embedder.name:
+        raise UnknownName("model", form.model, [embedder.name], f"The server embeds with {embedder.name}.")
+    vectors = await asyncio.to_thread(embedder.embed_passages, form.texts())
+    is_packed = form.encoding_format == "base64"
+    rows = [b64encode(row.astype("<f4").tobytes()).decode() if is_packed else row.tolist() for row in vectors]
+    data = [forms.Embedding(index=at, embedding=row) for at, row in enumerate(rows)]
+    return forms.EmbeddingList(data=data, model=embedder.name)
+
+
+async def _start(form: forms.ChatForm, request: Request, server: ServerState, owner: str) -> ChatCompletionBuilder:
+    """Start the run of the last message, and return the builder of its completion."""
+    form.require_supported()
     question = check_question(form.question())
     await server.require_ready(owner)
     rewriting = await server.rewrite_follow_up(owner, question, form.turns())
-    thread = await server.start_run(
-        owner, rewriting.question, form.model, values=form.sleuth.values, budget=form.sleuth.budget.budget()
-    )
-    builder = ChatCompletionBuilder(thread=thread, method=form.model, rewriting=rewriting)
-    is_active = partial(server.run_worker.is_active, thread)
-    events = server.log.follow(thread, 0, is_active=is_active)
-    if form.stream:
-        usage = bool(form.stream_options and form.stream_options.include_usage)
-        cancel = partial(server.run_worker.cancel_nowait, thread)
-        chunks = with_keep_alive(builder.stream(events, usage=usage), on_close=cancel)
-        return StreamingResponse(chunks, media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
-    return await _complete(builder, events, request, server)
+    values, budget = form.sleuth.values, form.sleuth.budget.budget()
+    thread = await server.start_run(owner, rewriting.question, form.model, values=values, budget=budget)
+    page = str(request.base_url)
+    return ChatCompletionBuilder(thread=thread, method=form.model, rewriting=rewriting, page=page)
+
+
+def _follow(builder: ChatCompletionBuilder, server: ServerState) -> AsyncGenerator[Event]:
+    return server.log.follow(builder.thread, 0, is_active=partial(server.run_worker.is_active, builder.thread))
+
+
+def _stream(builder: ChatCompletionBuilder, chunks: AsyncIterator[str], server: ServerState) -> StreamingResponse:
+    cancel = partial(server.run_worker.cancel_nowait, builder.thread)
+    lines = with_keep_alive(chunks, on_close=cancel)
+    return StreamingResponse(lines, media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
 
 
 async def _complete(
-    builder: ChatCompletionBuilder, events: AsyncGenerator[Event], request: Request, server: ServerState
+    reply: Coroutine[Any, Any, BaseModel],
+    builder: ChatCompletionBuilder,
+    events: AsyncGenerator[Event],
+    request: Request,
+    server: ServerState,
 ) -> object:
-    """Return the completion, unless the client closes the connection first."""
+    """Return the reply, unless the client closes the connection first."""
     async with aclosing(events):
-        completion = asyncio.create_task(builder.complete(events))
+        completion = asyncio.create_task(reply)
         disconnect = asyncio.create_task(_wait_for_disconnect(request))
         try:
             await asyncio.wait({completion, disconnect}, return_when=asyncio.FIRST_COMPLETED)

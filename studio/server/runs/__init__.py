@@ -6,5 +6,6 @@ The worker is imported from its module: it needs the extra `serve`, and `sleuth 
 from sleuth.studio.server.runs.conversations import Conversations, FollowUp
 from sleuth.studio.server.runs.event_log import Event, EventLog
 from sleuth.studio.server.runs.openai_completion import ChatCompletionBuilder, RunFailed
+from sleuth.studio.server.runs.openai_response import ResponseBuilder
 
-__all__ = ["ChatCompletionBuilder", "Conversations", "Event", "EventLog", "FollowUp", "RunFailed"]
+__all__ = ["ChatCompletionBuilder", "Conversations", "Event", "EventLog", "FollowUp", "ResponseBuilder", "RunFailed"]

@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from pydantic_core import to_json
 
@@ -34,11 +34,12 @@ class RunFailed(Exception):
 
 @dataclass(kw_only=True)
 class ChatCompletionBuilder:
-    """Builds one completion from the events of its run."""
+    """Builds one completion from the events of its run; `page` is the address of the browser page."""
 
     thread: str
     method: str
     rewriting: RewrittenQuestion
+    page: str
     created: int = field(default_factory=lambda: int(time.time()))
 
     async def complete(self, events: AsyncIterator[Event]) -> forms.Completion:
@@ -88,7 +89,7 @@ class ChatCompletionBuilder:
                     start_index=start,
                     end_index=end,
                     title=cited["title"],
-                    url=f"/v1/passages/{quote(cited['passage'], safe='')}",
+                    url=self._url(at, cited["passage"]),
                 )
             )
             for start, end, at in answer_text.marks
@@ -109,6 +110,11 @@ class ChatCompletionBuilder:
     def id(self) -> str:
         """The id of the completion, in OpenAI's format."""
         return f"chatcmpl-{self.thread}"
+
+    def _url(self, number: int, passage: str) -> str:
+        """Return an address that opens the run in the page; it names the citation and its passage."""
+        query = urlencode({"citation": number + 1, "passage": passage})
+        return f"{self.page}#/runs/{quote(self.thread, safe='')}?{query}"
 
     def _about(self) -> dict[str, str]:
         return {"thread": self.thread, "question": self.rewriting.question}

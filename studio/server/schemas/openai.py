@@ -36,6 +36,10 @@ class ChatMessage(BaseModel):
         return (self.content or "").strip()
 
 
+NO_TOOLS = "The methods call no tools of a client: send the request without `tools`. To give them to a model, use MCP."
+NO_FORMAT = "`{name}` has the type {type!r}: answers are text. Leave it out; citations are in the annotations."
+
+
 class StreamOptions(BaseModel):
     """Options of a stream."""
 
@@ -49,6 +53,12 @@ class Options(Form):
     budget: BudgetForm = Field(default_factory=BudgetForm)
 
 
+class TextFormat(BaseModel):
+    """The format of the answer; only text is supported."""
+
+    type: str = "text"
+
+
 class ChatForm(BaseModel):
     """A conversation that ends with a question; `model` is a method."""
 
@@ -59,7 +69,17 @@ class ChatForm(BaseModel):
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: Literal[1] = 1
+    tools: list[Any] | None = None
+    functions: list[Any] | None = None
+    response_format: TextFormat | None = None
     sleuth: Options = Field(default_factory=Options)
+
+    def require_supported(self) -> None:
+        """Raise UsageError for tools and for formats other than text: the client would wait for what never comes."""
+        if self.tools or self.functions:
+            raise UsageError(NO_TOOLS)
+        if self.response_format and self.response_format.type != "text":
+            raise UsageError(NO_FORMAT.format(name="response_format", type=self.response_format.type))
 
     def question(self) -> str:
         """Return the last message; raise UsageError if it is not the user's."""
@@ -153,3 +173,45 @@ class ModelList(BaseModel):
 
     object: Literal["list"] = "list"
     data: list[ModelRow]
+
+
+class EmbeddingForm(BaseModel):
+    """Texts to embed; `model` is the embedder of the server."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    model: str
+    input: Content | Annotated[list[Content], Field(min_length=1, max_length=2048)]
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: None = None
+
+    def texts(self) -> list[str]:
+        """Return the texts; raise UsageError for an empty one."""
+        texts = [self.input] if isinstance(self.input, str) else self.input
+        if not all(text.strip() for text in texts):
+            raise UsageError("A text of `input` is empty.")
+        return texts
+
+
+class Embedding(BaseModel):
+    """The vector of a text: numbers, or their 32-bit floats as base64."""
+
+    object: Literal["embedding"] = "embedding"
+    index: int
+    embedding: list[float] | str
+
+
+class EmbeddingUsage(BaseModel):
+    """Tokens are not counted."""
+
+    prompt_tokens: int = 0
+    total_tokens: int = 0
+
+
+class EmbeddingList(BaseModel):
+    """The vectors, in the order of the texts."""
+
+    object: Literal["list"] = "list"
+    data: list[Embedding]
+    model: str
+    usage: EmbeddingUsage = Field(default_factory=EmbeddingUsage)

@@ -54,7 +54,7 @@ async def refused(client: Client, tool: str, **arguments: Any) -> str:
 async def tour(client: Client) -> None:
     """Call every tool once with valid and once with invalid arguments."""
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert list(tools) == ["ask", "search", "get_document", "resume"]
+    assert list(tools) == ["ask", "search", "list_documents", "get_document", "resume"]
     assert tools["ask"].input_schema["required"] == ["question"]
     assert tools["ask"].input_schema["properties"]["method"]["enum"] == list(METHODS)
     assert all(tool.description and tool.output_schema for tool in tools.values())
@@ -70,7 +70,9 @@ async def tour(client: Client) -> None:
     answer = value(await client.call_tool("ask", PLAIN, progress_callback=progress))
     assert (answer["status"], answer["text"], answer["cost"]["calls"]) == ("answered", "Edric Gannow", 1)
     steps = [f"plain-rag: {node} {state}" for node in ("retrieve", "answer") for state in ("started", "finished")]
-    assert told == list(enumerate(steps, start=1))
+    assert [(number, str(message).split("\n")[0]) for number, message in told] == list(enumerate(steps, start=1))
+    assert "\n  " in str(told[-1][1])
+    assert "Edric Gannow" in str(told[-1][1])
 
     (cited,) = answer["citations"]
     part = {"id": cited["document"], "start": cited["start"], "length": cited["end"] - cited["start"]}
@@ -86,7 +88,25 @@ async def tour(client: Client) -> None:
     assert "Did you mean light.md" in await refused(client, "get_document", id="lights.md")
     assert "There is no thread" in await refused(client, "resume", thread="none")
     assert "question is empty" in await refused(client, "search", query="")
-    assert "greater than or equal to 1" in await refused(client, "search", query="light", k=0)
+    wrong = await refused(client, "search", query="light", k=0)
+    assert "k: Input should be greater than or equal to 1." in wrong
+    assert "http" not in wrong
+    assert "Did you mean method" in await refused(client, "ask", question=QUESTION, metod="plain-rag")
+
+    listed = value(await client.call_tool("list_documents", {"find": "light"}))["result"]
+    assert [(each["id"], each["passages"]) for each in listed] == [("light.md", 1)]
+    assert len(value(await client.call_tool("list_documents", {"limit": 2, "after": "fair.txt"}))["result"]) == 2
+
+    (template,) = (await client.list_resource_templates()).resource_templates
+    assert template.mime_type == "text/plain"
+    (part,) = (await client.read_resource(template.uri_template.replace("{+id}", "light.md"))).contents
+    assert LIGHT in part.text  # type: ignore[union-attr]
+    assert {prompt.name for prompt in (await client.list_prompts()).prompts} == {
+        "answer_with_citations",
+        "find_sources",
+    }
+    prompt = await client.get_prompt("answer_with_citations", {"question": QUESTION})
+    assert QUESTION in prompt.messages[0].content.text  # type: ignore[union-attr]
 
 
 async def test_mcp_over_stdio(tmp_path: Path) -> None:
@@ -128,6 +148,14 @@ async def server(folder: Path, oracle: Oracle) -> AsyncIterator[Connect]:
 async def test_mcp_over_http(tmp_path: Path) -> None:
     async with server(tmp_path, Oracle()) as connect, connect(ANNA) as client:
         await tour(client)
+
+
+async def test_requests_for_a_stream_are_refused(tmp_path: Path) -> None:
+    app = create_app(Settings(home=tmp_path, embedder="none", api_keys=KEYS), open_model=opening(Oracle()))
+    async with app.router.lifespan_context(app), serving(app) as url, httpx.AsyncClient(headers=ANNA) as http:
+        for verb in ("GET", "DELETE"):
+            reply = await http.request(verb, f"{url}/mcp", headers={"Accept": "text/event-stream"})
+            assert (reply.status_code, reply.headers["Allow"]) == (405, "POST")
 
 
 async def test_failed_run_is_resumed_by_the_tool(tmp_path: Path) -> None:
