@@ -57,7 +57,8 @@ RunsDep = Annotated[RunService, Depends(_read_only_runs)]
 ThreadDep = Annotated[str, Depends(_thread)]
 
 
-Time = Annotated[str, Query(max_length=40, description="ISO 8601, UTC")]
+Time = Annotated[str, Query(max_length=40, pattern="^[0-9TZ:.+-]*$", description="ISO 8601, UTC")]
+MethodQuery = Annotated[str, Query(max_length=40, pattern="^[a-z0-9-]+$")]
 
 
 @router.get("")
@@ -70,11 +71,13 @@ async def list_runs(
         str, Query(max_length=200, description="list runs whose question or answer has these beginnings of words")
     ] = "",
     status: Annotated[list[Outcome], Query(max_length=20, description="list runs of these outcomes")] = [],  # noqa: B006 - FastAPI copies it
-    method: Annotated[list[str], Query(max_length=20, description="list runs of these methods")] = [],  # noqa: B006
+    method: Annotated[list[MethodQuery], Query(max_length=20, description="list runs of these methods")] = [],  # noqa: B006
     since: Time = "",
     until: Time = "",
     before: Time = "",
-    before_id: Annotated[str, Query(max_length=100, description="with `before`: the last run of the page before")] = "",
+    before_id: Annotated[
+        str, Query(max_length=100, pattern=r"^[\w.@:-]*$", description="with `before`: the last run of the page before")
+    ] = "",
     subruns: Annotated[bool, Query(description="also list sub-runs")] = True,
 ) -> list[forms.ListedRun]:
     """List runs, the latest first.
