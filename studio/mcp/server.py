@@ -261,7 +261,7 @@ def answer_with_citations(question: str) -> str:
     """Answer a question from the documents, with quotes."""
     return (
         f"Answer this question from my documents: {question}\nCall the tool `ask` with it. Quote the citations with "
-        "the titles of their documents. If the status is `unknown`, say that the documents do not contain the answer."
+        "the titles of their documents. If the status is `unknown`, answer that the documents do not contain it."
     )
 
 
