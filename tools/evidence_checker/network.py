@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.search.vectors.openvino import import_openvino
+from sleuth.tools.search.vectors.openvino_files import import_openvino
 
 if TYPE_CHECKING:
     from openvino import CompiledModel, Model

@@ -45,7 +45,7 @@ KeepOriginalsOption = Annotated[
 ]
 
 WorkersOption = Annotated[
-    int | None, typer.Option(min=1, max=256, help="Read so many files simultaneously (SLEUTH_INGEST_WORKERS).")
+    int | None, typer.Option(min=1, max=256, help="Number of files to read simultaneously (SLEUTH_INGEST_WORKERS).")
 ]
 
 WhereOption = Annotated[

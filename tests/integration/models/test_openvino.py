@@ -27,7 +27,7 @@ print("torch" in sys.modules)
 """
 
 IMPORTED = """
-from sleuth.tools.search.vectors.openvino import import_openvino
+from sleuth.tools.search.vectors.openvino_files import import_openvino
 print(type(import_openvino().tools.ovc.telemetry).__module__)
 try:
     import openvino_telemetry

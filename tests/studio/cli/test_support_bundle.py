@@ -110,7 +110,7 @@ def test_any_log_can_be_summarized(lines: list[str]) -> None:
         (
             {
                 "level": "error",
-                "traceback": 'Traceback:\n  File "/home/anna/sleuth/studio/app.py", line 7, in run\n'
+                "traceback": 'Traceback:\n  File "/srv/anna/sleuth/studio/app.py", line 7, in run\n'
                 "    secret()\nValueError: a text",
             },
             {"level": "error", "errors": ["ValueError"], "frames": ["sleuth/studio/app.py:7 run"]},

@@ -87,7 +87,7 @@ def test_list_that_was_written_again_is_read_again(tmp_path: Path) -> None:
     reader.close()
 
 
-def test_closed_reader_says_so(tmp_path: Path) -> None:
+def test_closed_reader_raises_store_error(tmp_path: Path) -> None:
     worklist = listed(tmp_path, [f"{at}.txt" for at in range(9)])
     reader = ParallelReader(ReaderPool(lambda: Reader(slow="0.txt"), 1))
     readings = [reader.next(worklist, 0)]

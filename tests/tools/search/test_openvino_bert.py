@@ -13,7 +13,8 @@ from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
-from sleuth.tools.search.vectors.openvino import UnsupportedModel, load_compiled
+from sleuth.tools.search.vectors.openvino import load_compiled
+from sleuth.tools.search.vectors.openvino_files import UnsupportedModel
 from sleuth.tools.search.vectors.openvino_bert import write_bert
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *["who", "built", "the", "bridge", "over", "a", "river"]]

@@ -11,12 +11,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +22,8 @@ from numpy.typing import NDArray
 
 from sleuth.tools.errors import MissingExtra
 from sleuth.tools.optional_imports import DISTRIBUTION
+from sleuth.tools.search.vectors.openvino_bert import write_bert
+from sleuth.tools.search.vectors.openvino_files import MODEL, TOKENIZER, UnsupportedModel, import_openvino
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -34,13 +34,7 @@ Encode = Callable[[list[str]], Vectors]
 _log = logging.getLogger(__name__)
 
 _BATCH = 32
-MODEL, TOKENIZER, _REFUSED = "model.xml", "tokenizer.json", "refused.txt"
-LENGTH_STEP = 16
-"""Kernels are made for each length that occurs: padding to a multiple keeps them few."""
-
-
-class UnsupportedModel(Exception):
-    """A model that cannot be built without torch; the message is the reason."""
+_REFUSED = "refused.txt"
 
 
 def open_compiled(folder: Path, cache: Path) -> Encode | None:
@@ -63,20 +57,6 @@ def open_compiled(folder: Path, cache: Path) -> Encode | None:
         _log.warning("%s cannot be compiled and runs on torch: %s (remove %s to retry)", folder, why, place)
         return None
     return load_compiled(place)
-
-
-def import_openvino() -> ModuleType:
-    """Import OpenVINO without its telemetry, which would post statistics with a persistent identifier.
-
-    OpenVINO uses a stub that sends nothing where the package `openvino_telemetry` cannot be imported.
-    """
-    if "openvino_telemetry" in sys.modules:  # the application uses it
-        return import_module("openvino")
-    sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]  # makes its import fail
-    try:
-        return import_module("openvino")
-    finally:
-        del sys.modules["openvino_telemetry"]
 
 
 def load_compiled(place: Path) -> Encode:
@@ -122,8 +102,6 @@ def _key(folder: Path) -> str:
 
 def _convert(folder: Path, place: Path) -> None:
     """Convert atomically: into a temporary folder, then renamed, unless another process was first."""
-    from sleuth.tools.search.vectors.openvino_bert import write_bert
-
     place.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(mkdtemp(dir=place.parent))
     try:

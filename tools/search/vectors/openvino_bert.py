@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.search.vectors.openvino import LENGTH_STEP, MODEL, TOKENIZER, UnsupportedModel, import_openvino
+from sleuth.tools.search.vectors.openvino_files import LENGTH_STEP, MODEL, TOKENIZER, UnsupportedModel, import_openvino
 
 if TYPE_CHECKING:
     from openvino import Node

@@ -12,7 +12,8 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from sleuth.tools.search.vectors.openvino import LENGTH_STEP, MODEL, TOKENIZER, import_openvino, load_compiled
+from sleuth.tools.search.vectors.openvino import load_compiled
+from sleuth.tools.search.vectors.openvino_files import LENGTH_STEP, MODEL, TOKENIZER, import_openvino
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
