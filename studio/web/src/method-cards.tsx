@@ -45,7 +45,7 @@ export function MethodCards({ methods, chosen, onChoose }: Props) {
 
 /** The average of the user's own runs; without any, the typical number of model calls. */
 function costOf({ average, calls }: Method): string {
-  if (!average) return calls && `Typically ${calls} model calls`;
+  if (!average) return calls && `Model calls: ${calls}`;
   const time = average.seconds === null ? [] : [seconds(average.seconds)];
   return [`Your runs: ${count(Math.round(average.calls), "call")}`, ...time].join(", ");
 }
