@@ -14,8 +14,8 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
 from sleuth.tools.search.vectors.openvino import load_compiled
-from sleuth.tools.search.vectors.openvino_files import UnsupportedModel
 from sleuth.tools.search.vectors.openvino_bert import write_bert
+from sleuth.tools.search.vectors.openvino_files import UnsupportedModel
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *["who", "built", "the", "bridge", "over", "a", "river"]]
 WIDTH, LAYERS = 8, 2
