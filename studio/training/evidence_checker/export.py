@@ -23,7 +23,7 @@ from sleuth.studio.training.evidence_checker.model import from_pretrained
 from sleuth.studio.training.evidence_checker.sources import of_part, read_items
 from sleuth.studio.training.evidence_checker.train import WEIGHTS, base_folder
 from sleuth.tools.evidence_checker import NETWORK, SETTINGS, TOKENIZER, EvidenceChecker, Temperatures, compress
-from sleuth.tools.search.vectors.openvino import import_openvino
+from sleuth.tools.search.vectors.openvino_files import import_openvino
 
 if TYPE_CHECKING:
     from torch.nn import Module
