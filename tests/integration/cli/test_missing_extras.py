@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from cli_process import sleuth
 from four_hops import QUESTION, four_hops
+from recording_proxy import proxying
 from scripted_backend import Scripted
 
 pytestmark = pytest.mark.integration
@@ -55,8 +56,8 @@ async def test_base_embeds_searches_and_answers_without_torch(tmp_path: Path) ->
     assert read.status == 0 and "1 added" in read.out, read.err
     found = await sleuth("search", "Who erected the beacon?", "--mode", "dense", without=OPTIONAL, **own)
     assert found.status == 0 and "Oda Marsh" in found.out, found.err
-    async with Scripted(four_hops) as server:
-        asked = await sleuth("ask", QUESTION, "--json", without=OPTIONAL, SLEUTH_MODEL_URL=server.url, **own)
+    async with proxying(Scripted(four_hops)) as proxy:
+        asked = await sleuth("ask", QUESTION, "--json", without=OPTIONAL, SLEUTH_MODEL_URL=proxy.url, **own)
     assert asked.status == 0, asked.err
     assert asked.json()["text"] == "the fair at Brindlecote"
 
