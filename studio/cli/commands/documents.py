@@ -92,7 +92,9 @@ async def ingest(
     failures: list[str] = []
     with show_progress(progress_console(), failures) as show:
         report = await ingest_paths(roots, settings=settings, on_progress=show, rebuild=rebuild)
-    emit({**asdict(report), "failures": failures}, as_json, _in_words(report, failures))
+    rebuilt = Text(f"Rebuilt the indexes in {report.seconds:.1f} s")
+    in_words = _in_words(report, failures) if roots else rebuilt
+    emit({**asdict(report), "failures": failures}, as_json, in_words)
     if (strict and report.failed) or (roots and not (report.added or report.updated or report.unchanged)):
         raise typer.Exit(1)
 
