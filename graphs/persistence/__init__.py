@@ -2,7 +2,7 @@
 
 from sleuth.graphs.persistence.serializer import FAULTS, CheckpointSerializer, explain_damage
 from sleuth.graphs.persistence.sqlite_checkpoints import NUMBERED, SqliteCheckpoints
-from sleuth.graphs.persistence.store import Store, open_store, runs_folder, runs_url
+from sleuth.graphs.persistence.store import Store, open_store, runs_url
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.graphs.persistence.thread_states import OUTCOMES, Outcome, RunResult, ThreadState, ThreadStatus
 from sleuth.graphs.persistence.thread_tables import LONGEST_NAME, MAX_ANSWER, RunFilter
@@ -30,6 +30,5 @@ __all__ = [
     "check_token",
     "explain_damage",
     "open_store",
-    "runs_folder",
     "runs_url",
 ]

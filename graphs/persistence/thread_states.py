@@ -1,9 +1,9 @@
 """The states and outcomes of runs, and what is listed of their answers."""
 
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from typing import Final, Literal, Self, get_args
 
-from sleuth.graphs.core import Status
+from sleuth.graphs.core import Answer, Status
 
 ThreadState = Literal["queued", "running", "waiting", "stopped", "interrupted", "failed", "done"]
 """The state of a run.
@@ -55,6 +55,15 @@ class RunResult:
     calls: int
     tokens: int
     seconds: float | None
+
+    @classmethod
+    def of(cls, answer: Answer) -> Self:
+        """Return what the list of runs shows of an answer."""
+        cost = answer.cost
+        tokens = cost["prompt_tokens"] + cost["completion_tokens"]
+        return cls(
+            verdict=answer.status, answer=answer.text, calls=cost["calls"], tokens=tokens, seconds=answer.seconds
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -183,11 +183,22 @@ class RunService:
         await self.store.threads.set_state(id, "queued", at=now())
         return id
 
-    async def add_input(self, id: str, given: "str | chat_turns.Reply", **options: Any) -> None:  # noqa: ANN401
+    async def add_input(
+        self,
+        id: str,
+        given: "str | chat_turns.Reply",
+        *,
+        message_id: str = "",
+        checkpoint: str = "",
+        values: dict[str, Any],
+        budget: Budget,
+    ) -> None:
         """Store the next input of a chat as LangGraph defines it; see `chat_turns.add_input`."""
         text = check_question(given) if isinstance(given, str) else given
         thread = await self.store.threads.get(id)
-        await chat_turns.add_input(self, thread, text, **options)
+        await chat_turns.add_input(
+            self, thread, text, message_id=message_id, checkpoint=checkpoint, values=values, budget=budget
+        )
         await self.store.threads.set_state(id, "queued", at=now())
 
     async def run(
@@ -227,7 +238,7 @@ class RunService:
                 async with aclosing(self._events(thread, listening, callbacks, worked)) as events:
                     async for event in events:
                         if isinstance(event, Answer):
-                            state, result = "waiting" if event.asks else "done", result_of(event)
+                            state, result = "waiting" if event.asks else "done", RunResult.of(event)
                         yield event
             except SleuthError as error:
                 state, problem = "failed", str(error)
@@ -246,7 +257,7 @@ class RunService:
         if thread.outcome != "done":
             return thread
         try:
-            result = result_of(await self.answer(thread.id))
+            result = RunResult.of(await self.answer(thread.id))
         except SleuthError:  # its checkpoints are damaged
             return thread
         await self.store.threads.set_result(thread.id, result)
@@ -334,15 +345,6 @@ class RunService:
             hops=kind.read_subruns(state.values),
             asks=asks,
         )
-
-
-def result_of(answer: Answer) -> RunResult:
-    """Return what the list of runs shows of an answer."""
-    cost = answer.cost
-    tokens = cost["prompt_tokens"] + cost["completion_tokens"]
-    return RunResult(
-        verdict=answer.status, answer=answer.text, calls=cost["calls"], tokens=tokens, seconds=answer.seconds
-    )
 
 
 def _input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[Any] | None:

@@ -4,8 +4,11 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from sleuth.graphs.persistence import runs_folder
+from sqlalchemy import URL
+
+from sleuth.graphs.persistence import runs_url
 from sleuth.tools.settings import Settings
+from sleuth.tools.storage import catalogue_url
 
 CHROMA = "chroma"
 CHROMA_DATABASE = "chroma/chroma.sqlite3"
@@ -42,9 +45,6 @@ def describe(
 
 def databases(settings: Settings) -> dict[str, Path]:
     """Return the SQLite databases of a home by their names in the archive; they need not exist."""
-    found = {}
-    if settings.database_url is None:
-        found["catalogue.db"] = settings.home / "catalogue.db"
-    if settings.database_url is None or settings.runs:
-        found["runs.sqlite"] = runs_folder(settings) / "runs.sqlite"
-    return found
+    urls = catalogue_url(settings.home, settings.database_url), runs_url(settings)
+    files = [Path(url.database) for url in urls if isinstance(url, URL) and url.database]
+    return {file.name: file for file in files}

@@ -15,9 +15,9 @@ from sleuth.tools.collection.filtering import PassageFilter, RefreshReport, refr
 from sleuth.tools.collection.folder_diff import FolderComparer, FolderDiff
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
 from sleuth.tools.collection.originals import Originals
+from sleuth.tools.collection.readers import make_reader, make_readers
 from sleuth.tools.collection.versions import Versions
-from sleuth.tools.collection.workers import file_bounds, make_readers
-from sleuth.tools.documents import FileReader, FileScan, write_worklist
+from sleuth.tools.documents import FileScan, write_worklist
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search import (
     IndexName,
@@ -75,7 +75,6 @@ class Collection:
         self._originals = Originals(catalogue, settings.home)
         self._triples = TripleCache(catalogue)
         self._knowledge = KnowledgeGraphCache(self._triples, self._indexes.name_vectors, embedder)
-        self._bounds = file_bounds(settings)
         self._reader = BatchReader(catalogue, make_readers(settings))
 
     @property
@@ -223,7 +222,7 @@ class Collection:
     @in_thread
     def refresh_metadata(self, *, everything: bool, on_document: Callable[[str], None]) -> RefreshReport:
         """Read the metadata of documents from their files, as `filtering.refresh_metadata` does."""
-        files = FileReader(loaders=self._settings.loaders, bounds=self._bounds)
+        files = make_reader(self._settings)
         try:
             return refresh_metadata(self._catalogue, files, everything=everything, on_document=on_document)
         finally:

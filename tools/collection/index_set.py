@@ -119,7 +119,7 @@ class IndexSet:
             self._open.pop("keyword")  # its folder was moved
             self._known.clear()
         self._draft.close()
-        (self._settings.home / "mentions" / f"{self._draft._file_name()}.db").unlink(missing_ok=True)
+        Path(self._draft._place("graph")).unlink(missing_ok=True)
 
     def reset_if_ahead(self) -> None:
         """Clear indexes that are ahead of the catalogue, which happens after restoring it from an older backup.

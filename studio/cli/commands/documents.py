@@ -92,8 +92,7 @@ async def ingest(
     failures: list[str] = []
     with show_progress(progress_console(), failures) as show:
         report = await ingest_paths(roots, settings=settings, on_progress=show, rebuild=rebuild)
-    rebuilt = Text(f"Rebuilt the indexes in {report.seconds:.1f} s")
-    in_words = _in_words(report, failures) if roots else rebuilt
+    in_words = _in_words(report, failures, has_files=bool(roots))
     emit({**asdict(report), "failures": failures}, as_json, in_words)
     if (strict and report.failed) or (roots and not (report.added or report.updated or report.unchanged)):
         raise typer.Exit(1)
@@ -125,10 +124,11 @@ def show_progress(console: Console, failures: list[str]) -> Iterator[Callable[[I
         yield show
 
 
-def _in_words(report: IngestReport, failures: list[str]) -> Text:
-    """Return the counts and `report_lines`."""
+def _in_words(report: IngestReport, failures: list[str], *, has_files: bool) -> Text:
+    """Return the counts, without files the time of the rebuild, and `report_lines`."""
     counts = f"{report.added} added, {report.updated} updated, {report.unchanged} unchanged, {report.failed} failed"
-    first = f"{counts}: {report.passages} new passages in {report.seconds:.1f} s"
+    read = f"{counts}: {report.passages} new passages in {report.seconds:.1f} s"
+    first = read if has_files else f"Rebuilt the indexes in {report.seconds:.1f} s"
     return Text("\n".join([first, *report_lines(report, failures)]))
 
 

@@ -1,20 +1,22 @@
-"""The pool of readers of a collection."""
+"""The readers of files of a collection."""
+
+from functools import partial
 
 from sleuth.tools.documents import Bounds, FileReader, ReaderPool, default_workers
 from sleuth.tools.settings import Settings
 
 
-def file_bounds(settings: Settings) -> Bounds:
-    """Return the limits for reading one file."""
-    return Bounds(
+def make_reader(settings: Settings) -> FileReader:
+    """Return a reader of single files, with the loaders and limits of the settings."""
+    bounds = Bounds(
         seconds=settings.file_seconds,
         megabytes=settings.file_megabytes,
         characters=settings.file_characters,
         ocr_languages=settings.ocr_languages,
     )
+    return FileReader(loaders=settings.loaders, bounds=bounds)
 
 
 def make_readers(settings: Settings) -> ReaderPool:
     """Return the pool that reads the files of an ingest."""
-    bounds, workers = file_bounds(settings), settings.ingest_workers or default_workers()
-    return ReaderPool(lambda: FileReader(loaders=settings.loaders, bounds=bounds), workers)
+    return ReaderPool(partial(make_reader, settings), settings.ingest_workers or default_workers())
