@@ -102,14 +102,15 @@ def running(command: list[str], log: Path, env: dict[str, str] | None = None) ->
 
 
 @contextmanager
-def postgres() -> Iterator[Server]:
-    """Start Postgres without TCP and with initdb's settings; needs initdb and pg_ctl."""
+def postgres(**options: str) -> Iterator[Server]:
+    """Start Postgres without TCP and with initdb's settings but these; needs initdb and pg_ctl."""
     with tempfile.TemporaryDirectory(prefix="sleuth-pg-", ignore_cleanup_errors=True) as folder:
         if os.geteuid() == 0:
             shutil.chown(folder, "nobody", "nogroup")
         data = f"{folder}/data"
         _run_unprivileged("initdb", "-D", data, "-U", "sleuth", "-A", "trust", "-E", "UTF8")
-        _run_unprivileged("pg_ctl", "-D", data, "-w", "-l", f"{folder}/log", "-o", f"-k {folder} -h ''", "start")
+        given = f"-k {folder} -h ''" + "".join(f" -c {name}={value}" for name, value in options.items())
+        _run_unprivileged("pg_ctl", "-D", data, "-w", "-l", f"{folder}/log", "-o", given, "start")
         try:
             pid = int((Path(data) / "postmaster.pid").read_text().split()[0])
             yield Server(url=f"postgresql://sleuth@/postgres?host={folder}", pid=pid, folder=Path(data))

@@ -122,6 +122,11 @@ class Settings(BaseSettings):
         default=None, description="folder of an evidence checker; default: the one of the package"
     )
     database_url: str | None = Field(default=None, description="postgresql://… for checkpoints and catalogue")
+    vectors: Literal["chroma", "pgvector", "pgvector-bits"] = Field(
+        default="chroma",
+        description="store of vectors: Chroma, or `pgvector` in the Postgres of SLEUTH_DATABASE_URL; `pgvector-bits` has "
+        "the smaller index",
+    )
     chroma_url: Address | None = Field(default=None, description="a Chroma server instead of the embedded one")
     ranker: Ranker = Field(
         default="trained", description="ranking of graph search: the `trained` model or the plain `formula`"

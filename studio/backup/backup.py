@@ -19,6 +19,7 @@ from sleuth.studio.backup.archive import FORMAT, ArchiveWriter, Manifest, new_ar
 from sleuth.tools.collection import INDEXING_LOCK
 from sleuth.tools.errors import StoreDamaged, StoreError, UsageError
 from sleuth.tools.optional_imports import DISTRIBUTION
+from sleuth.tools.search.vectors import place_of
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import hold, require_restored
 from sleuth.tools.types import now
@@ -89,7 +90,7 @@ def _fill(settings: Settings, draft: Path) -> Manifest:
             database="postgres" if settings.database_url else "sqlite",
             schemas=schemas,
             counts=counts,
-            left_out=["keyword index", "entity graph", *(["vectors"] if settings.chroma_url else [])],
+            left_out=["keyword index", "entity graph", *(["vectors"] if isinstance(place_of(settings), str) else [])],
             settings=settings.without_secrets(),
             members=writer.members,
         )

@@ -20,7 +20,7 @@ from sleuth.agents.llm.context_windows import find_window
 from sleuth.agents.llm.server_info import Endpoint, ServedModel
 from sleuth.studio.model_server import is_converted, locked_pins, missing_pins
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
-from sleuth.tools.search.vectors import NONE
+from sleuth.tools.search.vectors import NONE, place_of
 from sleuth.tools.settings import Settings, tracing_variables
 from sleuth.tools.sources.knowledge_graph import is_url, open_graph
 from sleuth.tools.storage import SCHEMA_VERSION, catalogue_url, documents, meta, open_engine
@@ -67,6 +67,7 @@ def _checks(settings: Settings) -> list[tuple[str, Run, str, bool]]:
     """Return name, function and remedy of each check, and whether it applies, in the order of the report."""
     local = urlsplit(settings.model_url).hostname in {"127.0.0.1", "localhost", "::1"}
     serve, install = "sleuth model serve", "sleuth model install"
+    chroma = "chroma run" if settings.chroma_url else "sleuth ingest --rebuild"
     graph = "export SLEUTH_KNOWLEDGE_GRAPH=FILE.json or URL, or unset it"
     return [
         ("Python", _python, "make setup PYTHON=python3.11", True),
@@ -77,7 +78,8 @@ def _checks(settings: Settings) -> list[tuple[str, Run, str, bool]]:
         ("embedder", _embedder, install, True),
         ("catalogue", _catalogue, "export SLEUTH_HOME=FOLDER, or SLEUTH_DATABASE_URL", True),
         ("Postgres", _postgres, "pg_isready", bool(settings.database_url)),
-        ("Chroma", _chroma, "chroma run" if settings.chroma_url else "sleuth ingest --rebuild", True),
+        ("Chroma", _chroma, chroma, settings.vectors == "chroma"),
+        ("pgvector", _pgvector, "CREATE EXTENSION vector", settings.vectors != "chroma"),
         ("knowledge graph", _graph, graph, bool(settings.knowledge_graph)),
         ("tracing", _tracing, "unset SLEUTH_TRACING", True),
         ("extras", _extras, "pip install 'sleuth-rag[serve,studio,postgres]'", True),
@@ -248,6 +250,13 @@ def _connection(url: URL) -> Iterator[Connection]:
         raise StoreError(str(error.orig).splitlines()[0]) from error
     finally:
         engine.dispose()
+
+
+async def _pgvector(settings: Settings) -> str:
+    from sleuth.tools.search.vectors.pgvector_index import engine_of
+
+    await asyncio.to_thread(engine_of, str(place_of(settings)))
+    return "ready"
 
 
 async def _chroma(settings: Settings) -> str:

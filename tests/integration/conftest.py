@@ -6,7 +6,7 @@ import pytest
 from chroma_fixture import chroma_url, own_chroma
 from node_fixture import node
 from page_fixture import axe, chromium, npm, page, site, teller
-from postgres_fixture import database_url, own_postgres, postgres_url
+from postgres_fixture import database_url, own_postgres, pgvector_url, postgres_url
 from serve_fixture import client, oracle, serving, store
 from vllm_fixture import model_home, vllm_installed, vllm_url
 
@@ -23,6 +23,7 @@ __all__ = [
     "own_chroma",
     "own_postgres",
     "page",
+    "pgvector_url",
     "postgres_url",
     "serving",
     "site",

@@ -18,7 +18,7 @@ from sleuth.tools.collection.index_sync import catch_up, delete_removed, repair
 from sleuth.tools.errors import EmbedderChanged, StoreBusy, StoreError
 from sleuth.tools.search import Index, IndexName, KeywordIndex
 from sleuth.tools.search.entity_graph import GraphIndex
-from sleuth.tools.search.vectors import Embedder, NoEmbedder, VectorIndex, no_embedder
+from sleuth.tools.search.vectors import Embedder, NoEmbedder, VectorIndex, no_embedder, open_vectors, place_of
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import Catalogue
 from sleuth.tools.types import EmbedderRecord
@@ -240,7 +240,7 @@ class IndexSet:
             case "graph":
                 return self._settings.home / "mentions" / f"{self._file_name()}.db"
             case "dense":
-                return self._settings.chroma_url or self._settings.home / "chroma"
+                return place_of(self._settings)
 
     def _make(self, name: IndexName) -> Index:
         place = self._place(name)
@@ -248,8 +248,7 @@ class IndexSet:
             return KeywordIndex(place) if name == "keyword" else GraphIndex(place)
         record = None if "dense" in self.names else self._catalogue.embedder()
         embedder = NoEmbedder(record.name) if record else self._embedder
-        owner, collection = self._settings.owner, self._settings.collection
-        return VectorIndex(place, owner=owner, collection=collection, embedder=embedder, suffix=self._suffix)
+        return open_vectors(self._settings, embedder, suffix=self._suffix)
 
     def _check_embedder(self, vectors: VectorIndex) -> None:
         """Raise EmbedderChanged for vectors of another embedder; those of a draft are deleted instead."""

@@ -63,7 +63,7 @@ class Readiness:
         key = self._settings.model_key
         bearer = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
         checks["model"] = _reach(f"{self._settings.model_url.rstrip('/')}/models", bearer)
-        if self._settings.chroma_url:
+        if self._settings.vectors == "chroma" and self._settings.chroma_url:
             checks["chroma"] = _reach(f"{self._settings.chroma_url.rstrip('/')}/api/v2/heartbeat", {})
         limited = [asyncio.wait_for(check, SECONDS) for check in checks.values()]
         results = await asyncio.gather(*limited, return_exceptions=True)

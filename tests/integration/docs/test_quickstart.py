@@ -75,7 +75,19 @@ def small_model(model_home: Path, vllm_installed: None) -> Iterator[str]:
     asyncio.run(server.stop(model_home))
 
 
+@pytest.mark.faults  # some minutes where the server must start first
 def test_quickstart_shows_what_its_commands_print(small_model: str, tmp_path: Path) -> None:
+    compare(commands(), small_model, tmp_path)
+
+
+def test_ingest_and_search_of_the_quickstart_need_no_model(tmp_path: Path) -> None:
+    transcript = [each for each in commands() if each[0].startswith(("sleuth ingest", "sleuth search"))]
+    assert len(transcript) == 3
+    compare(transcript, "http://127.0.0.1:9/v1", tmp_path)
+
+
+def compare(transcript: list[tuple[str, str]], model_url: str, tmp_path: Path) -> None:
+    """Run commands of the page over its folder, and compare what they print."""
     notes = tmp_path / "Documents" / "notes"
     shutil.copytree(ROOT / "examples" / "corpus", notes)
     (notes / "scan.pdf").write_bytes(b"%PDF-1.4 broken")
@@ -87,9 +99,8 @@ def test_quickstart_shows_what_its_commands_print(small_model: str, tmp_path: Pa
         "TERM": "dumb",  # 80 columns
         "NO_COLOR": "1",
         "SLEUTH_HOME": str(tmp_path / "sleuth"),
-        "SLEUTH_MODEL_URL": small_model,
+        "SLEUTH_MODEL_URL": model_url,
     }
-    transcript = commands()
     assert transcript
     for command, output in transcript:
         shown = type_in(command, environment, tmp_path)

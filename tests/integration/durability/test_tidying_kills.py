@@ -11,7 +11,7 @@ from entries import entry
 from hashing_embedder import HashingEmbedder
 from preloaded import child
 
-from sleuth.tools.search.vectors.index import VectorIndex
+from sleuth.tools.search.vectors.chroma_index import ChromaIndex
 
 pytestmark = pytest.mark.integration
 
@@ -20,8 +20,8 @@ PASSAGES = [entry(f"d{n}", f"text number {n}").passages[0] for n in range(2_500)
 GONE, KEPT = PASSAGES[:2_100], PASSAGES[2_100:]
 
 
-def opened(folder: Path) -> VectorIndex:
-    return VectorIndex(folder, owner="local", collection="default", embedder=HashingEmbedder(dimension=64))
+def opened(folder: Path) -> ChromaIndex:
+    return ChromaIndex(folder, owner="local", collection="default", embedder=HashingEmbedder(dimension=64))
 
 
 def tidy(folder: Path, pipe: Connection) -> None:

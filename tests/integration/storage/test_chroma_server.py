@@ -8,7 +8,7 @@ from psutil import Process
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import StoreError
 from sleuth.tools.search.retriever import Query
-from sleuth.tools.search.vectors.index import VectorIndex
+from sleuth.tools.search.vectors.chroma_index import ChromaIndex
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -57,7 +57,7 @@ async def test_restarted_server_is_used_again(settings: Settings, own_chroma: Ch
 
 def test_repeated_opening_uses_no_more_connections(chroma_url: str) -> None:
     def sockets() -> int:
-        vectors = VectorIndex(chroma_url, owner="anna", collection="again", embedder=HashingEmbedder())
+        vectors = ChromaIndex(chroma_url, owner="anna", collection="again", embedder=HashingEmbedder())
         assert vectors.count() == 0
         vectors.close()
         return len(Process().net_connections())

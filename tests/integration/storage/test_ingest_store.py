@@ -19,8 +19,8 @@ from sleuth.tools.collection.collection import Collection
 from sleuth.tools.collection.index_set import ALL, IndexSet
 from sleuth.tools.errors import EmbedderChanged, StoreBusy, UsageError
 from sleuth.tools.search.retriever import Mode, Query
+from sleuth.tools.search.vectors.chroma_index import ChromaIndex
 from sleuth.tools.search.vectors.embedder import Embedder, NoEmbedder
-from sleuth.tools.search.vectors.index import VectorIndex
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
@@ -101,7 +101,7 @@ async def test_vectors_follow_deletions_without_an_embedder(settings: Settings, 
     assert (report.unchanged, report.warnings, len(embedder.embedded)) == (20, [], 20)
     async with await Collection.open(settings, embedder=nobody) as library:
         await library.delete(["p3"])
-    vectors = VectorIndex(settings.home / "chroma", owner="local", collection="default", embedder=nobody)
+    vectors = ChromaIndex(settings.home / "chroma", owner="local", collection="default", embedder=nobody)
     assert vectors.ids() == {f"p{n}" for n in range(20) if n != 3}
     vectors.close()
     await run(settings, source, corpus(tmp_path / "d.jsonl", 22), embedder=nobody)

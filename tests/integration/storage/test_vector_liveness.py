@@ -13,7 +13,7 @@ from hashing_embedder import HashingEmbedder
 
 from sleuth.tools.errors import StoreError
 from sleuth.tools.search.vectors import integrity_probe as vector_probe
-from sleuth.tools.search.vectors.index import VectorIndex
+from sleuth.tools.search.vectors.chroma_index import ChromaIndex
 
 pytestmark = pytest.mark.integration
 
@@ -46,8 +46,8 @@ def another(folder: Path) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
-def opened(folder: Path) -> VectorIndex:
-    return VectorIndex(folder, owner="local", collection="default", embedder=HashingEmbedder(dimension=8))
+def opened(folder: Path) -> ChromaIndex:
+    return ChromaIndex(folder, owner="local", collection="default", embedder=HashingEmbedder(dimension=8))
 
 
 def marks(folder: Path) -> list[Path]:

@@ -15,8 +15,8 @@ from hashing_embedder import HashingEmbedder
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import EmbedderChanged, StoreError, UsageError
 from sleuth.tools.search.retriever import Query
+from sleuth.tools.search.vectors.chroma_index import ChromaIndex
 from sleuth.tools.search.vectors.embedder import LocalEmbedder
-from sleuth.tools.search.vectors.index import VectorIndex
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.integration
 PASSAGES = [entry(name, text).passages[0] for name, text in (("a", "a stone bridge"), ("b", "a water mill"))]
 
 
-def opened(place: Path | str, embedder: HashingEmbedder | LocalEmbedder, collection: str = "default") -> VectorIndex:
-    return VectorIndex(place, owner="local", collection=collection, embedder=embedder)
+def opened(place: Path | str, embedder: HashingEmbedder | LocalEmbedder, collection: str = "default") -> ChromaIndex:
+    return ChromaIndex(place, owner="local", collection=collection, embedder=embedder)
 
 
 def test_nearest_vector_comes_first_with_its_cosine(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def held(folder: Path) -> int:
 
 
 def test_vacuum_during_searches_frees_deleted_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sleuth.tools.search.vectors.index._SPARE", 30)
+    monkeypatch.setattr("sleuth.tools.search.vectors.chroma_index._SPARE", 30)
     index = opened(tmp_path, HashingEmbedder(dimension=64))
     kept, gone = PASSAGES, [entry(f"d{n}", f"text number {n}").passages[0] for n in range(40)]
     index.apply(upsert=kept, delete=[])

@@ -1,4 +1,4 @@
-"""Dense search: embedders and the Chroma index."""
+"""Dense search: embedders, and the index in Chroma or Postgres."""
 
 from sleuth.tools.search.vectors.embedder import (
     NONE,
@@ -10,6 +10,7 @@ from sleuth.tools.search.vectors.embedder import (
     no_embedder,
 )
 from sleuth.tools.search.vectors.index import VectorIndex, embedder_changed
+from sleuth.tools.search.vectors.stores import open_vectors, place_of
 
 __all__ = [
     "NONE",
@@ -21,4 +22,6 @@ __all__ = [
     "embedder_changed",
     "make_embedder",
     "no_embedder",
+    "open_vectors",
+    "place_of",
 ]

@@ -1,86 +1,99 @@
-"""The vector index of one collection, in Chroma: embedded below SLEUTH_HOME, or on a Chroma server.
+"""The vector index of one collection, the same for every store of vectors.
 
-Chroma stores our embeddings with ids only; texts stay in the catalogue. All methods block: call them in a thread.
+A store has our embeddings with ids only; texts stay in the catalogue. All methods block: call them in a thread.
 """
 
-import json
-import shutil
-import threading
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
 from copy import copy
 from functools import partial
-from hashlib import sha256
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.errors import EmbedderChanged, VectorsReplaced
+from sleuth.tools.errors import EmbedderChanged
 from sleuth.tools.search.keyword_index import search_deeper
-from sleuth.tools.search.vectors.chroma import connect, disconnect, refresh_clients, translate_errors, vector_folders
 from sleuth.tools.search.vectors.embedder import Embedder
-from sleuth.tools.search.vectors.integrity_probe import checked_open
 from sleuth.tools.types import Passage
 
-if TYPE_CHECKING:
-    from chromadb.api.client import Client
-    from chromadb.api.models.Collection import Collection
-
-_PAGE = 5_000
-# Wider than Chroma's defaults: at some ten thousand passages the approximate search then finds what an exact one does.
-_NEIGHBOURS, _EFFORT = 32, 200
 MAX_EXACT = 10_000
 """Passages of a filter up to which their vectors are compared one by one; beyond, the nearest are filtered."""
-MAX_MATRICES = 4
-"""Filters whose vectors are kept, at most 16 MiB each with 384 numbers."""
-# Deleted vectors before a compaction; each takes as much space as a stored one.
-_SPARE = 2_000
+
+Found = list[tuple[str, float]]
+"""Ids of passages with cosine similarities, best first."""
 
 
-class VectorIndex:
+class VectorIndex(ABC):
     """Embeddings of one collection's passages; stores its embedder and its position in the catalogue's journal."""
 
     name = "vectors"
 
-    def __init__(self, place: Path | str, *, owner: str, collection: str, embedder: Embedder, suffix: str = "") -> None:
-        """Open or create the collection; `place` is a folder or a server's URL, `suffix` ends Chroma's name of it."""
-        self._place = place
+    def __init__(self, *, owner: str, collection: str, embedder: Embedder) -> None:
         self._about = {"owner": owner, "collection": collection, "embedder": embedder.name}
-        self._key = "sleuth-" + sha256(json.dumps([owner, collection]).encode()).hexdigest()[:32] + suffix
-        self._draft = f"{self._key}-draft"
-        self._gone = 0
-        self._swap = threading.RLock()  # any thread may search, also during a compaction
         self._embedder = embedder
         self._allowed: frozenset[str] | None = None
-        self._matrices: dict[frozenset[str], tuple[list[str], NDArray[np.float32]]] = {}
-        with ExitStack() as opened:
-            if isinstance(place, Path):
-                with translate_errors(place):
-                    opened.callback(checked_open(place, self._key).remove)
-            self._client: Client = connect(place)
-            opened.callback(disconnect, place, self._client)
-            self._collection = self._open()
-            self._opened = opened.pop_all()
 
+    @abstractmethod
     def close(self) -> None:
-        """Close the files; the connection to a server is cached."""
-        self._opened.close()
+        """Close files and connections."""
 
-    def restricted(self, passages: frozenset[str]) -> "VectorIndex":
+    @abstractmethod
+    def refresh(self, *, anew: bool) -> None:
+        """Reload changes from other indexes; `anew`: also from other processes, and without deleted data."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Replace the vectors by none, for the present embedder."""
+
+    @abstractmethod
+    def tidy(self) -> None:
+        """Do the maintenance that is due after a change."""
+
+    @abstractmethod
+    def replace_by(self, other: Self) -> None:
+        """Take over the vectors of another index of this store, which is empty afterwards.
+
+        After a kill, this index has the former vectors or all new ones.
+        """
+
+    @abstractmethod
+    def count(self) -> int:
+        """Return the number of passages."""
+
+    @abstractmethod
+    def ids(self) -> set[str]:
+        """Return the ids of all passages."""
+
+    @abstractmethod
+    def _change(self, ids: Sequence[str], vectors: NDArray[np.float32] | None, delete: Sequence[str]) -> None:
+        """Add or replace vectors, None for no ids, and remove others."""
+
+    @abstractmethod
+    def _search(self, vector: NDArray[np.float32], k: int) -> Found:
+        """Search as `search` does."""
+
+    @abstractmethod
+    def _nearest(self, vector: NDArray[np.float32], k: int) -> Found:
+        """Return the nearest of all passages."""
+
+    @abstractmethod
+    def _nearest_allowed(self, vector: NDArray[np.float32], k: int, allowed: frozenset[str]) -> Found:
+        """Return the nearest of these passages, compared one by one."""
+
+    @abstractmethod
+    def _metadata(self) -> dict[str, Any]:
+        """Return what is stored about the vectors."""
+
+    @abstractmethod
+    def _remember(self, **values: int) -> None:
+        """Add values to what is stored about the vectors."""
+
+    def restricted(self, passages: frozenset[str]) -> Self:
         """Return a view that finds only these passages."""
         view = copy(self)
         view._allowed = passages
         return view
-
-    def refresh(self, *, anew: bool) -> None:
-        """Reload changes from other indexes; `anew`: also from other processes, and without deleted data."""
-        with self._swap:
-            self._matrices.clear()
-            if anew:
-                refresh_clients(self._place, self._client)
-            self._collection = self._open()
 
     def applied(self) -> int:
         """Return the last journal number that this index contains."""
@@ -88,8 +101,7 @@ class VectorIndex:
 
     def set_applied(self, seq: int) -> None:
         """Store the last journal number that this index contains."""
-        self._remember(applied=seq, gone=self._metadata().get("gone", 0) + self._gone)
-        self._gone = 0
+        self._remember(applied=seq)
 
     def reached(self) -> int:
         """Return the last journal number that may be partly applied."""
@@ -104,123 +116,24 @@ class VectorIndex:
         vectors = self._embedder.embed_passages([index_text(passage) for passage in upsert]) if upsert else None
         if vectors is not None and self._check_dimension(vectors.shape[1]) is None:
             self._remember(dimension=vectors.shape[1])
-        self._matrices.clear()
-        with translate_errors(self._place):
-            if delete:
-                self._collection.delete(ids=list(delete))
-                self._gone += len(delete)
-            if vectors is not None:
-                self._collection.upsert(ids=[passage.id for passage in upsert], embeddings=vectors)
+        self._change([passage.id for passage in upsert], vectors, delete)
 
-    def clear(self) -> None:
-        """Replace the collection by an empty one for the present embedder."""
-        with self._swap:
-            with translate_errors(self._place):
-                self._drop(self._key)
-                self._drop(self._draft)
-            self.refresh(anew=True)
-
-    def tidy(self) -> None:
-        """Compact the collection once most of it is deleted: Chroma keeps deleted vectors, on disk and in memory.
-
-        The remaining vectors are copied to a draft, which then replaces the collection. After a kill, an incomplete
-        draft is deleted by the next call, and a complete one is used at the next start.
-        """
-        gone = self._metadata().get("gone", 0)
-        if not isinstance(self._place, Path) or gone < _SPARE or gone < 2 * self.count():
-            return
-        with translate_errors(self._place):
-            self._drop(self._draft)
-            draft = self._made(self._draft)
-            for offset in range(0, self._collection.count(), _PAGE):
-                page = self._collection.get(include=["embeddings"], limit=_PAGE, offset=offset)
-                draft.upsert(ids=page["ids"], embeddings=np.asarray(page["embeddings"], dtype=np.float32))
-            draft.modify(metadata=self._metadata() | {"gone": 0, "whole": 1})
-        self._use(draft)
-
-    def replace_by(self, other: "VectorIndex") -> None:
-        """Take over the vectors of another index of this folder or server, which is empty afterwards.
-
-        After a kill, this index has the former vectors or all new ones.
-        """
-        with translate_errors(self._place):
-            self._drop(self._draft)
-            other._collection.modify(name=self._draft, metadata=other._metadata() | {"whole": 1})
-        self._use(other._collection)
-
-    def _use(self, draft: "Collection") -> None:
-        """Replace the collection by a complete draft."""
-        with self._swap:
-            with translate_errors(self._place):
-                self._drop(self._key)
-                draft.modify(name=self._key)
-            self.refresh(anew=True)
-
-    def count(self) -> int:
-        """Return the number of passages."""
-        with translate_errors(self._place):
-            return self._collection.count()
-
-    def ids(self) -> set[str]:
-        """Return the ids of all passages."""
-        found: set[str] = set()
-        with translate_errors(self._place):
-            for offset in range(0, self._collection.count(), _PAGE):
-                found.update(self._collection.get(include=[], limit=_PAGE, offset=offset)["ids"])
-        return found
-
-    def search(self, text: str, k: int) -> list[tuple[str, float]]:
+    def search(self, text: str, k: int) -> Found:
         """Return the nearest passages, as ids with cosine similarities, best first.
 
         Raises:
-            VectorsReplaced: the collection was replaced, or lost with its server's memory.
+            VectorsReplaced: the vectors were replaced, or lost with their server's memory.
         """
-        from chromadb.errors import NotFoundError
-
         vector = self._embedder.embed_query(text)
         self._check_dimension(len(vector))
-        with self._swap, translate_errors(self._place):
-            try:
-                if self._allowed is None:
-                    return self._nearest(vector, k)
-                if len(self._allowed) <= MAX_EXACT:
-                    return self._nearest_allowed(vector, k, self._allowed)
-                return search_deeper(partial(self._nearest, vector), k, self._allowed, depth=4 * k)
-            except NotFoundError as error:
-                raise VectorsReplaced("The vectors are being rebuilt. Search again.") from error
+        return self._search(vector, k)
 
-    def _nearest(self, vector: NDArray[np.float32], k: int) -> list[tuple[str, float]]:
-        found = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])
-        distances = (found["distances"] or [[]])[0]
-        return [(id_, 1.0 - distance) for id_, distance in zip(found["ids"][0], distances, strict=True)]
-
-    def _nearest_allowed(self, vector: NDArray[np.float32], k: int, allowed: frozenset[str]) -> list[tuple[str, float]]:
-        """Compare all allowed passages: Chroma's own filter is slower, and misses some.
-
-        Their vectors are kept for the next search with this filter.
-        """
-        if allowed not in self._matrices:
-            if len(self._matrices) >= MAX_MATRICES:
-                self._matrices.pop(next(iter(self._matrices)))
-            self._matrices[allowed] = self._vectors(sorted(allowed))
-        ids, matrix = self._matrices[allowed]
-        similarities = matrix @ (vector / (np.linalg.norm(vector) or 1.0))
-        best = np.argsort(-similarities, kind="stable")[:k]
-        return [(ids[at], float(similarities[at])) for at in best]
-
-    def _vectors(self, wanted: Sequence[str]) -> tuple[list[str], NDArray[np.float32]]:
-        """Return the stored ones of the passages with their vectors, of length 1."""
-        ids: list[str] = []
-        rows: list[NDArray[np.float32]] = []
-        for start in range(0, len(wanted), _PAGE):
-            page = self._collection.get(ids=list(wanted[start : start + _PAGE]), include=["embeddings"])
-            ids += page["ids"]
-            rows.append(np.asarray(page["embeddings"], dtype=np.float32).reshape(len(page["ids"]), -1))
-        if not ids:
-            return [], np.zeros((0, self.dimension() or 1), dtype=np.float32)
-        matrix = np.concatenate([part for part in rows if len(part)])
-        lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-        return ids, matrix / np.where(lengths > 0, lengths, 1.0)
+    def _find(self, vector: NDArray[np.float32], k: int) -> Found:
+        if self._allowed is None:
+            return self._nearest(vector, k)
+        if len(self._allowed) <= MAX_EXACT:
+            return self._nearest_allowed(vector, k, self._allowed)
+        return search_deeper(partial(self._nearest, vector), k, self._allowed, depth=4 * k)
 
     def dimension(self) -> int | None:
         """Return the length of the vectors; None while the collection is empty."""
@@ -240,47 +153,6 @@ class VectorIndex:
             old, new = f"{name} ({known} numbers)", f"{name} ({length} numbers)"
             raise embedder_changed(self._about["collection"], old, new)
         return known
-
-    def _metadata(self) -> dict[str, Any]:
-        return dict(self._collection.metadata or {})
-
-    def _remember(self, **values: int) -> None:
-        with translate_errors(self._place):
-            self._collection.modify(metadata=self._metadata() | values)
-
-    def _open(self) -> "Collection":
-        from chromadb.errors import NotFoundError
-
-        with translate_errors(self._place):
-            with suppress(NotFoundError):
-                return self._client.get_collection(self._key, embedding_function=None)
-            with suppress(NotFoundError):
-                draft = self._client.get_collection(self._draft, embedding_function=None)
-                if (draft.metadata or {}).get("whole"):
-                    draft.modify(name=self._key)
-                    return draft
-            return self._made(self._key)
-
-    def _made(self, key: str) -> "Collection":
-        from chromadb.api.collection_configuration import CreateCollectionConfiguration, CreateHNSWConfiguration
-
-        graph = CreateHNSWConfiguration(
-            space="cosine", max_neighbors=_NEIGHBOURS, ef_construction=_EFFORT, ef_search=_EFFORT
-        )
-        configuration = CreateCollectionConfiguration(hnsw=graph)
-        return self._client.get_or_create_collection(
-            key, metadata=dict(self._about), configuration=configuration, embedding_function=None
-        )
-
-    def _drop(self, key: str) -> None:
-        """Delete a collection with its files, if it exists."""
-        from chromadb.errors import NotFoundError
-
-        with suppress(NotFoundError):
-            left = vector_folders(self._place, self._client.get_collection(key, embedding_function=None))
-            self._client.delete_collection(key)
-            for folder in left:
-                shutil.rmtree(folder, ignore_errors=True)
 
 
 def index_text(passage: Passage) -> str:
