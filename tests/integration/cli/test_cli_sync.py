@@ -18,7 +18,6 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
     yield {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none", "COLUMNS": "200", "TERM": "xterm"}
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(("reply", "shown"), [("y", "1 added"), ("n", "Nothing was changed"), ("", "Nothing was")])
 def test_terminal_is_asked(tmp_path: Path, environment: dict[str, str], reply: str, shown: str) -> None:
     terminal = Terminal([*COMMAND, str(tmp_path / "notes")], environment)
@@ -29,7 +28,6 @@ def test_terminal_is_asked(tmp_path: Path, environment: dict[str, str], reply: s
     assert terminal.end() == 0
 
 
-@pytest.mark.timeout(120)
 def test_watch_follows_changes_until_it_is_interrupted(tmp_path: Path, environment: dict[str, str]) -> None:
     terminal = Terminal([*COMMAND, str(tmp_path / "notes"), "--yes", "--watch"], environment)
     terminal.wait_for("Ctrl-C ends it.")

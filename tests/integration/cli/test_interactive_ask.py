@@ -75,7 +75,6 @@ def converse(environment: dict[str, str]) -> str:
     return terminal.shown
 
 
-@pytest.mark.timeout(180)
 async def test_chat_is_stopped_resumed_and_continued(environment: dict[str, str]) -> None:
     shown = await asyncio.to_thread(converse, environment)
     (thread,) = re.findall(r"--thread (\w+)", shown)

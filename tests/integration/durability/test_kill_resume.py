@@ -181,10 +181,10 @@ def real(trial: Trial, url: str, home: Path) -> AbstractAsyncContextManager[Scen
     return scene_of(trial, backend, Settings(home=home, embedder="hashing", timeout=300))
 
 
-@WITH_A_MODEL
 @pytest.mark.vllm
-async def test_kill_in_a_run_of_a_real_model(home: Path, vllm_url: str, trial: Trial) -> None:
-    async with real(trial, vllm_url, home) as scene:
+async def test_kill_in_a_run_of_a_real_model(home: Path, vllm_url: str) -> None:
+    """One method; `make test-faults` kills all of them."""
+    async with real(WITH_MODEL["par-rag"], vllm_url, home) as scene:
         await scene.die_at(random.Random(SEED).choice(scene.checkpoints[1:-1]))
         scene.check(kills=1)
 

@@ -69,7 +69,7 @@ class Scene:
 
     async def gone(self, thread: str, run: str) -> None:
         """Wait until the server has removed a run."""
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(300):
             while run in [each["run_id"] for each in await self.client.runs.list(thread)]:  # noqa: ASYNC110
                 await asyncio.sleep(0.2)
 

@@ -234,7 +234,7 @@ async def test_closed_stream_cancels_only_on_request(sdk: LangGraphClient, oracl
         oracle.asked.clear()
         await stream.aclose()
         oracle.free.set() if mode == "continue" else None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while [run["status"] for run in await sdk.runs.list(thread)] != [status]:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
         oracle.free.set()

@@ -167,7 +167,7 @@ async def _ask(client: openai.AsyncOpenAI, streamed: bool) -> None:
 
 async def _settled(http: httpx.AsyncClient) -> Any:
     """Return the list of runs when none is running."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while True:
             rows = (await http.get("/v1/runs")).json()
             if not any(row["status"] == "running" for row in rows):

@@ -54,7 +54,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def complaint(client: httpx.AsyncClient, ingest: str) -> Any:
     """Return the state of an upload after its first failure."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while not (found := (await client.get(f"/v1/ingests/{ingest}")).json())["failed"]:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     return found

@@ -59,7 +59,7 @@ async def test_completion_closed_after_its_answer_counts_as_done(client: httpx.A
     await upload(client)
     asked = {"model": "plain-rag", "messages": [{"role": "user", "content": QUESTION}], "stream": stream}
     assert (await client.post("/v1/chat/completions", json=asked)).status_code == 200
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(300):
         while "sleuth_runs_active 0.0" not in (found := (await client.get("/metrics")).text):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     assert 'sleuth_run_seconds_count{method="plain-rag",outcome="done"} 1.0' in found

@@ -22,7 +22,8 @@ FERRY = Evidence(title="Ferry", text="The ferry was built by Oda Brask in 1911."
 @pytest.mark.vllm
 @pytest.mark.usefixtures("vllm_installed")
 @pytest.mark.skipif(not (DATA / "train").is_dir(), reason="no training files next to the checkout")
-@pytest.mark.timeout(2400)  # seven minutes of processor time
+@pytest.mark.faults  # seven minutes of processor time
+@pytest.mark.timeout(2400)
 def test_a_hundredth_of_the_training_makes_every_artefact(tmp_path: Path) -> None:
     data, out = some_of(tmp_path / "data", 20), tmp_path / "out"
     base = asyncio.run(ensure_checkpoint(TEST_HOME))
