@@ -3,13 +3,14 @@
 import asyncio
 import random
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from four_hops import QUESTION, InProcess
+from postgres_fixture import database
 from stored_runs import assert_has_texts, finished, interrupt, open_runs, own_settings, services
 
 from sleuth.graphs.persistence.thread_locks import ThreadLocks
@@ -61,8 +62,9 @@ def meanwhile(runs: RunService, deed: Deed, *, after: str | None = None) -> RunS
 
 
 @pytest.fixture
-def shared(tmp_path: Path, postgres_url: str) -> Settings:
-    return own_settings(tmp_path, postgres_url)
+def shared(tmp_path: Path, postgres_url: str) -> Iterator[Settings]:
+    with database(postgres_url) as url:
+        yield own_settings(tmp_path, url)
 
 
 @pytest.fixture

@@ -59,9 +59,13 @@ def own_postgres() -> Iterator["PostgresServer"]:
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def database_url(request: pytest.FixtureRequest) -> str | None:
-    """SLEUTH_DATABASE_URL of both stores: SQLite below SLEUTH_HOME, and Postgres."""
-    return None if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
+def database_url(request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """SLEUTH_DATABASE_URL of both stores: SQLite below SLEUTH_HOME, and an empty database of Postgres."""
+    if request.param == "sqlite":
+        yield None
+        return
+    with database(request.getfixturevalue("postgres_url")) as url:
+        yield url
 
 
 @contextmanager
@@ -102,7 +106,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Waits until it answers."""
-        arguments = ("-w", "-l", f"{self._folder}/log", "-o", f"-k {self._folder} -h ''", "start")
+        arguments = ("-w", "-l", f"{self._folder}/log", "-o", f"-k {self._folder} -h '' -c fsync=off", "start")
         self._run("pg_ctl", "-D", self._data, *arguments)
         self._up = True
 
