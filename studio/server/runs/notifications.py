@@ -10,6 +10,9 @@ from sleuth.tools.optional_imports import extra
 EVENTS, ENDS, STOPS = "sleuth_events", "sleuth_ends", "sleuth_stops"
 """Channels: a thread has new events, its job has ended, somebody asks to stop it. The payload is the thread."""
 
+LISTENERS, DELTAS = "sleuth_listeners", "sleuth_deltas"
+"""Channels of the text of replies: a server has followers of a thread; text of a thread. The payload is JSON."""
+
 
 def notify(connection: Connection, channel: str, payload: str) -> None:
     """Notify all servers when the transaction commits; do nothing without Postgres."""
@@ -28,7 +31,7 @@ async def listen(engine: Engine) -> AsyncGenerator[tuple[str, str]]:
 
     url = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
-        for channel in (EVENTS, ENDS, STOPS):
+        for channel in (EVENTS, ENDS, STOPS, LISTENERS, DELTAS):
             await connection.execute(f"LISTEN {channel}".encode())
         yield "", ""
         async for notification in connection.notifies():

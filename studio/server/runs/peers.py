@@ -5,12 +5,13 @@ Everything is stored, and each server looks for it regularly. Postgres notificat
 
 import asyncio
 import logging
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 from sqlalchemy.engine import Engine
 
 from sleuth.studio.server.runs.event_log import EventLog
-from sleuth.studio.server.runs.notifications import STOPS, listen
+from sleuth.studio.server.runs.forwarding import Forwarding
+from sleuth.studio.server.runs.notifications import DELTAS, ENDS, LISTENERS, STOPS, listen
 from sleuth.studio.server.runs.worker import RunWorker
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.storage import is_away
@@ -32,19 +33,38 @@ class Peers:
         self._worker = worker
         self._log = log
         self._has_notifications = engine.dialect.name == "postgresql"
+        self._forwarding = Forwarding(engine, log.subscribers, worker.is_here)
+        self._new: asyncio.Queue[str] = asyncio.Queue()
 
     async def run(self) -> None:
         """Take note of the other servers, until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._look_regularly())
-            if self._has_notifications:
-                tasks.create_task(self._listen())
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._look_regularly())
+                if self._has_notifications:
+                    self._log.subscribers.on_subscribe = self._new.put_nowait
+                    tasks.create_task(self._listen())
+                    tasks.create_task(self._ask_for_new())
+        finally:
+            self._forwarding.close()
 
     async def look(self) -> None:
         """Wake the followers of all runs, stop the runs of requests, and resume runs that no server runs."""
         self._log.subscribers.notify_all()
         await self._worker.cancel_requested()
         await self._worker.recover()
+        if self._has_notifications and (elsewhere := self._elsewhere(self._log.subscribers.wanted())):
+            await self._forwarding.ask(elsewhere, is_new=False)
+
+    def _elsewhere(self, threads: list[str]) -> list[str]:
+        return [thread for thread in threads if not self._worker.is_here(thread)]
+
+    async def _ask_for_new(self) -> None:
+        """Ask other servers for the text of each thread that gets a follower here."""
+        while True:
+            if threads := self._elsewhere([await self._new.get()]):
+                with suppress(SleuthError):  # the next look asks again
+                    await self._forwarding.ask(threads, is_new=True)
 
     async def _look_regularly(self) -> None:
         interval = INTERVAL if self._has_notifications else INTERVAL_WITHOUT_NOTIFICATIONS
@@ -61,18 +81,22 @@ class Peers:
         while True:
             try:
                 async with aclosing(listen(self._engine)) as notifications:
-                    async for channel, thread in notifications:
-                        await self._handle(channel, thread)
+                    async for channel, payload in notifications:
+                        await self._handle(channel, payload)
             except Exception as error:
                 if not is_away(error):
                     raise
                 _log.warning("no notifications from Postgres; connecting again: %s", error)
             await asyncio.sleep(RECONNECT)
 
-    async def _handle(self, channel: str, thread: str) -> None:
+    async def _handle(self, channel: str, payload: str) -> None:
         if not channel:  # connected: notifications may have been missed
             self._log.subscribers.notify_all()
         elif channel == STOPS:
             await self._worker.cancel_requested()
-        elif not self._worker.is_here(thread):
-            self._log.subscribers.notify(thread)
+        elif channel in (LISTENERS, DELTAS):
+            self._forwarding.handle(channel, payload)
+        elif not self._worker.is_here(payload):
+            if channel == ENDS:
+                self._log.subscribers.close(payload)
+            self._log.subscribers.notify(payload)
