@@ -118,9 +118,9 @@ class Subscribers:
         """Return whether a subscriber of the thread receives deltas."""
         return any(not each.persisted_only for each in self._subscribers.get(thread, ()))
 
-    def wanted(self) -> list[str]:
-        """Return the threads whose deltas a subscriber receives."""
-        return [thread for thread in self._subscribers if self.want_deltas(thread)]
+    def followed(self) -> list[str]:
+        """Return the threads that have a subscriber."""
+        return [*self._subscribers]
 
     def forward(self, thread: str, item: StreamItem, *, after: int, source: str) -> None:
         """Send an item of another server, `source`; if that is a new one, withdraw the text of the last one first."""

@@ -49,22 +49,22 @@ class Peers:
             self._forwarding.close()
 
     async def look(self) -> None:
-        """Wake the followers of all runs, stop the runs of requests, and resume runs that no server runs."""
-        self._log.subscribers.notify_all()
+        """Wake the followers of runs elsewhere, stop the runs of requests, and resume runs that no server runs."""
+        subscribers = self._log.subscribers
+        elsewhere = [thread for thread in subscribers.followed() if not self._worker.is_here(thread)]
+        for thread in elsewhere:
+            subscribers.notify(thread)
         await self._worker.cancel_requested()
         await self._worker.recover()
-        if self._has_notifications and (elsewhere := self._elsewhere(self._log.subscribers.wanted())):
-            await self._forwarding.ask(elsewhere, is_new=False)
-
-    def _elsewhere(self, threads: list[str]) -> list[str]:
-        return [thread for thread in threads if not self._worker.is_here(thread)]
+        if self._has_notifications and (wanted := [thread for thread in elsewhere if subscribers.want_deltas(thread)]):
+            await self._forwarding.ask(wanted, is_new=False)
 
     async def _ask_for_new(self) -> None:
         """Ask other servers for the text of each thread that gets a follower here."""
         while True:
-            if threads := self._elsewhere([await self._new.get()]):
+            if not self._worker.is_here(thread := await self._new.get()):
                 with suppress(SleuthError):  # the next look asks again
-                    await self._forwarding.ask(threads, is_new=True)
+                    await self._forwarding.ask([thread], is_new=True)
 
     async def _look_regularly(self) -> None:
         interval = INTERVAL if self._has_notifications else INTERVAL_WITHOUT_NOTIFICATIONS

@@ -188,7 +188,7 @@ class RunWorker:
 
     async def cancel_requested(self) -> None:
         """Cancel the runs here that another server was asked to stop."""
-        for thread in await self._queue.requested_stops([*self._jobs]):
+        for thread in await self._queue.requested_stops([*self._jobs]) if self._jobs else ():
             self.cancel_nowait(thread)
 
     def cancel_nowait(self, thread: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "examples" / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
 
@@ -102,3 +102,18 @@ def test_pods_have_no_privileges(complete: list[dict[str, Any]]) -> None:
         if each["metadata"]["name"] != "vllm":  # its image runs as root and writes to its own folders
             assert pod["securityContext"]["runAsNonRoot"] is True
             assert container["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+def test_images_and_commands_are_those_of_the_compose_file(complete: list[dict[str, Any]]) -> None:
+    services = load(ROOT / "compose.yaml")["services"]
+    pods = {
+        each["metadata"]["name"]: each["spec"]["template"]["spec"]
+        for each in complete
+        if "template" in each.get("spec", {})
+    }
+    for name in ("postgres", "chroma"):
+        assert pods[name]["containers"][0]["image"] == services[name]["image"]
+    model = [
+        argument.replace("${VLLM_MODEL:-Qwen/Qwen3-8B}", "Qwen/Qwen3-8B") for argument in services["vllm"]["command"]
+    ]
+    assert pods["vllm"]["containers"][0]["args"] == model
