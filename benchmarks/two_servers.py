@@ -1,6 +1,7 @@
 """Two servers behind nginx, killed and restarted again and again while they answer questions.
 
-    python -m benchmarks.two_servers [--runs 1000] [--kills 10] [--at-once 16] [--embedder none] [--json FILE]
+    python -m benchmarks.two_servers [--runs 1000] [--kills 10] [--minutes 60] [--at-once 16] [--embedder none]
+        [--json FILE]
 
 Two `sleuth serve` processes share one Postgres and one Chroma server, each with a SLEUTH_HOME of its own. nginx is in
 front with `examples/deploy/nginx.conf`. The model server is a mock with the replies of the simulated model; clients ask
@@ -261,6 +262,7 @@ def repeated_calls(log: Path, servers: list[Server]) -> dict[str, Any]:
 
 
 async def drive(url: str, servers: list[Server], questions: list[str], given: argparse.Namespace) -> dict[str, Any]:
+    started: list[Run] = []
     runs = [Run(thread=f"run-{number}", question=question) for number, question in enumerate(questions)]
     left, limits = iter(runs), httpx.Limits(max_connections=None)
     began = time.perf_counter()
@@ -268,6 +270,9 @@ async def drive(url: str, servers: list[Server], questions: list[str], given: ar
 
         async def work() -> None:
             for run in left:
+                if time.perf_counter() - began > 60 * given.minutes:
+                    break
+                started.append(run)
                 await run.follow_to_end(client)
 
         disturbing = asyncio.create_task(disturb(servers, given.kills, given.pause, random.Random(0)))
@@ -275,6 +280,7 @@ async def drive(url: str, servers: list[Server], questions: list[str], given: ar
         wall, was_disturbed = time.perf_counter() - began, disturbing.done()
         disturbing.cancel()
         await asyncio.gather(disturbing, return_exceptions=True)
+    runs = started
     return {
         "runs": len(runs),
         "seconds": round(wall, 1),
@@ -300,6 +306,7 @@ def prepare(settings: sleuth.Settings, folder: Path) -> tuple[list[str], Replies
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--minutes", type=float, default=60.0, help="after which no further run is started")
     parser.add_argument("--kills", type=int, default=10, help="of each server")
     parser.add_argument(
         "--pause", type=float, default=10.0, help="seconds between the start of a server and the next end"
@@ -336,7 +343,7 @@ def main() -> None:
     if given.json:
         write_json(given.json, found)
     repeated = found["repeated"]
-    lost = given.runs - found["ended"].get("answer", 0) or found["incomplete_streams"]
+    lost = found["runs"] - found["ended"].get("answer", 0) or found["incomplete_streams"]
     late = repeated["longest_gap_seconds"] > given.slack or repeated.get("without an end of its server", 0)
     sys.exit(1 if lost or late else 0)
 
