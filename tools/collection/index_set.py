@@ -3,18 +3,23 @@
 All methods block: call them in a thread.
 """
 
+import logging
 import os
+import tarfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
 from sleuth.tools.collection.index_sync import catch_up, delete_removed, repair
+from sleuth.tools.collection.snapshots import Snapshots
 from sleuth.tools.errors import EmbedderChanged, StoreBusy, StoreError
 from sleuth.tools.search import Index, IndexName, KeywordIndex
 from sleuth.tools.search.entity_graph import GraphIndex
@@ -22,6 +27,8 @@ from sleuth.tools.search.vectors import Embedder, NoEmbedder, VectorIndex, no_em
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import Catalogue
 from sleuth.tools.types import EmbedderRecord
+
+_log = logging.getLogger(__name__)
 
 ALL: tuple[IndexName, ...] = ("keyword", "graph", "dense")
 
@@ -34,6 +41,14 @@ INDEXING_LOCK = Path("locks", "indexing.lock")
 """File in SLEUTH_HOME that is locked while indexes are written."""
 
 _IMPORTED = uuid4().hex
+
+MIN_PASSAGES = 1_000
+"""Passages from which on an index is stored as a snapshot; fewer are indexed in a second."""
+
+# A snapshot is replaced when this share of its passages has been indexed since: during an ingest, and at its end.
+_GROWN, _GROWN_AT_END = 0.5, 0.1
+# An index that lacks this share of the changes in a snapshot is replaced by it.
+_BEHIND = 0.1
 
 
 class IndexSet:
@@ -52,6 +67,9 @@ class IndexSet:
         self._open: dict[IndexName, Index] = {}
         self._known: dict[IndexName, int] = {}
         self._files: dict[IndexName, tuple[int, int] | None] = {}
+        self._snapshots = Snapshots(catalogue.engine, catalogue.place)
+        self._unsaved: Counter[IndexName] = Counter()
+        self._saved: dict[IndexName, int] = {}
         self._turn = threading.Lock()
         self._is_closing = threading.Event()
         self._folder = settings.home / "locks"
@@ -118,6 +136,9 @@ class IndexSet:
                 self._catalogue.move_index_time(name + self._draft._suffix, name)
             self._open.pop("keyword")  # its folder was moved
             self._known.clear()
+            for name in self.names:
+                self._snapshots.remove(name)
+                self._saved[name], self._unsaved[name] = 0, MIN_PASSAGES
         self._draft.close()
         Path(self._draft._place("graph")).unlink(missing_ok=True)
 
@@ -131,6 +152,14 @@ class IndexSet:
             for name in names:
                 if self._is_ahead(index := self._opened(name)):
                     index.clear()
+
+    def save(self) -> None:
+        """Store snapshots of the indexes that have changed much since their last ones."""
+        if not self._snapshots.is_available:
+            return
+        with self._turn, self._indexing():
+            for name in self.names:
+                self._save(name, self._opened(name), _GROWN_AT_END)
 
     def delete_removed(self) -> None:
         """Delete the vectors of deleted passages also if they are not in use now, since there is no embedder."""
@@ -146,10 +175,12 @@ class IndexSet:
                 index.clear()
             self._record(index)
         began, worked = time.monotonic(), False
+        index = self._fetched(name, index)
 
         def count(passages: int) -> None:
             nonlocal worked
             worked = True
+            self._unsaved[name] += passages
             on_indexed(name, passages)
             if self._is_closing.is_set():
                 raise StoreError("The collection was closed during indexing; the next start resumes it.")
@@ -163,6 +194,46 @@ class IndexSet:
         if worked:
             self._catalogue.add_index_time(name + self._suffix, time.monotonic() - began)
         self._known[name] = index.applied()
+        self._save(name, index, _GROWN)
+
+    def _fetched(self, name: IndexName, index: Index) -> Index:
+        """Return the index, replaced by its snapshot if it lacks many of the changes in it."""
+        if name in self._known or self._suffix or isinstance(index, VectorIndex):
+            return index
+        try:
+            found = self._snapshots.find(name, index)
+            if found is None or not self._snapshots.is_far_behind(index.applied(), found, _BEHIND):
+                return index
+            with TemporaryDirectory(dir=self._settings.home, prefix="snapshot-") as folder:
+                place = self._snapshots.fetch(found, Path(folder))
+                new = KeywordIndex(place) if name == "keyword" else GraphIndex(place)
+                if new.applied() != found.seq:
+                    raise StoreError(f"it ends with the change {new.applied()}, not {found.seq}.")
+                self._replace(index, new)
+                new.close()
+        except (StoreError, OSError, tarfile.TarError) as error:
+            _log.warning("The snapshot of the %s cannot be used, the index is built: %s", index.name, error)
+            return self._opened(name)
+        self._saved[name] = found.passages
+        if name == "keyword":  # its folder was moved
+            self._open.pop(name)
+        return self._opened(name)
+
+    def _save(self, name: IndexName, index: Index, share: float) -> None:
+        """Store a snapshot if `share` of the passages of the last one was indexed since; a failure is logged."""
+        if not self._snapshots.is_available or self._suffix or isinstance(index, VectorIndex):
+            return
+        if self._unsaved[name] < max(MIN_PASSAGES, share * self._saved.get(name, 0)):
+            return
+        try:
+            found = self._snapshots.find(name, index)
+            self._saved[name] = found.passages if found else 0
+            if index.count() < MIN_PASSAGES or self._unsaved[name] < share * self._saved[name]:
+                return
+            if (found and found.seq >= index.applied()) or self._snapshots.put(name, index, self._settings.home):
+                self._unsaved[name], self._saved[name] = 0, index.count()
+        except (StoreError, OSError) as error:
+            _log.warning("The %s cannot be stored as a snapshot: %s", index.name, error)
 
     def _replace(self, index: Index, new: Index) -> None:
         match index, new:

@@ -46,6 +46,7 @@ class KeywordIndex:
     """Keywords of one collection's passages; stores its position in the catalogue's journal."""
 
     name = "keyword index"
+    version = LAYOUT
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -120,6 +121,11 @@ class KeywordIndex:
             self._folder.rename(old)
             other._folder.rename(self._folder)
             shutil.rmtree(old, ignore_errors=True)
+
+    def copy_to(self, folder: Path) -> None:
+        """Copy the files; no other thread or process may change the index meanwhile."""
+        with self._storing("read"):
+            shutil.copytree(self._folder, folder)
 
     def count(self) -> int:
         """Return the number of passages."""

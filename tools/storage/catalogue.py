@@ -75,20 +75,20 @@ class Catalogue:
     def __init__(self, url: str | URL, *, owner: str, collection: str) -> None:
         self.owner = owner
         self.collection = collection
-        self._place = {"owner": owner, "collection": collection}
+        self.place = {"owner": owner, "collection": collection}
         self._time_keys = f"indexing:{owner}:{collection}:"
-        self._engine = open_engine(url)
-        self._rows = CountedRows(self._engine, documents, passages, journal)
+        self.engine = open_engine(url)
+        self._rows = CountedRows(self.engine, documents, passages, journal)
         try:
             with self._begin(write=True) as connection:
                 prepare_tables(connection)
         except BaseException:
-            self._engine.dispose()
+            self.engine.dispose()
             raise
 
     def close(self) -> None:
         """Close the connections."""
-        self._engine.dispose()
+        self.engine.dispose()
 
     def put_documents(self, entries: Sequence[Entry]) -> Stored:
         """Store a batch in one transaction. The last of equal ids wins.
@@ -100,7 +100,7 @@ class Catalogue:
             known = {row.id: row for row in self._select(connection, documents, documents.c.id, list(batch))}
             changed = [entry for entry in batch.values() if not is_same(entry.document, known.get(entry.document.id))]
             same = [entry.document for entry in batch.values() if entry not in changed]
-            update_metadata(connection, self._place, same, known)
+            update_metadata(connection, self.place, same, known)
             old = self._replace(connection, changed)
             self._put_originals(connection, batch.values())
             new = {passage.id: passage.fingerprint() for entry in changed for passage in entry.passages}
@@ -291,15 +291,15 @@ class Catalogue:
 
     def triples(self, *, model: str) -> SqlTriples:
         """Return the triples that a model has found in this collection's passages."""
-        return SqlTriples(self._engine, self._place, model=model)
+        return SqlTriples(self.engine, self.place, model=model)
 
     def metadata(self) -> SqlMetadata:
         """Return the metadata of this collection's documents."""
-        return SqlMetadata(self._engine, self._place)
+        return SqlMetadata(self.engine, self.place)
 
     def triple_stats(self) -> TripleStats:
         """Return the triples that all models have found in this collection's passages."""
-        return TripleStats(self._engine, self._place)
+        return TripleStats(self.engine, self.place)
 
     def add_index_time(self, index: str, seconds: float) -> None:
         """Add to the time that an index has taken."""
@@ -320,13 +320,13 @@ class Catalogue:
         return {row.key.removeprefix(self._time_keys): parse_number(row.value) / 1000 for row in rows}
 
     def _begin(self, *, write: bool = False) -> AbstractContextManager[Connection]:
-        return transaction(self._engine, write=write)
+        return transaction(self.engine, write=write)
 
     def _own_row(self) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
         return collections.c.owner == self.owner, collections.c.name == self.collection
 
     def _mine(self, table: Table, *columns: ColumnElement[Any]) -> Select[Any]:
-        return select(*(columns or (table,))).where(*rows_of(table, self._place))
+        return select(*(columns or (table,))).where(*rows_of(table, self.place))
 
     def _select(
         self, connection: Connection, table: Table, column: ColumnElement[str], values: Sequence[str]
@@ -337,7 +337,7 @@ class Catalogue:
         return rows
 
     def _delete(self, connection: Connection, table: Table, column: ColumnElement[str], values: Sequence[str]) -> int:
-        mine = delete(table).where(*rows_of(table, self._place))
+        mine = delete(table).where(*rows_of(table, self.place))
         return sum(connection.execute(mine.where(column.in_(part))).rowcount for part in _parts(values))
 
     def _replace(self, connection: Connection, entries: Sequence[Entry]) -> dict[str, tuple[str, str]]:
@@ -345,9 +345,9 @@ class Catalogue:
         ids = [entry.document.id for entry in entries]
         old = self._select(connection, passages, passages.c.document_id, ids)
         self._delete(connection, documents, documents.c.id, ids)
-        document_rows = [asdict(entry.document) | metadata_cells(entry.document) | self._place for entry in entries]
+        document_rows = [asdict(entry.document) | metadata_cells(entry.document) | self.place for entry in entries]
         passage_rows = [
-            asdict(passage) | self._place | {"ordinal": ordinal, "content_hash": passage.fingerprint()}
+            asdict(passage) | self.place | {"ordinal": ordinal, "content_hash": passage.fingerprint()}
             for entry in entries
             for ordinal, passage in enumerate(entry.passages)
         ]
@@ -360,19 +360,19 @@ class Catalogue:
         kept = {entry.document.id: entry.original for entry in entries if entry.original}
         self._delete(connection, originals, originals.c.document_id, list(kept))
         if kept:
-            rows = [self._place | {"document_id": id_, "hash": name} for id_, name in kept.items()]
+            rows = [self.place | {"document_id": id_, "hash": name} for id_, name in kept.items()]
             connection.execute(insert(originals), rows)
 
     def _forget(self, connection: Connection, fingerprints: Sequence[str]) -> None:
         for part in _parts(fingerprints):
-            delete_orphaned(connection, self._place, part)
+            delete_orphaned(connection, self.place, part)
 
     def _record(self, connection: Connection, kind: ChangeKind, changed: Mapping[str, str]) -> None:
         """Append to the journal, one row per document; `changed` maps passage ids to document ids."""
         by_document: dict[str, list[str]] = {}
         for passage_id, document_id in changed.items():
             by_document.setdefault(document_id, []).append(passage_id)
-        common = self._place | {"kind": kind, "at": now()}
+        common = self.place | {"kind": kind, "at": now()}
         rows = [common | {"document_id": key, "passage_ids": json.dumps(ids)} for key, ids in by_document.items()]
         if rows:
             connection.execute(insert(journal), rows)

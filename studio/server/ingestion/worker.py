@@ -34,6 +34,9 @@ _log = logging.getLogger(__name__)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds between two attempts to ingest an upload; the pause doubles up to the maximum."""
 
+LOOK_SECONDS = 1.0
+"""Seconds between two looks at an upload that another server ingests."""
+
 PERMANENT_ERRORS = (errors.UsageError, errors.MissingExtra, errors.StoreTooNew, errors.EmbedderChanged)
 """Errors that a retry does not solve: a person has to fix the cause and send the files again."""
 
@@ -74,6 +77,7 @@ class IngestionWorker:
         self._owner_locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._ingesting = asyncio.Lock()
         self._telemetry = telemetry
+        self._closed = asyncio.Event()
 
     @property
     def waiting(self) -> int:
@@ -114,8 +118,9 @@ class IngestionWorker:
     async def follow(self, ingest: Ingest) -> AsyncIterator[Ingest]:
         """Yield an ingest now and after each change, to its end."""
         pending = self._pending.get(ingest.id)
-        if pending is None:  # it may have ended since the caller read it
-            yield await self.uploads.find(ingest.id) or ingest
+        if pending is None:  # it has ended, or another server ingests it
+            async for stored in self._follow_elsewhere(ingest):
+                yield stored
             return
         while True:
             updated, ingest, is_removed = pending.updated, pending.ingest, ingest.id not in self._pending
@@ -123,6 +128,17 @@ class IngestionWorker:
             if ingest.done or is_removed:
                 return
             await updated.wait()
+
+    async def _follow_elsewhere(self, ingest: Ingest) -> AsyncIterator[Ingest]:
+        """Yield an ingest to its end as it is stored; the number of read files is stored at the end only."""
+        while found := await self.uploads.find(ingest.id):
+            yield found
+            if found.done:
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._closed.wait()
+                    return
 
     async def recover(self) -> None:
         """Queue the uploads of the previous server, before new ones are accepted; raise StoreError."""
@@ -138,6 +154,7 @@ class IngestionWorker:
 
     def close(self) -> None:
         """End all streams of followers."""
+        self._closed.set()
         closed, self._pending = self._pending, {}
         for pending in closed.values():
             pending.update(pending.ingest)

@@ -168,13 +168,17 @@ class ThreadEvents:
         """Return the number of the event before the latest run: the active one, or the last that has ended."""
         server = self._access.server
         stored = await server.log.after(thread.id, 0)
-        runs = split_runs(thread, stored, is_active=server.run_worker.is_active(thread.id))
+        runs = split_runs(thread, stored, is_active=await server.run_worker.is_active(thread.id))
         return runs[0].after if runs else 0
 
     async def _next_run(self, thread: Thread, after: int) -> None:
         """Wait for the first event after a run."""
         worker = self._access.server.run_worker
-        events = self._access.server.log.follow(thread.id, after, is_active=lambda: not worker.is_closing)
+
+        async def is_open() -> bool:
+            return not worker.is_closing
+
+        events = self._access.server.log.follow(thread.id, after, is_active=is_open)
         async with aclosing(events) as following:
             async for _ in following:
                 return

@@ -40,7 +40,7 @@ async def _run(access: Access, thread: Thread, id: str) -> Run:
     stored = await access.server.log.after(thread.id, 0)
     if after > (stored[-1].id if stored else 0):
         raise UnknownName("run", id, [], "`runs.list` returns the runs of a thread.")
-    return read_run(thread, stored, after, is_active=access.server.run_worker.is_running(thread.id))
+    return read_run(thread, stored, after, is_active=await access.server.run_worker.is_running(thread.id))
 
 
 def _headers(stream: RunStream, end: Literal["stream", "join"]) -> dict[str, str]:
@@ -113,7 +113,7 @@ async def list_runs(
 ) -> Response:
     """Return the runs of a thread, the latest first."""
     thread = await access.thread(name)
-    active = access.server.run_worker.is_running(thread.id)
+    active = await access.server.run_worker.is_running(thread.id)
     found = split_runs(thread, await access.server.log.after(thread.id, 0), is_active=active)
     kept = [_view(access, thread, run) for run in found if status in (None, run.status)]
     return respond(kept[offset : offset + limit])

@@ -75,7 +75,7 @@ async def start_run(access: Access, form: RunForm, name: str | None) -> Started:
     settings = {**form.settings(), **(_NO_REPLIES if name is None and method == CHAT.name else {})}
     thread = await _thread(access, form, name)
     await server.require_ready(access.owner)
-    if form.multitask_strategy == "interrupt" and server.run_worker.is_running(thread.id):
+    if form.multitask_strategy == "interrupt" and await server.run_worker.is_running(thread.id):
         await server.run_worker.stop(thread.id)
     await server.run_worker.require_idle(thread.id)
     stored = await server.log.after(thread.id, 0)

@@ -154,7 +154,7 @@ class RunStream:
     async def _end_without_event(self) -> AsyncIterator[Part]:
         """Yield the end of a run that only repeated an answer, which is no new event."""
         server, row = self.access.server, await self.access.thread(self._public_id)
-        active = server.run_worker.is_running(row.id)
+        active = await server.run_worker.is_running(row.id)
         run = read_run(row, await server.log.after(row.id, self.after), self.after, is_active=active)
         if run.status == "success":
             async for part in self._end("", is_stopped=False):

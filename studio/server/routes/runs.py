@@ -238,6 +238,7 @@ async def resume(
     thread: ThreadDep, server: ServerStateDep, owner: Owner, form: Annotated[forms.ResumeForm | None, Body()] = None
 ) -> forms.Begun:
     """Resume a run in the background from its last checkpoint."""
+    server.run_worker.require_open()
     await server.quota.require(owner)
     budget = form.budget.budget() if form and form.budget else None
     await server.run_worker.start(owner, thread, budget=budget)

@@ -20,6 +20,7 @@ from sleuth.graphs.persistence import LONGEST_NAME, check_token
 from sleuth.graphs.persistence.thread_tables import threads
 from sleuth.studio.server.retry import retry_until_stored
 from sleuth.studio.server.runs.live_stream import StreamItem, Subscribers
+from sleuth.studio.server.runs.notifications import EVENTS, notify
 from sleuth.tools.errors import StoreError, ThreadBusy
 from sleuth.tools.storage import in_thread, is_away, make_tables, transaction
 
@@ -120,7 +121,7 @@ class EventLog:
             return [Event(**row._mapping) for row in connection.execute(wanted)]
 
     async def follow(
-        self, thread: str, after: int, *, is_active: Callable[[], bool], with_deltas: bool = False
+        self, thread: str, after: int, *, is_active: Callable[[], Awaitable[bool]], with_deltas: bool = False
     ) -> AsyncGenerator[Event]:
         """Yield events after a number as they are stored, until the run has ended and all were yielded.
 
@@ -133,7 +134,7 @@ class EventLog:
                 subscriber.wakeup.clear()
                 if subscriber.has_news:
                     subscriber.has_news = False
-                    active = is_active()  # before reading: an event that is stored later wakes the subscriber
+                    active = await is_active()  # before reading: an event that is stored later wakes the subscriber
                     for event in await self.after(thread, after):
                         for item in subscriber.take(event.id - 1):
                             yield _transient_event(item)
@@ -161,6 +162,7 @@ class EventLog:
         with transaction(self._engine, write=True) as connection:
             for thread, token in sorted({(event.thread, event.token or "") for event in batch}):
                 check_token(connection, thread, token or None)
+                notify(connection, EVENTS, thread)
             connection.execute(insert(events), [event.to_row() for event in batch])
 
     @in_thread
@@ -175,6 +177,7 @@ class EventLog:
             if new:
                 rows = [replace(event, id=id).to_row() for id, event in enumerate(new, last + 1)]
                 connection.execute(insert(events), rows)
+                notify(connection, EVENTS, batch[0].thread)
 
     @in_thread
     def _delete(self, condition: ColumnElement[bool]) -> None:

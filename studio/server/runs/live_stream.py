@@ -5,7 +5,7 @@ A run never waits for its subscribers: a slow subscriber loses text, and a late 
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 
@@ -58,6 +58,19 @@ class Subscriber:
         if last:
             yield last
 
+    def drain(self) -> list[tuple[int, StreamItem]]:
+        """Return all items, each with the event that it follows; adjacent deltas of one call are joined."""
+        joined: list[tuple[int, StreamItem]] = []
+        while self._waiting:
+            after, item = self._waiting.popleft()
+            last = joined[-1] if joined else None
+            if last and last[0] == after and (both := _join(last[1], item)):
+                joined[-1] = after, both
+            else:
+                joined.append((after, item))
+        self._size = 0
+        return joined
+
     def _drop(self) -> None:
         """Replace all waiting items with resets; ignore further deltas of these calls until they restart."""
         dropped = {item.call: (after, reset_of(item)) for after, item in self._waiting}
@@ -72,12 +85,18 @@ class Subscribers:
     def __init__(self) -> None:
         self._subscribers: dict[str, set[Subscriber]] = {}
         self._text_so_far: dict[str, dict[str, tuple[int, StreamItem]]] = {}
+        self._forwarded: dict[str, tuple[str, dict[str, tuple[int, Reset]]]] = {}
+        self.on_subscribe: Callable[[str], None] = lambda _thread: None
+        """Called with a thread when a reader here subscribes to its deltas."""
 
     @contextmanager
-    def subscribe(self, thread: str, *, persisted_only: bool, is_reconnect: bool) -> Iterator[Subscriber]:
+    def subscribe(
+        self, thread: str, *, persisted_only: bool, is_reconnect: bool, is_local: bool = True
+    ) -> Iterator[Subscriber]:
         """Subscribe to a thread; the subscriber first gets the text so far.
 
-        With `is_reconnect` a reset precedes it, because the reader may have received a part of it.
+        With `is_reconnect` a reset precedes it, because the reader may have received a part of it. `is_local` is False
+        for the readers of another server.
         """
         subscriber = Subscriber(persisted_only=persisted_only)
         for after, item in self._text_so_far.get(thread, {}).values():
@@ -86,6 +105,8 @@ class Subscribers:
             if isinstance(item, Delta):
                 subscriber.push(item, after)
         self._subscribers.setdefault(thread, set()).add(subscriber)
+        if is_local and not persisted_only:
+            self.on_subscribe(thread)
         try:
             yield subscriber
         finally:
@@ -97,8 +118,31 @@ class Subscribers:
         """Return whether a subscriber of the thread receives deltas."""
         return any(not each.persisted_only for each in self._subscribers.get(thread, ()))
 
+    def followed(self) -> list[str]:
+        """Return the threads that have a subscriber."""
+        return [*self._subscribers]
+
+    def forward(self, thread: str, item: StreamItem, *, after: int, source: str) -> None:
+        """Send an item of another server, `source`; if that is a new one, withdraw the text of the last one first."""
+        if thread not in self._subscribers:
+            return
+        if self._forwarded.get(thread, (source,))[0] != source:
+            self._withdraw(thread)
+        _, calls = self._forwarded.setdefault(thread, (source, {}))
+        calls[item.call] = after, reset_of(item)
+        for subscriber in self._subscribers[thread]:
+            subscriber.push(item, after)
+
+    def _withdraw(self, thread: str) -> None:
+        """Withdraw the text of a server that does not run the thread any more."""
+        _, calls = self._forwarded.pop(thread, ("", {}))
+        for after, reset in calls.values():
+            for subscriber in self._subscribers.get(thread, ()):
+                subscriber.push(reset, after)
+
     def publish(self, thread: str, item: StreamItem, *, after: int) -> None:
         """Send an item that follows the event `after` to the subscribers of a thread."""
+        self._withdraw(thread)
         so_far = self._text_so_far.setdefault(thread, {})
         _, before = so_far.get(item.call, (0, None))
         so_far[item.call] = (after, _join(before, item) or item)
@@ -125,6 +169,7 @@ class Subscribers:
     def close(self, thread: str) -> None:
         """Remove the text so far of a run that has ended, and wake its subscribers."""
         self._text_so_far.pop(thread, None)
+        self._forwarded.pop(thread, None)
         self.notify(thread)
 
 

@@ -1,8 +1,8 @@
 """Background runs: at most one job per thread, independent of the request that started it.
 
-The threads with a job are stored in a queue, so that the next start resumes them after a kill or a shutdown. A job
-holds its thread's lock from before it is queued until its last event is stored: of several servers only one writes
-anything about a thread.
+The threads with a job are stored in a queue, so that after a kill or a shutdown the next start, or another server,
+resumes them. A job holds its thread's lock from before it is queued until its last event is stored: of several servers
+only one writes anything about a thread.
 """
 
 import asyncio
@@ -14,21 +14,17 @@ from functools import partial
 from time import monotonic
 from uuid import uuid4
 
-from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
-from sqlalchemy.engine import Engine
-
 from sleuth.graphs.core import Answer, Budget, Step
-from sleuth.graphs.persistence import LONGEST_NAME, check_token
 from sleuth.graphs.runs import RunService, now, replay_steps
 from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.retry import retry_until_stored
 from sleuth.studio.server.runs.event_log import EventLog, EventWriter
+from sleuth.studio.server.runs.queue import RunQueue
 from sleuth.studio.server.schemas.errors import describe_failure
 from sleuth.studio.server.telemetry import RunRecord, Telemetry, log_fields
 from sleuth.studio.server.tenants import Tenants
-from sleuth.tools.errors import RunError, SleuthError, ThreadBusy, UnknownName
-from sleuth.tools.storage import in_thread, make_tables, transaction
+from sleuth.tools.errors import RunError, SleuthError, StoreBusy, ThreadBusy, UnknownName
 
 _log = logging.getLogger(__name__)
 
@@ -38,54 +34,10 @@ INGEST_WAIT = 60.0
 LISTENER_GRACE = 10.0
 """Seconds in which a run streams its replies before anybody listens: clients follow a run right after its start."""
 
+STOP_WAIT = 10.0
+"""Seconds to wait for another server that stops a run; it stops the run also later."""
 
-metadata = MetaData()
-jobs = Table(
-    "sleuth_serve_jobs",
-    metadata,
-    Column("thread", String(LONGEST_NAME), primary_key=True),
-    Column("owner", String(100), nullable=False),
-)
-
-
-class RunQueue:
-    """Jobs of all servers that share a store.
-
-    A thread's row is changed only under its thread lock, whose fencing token is `token`. The methods raise ThreadBusy
-    if another server has locked the thread since.
-    """
-
-    def __init__(self, engine: Engine) -> None:
-        """Create the table if it is missing; blocks."""
-        self._engine = engine
-        make_tables(engine, metadata)
-
-    @in_thread
-    def add(self, owner: str, thread: str, token: str | None) -> None:
-        """Add a thread."""
-        with transaction(self._engine, write=True) as connection:
-            check_token(connection, thread, token)
-            connection.execute(delete(jobs).where(jobs.c.thread == thread))
-            connection.execute(insert(jobs).values(thread=thread, owner=owner))
-
-    @in_thread
-    def remove(self, thread: str, token: str | None) -> None:
-        """Remove a thread whose job has ended."""
-        with transaction(self._engine, write=True) as connection:
-            check_token(connection, thread, token)
-            connection.execute(delete(jobs).where(jobs.c.thread == thread))
-
-    @in_thread
-    def contains(self, thread: str) -> bool:
-        """Return whether a thread has a job."""
-        with transaction(self._engine) as connection:
-            return connection.scalar(select(jobs.c.owner).where(jobs.c.thread == thread)) is not None
-
-    @in_thread
-    def pending(self) -> list[tuple[str, str]]:
-        """Return the threads with a job, with their owners."""
-        with transaction(self._engine) as connection:
-            return [(row.thread, row.owner) for row in connection.execute(select(jobs))]
+_LAST_EVENT = 2**31 - 1
 
 
 @dataclass(eq=False, kw_only=True)
@@ -142,14 +94,24 @@ class RunWorker:
         """Return whether the server shuts down."""
         return self._is_closing
 
-    def is_active(self, thread: str) -> bool:
-        """Return whether a thread is running here and may publish further events."""
+    def is_here(self, thread: str) -> bool:
+        """Return whether a thread is running in this process."""
         return thread in self._jobs
 
-    def is_running(self, thread: str) -> bool:
-        """Return whether a thread is running here, and is neither being stopped nor publishing its last event."""
-        job = self._jobs.get(thread)
-        return job is not None and not (job.stopping or job.finishing)
+    async def is_active(self, thread: str) -> bool:
+        """Return whether a thread may publish further events, here or on another server; False during a shutdown."""
+        return self.is_here(thread) or (not self._is_closing and await self._queue.contains(thread))
+
+    async def is_running(self, thread: str) -> bool:
+        """Return whether a thread is running, and is neither being stopped nor publishing its last event."""
+        if job := self._jobs.get(thread):
+            return not (job.stopping or job.finishing)
+        return await self._queue.contains(thread)
+
+    def require_open(self) -> None:
+        """Raise StoreBusy if the server is shutting down: another one can start the run."""
+        if self._is_closing:
+            raise StoreBusy("The server is shutting down. Send the request again.")
 
     async def require_idle(self, thread: str) -> None:
         """Raise ThreadBusy if the thread is running, here or elsewhere; wait for a run that is just ending."""
@@ -199,20 +161,35 @@ class RunWorker:
         await asyncio.shield(job.started)
 
     async def stop(self, thread: str) -> None:
-        """Cancel a run and wait for its end; it can be resumed.
+        """Cancel a run, here or on another server, and wait for its end; it can be resumed.
 
         Raises:
-            ThreadBusy: it is not running here.
+            ThreadBusy: it is not running.
         """
         job = self._jobs.get(thread)
-        if job:
-            await asyncio.wait([job.started])
-        if job and job.finishing:
+        if job is None:
+            await self._stop_elsewhere(thread)
+            return
+        await asyncio.wait([job.started])
+        if job.finishing:
             await asyncio.wait([job.task])
-        if job is None or job.finishing:
-            raise ThreadBusy(f"Thread {thread} is not running here.")
+            raise _not_running(thread)
         job.cancel()
         await asyncio.wait([job.task])
+
+    async def _stop_elsewhere(self, thread: str) -> None:
+        if not await self._queue.request_stop(thread):
+            raise _not_running(thread)
+        end = self._log.follow(thread, _LAST_EVENT, is_active=partial(self.is_active, thread))
+        with suppress(TimeoutError):
+            async with aclosing(end), asyncio.timeout(STOP_WAIT):
+                async for _ in end:
+                    pass
+
+    async def cancel_requested(self) -> None:
+        """Cancel the runs here that another server was asked to stop."""
+        for thread in await self._queue.requested_stops([*self._jobs]) if self._jobs else ():
+            self.cancel_nowait(thread)
 
     def cancel_nowait(self, thread: str) -> None:
         """Cancel a run without waiting for its end; do nothing if it has ended."""
@@ -231,9 +208,13 @@ class RunWorker:
             await asyncio.wait([job.task for job in jobs])
 
     async def recover(self) -> int:
-        """Resume the runs in the queue that no other server runs; return their number."""
+        """Resume the runs in the queue that no server runs; return their number."""
         resumed = 0
-        for thread, owner in await self._queue.pending():
+        pending = [(thread, owner) for thread, owner in await self._queue.pending() if not self.is_here(thread)]
+        held = await self._tenants.store.locks.held([thread for thread, _ in pending]) if pending else set()
+        for thread, owner in pending:
+            if thread in held or self._is_closing:
+                continue
             with suppress(ThreadBusy):
                 await self.start(owner, thread, is_recovered=True)
                 resumed += 1
@@ -246,6 +227,8 @@ class RunWorker:
                 async with self._tenants.store.locks.hold(job.thread):
                     await self._register(job)
                     job.started.set_result(None)
+                    if job.is_recovered and await self._queue.requested_stops([job.thread]):
+                        job.cancel()
                     await self._run_to_end(job)
         except Exception as error:  # noqa: BLE001 - it is raised in `start`, or logged
             job.finishing = True
@@ -262,7 +245,7 @@ class RunWorker:
         if job.is_recovered and not await self._queue.contains(job.thread):
             raise ThreadBusy(f"Thread {job.thread} was ended by another server.")
         job.token = self._tenants.store.locks.token(job.thread)
-        await self._queue.add(job.owner, job.thread, job.token)
+        await self._queue.add(job.owner, job.thread, job.token, is_recovered=job.is_recovered)
         job.events = await self._log.writer(job.thread, token=job.token)
         if self._is_closing:
             raise RunError("The server is shutting down. The run is resumed at its next start.")
@@ -351,3 +334,7 @@ class RunWorker:
     async def _mark_stopped(self, job: _Job) -> None:
         runs = await self._tenants.read_only_runs(job.owner)
         await runs.stopped(job.thread)
+
+
+def _not_running(thread: str) -> ThreadBusy:
+    return ThreadBusy(f"Thread {thread} is not running.")

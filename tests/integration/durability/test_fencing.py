@@ -17,7 +17,7 @@ from sleuth.graphs.runs.pruning import TABLES, remove_runs
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.server.runs.event_log import EventLog
-from sleuth.studio.server.runs.worker import RunQueue
+from sleuth.studio.server.runs.queue import RunQueue
 from sleuth.tools.errors import ThreadBusy, UsageError
 from sleuth.tools.settings import Settings
 

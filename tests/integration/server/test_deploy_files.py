@@ -94,6 +94,18 @@ async def use(client: httpx.AsyncClient, direct: httpx.AsyncClient) -> None:
     assert (await client.get("/v1/runs")).status_code == 200
 
 
+def test_nginx_configuration_of_the_cluster_is_valid(tmp_path: Path) -> None:
+    command = program("nginx is not installed: apt-get install nginx-core", "nginx", folder="usr/sbin")
+    text = (DEPLOY / "nginx.cluster.conf").read_text()
+    for name in ("sleuth-1", "sleuth-2"):
+        assert f"server {name}:8100;" in text
+        text = text.replace(name, "127.0.0.1")
+    (tmp_path / "sleuth.conf").write_text(text)
+    (tmp_path / "nginx.conf").write_text(SURROUNDINGS.format(folder=tmp_path))
+    arguments = ["-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf"), "-e", str(tmp_path / "error.log")]
+    subprocess.run([command, *arguments, "-t"], check=True, capture_output=True)
+
+
 def test_unit_is_accepted_by_systemd(tmp_path: Path) -> None:
     analyze = program("systemd is not installed", "systemd-analyze")
     text = (DEPLOY / "sleuth.service").read_text()

@@ -31,6 +31,23 @@ def test_deltas_wait_for_the_events_before_them() -> None:
     assert [received(subscriber, up_to) for up_to in (0, 2, 3, 99)] == [[], ["c:ab"], ["d:c"], []]
 
 
+def test_drained_deltas_keep_the_events_that_they_follow() -> None:
+    subscriber = pushed((1, delta("a")), (1, delta("b")), (2, delta("c")), (2, delta("x", "d")))
+    assert subscriber.drain() == [(1, delta("ab")), (2, delta("c")), (2, delta("x", "d"))]
+    assert received(subscriber) == []
+
+
+def test_text_of_a_server_is_withdrawn_when_another_one_runs_the_thread() -> None:
+    subscribers = Subscribers()
+    with subscribers.subscribe("t", persisted_only=False, is_reconnect=False) as subscriber:
+        subscribers.forward("t", delta("ol"), after=1, source="one")
+        subscribers.forward("t", delta("d"), after=1, source="one")
+        subscribers.forward("t", delta("new"), after=1, source="two")
+        assert received(subscriber) == ["c:old", "c!", "c:new"]
+        subscribers.publish("t", delta("here"), after=1)
+        assert received(subscriber) == ["c!", "c:here"]
+
+
 def test_deltas_and_resets_of_parallel_calls_keep_their_order() -> None:
     items = [delta("a"), delta("x", "d"), delta("b"), delta("c"), reset(), delta("new")]
     assert received(pushed(*((1, item) for item in items))) == ["c:a", "d:x", "c:bc", "c!", "c:new"]

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from copy import copy
 from itertools import groupby
 from pathlib import Path
@@ -58,6 +58,7 @@ class GraphIndex:
     """Names in one collection's passages; stores its position in the catalogue's journal."""
 
     name = "mention graph"
+    version = FACTS_VERSION
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -122,6 +123,11 @@ class GraphIndex:
         """Copy another index over this one in one transaction: other processes see the former or the new entries."""
         with self._turn, other._turn, self._storing("written"):
             other._db.backup(self._db)
+
+    def copy_to(self, file: Path) -> None:
+        """Copy the entries to a new file."""
+        with self._turn, self._storing("read"), closing(sqlite3.connect(file)) as copy:
+            self._db.backup(copy)
 
     def count(self) -> int:
         """Return the number of passages."""
