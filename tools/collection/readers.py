@@ -1,8 +1,8 @@
-"""The readers of files of a collection."""
+"""The readers of files of a collection, and the worker processes of an ingest."""
 
 from functools import partial
 
-from sleuth.tools.documents import Bounds, FileReader, ReaderPool, default_workers
+from sleuth.tools.documents import Bounds, FileReader, LocalWorkers, Workers, default_workers
 from sleuth.tools.settings import Settings
 
 
@@ -17,6 +17,6 @@ def make_reader(settings: Settings) -> FileReader:
     return FileReader(loaders=settings.loaders, bounds=bounds)
 
 
-def make_readers(settings: Settings) -> ReaderPool:
-    """Return the pool that reads the files of an ingest."""
-    return ReaderPool(partial(make_reader, settings), settings.ingest_workers or default_workers())
+def make_workers(settings: Settings) -> Workers:
+    """Return the worker processes of an ingest."""
+    return LocalWorkers(partial(make_reader, settings), settings.ingest_workers or default_workers())
