@@ -16,7 +16,7 @@ from sleuth.tools.collection.folder_diff import FolderComparer, FolderDiff
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
 from sleuth.tools.collection.originals import Originals
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer
-from sleuth.tools.collection.readers import make_reader, make_workers
+from sleuth.tools.collection.readers import make_passage_embedder, make_reader, make_workers
 from sleuth.tools.collection.versions import Versions
 from sleuth.tools.documents import FileScan, write_worklist
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
@@ -33,7 +33,7 @@ from sleuth.tools.search import (
 )
 from sleuth.tools.search.pagerank import KnowledgeGraph, KnowledgeGraphCache, TripleCache
 from sleuth.tools.search.ranking import MODEL
-from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex, embedder_changed, make_embedder
+from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex, embedder_changed
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import (
     Catalogue,
@@ -104,7 +104,7 @@ class Collection:
                 only a rebuild may ask for).
             StoreTooNew: a newer release wrote it.
         """
-        embedder = embedder or make_embedder(settings)
+        embedder = embedder or make_passage_embedder(settings)
         try:
             settings.home.mkdir(parents=True, exist_ok=True)
         except OSError as error:

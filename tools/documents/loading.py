@@ -90,7 +90,7 @@ ps1 py pyi r rb rs scala scss sh sql svelte swift tex ts tsx vb vue zig zsh
 """
 SOURCE_CODE = frozenset(f".{name}" for name in _CODE.split())
 """Suffixes of files that are read as plain text."""
-FORMATS |= dict.fromkeys(SOURCE_CODE, ("text/x-source", read_plain))
+FORMATS |= dict.fromkeys(sorted(SOURCE_CODE), ("text/x-source", read_plain))
 _PLAIN = frozenset({"", ".txt", ".md", ".markdown", ".rst", ".adoc", ".asciidoc", ".csv", ".tsv"}) | SOURCE_CODE
 """Suffixes of files that are read without a parser of any size."""
 WITHOUT_SUFFIX: tuple[str, Read] = ("text/plain", read_plain)
