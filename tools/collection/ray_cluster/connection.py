@@ -2,7 +2,9 @@
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from types import ModuleType
 from typing import TypeAlias
 from urllib.parse import urlsplit
@@ -30,27 +32,44 @@ def connect(address: str) -> ModuleType:
         UsageError: no cluster answers.
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # Ray reports to its makers otherwise
-    with extra("ray", "A Ray cluster"):
+    with extra("ray", "A Ray cluster"), _explained(address):
+        if find_spec("ray") is None:
+            raise ModuleNotFoundError(name="ray")
+        own_address = _own_address(address)
+        if own_address == "127.0.0.1":
+            os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # the cluster is this machine
         import ray
-    if not ray.is_initialized():
-        try:
-            _require_listener(address)
-            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-        except (OSError, RuntimeError, ValueError) as error:
-            reason = " ".join(str(error).split())[:300]
-            raise UsageError(
-                f"No Ray cluster answers at {address}: {reason}. Start one with `ray start --head "
-                "--disable-usage-stats`, or check --ray."
-            ) from error
+
+        if not ray.is_initialized():
+            options = {} if address.startswith("ray://") else {"_node_ip_address": own_address}
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR", **options)
     return ray
 
 
-def _require_listener(address: str) -> None:
-    """Raise OSError if nothing listens at `HOST:PORT`, ValueError if there is no port."""
+@contextmanager
+def _explained(address: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise UsageError(
+            f"No Ray cluster answers at {address}: {reason}. Start one with `ray start --head --disable-usage-stats`, "
+            "or check --ray."
+        ) from error
+
+
+def _own_address(address: str) -> str:
+    """Return this machine's address as the head node sees it; Ray itself asks the route to a public server.
+
+    Raises:
+        OSError: nothing listens at the address.
+        ValueError: it has no port.
+    """
     parts = urlsplit(address if "://" in address else f"//{address}")
     if not (parts.hostname and parts.port):
         raise ValueError("an address is HOST:PORT or ray://HOST:PORT")
-    socket.create_connection((parts.hostname, parts.port), timeout=_SECONDS).close()
+    with socket.create_connection((parts.hostname, parts.port), timeout=_SECONDS) as connection:
+        return str(connection.getsockname()[0])
 
 
 def processors(ray: ModuleType) -> int:

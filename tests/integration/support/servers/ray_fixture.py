@@ -16,6 +16,8 @@ import pytest
 from process import free_port
 
 _SECONDS = 60.0
+_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""Ray uses the loopback address instead of the machine's."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def ray_cluster(processors: int = 2) -> Iterator[Cluster]:
     }
     given = [part for option in options.items() for part in option]
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--disable-usage-stats"]
-    environment = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
+    environment = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token, **_LOOPBACK}
     with TemporaryDirectory(prefix="ray-") as folder:
         log = Path(folder) / "log"
         with log.open("wb") as out:
