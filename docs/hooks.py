@@ -126,6 +126,7 @@ EXAMPLES = {
     "operator": '"anna"',
     "keep_originals": "true",
     "ingest_workers": "4",
+    "ray": '"head.example:6379"',
     "requests_a_minute": "60",
     "tokens_a_day": "2000000",
 }

@@ -103,6 +103,12 @@ class Settings(BaseSettings):
         le=256,
         description="files that an ingest reads simultaneously; default: half the processors, at most 8",
     )
+    ray: Address | None = Field(
+        default=None,
+        min_length=1,
+        description="private Ray cluster that reads, analyzes and embeds the documents of an ingest: HOST:PORT "
+        "or ray://HOST:PORT",
+    )
     ocr_languages: str = Field(
         default="eng",
         pattern=r"^\w+(\+\w+)*$",

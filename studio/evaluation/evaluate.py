@@ -3,7 +3,8 @@
 import platform
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -16,12 +17,12 @@ from sleuth import prompts
 from sleuth.graphs.core import Budget
 from sleuth.graphs.persistence import open_store
 from sleuth.studio.evaluation.data import GoldQuestion, QuestionFile, System, read_questions, require_gold, sample
-from sleuth.studio.evaluation.gold import OracleParts, read_gold
-from sleuth.studio.evaluation.harness import Harness, judge_all, make_jobs
-from sleuth.studio.evaluation.models import EvaluationBudget, open_served_models, open_simulated_models
+from sleuth.studio.evaluation.gold import KnownGold, OracleParts, read_gold
+from sleuth.studio.evaluation.harness import Harness, Job, JobRunner, WorkerPlan, judge_all, make_jobs, open_cluster
+from sleuth.studio.evaluation.models import EvaluationBudget, EvaluationModels, open_models
 from sleuth.studio.evaluation.report import report_blocks
 from sleuth.studio.evaluation.reporting import to_html, to_markdown
-from sleuth.studio.evaluation.results import MethodsResult, methods_result, open_results
+from sleuth.studio.evaluation.results import MethodsResult, Result, methods_result, open_results
 from sleuth.studio.evaluation.retrieval import FOUND, measure_search, open_search_systems
 from sleuth.studio.evaluation.run_folder import REPORT, RunFolder, open_folder
 from sleuth.studio.simulation import Simulation
@@ -97,6 +98,7 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
     """
     if wanted.systems:
         require_packages()
+        _require_shared_store(settings, wanted)
     files = read_questions(wanted.paths)
     questions = sample([each for file in files for each in file.questions], wanted.limit, seed=wanted.seed)
     async with (
@@ -131,6 +133,21 @@ def require_packages() -> None:
     missing = [name for name in ("matplotlib", "rouge_score", "scipy") if find_spec(name) is None]
     if missing:
         raise UsageError(f"Evaluating methods needs {', '.join(missing)}: pip install '{DISTRIBUTION}[eval]'.")
+
+
+def _require_shared_store(settings: Settings, wanted: Evaluation) -> None:
+    """Raise UsageError if the runs cannot be made on the cluster of the settings."""
+    if not settings.ray:
+        return
+    if settings.database_url is None:
+        raise UsageError(
+            "Runs on a Ray cluster need a database that all workers reach: set SLEUTH_DATABASE_URL to Postgres, or "
+            "remove --ray."
+        )
+    if wanted.budget != Budget():
+        raise UsageError(
+            "The workers of a Ray cluster share no budget. Remove --max-calls, --max-tokens, --max-seconds or --ray."
+        )
 
 
 async def _data_record(library: Collection, settings: Settings, files: Sequence[QuestionFile]) -> dict[str, Any]:
@@ -190,20 +207,11 @@ async def _methods(opened: _Open) -> tuple[dict[str, str], MethodsResult]:
     tokens = sum(cost["prompt_tokens"] + cost["completion_tokens"] for cost in spent)
     budget = EvaluationBudget(limits=wanted.budget, calls=sum(cost["calls"] for cost in spent), tokens=tokens)
     known = await read_gold(library, questions)
-    if wanted.simulation:
-        opening = open_simulated_models(settings, library, known, wanted.simulation, budget)
-    else:
-        opening = open_served_models(settings, library, known, wanted.gold, budget)
-    own_store = settings.model_copy(update={"runs": opened.folder.path})
-    async with open_store(own_store) as store, opening as models:
-        harness = Harness(
-            store=store,
-            services_for=models.services_for,
-            results=results,
-            known=known,
-            at_once=settings.concurrency,
-            simulated=wanted.simulation is not None,
-        )
+    async with (
+        open_models(settings, library, known, budget, simulation=wanted.simulation, gold=wanted.gold) as models,
+        _open_runner(opened, known, models) as run_job,
+    ):
+        harness = Harness(run_job=run_job, results=results, at_once=settings.concurrency)
 
         def on_done() -> None:
             opened.on_progress("runs", len(results.by_thread), len(jobs))
@@ -216,6 +224,25 @@ async def _methods(opened: _Open) -> tuple[dict[str, str], MethodsResult]:
             ended = await judge_all(models.judge, results, made, by_key, at_once=settings.concurrency) or ended
     here = [results.by_thread[job.thread] for job in jobs if job.thread in results.by_thread]
     return models.names, methods_result(wanted.systems, questions, here, ended=ended, seed=wanted.seed)
+
+
+@asynccontextmanager
+async def _open_runner(
+    opened: _Open, known: KnownGold, models: EvaluationModels
+) -> AsyncIterator[Callable[[Job], Awaitable[Result]]]:
+    """Open the runner of jobs: the workers of a cluster, or this process with a store in the evaluation's folder."""
+    settings, wanted = opened.settings, opened.wanted
+    if settings.ray:
+        owner = await opened.folder.runs_owner()
+        plan = WorkerPlan(
+            settings=settings, owner=owner, simulation=wanted.simulation, gold=wanted.gold, texts=known.texts
+        )
+        async with open_cluster(settings.ray, plan) as run_job:
+            yield run_job
+        return
+    async with open_store(settings.model_copy(update={"runs": opened.folder.path})) as store:
+        simulated = wanted.simulation is not None
+        yield JobRunner(store=store, services_for=models.services_for, known=known, simulated=simulated).run
 
 
 def _shortfalls(result: MethodsResult) -> list[str]:

@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -155,3 +155,18 @@ async def open_simulated_models(
             return make(model=MeteredModel(simulating, allowance), triples=MemoryTriples(), embedder=embedder)
 
         yield EvaluationModels(judge=None, services_for=services_for, names={"default": SIMULATED})
+
+
+def open_models(
+    settings: Settings,
+    library: Collection,
+    known: KnownGold,
+    allowance: EvaluationBudget,
+    *,
+    simulation: Simulation | None,
+    gold: OracleParts,
+) -> AbstractAsyncContextManager[EvaluationModels]:
+    """Return the simulated models if there is a simulation, else those of the model server; open them with `with`."""
+    if simulation:
+        return open_simulated_models(settings, library, known, simulation, allowance)
+    return open_served_models(settings, library, known, gold, allowance)

@@ -15,6 +15,7 @@ from sleuth.tools.errors import StoreBusy, StoreError, UsageError
 
 PLAN = "plan.json"
 REPORT = "report.json"
+OWNER = "runs-owner.txt"
 
 
 class RunFolder:
@@ -39,6 +40,13 @@ class RunFolder:
                 f"{self.path} holds another evaluation, which differs in: {', '.join(differing)}. "
                 "Give --out another folder, or remove this one."
             )
+
+    async def runs_owner(self) -> str:
+        """Return the owner of the evaluation's runs in a database that others use too."""
+        path = self.path / OWNER
+        if not await asyncio.to_thread(path.exists):
+            await self.write(OWNER, f"eval-{uuid4().hex}\n")
+        return (await asyncio.to_thread(path.read_text, encoding="utf-8")).strip()
 
     async def write(self, name: str, text: str) -> None:
         """Replace a file atomically: a reader sees the old one or the new one."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from sleuth.graphs.persistence import Store, Threads
 from sleuth.graphs.runs import RunService, Services
 from sleuth.studio.client import NamedModel, open_services
-from sleuth.tools.collection import Collection
-from sleuth.tools.search.vectors import Embedder, make_embedder
+from sleuth.tools.collection import Collection, make_passage_embedder
+from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
 
 ModelOpener = Callable[[Settings], AbstractAsyncContextManager[NamedModel]]
@@ -96,5 +96,5 @@ class Tenants:
     async def _shared_embedder(self) -> Embedder:
         async with self._opening:
             if self._embedder is None:
-                self._embedder = await asyncio.to_thread(make_embedder, self.settings)
+                self._embedder = await asyncio.to_thread(make_passage_embedder, self.settings)
         return self._embedder

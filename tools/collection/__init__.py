@@ -5,6 +5,7 @@ from sleuth.tools.collection.collection import Collection
 from sleuth.tools.collection.folder_diff import FolderDiff
 from sleuth.tools.collection.index_set import INDEXING_LOCK, OnIndexed
 from sleuth.tools.collection.originals import media_type_of
+from sleuth.tools.collection.readers import make_passage_embedder
 
 __all__ = [
     "INDEXING_LOCK",
@@ -13,6 +14,7 @@ __all__ = [
     "FolderDiff",
     "OnIndexed",
     "corpus_entry",
+    "make_passage_embedder",
     "media_type_of",
     "never_stopped",
 ]

@@ -8,23 +8,20 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
+from sleuth.tools.collection.passage_analysis import PassageAnalyzer
 from sleuth.tools.documents import (
     CorpusLine,
     Item,
     LoadedDocument,
     ParallelReader,
-    ReaderPool,
     Reading,
+    Workers,
     is_corpus,
-    location,
-    parts,
     printable,
     read_corpus,
-    split,
 )
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.storage import Catalogue, Entry
-from sleuth.tools.text import detect_language
 from sleuth.tools.types import Document, Passage, content_hash, now
 
 # A batch ends at the first of these limits: passages enough to fill embedding batches and few enough to repeat after a
@@ -79,26 +76,32 @@ class Batch:
 class BatchReader:
     """Reader of a list of files from any position; an open corpus is kept between batches."""
 
-    def __init__(self, catalogue: Catalogue, pool: ReaderPool) -> None:
+    def __init__(self, catalogue: Catalogue, workers: Workers, analyzer: PassageAnalyzer) -> None:
         self._catalogue = catalogue
-        self._files = ParallelReader(pool)
+        self._analyzer = analyzer
+        self._files = ParallelReader(workers)
         self._corpus: Iterator[CorpusLine | DocumentError] | None = None
         self._at: FileCursor | None = None
 
     def read(self, worklist: Path, place: FileCursor, stopped: Callable[[], bool] = never_stopped) -> Batch:
         """Return the next batch; files that cannot be read are listed in its failures.
 
-        It ends after the present document when `stopped` returns True.
+        It ends after the present document when `stopped` returns True. The worker processes run until `stop`.
         """
+        self._analyzer.is_parallel = True
         batch = Batch(stopped=stopped)
         taken: dict[str, str] = {}
         while (reading := self._files.next(worklist, place.offset)) is not None:
             place = self._read_item(batch, reading, place, taken)
             if batch.is_full():
                 batch.next_place = place
-                return self._without_taken(batch)
+                break
+        return self._with_languages(self._without_taken(batch))
+
+    def stop(self) -> None:
+        """End the worker processes; the next reading starts them again."""
+        self._analyzer.is_parallel = False
         self._files.stop()
-        return self._without_taken(batch)
 
     def close(self) -> None:
         """Stop a reading in another thread."""
@@ -146,6 +149,16 @@ class BatchReader:
                 next(self._corpus, None)
         return self._corpus
 
+    def _with_languages(self, batch: Batch) -> Batch:
+        """Detect the languages of the documents."""
+        texts = [entry.document.text for entry in batch.entries]
+        found = self._analyzer.languages(texts, characters=batch.characters)
+        batch.entries = [
+            replace(entry, document=replace(entry.document, language=language))
+            for entry, language in zip(batch.entries, found, strict=True)
+        ]
+        return batch
+
     def _without_taken(self, batch: Batch) -> Batch:
         """Refuse corpus lines with the id of a file or of one of its passages: storing them would replace it."""
         lines = [entry for entry in batch.entries if is_corpus(Path(entry.document.source))]
@@ -179,7 +192,7 @@ def file_entry(*, document_id: str, source: str, loaded: LoadedDocument) -> Entr
     """Return a file as a document with passages; an unchanged passage keeps its id when the file changes."""
     seen: dict[str, int] = {}
     passages = []
-    for start, end in _spans(loaded):
+    for start, end, location in loaded.spans:
         text = loaded.text[start:end]
         mark = content_hash(text)[:8]
         seen[mark] = seen.get(mark, 0) + 1
@@ -192,7 +205,7 @@ def file_entry(*, document_id: str, source: str, loaded: LoadedDocument) -> Entr
                 text=text,
                 start=start,
                 end=end,
-                location=location(loaded.marks, start, end),
+                location=location,
             )
         )
     document = _document(document_id, loaded.title, source, loaded.text, loaded.media_type)
@@ -200,15 +213,9 @@ def file_entry(*, document_id: str, source: str, loaded: LoadedDocument) -> Entr
 
 
 def with_metadata(document: Document, found: LoadedDocument | CorpusLine | None = None) -> Document:
-    """Return a document with the metadata of its file or corpus line, and the language of its text."""
+    """Return a document with the metadata of its file or corpus line."""
     author, date, tags = (found.author, found.date, found.tags) if found else ("", "", ())
-    return replace(document, author=author, date=date, tags=tags, language=detect_language(document.text) or "")
-
-
-def _spans(loaded: LoadedDocument) -> Iterator[tuple[int, int]]:
-    for begin, end in parts(loaded.marks, len(loaded.text)):
-        for start, stop in split(loaded.text[begin:end], loaded.media_type):
-            yield begin + start, begin + stop
+    return replace(document, author=author, date=date, tags=tags)
 
 
 def corpus_entry(*, source: str, line: CorpusLine) -> Entry:

@@ -15,7 +15,8 @@ from sleuth.tools.collection.filtering import PassageFilter, RefreshReport, refr
 from sleuth.tools.collection.folder_diff import FolderComparer, FolderDiff
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
 from sleuth.tools.collection.originals import Originals
-from sleuth.tools.collection.readers import make_reader, make_readers
+from sleuth.tools.collection.passage_analysis import PassageAnalyzer
+from sleuth.tools.collection.readers import make_passage_embedder, make_reader, make_workers
 from sleuth.tools.collection.versions import Versions
 from sleuth.tools.documents import FileScan, write_worklist
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
@@ -32,7 +33,7 @@ from sleuth.tools.search import (
 )
 from sleuth.tools.search.pagerank import KnowledgeGraph, KnowledgeGraphCache, TripleCache
 from sleuth.tools.search.ranking import MODEL
-from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex, embedder_changed, make_embedder
+from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex, embedder_changed
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import (
     Catalogue,
@@ -69,13 +70,14 @@ class Collection:
         self._embedder = embedder
         self._has_warned = self._is_checked = False
         self._model = MODEL if settings.ranker == "trained" else None
-        self._indexes = IndexSet(settings, catalogue, embedder)
+        analyzer = PassageAnalyzer(workers := make_workers(settings))
+        self._indexes = IndexSet(settings, catalogue, embedder, analyzer)
         self._versions = Versions(catalogue)
         self._filter = PassageFilter(catalogue)
         self._originals = Originals(catalogue, settings.home)
         self._triples = TripleCache(catalogue)
         self._knowledge = KnowledgeGraphCache(self._triples, self._indexes.name_vectors, embedder)
-        self._reader = BatchReader(catalogue, make_readers(settings))
+        self._reader = BatchReader(catalogue, workers, analyzer)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -102,7 +104,7 @@ class Collection:
                 only a rebuild may ask for).
             StoreTooNew: a newer release wrote it.
         """
-        embedder = embedder or make_embedder(settings)
+        embedder = embedder or make_passage_embedder(settings)
         try:
             settings.home.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -151,12 +153,17 @@ class Collection:
         """Read the next batch of a list of files and store it; unchanged documents are skipped.
 
         When `stopped` returns True, the batch ends with the present document. If `keep_originals` is on, the files are
-        copied, also those of unchanged documents.
+        copied, also those of unchanged documents. `stop_workers` ends the worker processes.
         """
         batch = await asyncio.to_thread(self._reader.read, worklist, place, stopped)
         if self._settings.keep_originals:
             return batch, await asyncio.to_thread(self._originals.put, batch, self._put)
         return batch, await self.put(batch.entries)
+
+    @in_thread
+    def stop_workers(self) -> None:
+        """End the worker processes after the last batch; the next one starts them again."""
+        self._reader.stop()
 
     def triples(self, *, model: str) -> SqlTriples:
         """Return the triples that a model has found in this collection; they are deleted with their passages."""

@@ -128,6 +128,7 @@ class FolderComparer:
             batch = self._reader.read(worklist, place)
             place = batch.next_place
             yield batch
+        self._reader.stop()
 
 
 def _is_among(path: Path, changed: Set[Path] | None) -> bool:

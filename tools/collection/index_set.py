@@ -19,6 +19,7 @@ from uuid import uuid4
 from filelock import FileLock, Timeout
 
 from sleuth.tools.collection.index_sync import catch_up, delete_removed, repair
+from sleuth.tools.collection.passage_analysis import PassageAnalyzer
 from sleuth.tools.collection.snapshots import Snapshots
 from sleuth.tools.errors import EmbedderChanged, StoreBusy, StoreError
 from sleuth.tools.search import Index, IndexName, KeywordIndex
@@ -57,8 +58,17 @@ class IndexSet:
     A draft is a second set of the same collection, which is built while the first one is searched.
     """
 
-    def __init__(self, settings: Settings, catalogue: Catalogue, embedder: Embedder, *, is_draft: bool = False) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        catalogue: Catalogue,
+        embedder: Embedder,
+        analyzer: PassageAnalyzer,
+        *,
+        is_draft: bool = False,
+    ) -> None:
         self.notes: list[str] = []
+        self._analyzer = analyzer
         self._settings = settings
         self._catalogue = catalogue
         self._embedder = embedder
@@ -121,11 +131,13 @@ class IndexSet:
 
     def build_draft(self, on_indexed: OnIndexed) -> None:
         """Build new indexes next to these, which may be searched meanwhile; a killed build is resumed."""
-        self._draft = IndexSet(self._settings, self._catalogue, self._embedder, is_draft=True)
+        self._draft = IndexSet(self._settings, self._catalogue, self._embedder, self._analyzer, is_draft=True)
+        self._analyzer.is_parallel = True
         for name in self.names:
             if self._is_closing.is_set():
                 raise StoreError("The collection is closed.")
             self._draft.ready(name, on_indexed)
+        self._analyzer.stop()
 
     def use_draft(self) -> None:
         """Replace these indexes by the ones that were built; the caller holds the exclusive lock on SLEUTH_HOME."""
@@ -316,7 +328,9 @@ class IndexSet:
     def _make(self, name: IndexName) -> Index:
         place = self._place(name)
         if name != "dense" and isinstance(place, Path):
-            return KeywordIndex(place) if name == "keyword" else GraphIndex(place)
+            if name == "keyword":
+                return KeywordIndex(place, self._analyzer.terms)
+            return GraphIndex(place, self._analyzer.names)
         record = None if "dense" in self.names else self._catalogue.embedder()
         embedder = NoEmbedder(record.name) if record else self._embedder
         return open_vectors(self._settings, embedder, suffix=self._suffix)

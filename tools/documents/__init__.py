@@ -3,10 +3,9 @@
 from sleuth.tools.documents.chunking import split
 from sleuth.tools.documents.corpus import CorpusLine, is_corpus, read_corpus
 from sleuth.tools.documents.file_list import FileScan, Item, find_files, read_item, take_passed_over, write_worklist
-from sleuth.tools.documents.formats.content import Place, location, parts
 from sleuth.tools.documents.formats.plain_formats import decode_html, html_title, parse_html, whole_page
 from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders, read_bytes, read_original
-from sleuth.tools.documents.parallel_reading import ParallelReader, ReaderPool, Reading, default_workers
+from sleuth.tools.documents.parallel_reading import LocalWorkers, ParallelReader, Reading, Workers, default_workers
 from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, printable
 from sleuth.tools.documents.versions import LEAST_SHARED, VersionedName, parse_name, shared_text
 from sleuth.tools.documents.worker import Worker, WorkerError
@@ -22,22 +21,20 @@ __all__ = [
     "Item",
     "LoadedDocument",
     "Loaders",
+    "LocalWorkers",
     "ParallelReader",
-    "Place",
-    "ReaderPool",
     "Reading",
     "VersionedName",
     "Worker",
     "WorkerError",
+    "Workers",
     "decode_html",
     "default_workers",
     "find_files",
     "html_title",
     "is_corpus",
-    "location",
     "parse_html",
     "parse_name",
-    "parts",
     "printable",
     "read_bytes",
     "read_corpus",

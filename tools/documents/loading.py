@@ -3,14 +3,15 @@
 All functions and methods block: call them in a thread.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
+from sleuth.tools.documents.chunking import split
 from sleuth.tools.documents.community_loaders import read_with
 from sleuth.tools.documents.formats.archives import ZIP, members_of, read_member
 from sleuth.tools.documents.formats.binary_formats import read_docx, read_pdf
@@ -24,6 +25,8 @@ from sleuth.tools.documents.formats.content import (
     clean_date,
     clean_tags,
     join_sections,
+    location,
+    parts,
 )
 from sleuth.tools.documents.formats.office_formats import read_odf, read_pptx, read_rtf, read_xlsx
 from sleuth.tools.documents.formats.plain_formats import (
@@ -42,7 +45,9 @@ from sleuth.tools.text import normalize, title_from
 MIB = 1 << 20
 MAX_FILE_BYTES = 64 * MIB
 LIGHT_BYTES = 256 << 10
-"""Plain text up to this size is read in this process: its time and memory grow with its size alone."""
+"""Plain text up to this size needs no limits: its time and memory grow with its size alone."""
+MAX_LIGHT_FILES = 32
+"""So many of these files are read in this process: a worker process takes a second to start."""
 
 Loaders = Mapping[str, str]
 """The loader class of langchain-community for files with a suffix: `{".ipynb": "NotebookLoader"}`."""
@@ -85,10 +90,18 @@ ps1 py pyi r rb rs scala scss sh sql svelte swift tex ts tsx vb vue zig zsh
 """
 SOURCE_CODE = frozenset(f".{name}" for name in _CODE.split())
 """Suffixes of files that are read as plain text."""
-FORMATS |= dict.fromkeys(SOURCE_CODE, ("text/x-source", read_plain))
+FORMATS |= dict.fromkeys(sorted(SOURCE_CODE), ("text/x-source", read_plain))
 _PLAIN = frozenset({"", ".txt", ".md", ".markdown", ".rst", ".adoc", ".asciidoc", ".csv", ".tsv"}) | SOURCE_CODE
 """Suffixes of files that are read without a parser of any size."""
 WITHOUT_SUFFIX: tuple[str, Read] = ("text/plain", read_plain)
+
+
+class PassageSpan(NamedTuple):
+    """The characters of a text that are a passage, and their place in the file."""
+
+    start: int
+    end: int
+    location: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,7 +110,7 @@ class LoadedDocument:
 
     The text from a loader class is plain text, whatever the file's type. `marks`: where pages, sheets and so on begin.
     `author`, `date` (ISO 8601) and `tags` are the file's own properties; without a date of its own, that of its last
-    modification. `note`: a remark about the reading, such as the pages that were read by OCR.
+    modification. `note`: a remark about the reading, such as the pages that were read by OCR. `spans`: its passages.
     """
 
     title: str
@@ -108,12 +121,18 @@ class LoadedDocument:
     date: str = ""
     tags: tuple[str, ...] = ()
     note: str = ""
+    spans: tuple[PassageSpan, ...] = ()
+
+    def with_spans(self) -> Self:
+        """Return the document divided into passages."""
+        return replace(self, spans=tuple(_spans(self.text, self.media_type, self.marks)))
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
         """Return the document from the JSON form that a worker sends."""
         marks = tuple((start, Place(**place)) for start, place in value["marks"])
-        return cls(**{**value, "marks": marks, "tags": tuple(value["tags"])})
+        spans = tuple(PassageSpan(*span) for span in value["spans"])
+        return cls(**{**value, "marks": marks, "tags": tuple(value["tags"]), "spans": spans})
 
 
 class FileReader:
@@ -126,6 +145,7 @@ class FileReader:
         self._loaders = loaders
         self._bounds = bounds
         self._worker = Worker("file", bounds)
+        self._light_files = 0
         self.stop = self._worker.stop
         self.close = self._worker.close
 
@@ -136,7 +156,8 @@ class FileReader:
             DocumentError: the file has no text, cannot be parsed or exceeds the bounds.
             StoreError: the reader is closed.
         """
-        if not member and self._is_light(path):
+        if not member and self._light_files < MAX_LIGHT_FILES and self._is_light(path):
+            self._light_files += 1
             return load(path, loaders=self._loaders, bounds=self._bounds)
         given = {"path": str(path), "member": member, "loaders": dict(self._loaders)}
         try:
@@ -148,7 +169,7 @@ class FileReader:
         return LoadedDocument.from_json(read)
 
     def _is_light(self, path: Path) -> bool:
-        """Return whether the file needs no worker, which is also so if it cannot be opened."""
+        """Return whether the file needs no limits, which is also so if it cannot be opened."""
         try:
             size = ordinary_size(path)
         except (DocumentError, OSError):
@@ -196,7 +217,13 @@ def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds:
         date=clean_date(found.date) or _modified(path),
         tags=clean_tags(found.tags),
         note=content.note,
-    )
+    ).with_spans()
+
+
+def _spans(text: str, media_type: str, marks: Marks) -> Iterator[PassageSpan]:
+    for begin, end in parts(marks, len(text)):
+        for start, stop in split(text[begin:end], media_type):
+            yield PassageSpan(begin + start, begin + stop, location(marks, begin + start, begin + stop))
 
 
 def load_from_json(given: dict[str, Any], bounds: Bounds) -> dict[str, Any]:

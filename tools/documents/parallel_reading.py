@@ -1,6 +1,6 @@
 """Reading of the files of a list in order, with several worker processes that read ahead.
 
-All methods block: call them in a thread.
+All methods block, except those that return a future: call them in a thread.
 """
 
 import os
@@ -9,14 +9,21 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
 
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.file_list import Item, read_item
 from sleuth.tools.documents.loading import FileReader, LoadedDocument
+from sleuth.tools.documents.resource_limits import Bounds
+from sleuth.tools.documents.worker import Worker
 from sleuth.tools.errors import StoreError
 
 _AHEAD = 2
 """Files that are read or wait to be taken, for each worker."""
+_ANALYSIS_BOUNDS = Bounds(megabytes=1 << 20)
+"""No limit of memory: the texts are those of files that were read within limits."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,44 +43,95 @@ class Reading:
             raise StoreError("The library is closed.") from error
 
 
-class ReaderPool:
-    """A pool of readers, each with a worker process on this machine."""
+class Workers(Protocol):
+    """Worker processes of an ingest."""
 
-    def __init__(self, make: Callable[[], FileReader], workers: int) -> None:
-        self.workers = workers
-        self._readers = [make() for _ in range(workers)]
-        self._free = deque(self._readers)
-        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="read-files")
+    @property
+    def count(self) -> int:
+        """Number of files that are read in parallel."""
+        ...
 
     def submit(self, item: Item) -> "Future[LoadedDocument]":
         """Start reading a file; the result raises what `FileReader.read` raises."""
-        return self._threads.submit(self._read, item)
+        ...
+
+    def submit_analysis(self, given: dict[str, Any]) -> "Future[dict[str, Any]]":
+        """Start the analysis of passages; the result raises WorkerError if the process fails."""
+        ...
 
     def stop(self) -> None:
-        """End the worker processes that read nothing; the next files start them again."""
-        for reader in [self._free.popleft() for _ in range(len(self._free))]:
-            reader.stop()
-            self._free.append(reader)
+        """End the processes that do nothing; the next call starts them again."""
+        ...
 
     def close(self) -> None:
-        """End the worker processes for good, also while files are read."""
-        for reader in self._readers:
-            reader.close()
+        """End the processes for good, also while they work."""
+        ...
+
+
+P = TypeVar("P", FileReader, Worker)
+
+
+class _Threads(Generic[P]):
+    """One thread for each of some processes."""
+
+    def __init__(self, processes: list[P], name: str) -> None:
+        self._processes = processes
+        self._free = deque(processes)
+        self._threads = ThreadPoolExecutor(len(processes), thread_name_prefix=name)
+
+    def submit(self, call: Callable[[P], T]) -> "Future[T]":
+        return self._threads.submit(self._run, call)
+
+    def stop(self) -> None:
+        for process in [self._free.popleft() for _ in range(len(self._free))]:
+            process.stop()
+            self._free.append(process)
+
+    def close(self) -> None:
+        for process in self._processes:
+            process.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _read(self, item: Item) -> LoadedDocument:
-        reader = self._free.popleft()  # there are as many as threads
+    def _run(self, call: Callable[[P], T]) -> T:
+        process = self._free.popleft()  # there are as many as threads
         try:
-            return reader.read(item.path, item.member)
+            return call(process)
         finally:
-            self._free.append(reader)
+            self._free.append(process)
+
+
+class LocalWorkers:
+    """Worker processes on this machine: as many that read files as that analyze passages."""
+
+    def __init__(self, make_reader: Callable[[], FileReader], count: int) -> None:
+        self.count = count
+        self._readers = _Threads([make_reader() for _ in range(count)], "read-files")
+        self._analyzers = _Threads([Worker("analysis", _ANALYSIS_BOUNDS) for _ in range(count)], "analyze-passages")
+
+    def submit(self, item: Item) -> "Future[LoadedDocument]":
+        """Start reading a file; the result raises what `FileReader.read` raises."""
+        return self._readers.submit(lambda reader: reader.read(item.path, item.member))
+
+    def submit_analysis(self, given: dict[str, Any]) -> "Future[dict[str, Any]]":
+        """Start the analysis of passages; the result raises WorkerError if the process fails."""
+        return self._analyzers.submit(lambda worker: worker.call(given, seconds=_ANALYSIS_BOUNDS.patience))
+
+    def stop(self) -> None:
+        """End the processes that do nothing; the next call starts them again."""
+        self._readers.stop()
+        self._analyzers.stop()
+
+    def close(self) -> None:
+        """End the processes for good, also while they work."""
+        self._readers.close()
+        self._analyzers.close()
 
 
 class ParallelReader:
     """Reads the next files of a list while the caller works on the present one."""
 
-    def __init__(self, pool: ReaderPool) -> None:
-        self._pool = pool
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
         self._pending: deque[Reading] = deque()
         self._list: tuple[Path, int, int] | None = None
 
@@ -90,22 +148,22 @@ class ParallelReader:
         while self._pending and self._pending[0].offset != offset:
             self._drop(1)
         place = self._pending[-1].item.next_offset if self._pending else offset
-        while len(self._pending) < _AHEAD * self._pool.workers:
+        while len(self._pending) < _AHEAD * self._workers.count:
             if (item := read_item(worklist, place)) is None:
                 break
-            document = None if is_corpus(item.path) else self._pool.submit(item)
+            document = None if is_corpus(item.path) else self._workers.submit(item)
             self._pending.append(Reading(place, item, document))
             place = item.next_offset
         return self._pending[0] if self._pending else None
 
     def stop(self) -> None:
-        """End the worker processes; the next file starts them again."""
+        """Forget the files that were read ahead, and end the worker processes; the next file starts them again."""
         self._drop(len(self._pending))
-        self._pool.stop()
+        self._workers.stop()
 
     def close(self) -> None:
         """End the worker processes for good, also while files are read."""
-        self._pool.close()
+        self._workers.close()
 
     def _drop(self, count: int) -> None:
         for _ in range(count):

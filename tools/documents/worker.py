@@ -1,4 +1,4 @@
-"""A subprocess that parses files and web pages within limits of memory and time.
+"""A subprocess that parses files and web pages, or analyzes passages, within limits of memory and time.
 
 The parent sends one JSON value per line and receives one per line. If the input makes the subprocess crash or exceed a
 limit, only that input is lost: the next call starts a new subprocess.
@@ -24,11 +24,12 @@ from typing import IO, Any, Literal
 from sleuth.tools.documents.resource_limits import Bounds, limit_memory, limit_processor, peak_megabytes
 from sleuth.tools.errors import SleuthError, StoreError
 
-Task = Literal["file", "page"]
+Task = Literal["file", "page", "analysis"]
 
 _TASKS: dict[Task, tuple[str, str]] = {
     "file": ("sleuth.tools.documents.loading", "load_from_json"),
     "page": ("sleuth.tools.sources.web_pages.extract", "extract_from_json"),
+    "analysis": ("sleuth.tools.collection.passage_analysis", "analyze"),
 }
 _OUT_OF_MEMORY = 70
 """Exit status of a worker that reached its memory limit."""

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from copy import copy
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 import tantivy
 
@@ -27,6 +28,27 @@ _TITLE_BOOST = 0.25
 # A question has a few dozen different words; a pasted book is cut, so that one query cannot block the others.
 _MOST_TERMS = 512
 _REMEMBERED = 1 << 14
+
+
+class KeywordTerms(NamedTuple):
+    """The language of a passage, and the stems of its title and of its text, separated by spaces."""
+
+    language: str
+    title: str
+    text: str
+
+
+FindTerms: TypeAlias = Callable[[Sequence[Passage]], Sequence[KeywordTerms]]
+
+
+def find_terms(passages: Sequence[Passage]) -> list[KeywordTerms]:
+    """Return the terms that the index stores for each passage."""
+    found = []
+    for passage in passages:
+        language = language_of(passage.text)
+        text = " ".join(stems(f"{passage.title}. {passage.text}", language))
+        found.append(KeywordTerms(language, " ".join(stems(passage.title, language)), text))
+    return found
 
 
 def _schema() -> tantivy.Schema:
@@ -48,8 +70,9 @@ class KeywordIndex:
     name = "keyword index"
     version = LAYOUT
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, find_terms: FindTerms = find_terms) -> None:
         self._folder = folder
+        self._find_terms = find_terms
         # Graph search needs the stems of the same sentences for one question after the other.
         self._stems = lru_cache(maxsize=_REMEMBERED)(stems)
         self._languages: Sequence[str] = ()
@@ -97,11 +120,12 @@ class KeywordIndex:
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Add and remove passages; repeating it changes nothing."""
+        found = self._find_terms(upsert)
         with self._writing() as writer:
             for id_ in [*delete, *(passage.id for passage in upsert)]:
                 writer.delete_documents_by_term("id", id_)
-            for passage in upsert:
-                writer.add_document(_as_document(passage))
+            for passage, terms in zip(upsert, found, strict=True):
+                writer.add_document(_as_document(passage, terms))
 
     def clear(self) -> None:
         """Delete all entries."""
@@ -214,8 +238,8 @@ class MemoryKeywords:
         self._index = tantivy.Index(self._schema)
         self._index.register_tokenizer(_STEMS, _tokenizer())
         writer = self._index.writer(_WRITER_BYTES, num_threads=1)
-        for passage in passages:
-            writer.add_document(_as_document(passage))
+        for passage, terms in zip(passages, find_terms(passages), strict=True):
+            writer.add_document(_as_document(passage, terms))
         writer.commit()
         writer.wait_merging_threads()
         self._index.reload()
@@ -294,11 +318,10 @@ def _any(queries: Sequence[tantivy.Query]) -> tantivy.Query:
     return tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in queries])
 
 
-def _as_document(passage: Passage) -> tantivy.Document:
-    language = language_of(passage.text)
+def _as_document(passage: Passage, terms: KeywordTerms) -> tantivy.Document:
     document = tantivy.Document()
     document.add_text("id", passage.id)
-    document.add_text("language", language)
-    document.add_text("title", " ".join(stems(passage.title, language)))
-    document.add_text("text", " ".join(stems(f"{passage.title}. {passage.text}", language)))
+    document.add_text("language", terms.language)
+    document.add_text("title", terms.title)
+    document.add_text("text", terms.text)
     return document

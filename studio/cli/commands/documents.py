@@ -48,6 +48,11 @@ WorkersOption = Annotated[
     int | None, typer.Option(min=1, max=256, help="Number of files to read simultaneously (SLEUTH_INGEST_WORKERS).")
 ]
 
+RayOption = Annotated[
+    str | None,
+    typer.Option("--ray", metavar="ADDRESS", help="Read, analyze and embed on a private Ray cluster (SLEUTH_RAY)."),
+]
+
 WhereOption = Annotated[
     str, typer.Option("--where", metavar="FILTER", help=f"Search only documents that match, such as: {EXAMPLE}")
 ]
@@ -75,12 +80,13 @@ async def ingest(
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with status 1 if a file cannot be read.")] = False,
     workers: WorkersOption = None,
+    ray: RayOption = None,
     keep_originals: KeepOriginalsOption = False,
     wait: WaitOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ingest documents; resume an interrupted ingest and skip unchanged files."""
-    settings = settings_with(keep_originals=keep_originals, workers=workers, wait=wait)
+    settings = settings_with(keep_originals=keep_originals, workers=workers, ray=ray, wait=wait)
     if from_chroma:
         exported = await asyncio.to_thread(_export, from_chroma, chroma_collection, settings.home / "imports")
         paths = [*(paths or []), str(exported)]
@@ -145,13 +151,13 @@ def settings_with(
     latest_only: bool = False,
     keep_originals: bool = False,
     workers: int | None = None,
+    ray: str | None = None,
     wait: str | None = None,
 ) -> Settings:
     """Return the settings with the options that were given."""
     flags = {"latest_only": latest_only, "keep_originals": keep_originals}
     given: dict[str, Any] = {name: True for name, is_given in flags.items() if is_given}
-    if workers is not None:
-        given["ingest_workers"] = workers
+    given |= {name: value for name, value in (("ingest_workers", workers), ("ray", ray)) if value is not None}
     if wait is not None:
         given["wait"] = seconds_in(wait, option="--wait")
     return Settings(**given)

@@ -33,7 +33,7 @@ from sleuth.studio.evaluation.reporting import align_columns
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import find_mode
-from sleuth.tools.settings import Profile, Settings
+from sleuth.tools.settings import Profile
 
 TERMINAL_METRICS = ("f1", "em", "refused", "support", "calls", "tokens")
 """Metrics in the terminal; the report contains all."""
@@ -134,6 +134,10 @@ async def evaluate_command(
     max_calls: CallsOption = None,
     max_tokens: TokensOption = None,
     max_seconds: SecondsOption = None,
+    ray: Annotated[
+        str | None,
+        typer.Option("--ray", metavar="ADDRESS", help="Run the methods on a private Ray cluster (SLEUTH_RAY)."),
+    ] = None,
     compare_: Annotated[
         tuple[Path, Path] | None, typer.Option("--compare", metavar="A B", help="Compare two output folders.")
     ] = None,
@@ -147,7 +151,7 @@ async def evaluate_command(
         found = compare(*compare_)
         emit(found, as_json, comparison_table(found))
         return
-    settings = Settings()
+    settings = settings_with(ray=ray)
     graph_parts = "graph" in _names(ablations)
     chosen = list(METHODS) if methods.strip() == "all" else _names(methods)
     wanted = Evaluation(

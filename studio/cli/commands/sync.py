@@ -14,6 +14,7 @@ from sleuth.graphs.ingestion import SyncReport, apply_diff, compare_folder, foll
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.documents import (
     KeepOriginalsOption,
+    RayOption,
     WaitOption,
     WorkersOption,
     report_lines,
@@ -40,6 +41,7 @@ async def sync(
         bool, typer.Option("--watch", help="Then apply further changes of the folder as they happen, until Ctrl-C.")
     ] = False,
     workers: WorkersOption = None,
+    ray: RayOption = None,
     keep_originals: KeepOriginalsOption = False,
     wait: WaitOption = None,
     as_json: JsonOption = False,
@@ -47,7 +49,7 @@ async def sync(
     """Add new files of a folder, update changed ones and remove documents whose file no longer exists."""
     if not folder:
         raise UsageError("The folder is empty. Check shell variables; `.` is the working folder.")
-    settings = settings_with(keep_originals=keep_originals, workers=workers, wait=wait)
+    settings = settings_with(keep_originals=keep_originals, workers=workers, ray=ray, wait=wait)
     root = await asyncio.to_thread(Path(folder).absolute)
     diff = await compare_folder(root, settings=settings)
     console = progress_console()

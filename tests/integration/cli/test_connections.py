@@ -20,6 +20,7 @@ from connections import attempts, outside, recorded
 from dev_server import COMMAND as DEV
 from mcp import Client, StdioServerParameters
 from process import free_port, program
+from ray_fixture import ray_cluster
 from recording_proxy import Proxy, Said, proxying
 from scripted_backend import Asked, Scripted, Sure
 from serve_process import COMMAND as SERVE
@@ -265,6 +266,13 @@ async def test_commands_connect_to_nothing_outside(home: Home) -> None:
         home.tried["model install"] = ["the package index"]
     await home.run("init", "--yes")
     assert set(commands()) == {*home.tried, "serve", "mcp"}, "a command is missing above"
+
+
+async def test_ingest_on_a_cluster_connects_to_nothing_outside(home: Home) -> None:
+    with ray_cluster() as cluster:
+        own = {"SLEUTH_EMBEDDER": "none", **cluster.environment}
+        await home.run("ingest", documents(home.folder), "--ray", cluster.address, **own)
+    assert f"127.0.0.1 port {cluster.address.rpartition(':')[2]}" in home.tried["ingest"]
 
 
 async def test_server_connects_to_nothing_outside(home: Home) -> None:

@@ -14,7 +14,7 @@ OPTIONAL = [
     *("mcp", "fastapi", "uvicorn", "python_multipart", "prometheus_client"),
     *("opentelemetry.sdk", "opentelemetry.exporter"),
     *("psycopg", "psycopg_pool", "langgraph.checkpoint.postgres", "matplotlib", "rouge_score", "lightgbm", "peft"),
-    "torch_geometric",
+    *("torch_geometric", "ray"),
     *("langgraph_cli", "langgraph_api", "vllm"),
     *("torch", "sentence_transformers", "transformers", "langchain_community"),
 ]
@@ -36,10 +36,13 @@ POSTGRES = {"SLEUTH_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
         ("eval questions.jsonl --methods par-rag --out report", "matplotlib", "eval"),
         ("calibrate questions.jsonl --out report", "rouge_score", "eval"),
         ("ingest .", "langchain_community", "loaders"),
+        ("ingest . --ray 127.0.0.1:1", "ray", "ray"),
     ],
 )
 async def test_missing_extra_is_named_in_one_line(tmp_path: Path, command: str, without: str, extra: str) -> None:
-    own = {"SLEUTH_HOME": str(tmp_path), "SLEUTH_EMBEDDER": "none"} | (POSTGRES if extra != "loaders" else {})
+    own = {"SLEUTH_HOME": str(tmp_path), "SLEUTH_EMBEDDER": "none"} | (
+        POSTGRES if extra not in ("loaders", "ray") else {}
+    )
     own |= {"SLEUTH_TRACING": "otel"} if extra == "otel" else {}
     own |= {"SLEUTH_LOADERS": '{".srt": "SRTLoader"}'} if extra == "loaders" else {}
     done = await sleuth(*command.split(), without=[without], **own)

@@ -4,9 +4,10 @@ from pathlib import Path
 import pytest
 
 from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor, file_entry
+from sleuth.tools.collection.passage_analysis import PassageAnalyzer
 from sleuth.tools.documents.file_list import take_passed_over, write_worklist
 from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders
-from sleuth.tools.documents.parallel_reading import ReaderPool
+from sleuth.tools.documents.parallel_reading import LocalWorkers
 from sleuth.tools.errors import UsageError
 from sleuth.tools.storage.catalogue import Catalogue
 
@@ -21,7 +22,7 @@ def batches(catalogue: Catalogue, *roots: Path, loaders: Loaders = NO_LOADERS) -
     """Everything below the roots, read and stored batch by batch."""
     worklist = roots[0].parent / "lists" / "work.jsonl"
     write_worklist(worklist, roots, loaders=loaders)
-    intake = BatchReader(catalogue, ReaderPool(lambda: FileReader(loaders=loaders), 2))
+    intake = batch_reader(catalogue, loaders=loaders)
     read, place = [], FileCursor()
     while True:
         read.append(intake.read(worklist, place))
@@ -29,6 +30,11 @@ def batches(catalogue: Catalogue, *roots: Path, loaders: Loaders = NO_LOADERS) -
         if read[-1].next_place is None:
             return read
         place = read[-1].next_place
+
+
+def batch_reader(catalogue: Catalogue, *, loaders: Loaders = NO_LOADERS) -> BatchReader:
+    workers = LocalWorkers(lambda: FileReader(loaders=loaders), 2)
+    return BatchReader(catalogue, workers, PassageAnalyzer(workers))
 
 
 def ids(read: list[Batch]) -> list[str]:
@@ -72,7 +78,7 @@ def test_vanished_file_is_a_failure(catalogue: Catalogue, tmp_path: Path) -> Non
     worklist = tmp_path / "work.jsonl"
     write_worklist(worklist, [file])
     file.unlink()
-    assert len(BatchReader(catalogue, ReaderPool(FileReader, 1)).read(worklist, FileCursor()).failures) == 1
+    assert len(batch_reader(catalogue).read(worklist, FileCursor()).failures) == 1
 
 
 def test_missing_root_is_a_usage_error(tmp_path: Path) -> None:
@@ -161,9 +167,9 @@ def test_moved_corpus_updates_its_documents(catalogue: Catalogue, tmp_path: Path
 def test_another_process_resumes_within_a_corpus(catalogue: Catalogue, tmp_path: Path) -> None:
     worklist = tmp_path / "work.jsonl"
     write_worklist(worklist, [corpus(tmp_path / "c.jsonl", 700)])
-    place = BatchReader(catalogue, ReaderPool(FileReader, 1)).read(worklist, FileCursor()).next_place
+    place = batch_reader(catalogue).read(worklist, FileCursor()).next_place
     assert place is not None
-    rest = BatchReader(catalogue, ReaderPool(FileReader, 1)).read(worklist, place)
+    rest = batch_reader(catalogue).read(worklist, place)
     assert ids([rest]) == [f"p{n}" for n in range(512, 700)]
     assert rest.next_place is None
 
@@ -189,4 +195,4 @@ def test_equal_passages_have_different_ids_and_spans_that_fit() -> None:
 
 
 def loaded(text: str) -> LoadedDocument:
-    return LoadedDocument(title="A", text=text, media_type="text/plain")
+    return LoadedDocument(title="A", text=text, media_type="text/plain").with_spans()

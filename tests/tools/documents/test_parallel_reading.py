@@ -9,7 +9,7 @@ import pytest
 
 from sleuth.tools.documents.file_list import write_worklist
 from sleuth.tools.documents.loading import FileReader, LoadedDocument
-from sleuth.tools.documents.parallel_reading import ParallelReader, ReaderPool, default_workers
+from sleuth.tools.documents.parallel_reading import LocalWorkers, ParallelReader, default_workers
 from sleuth.tools.errors import DocumentError, StoreError
 
 
@@ -59,7 +59,7 @@ def test_files_are_returned_in_order(tmp_path: Path, workers: int) -> None:
     names = [f"{at:02}.txt" for at in range(20)]
     worklist = listed(tmp_path, names)
     Reader.most = 0
-    reader = ParallelReader(ReaderPool(lambda: Reader(slow="00.txt", bad="03.txt"), workers))
+    reader = ParallelReader(LocalWorkers(lambda: Reader(slow="00.txt", bad="03.txt"), workers))
     found = read_all(reader, worklist)
     reader.close()
     assert found == ["03.txt: is bad." if name == "03.txt" else f"The text of {name}." for name in names]
@@ -69,7 +69,7 @@ def test_files_are_returned_in_order(tmp_path: Path, workers: int) -> None:
 
 def test_place_may_be_repeated_or_skipped(tmp_path: Path) -> None:
     worklist = listed(tmp_path, [f"{at}.txt" for at in range(9)])
-    reader = ParallelReader(ReaderPool(Reader, 2))
+    reader = ParallelReader(LocalWorkers(Reader, 2))
     first = reader.next(worklist, 0)
     assert first and reader.next(worklist, 0) is first
     second = reader.next(worklist, first.item.next_offset)
@@ -80,7 +80,7 @@ def test_place_may_be_repeated_or_skipped(tmp_path: Path) -> None:
 
 
 def test_list_that_was_written_again_is_read_again(tmp_path: Path) -> None:
-    reader = ParallelReader(ReaderPool(Reader, 2))
+    reader = ParallelReader(LocalWorkers(Reader, 2))
     worklist = listed(tmp_path, ["a.txt", "b.txt"])
     assert reader.next(worklist, 0)
     assert read_all(reader, listed(tmp_path, ["c.txt", "d.txt"])) == ["The text of c.txt.", "The text of d.txt."]
@@ -89,7 +89,7 @@ def test_list_that_was_written_again_is_read_again(tmp_path: Path) -> None:
 
 def test_closed_reader_raises_store_error(tmp_path: Path) -> None:
     worklist = listed(tmp_path, [f"{at}.txt" for at in range(9)])
-    reader = ParallelReader(ReaderPool(lambda: Reader(slow="0.txt"), 1))
+    reader = ParallelReader(LocalWorkers(lambda: Reader(slow="0.txt"), 1))
     readings = [reader.next(worklist, 0)]
     readings.append(reader._pending[1])
     threading.Timer(0.05, reader.close).start()

@@ -5,7 +5,7 @@
 
 from sleuth.tools.search.entity_graph.base_scores import BaseScores, Meaning, find_base_scores
 from sleuth.tools.search.entity_graph.edges import Edge, Kind, match_aliases
-from sleuth.tools.search.entity_graph.index import RARE, GraphIndex, PassageNames
+from sleuth.tools.search.entity_graph.index import RARE, GraphIndex, PassageNames, find_names
 from sleuth.tools.search.entity_graph.names import (
     FUNCTION_WORDS,
     find_mentions,
@@ -36,6 +36,7 @@ __all__ = [
     "Word",
     "find_base_scores",
     "find_mentions",
+    "find_names",
     "find_phrases",
     "kept_names",
     "match_aliases",

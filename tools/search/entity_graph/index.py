@@ -8,12 +8,12 @@ import json
 import sqlite3
 import threading
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from copy import copy
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sleuth.tools.errors import StoreError
 from sleuth.tools.search.entity_graph.names import find_aliases, kept_names, name_id
@@ -46,6 +46,20 @@ class PassageNames(NamedTuple):
     mentions: Sequence[int]
 
 
+FindNames: TypeAlias = Callable[[Sequence[Passage]], Sequence[PassageNames]]
+
+
+def find_names(passages: Sequence[Passage]) -> list[PassageNames]:
+    """Return the names that the index stores for each passage."""
+    return [
+        PassageNames(
+            {name_id(name): weight for name, weight in find_aliases(passage).items()},
+            array("q", sorted(map(name_id, kept_names(passage.text)))),
+        )
+        for passage in passages
+    ]
+
+
 class Alias(NamedTuple):
     """A passage with an alias, the alias' weight and the number of passages that share it."""
 
@@ -60,8 +74,9 @@ class GraphIndex:
     name = "mention graph"
     version = FACTS_VERSION
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, find_names: FindNames = find_names) -> None:
         self._file = file
+        self._find_names = find_names
         self._turn = threading.Lock()
         with self._storing("opened"):
             self._db = self._open()
@@ -99,18 +114,16 @@ class GraphIndex:
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Add and remove passages in one transaction; repeating it changes nothing."""
-        facts = [
-            (passage.id, find_aliases(passage), sorted(map(name_id, kept_names(passage.text)))) for passage in upsert
-        ]
+        found = self._find_names(upsert)
         with self._writing() as db:
-            _remove(db, [*delete, *(id_ for id_, _, _ in facts)])
+            _remove(db, [*delete, *(passage.id for passage in upsert)])
             alias_rows: list[tuple[int, int, float]] = []
             mention_rows: list[tuple[int, int]] = []
-            for id_, known_as, names in facts:
-                cursor = db.execute("INSERT INTO passage (id, names) VALUES (?, ?)", (id_, array("q", names).tobytes()))
-                number = cursor.lastrowid or 0
-                alias_rows += [(name_id(name), number, weight) for name, weight in known_as.items()]
-                mention_rows += [(name, number) for name in names]
+            for passage, (aliases, mentions) in zip(upsert, found, strict=True):
+                values = passage.id, array("q", mentions).tobytes()
+                number = db.execute("INSERT INTO passage (id, names) VALUES (?, ?)", values).lastrowid or 0
+                alias_rows += [(name, number, weight) for name, weight in aliases.items()]
+                mention_rows += [(name, number) for name in mentions]
             db.executemany("INSERT INTO alias VALUES (?, ?, ?)", sorted(alias_rows))
             db.executemany("INSERT INTO mention VALUES (?, ?)", sorted(mention_rows))
 

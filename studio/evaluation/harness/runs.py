@@ -72,14 +72,11 @@ async def _process(items: Iterable[Item], work: Callable[[Item], Awaitable[None]
 
 @dataclass(frozen=True, kw_only=True)
 class Harness:
-    """A runner of jobs; an interrupted simulated run starts from scratch."""
+    """Runs jobs in parallel and stores their results; `run_job` runs one."""
 
-    store: Store
-    services_for: ServicesFor
+    run_job: Callable[[Job], Awaitable[Result]]
     results: Results
-    known: KnownGold
     at_once: int
-    simulated: bool = False
 
     async def run(self, wanted: Iterable[Job], on_done: Callable[[], None]) -> str:
         """Run the jobs that have no result yet; return the reason for an early end, or an empty text.
@@ -89,13 +86,28 @@ class Harness:
         """
 
         async def work(job: Job) -> None:
-            await self.results.add(await self._result(job))
+            await self.results.add(await self.run_job(job))
             on_done()
 
         return await _process([job for job in wanted if job.thread not in self.results.by_thread], work, self.at_once)
 
-    async def _result(self, job: Job) -> Result:
-        """Run a job; return a result from the run's end and from the prompts that it has sent."""
+
+@dataclass(frozen=True, kw_only=True)
+class JobRunner:
+    """Runs jobs in a store; an interrupted simulated run starts from scratch."""
+
+    store: Store
+    services_for: ServicesFor
+    known: KnownGold
+    simulated: bool = False
+
+    async def run(self, job: Job) -> Result:
+        """Run a job; return a result from the run's end and from the prompts that it has sent.
+
+        Raises:
+            BudgetSpent: the evaluation's budget has no room for the next call.
+            ModelUnavailable: no model server answers.
+        """
         services = await self.services_for(job.question)
         runs = RunService(self.store, services)
         try:

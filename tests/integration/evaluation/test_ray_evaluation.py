@@ -1,0 +1,82 @@
+"""An evaluation on a Ray cluster gives the numbers of one machine."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_process import sleuth
+from postgres_fixture import database
+from ray_fixture import ray_cluster
+
+pytestmark = [pytest.mark.integration, pytest.mark.postgres, pytest.mark.timeout(240)]
+
+BRIDGES = {f"bridge{at}": f"The Hollin Bridge {at} was designed by Ilse Corrodane {at} in 1887." for at in range(8)}
+
+
+def lines(path: Path, rows: list[dict[str, Any]]) -> str:
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return str(path)
+
+
+def without_times(value: Any) -> Any:
+    """What does not depend on the clock."""
+    if isinstance(value, dict):
+        return {key: without_times(each) for key, each in value.items() if not key.endswith("seconds")}
+    return [without_times(each) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.faults
+async def test_evaluation_on_a_cluster_gives_the_same_numbers(tmp_path: Path, postgres_url: str) -> None:
+    corpus = [{"id": id, "title": id.title(), "text": text} for id, text in BRIDGES.items()]
+    questions = [
+        {
+            "id": f"q{at}",
+            "question": f"Who designed the Hollin Bridge {at}?",
+            "answer": f"Ilse Corrodane {at}",
+            "gold_ids": [f"bridge{at}"],
+        }
+        for at in range(8)
+    ]
+    asked = lines(tmp_path / "questions.jsonl", questions)
+    with database(postgres_url) as url, ray_cluster() as cluster:
+        own = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none", "SLEUTH_DATABASE_URL": url}
+        own |= cluster.environment
+        done = await sleuth("ingest", lines(tmp_path / "corpus.jsonl", corpus), **own)
+        assert done.status == 0, done.err
+        options = [
+            "--methods",
+            "plain-rag,par-rag",
+            "--set",
+            "mode=keyword",
+            "--simulate",
+            "reader=0.5",
+            "--seed",
+            "3",
+            "--json",
+        ]
+        found = []
+        for more in [], ["--ray", cluster.address]:
+            out = tmp_path / f"out{len(found)}"
+            done = await sleuth("eval", asked, *options, "--out", str(out), *more, **own)
+            assert done.status == 0, done.err
+            found.append(done.json())
+        owner = (tmp_path / "out1" / "runs-owner.txt").read_text().strip()
+        listed = await sleuth("runs", "list", "--json", **own, SLEUTH_OWNER=owner)
+    here, there = (without_times(each["methods"]) for each in found)
+    assert there == here
+    assert (there["runs"], there["failed"], there["unfinished"]) == (16, 0, 0)
+    assert 0 < there["summary"]["all"]["systems"]["par-rag"]["em"]["mean"] < 1
+    assert len(listed.json()) == 16
+    assert not (tmp_path / "out1" / "runs.sqlite").exists()
+
+
+@pytest.mark.parametrize(("option", "reason"), [("", "need a database"), ("--max-calls=3", "share no budget")])
+async def test_evaluation_that_a_cluster_cannot_run_is_refused(tmp_path: Path, option: str, reason: str) -> None:
+    asked = lines(tmp_path / "questions.jsonl", [{"question": "Who?", "answer": "Ilse"}])
+    own = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none", "SLEUTH_RAY": "127.0.0.1:1"}
+    own |= {"SLEUTH_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"} if option else {}
+    given = ["eval", asked, "--methods", "plain-rag", "--out", str(tmp_path / "out"), *filter(None, [option])]
+    done = await sleuth(*given, **own)
+    assert done.status == 2
+    assert reason in done.err

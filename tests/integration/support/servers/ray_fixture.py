@@ -1,0 +1,96 @@
+"""A Ray cluster on this machine."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from process import free_port
+
+_SECONDS = 60.0
+_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""Ray uses the loopback address instead of the machine's."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A running cluster."""
+
+    address: str
+    process: "subprocess.Popen[bytes]"
+    token: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs to connect."""
+        return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token}
+
+    def workers(self) -> list[int]:
+        """The processes that run tasks, or wait for one."""
+        found = []
+        for folder in Path("/proc").iterdir():
+            try:
+                if folder.name.isdigit() and os.getpgid(int(folder.name)) != os.getpgid(0):
+                    command = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
+                    environment = (folder / "environ").read_bytes()
+                    if command.startswith(b"ray::") and self.token.encode() in environment:
+                        found.append(int(folder.name))
+            except OSError:
+                continue
+        return found
+
+
+@contextmanager
+def ray_cluster(processors: int = 2) -> Iterator[Cluster]:
+    """Run a cluster while the block is open; skip the test if Ray is not installed."""
+    pytest.importorskip("ray")
+    token = os.urandom(24).hex()
+    port = free_port()
+    options = {
+        "--node-ip-address": "127.0.0.1",
+        "--port": str(port),
+        "--num-cpus": str(processors),
+        "--object-store-memory": "100000000",
+        "--include-dashboard": "false",
+    }
+    given = [part for option in options.items() for part in option]
+    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--disable-usage-stats"]
+    environment = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token, **_LOOPBACK}
+    with TemporaryDirectory(prefix="ray-") as folder:
+        log = Path(folder) / "log"
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                [*command, *given, "--temp-dir", f"{folder}/r"],
+                env=environment,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+        try:
+            _wait(process, port, log)
+            yield Cluster(f"127.0.0.1:{port}", process, token)
+        finally:
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                try:
+                    os.killpg(process.pid, number)
+                    process.wait(15)
+                except (ProcessLookupError, subprocess.TimeoutExpired):
+                    continue
+
+
+def _wait(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
+    """Return when the cluster has started."""
+    limit = time.monotonic() + _SECONDS
+    while b"Ray runtime started" not in log.read_bytes():
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < limit, log.read_text()
+        time.sleep(0.1)
+    socket.create_connection(("127.0.0.1", port)).close()

@@ -1,0 +1,85 @@
+"""Passages are analyzed in worker processes with the same results as in this process."""
+
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from sleuth.tools.collection.passage_analysis import PassageAnalyzer, analyze
+from sleuth.tools.documents import FileReader, LocalWorkers, WorkerError, Workers
+from sleuth.tools.search.entity_graph import find_names
+from sleuth.tools.search.keyword_index import find_terms
+from sleuth.tools.types import Passage
+
+WORDS = "Ada Lovelace met Charles Babbage in London. Die Mühle steht am Bach in Köln und mahlt. 東京の水車小屋 "
+
+
+class Calls(LocalWorkers):
+    """Counts the calls of worker processes; `is_broken`: they fail."""
+
+    def __init__(self, *, is_broken: bool = False) -> None:
+        super().__init__(FileReader, 2)
+        self.calls = 0
+        self.is_broken = is_broken
+
+    def submit_analysis(self, given: dict[str, Any]) -> "Future[dict[str, Any]]":
+        self.calls += 1
+        done: Future[dict[str, Any]] = Future()
+        if self.is_broken:
+            done.set_exception(WorkerError("memory"))
+        else:
+            done.set_result(analyze(given))
+        return done
+
+
+def passages(count: int) -> list[Passage]:
+    texts = [f"{WORDS * 20} Number {at}. [Mill](the-old_mill.md)" for at in range(count)]
+    return [
+        Passage(id=f"p{at}", document_id=f"mill-{at}.md", title=f"Mill {at}, old", text=text, start=0, end=len(text))
+        for at, text in enumerate(texts)
+    ]
+
+
+def test_worker_processes_give_the_same_results() -> None:
+    given = passages(80)
+    workers: Workers = LocalWorkers(FileReader, 2)
+    analyzer = PassageAnalyzer(workers)
+    analyzer.is_parallel = True
+    try:
+        assert analyzer.terms(given) == find_terms(given)
+        assert [each._replace(mentions=list(each.mentions)) for each in analyzer.names(given)] == [
+            each._replace(mentions=list(each.mentions)) for each in find_names(given)
+        ]
+        languages = analyzer.languages([passage.text for passage in given], characters=1_000_000)
+        assert languages == PassageAnalyzer(workers).languages([each.text for each in given], characters=0)
+    finally:
+        workers.close()
+
+
+def test_few_passages_are_analyzed_in_this_process() -> None:
+    workers = Calls()
+    analyzer = PassageAnalyzer(workers)
+    analyzer.is_parallel = True
+    analyzer.terms(passages(2))
+    analyzer.names(passages(2))
+    analyzer.languages(["Of mills."], characters=9)
+    assert workers.calls == 0
+
+
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_failed_process_loses_no_result(is_broken: bool) -> None:
+    given = passages(80)
+    workers = Calls(is_broken=is_broken)
+    analyzer = PassageAnalyzer(workers)
+    analyzer.is_parallel = True
+    assert analyzer.terms(given) == find_terms(given)
+    assert workers.calls == 3
+
+
+def test_no_process_is_used_after_stop() -> None:
+    workers = Calls()
+    analyzer = PassageAnalyzer(workers)
+    analyzer.is_parallel = True
+    analyzer.stop()
+    assert analyzer.terms(passages(80)) == find_terms(passages(80))
+    assert workers.calls == 0
