@@ -130,8 +130,8 @@ class Settings(BaseSettings):
     database_url: str | None = Field(default=None, description="postgresql://… for checkpoints and catalogue")
     vectors: Literal["chroma", "pgvector", "pgvector-bits"] = Field(
         default="chroma",
-        description="store of vectors: Chroma, or `pgvector` in the Postgres of SLEUTH_DATABASE_URL; `pgvector-bits` has "
-        "the smaller index",
+        description="store of vectors: `chroma`, or `pgvector` in the Postgres of SLEUTH_DATABASE_URL; `pgvector-bits` "
+        "has a smaller index",
     )
     chroma_url: Address | None = Field(default=None, description="a Chroma server instead of the embedded one")
     ranker: Ranker = Field(

@@ -5,7 +5,7 @@ over one bit of each number; the best by bits are compared again by their vector
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from hashlib import sha256
@@ -14,24 +14,66 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    MetaData,
+    Select,
+    Table,
+    Text,
+    any_,
+    bindparam,
+    cast,
+    delete,
+    func,
+    literal_column,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, BIT, JSONB, insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolExhausted
+from sqlalchemy.schema import CreateTable
+from sqlalchemy.types import UserDefinedType
 
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.search.vectors.index import MAX_EXACT, Found, VectorIndex
-from sleuth.tools.storage.database import catalogue_url, open_engine
+from sleuth.tools.storage.database import catalogue_url, make_tables, open_engine
 
 # As for Chroma; pgvector builds a graph of 16 neighbors by default.
 _NEIGHBOURS, _EFFORT = 32, 200
 # Vectors found by bits for each wanted one, to be compared by 16 bits per number; pgvector finds 1,000 at most.
 _RESCORED, _MOST = 10, 1_000
 _PRIMARY, _BITS, _NUMBERS = _PARTS = ("_pkey", "_bits", "_numbers")
-_GIVEN = "CAST(:vector AS halfvec)"
 _NO_TABLE = "42P01"
 # SQLSTATEs: no such file, not available, permission denied, no such type.
 _NO_EXTENSION = ("58P01", "0A000", "42501", "42704")
+
+_metadata = MetaData()
+_about = Table("sleuth_vectors", _metadata, Column("name", Text, primary_key=True), Column("about", JSONB))
+
+
+class HalfVector(UserDefinedType[NDArray[np.float32]]):
+    """pgvector's type of vectors with 16 bits per number."""
+
+    cache_ok = True
+
+    def __init__(self, dimension: int | None = None) -> None:
+        self.dimension = dimension
+
+    def get_col_spec(self, **_options: object) -> str:
+        """Return the type in SQL."""
+        return f"halfvec({self.dimension})" if self.dimension else "halfvec"
+
+    def bind_processor(self, dialect: object) -> Callable[[NDArray[np.float32]], str]:
+        """Return the function that writes a vector as pgvector reads it."""
+        return lambda vector: "[" + ",".join(map(repr, vector.tolist())) + "]"
+
+
+_GIVEN = cast(bindparam("given", type_=HalfVector()), HalfVector())
 
 
 class PgVectorIndex(VectorIndex):
@@ -44,6 +86,7 @@ class PgVectorIndex(VectorIndex):
         super().__init__(owner=owner, collection=collection, embedder=embedder)
         mark = sha256(json.dumps([owner, collection]).encode()).hexdigest()[:32]
         self._table = f"sleuth_vectors_{mark}{suffix.replace('-', '_')}"
+        self._rows = self._with_dimension(None)
         self._by_bits = by_bits
         self._engine = engine_of(url)
         self._remember()
@@ -58,7 +101,7 @@ class PgVectorIndex(VectorIndex):
         """Replace the vectors by none, for the present embedder."""
         with self._transaction() as connection:
             connection.execute(text(f"DROP TABLE IF EXISTS {self._table}"))
-            connection.execute(text("DELETE FROM sleuth_vectors WHERE name = :name"), {"name": self._table})
+            connection.execute(delete(_about).where(_about.c.name == self._table))
         self._remember()
 
     def tidy(self) -> None:
@@ -78,82 +121,81 @@ class PgVectorIndex(VectorIndex):
     def replace_by(self, other: Self) -> None:
         """Take over the vectors of another index of this database, which is empty afterwards."""
         mine, its = self._table, other._table
-        names = {"mine": mine, "its": its}
         with self._transaction() as connection:
             connection.execute(text(f"DROP TABLE IF EXISTS {mine}"))
             connection.execute(text(f"ALTER TABLE IF EXISTS {its} RENAME TO {mine}"))
             for part in _PARTS:
                 connection.execute(text(f"ALTER INDEX IF EXISTS {its}{part} RENAME TO {mine}{part}"))
-            connection.execute(text("DELETE FROM sleuth_vectors WHERE name = :mine"), names)
-            connection.execute(text("UPDATE sleuth_vectors SET name = :mine WHERE name = :its"), names)
+            connection.execute(delete(_about).where(_about.c.name == mine))
+            connection.execute(update(_about).where(_about.c.name == its).values(name=mine))
 
     def count(self) -> int:
         """Return the number of passages."""
         if self.dimension() is None:
             return 0
         with self._transaction() as connection:
-            return int(connection.execute(text(f"SELECT count(*) FROM {self._table}")).scalar_one())
+            return connection.execute(select(func.count()).select_from(self._rows)).scalar_one()
 
     def ids(self) -> set[str]:
         """Return the ids of all passages."""
         if self.dimension() is None:
             return set()
         with self._transaction() as connection:
-            return set(connection.execute(text(f"SELECT id FROM {self._table}")).scalars())
+            return set(connection.scalars(select(self._rows.c.id)))
 
     def _change(self, ids: Sequence[str], vectors: NDArray[np.float32] | None, delete: Sequence[str]) -> None:
+        rows = self._rows
         with self._transaction() as connection:
             if vectors is not None:
-                id_ = f"id text CONSTRAINT {self._table}{_PRIMARY} PRIMARY KEY"
-                vector = f"vector halfvec({vectors.shape[1]}) NOT NULL"
-                connection.execute(text(f"CREATE TABLE IF NOT EXISTS {self._table} ({id_}, {vector})"))
-                rows = [{"id": id_, "vector": _literal(each)} for id_, each in zip(ids, vectors, strict=True)]
-                insert = f"INSERT INTO {self._table} VALUES (:id, CAST(:vector AS halfvec))"
-                update = "ON CONFLICT (id) DO UPDATE SET vector = excluded.vector"
-                connection.execute(text(f"{insert} {update}"), rows)
+                connection.execute(CreateTable(self._with_dimension(vectors.shape[1]), if_not_exists=True))
+                given = [{"id": id_, "vector": each} for id_, each in zip(ids, vectors, strict=True)]
+                added = insert(rows)
+                replaced = added.on_conflict_do_update(index_elements=["id"], set_={"vector": added.excluded.vector})
+                connection.execute(replaced, given)
             if delete and self.dimension() is not None:
-                connection.execute(text(f"DELETE FROM {self._table} WHERE id = ANY(:ids)"), {"ids": list(delete)})
+                connection.execute(rows.delete().where(rows.c.id.in_(delete)))
+
+    def _with_dimension(self, dimension: int | None) -> Table:
+        vector = Column("vector", HalfVector(dimension), nullable=False)
+        return Table(self._table, MetaData(), Column("id", Text, primary_key=True), vector)
 
     def _search(self, vector: NDArray[np.float32], k: int) -> Found:
         return self._find(vector, k) if self.dimension() else []
 
     def _nearest(self, vector: NDArray[np.float32], k: int) -> Found:
-        order, depth = f"vector <=> {_GIVEN}", k
+        stored, depth = self._rows.c.vector, k
+        order = stored.op("<=>")(_GIVEN)
         if self._by_bits:
-            bits, depth = f"bit({len(vector)})", min(_MOST, k * _RESCORED)
-            order = f"binary_quantize(vector)::{bits} <~> binary_quantize({_GIVEN})::{bits}"
-        best = f"SELECT id, vector FROM {self._table} ORDER BY {order} LIMIT {depth}"
+            bits, depth = BIT(len(vector)), min(_MOST, k * _RESCORED)
+            order = cast(func.binary_quantize(stored), bits).op("<~>")(cast(func.binary_quantize(_GIVEN), bits))
+        best = select(self._rows).order_by(order).limit(depth)
         return self._compare(best, vector, k, effort=min(_MOST, max(_EFFORT, depth)))
 
     def _nearest_allowed(self, vector: NDArray[np.float32], k: int, allowed: frozenset[str]) -> Found:
-        return self._compare(f"SELECT id, vector FROM {self._table} WHERE id = ANY(:ids)", vector, k, ids=list(allowed))
+        wanted = bindparam("ids", list(allowed), ARRAY(Text))
+        return self._compare(select(self._rows).where(self._rows.c.id == any_(wanted)), vector, k)
 
-    def _compare(
-        self, candidates: str, vector: NDArray[np.float32], k: int, *, effort: int = _EFFORT, **values: object
-    ) -> Found:
+    def _compare(self, candidates: Select[Any], vector: NDArray[np.float32], k: int, *, effort: int = _EFFORT) -> Found:
         """Return the nearest of the candidates that a query finds."""
         # Materialized: Postgres would look the wanted ids up in the neighbor graph, which misses some.
-        query = (
-            f"WITH candidates AS MATERIALIZED ({candidates}) "
-            f"SELECT id, vector <=> {_GIVEN} FROM candidates ORDER BY 2, 1 LIMIT {k}"
-        )
+        found = candidates.cte("candidates").prefix_with("MATERIALIZED")
+        distance = found.c.vector.op("<=>")(_GIVEN).label("distance")
+        query = select(found.c.id, distance).order_by(literal_column("distance"), found.c.id).limit(k)
         with self._transaction() as connection:
             connection.execute(text(f"SET LOCAL hnsw.ef_search = {effort}"))
-            found = connection.execute(text(query), {"vector": _literal(vector), **values})
             # A vector of zeros has no distance to others.
-            return [(id_, 0.0 if np.isnan(distance) else 1.0 - distance) for id_, distance in found]
+            rows = connection.execute(query, {"given": vector})
+            return [(id_, 0.0 if np.isnan(distance) else 1.0 - distance) for id_, distance in rows]
 
     def _metadata(self) -> dict[str, Any]:
         with self._transaction() as connection:
-            query = text("SELECT about FROM sleuth_vectors WHERE name = :name")
-            return dict(connection.execute(query, {"name": self._table}).scalar() or self._about)
+            return dict(connection.scalar(select(_about.c.about).where(_about.c.name == self._table)) or self._about)
 
     def _remember(self, **values: int) -> None:
-        about = "sleuth_vectors.about || CAST(:values AS jsonb)"
-        insert = "INSERT INTO sleuth_vectors VALUES (:name, CAST(:all AS jsonb))"
-        row = {"name": self._table, "all": json.dumps(self._about | values), "values": json.dumps(values)}
+        added = insert(_about).values(name=self._table, about=self._about | values)
+        merged = {"about": _about.c.about.op("||")(cast(values, JSONB))}
         with self._transaction() as connection:
-            connection.execute(text(f"{insert} ON CONFLICT (name) DO UPDATE SET about = {about}"), row)
+            connection.execute(added.on_conflict_do_update(index_elements=["name"], set_=merged))
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
@@ -175,12 +217,12 @@ def engine_of(url: str) -> Engine:
         with engine.execution_options(sleuth_write=True).begin() as connection:
             connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
             connection.execute(text("SELECT CAST('[1]' AS halfvec)"))
-            connection.execute(text("CREATE TABLE IF NOT EXISTS sleuth_vectors (name text PRIMARY KEY, about jsonb)"))
+        make_tables(engine, _metadata)
     except DBAPIError as error:
         if getattr(error.orig, "sqlstate", None) in _NO_EXTENSION:
             raise UsageError(
                 "SLEUTH_VECTORS=pgvector needs the extension pgvector, 0.7 or newer, in the Postgres of "
-                "SLEUTH_DATABASE_URL. Install it there, and have a superuser of that database run: CREATE EXTENSION vector"
+                "SLEUTH_DATABASE_URL. Install it, and run in that database, as a superuser: CREATE EXTENSION vector"
             ) from error
         raise _unusable(error) from error
     return engine
@@ -189,8 +231,3 @@ def engine_of(url: str) -> Engine:
 def _unusable(error: DBAPIError | PoolExhausted) -> StoreError:
     reason = " ".join(str(getattr(error, "orig", None) or error).split())
     return StoreError(f"The vectors in Postgres cannot be used: {reason}. Check SLEUTH_DATABASE_URL.")
-
-
-def _literal(vector: NDArray[np.float32]) -> str:
-    """Return a vector as pgvector reads it."""
-    return "[" + ",".join(map(repr, vector.tolist())) + "]"
