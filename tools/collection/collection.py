@@ -349,16 +349,6 @@ class Collection:
             self._indexes.reset_if_ahead()
             self._is_checked = True
 
-    def _coverage_note(self, graph: KnowledgeGraph) -> str:
-        """Return a warning if the knowledge graph does not have the triples of all passages."""
-        covered, passages = len(graph.triples.passages()), self._catalogue.count_passages()
-        if not graph.names():
-            return "The knowledge graph is empty, so only vectors were searched: run `sleuth triples read` to build it."
-        if covered < passages:
-            more = "run `sleuth triples read` to complete it"
-            return f"The knowledge graph covers {covered:,} of {passages:,} passages: {more}."
-        return ""
-
     def _search(self, query: Query) -> list[Hit]:
         """Search, and label older versions of documents or leave them out."""
         k = query.k
@@ -391,9 +381,8 @@ class Collection:
         if query.mode == "graph":
             return search_graph(query, indexes, self._catalogue.passages, self._model)
         if query.mode == "knowledge-graph":
-            graph = self._knowledge.graph()
-            note = self._coverage_note(graph)
-            return search_knowledge_graph(query, indexes, self._catalogue.passages, graph, allowed=allowed, note=note)
+            graph, fetch, passages = self._knowledge.graph(), self._catalogue.passages, self._catalogue.count_passages()
+            return search_knowledge_graph(query, indexes, fetch, graph, passages=passages, allowed=allowed)
         if triples is not None:
             return search_pagerank(query, indexes, self._catalogue.passages, triples)
         searched = (each for each in indexes.values() if isinstance(each, KeywordIndex | VectorIndex))

@@ -19,15 +19,16 @@ def search_knowledge_graph(
     fetch: Fetch,
     graph: KnowledgeGraph,
     *,
+    passages: int,
     allowed: Collection[str] | None = None,
-    note: str = "",
 ) -> list[Hit]:
     """Return the best passages of dense search and of the knowledge graph, by reciprocal rank fusion. Blocks.
 
     The graph is searched from the entities of the query; without any, from the names in its text. `allowed`: the
-    passages that may be found, all if None. `note` is added to every explanation.
+    passages that may be found, all if None. Explanations have a note if the graph lacks triples of some of the
+    collection's `passages`.
     """
-    vectors, depth = indexes["dense"], fetch_depth(query.k)
+    vectors, depth, note = indexes["dense"], fetch_depth(query.k), _coverage_note(graph, passages)
     assert isinstance(vectors, VectorIndex)
     walked = graph.rank(query.entities or kept_names(query.text))
     of_graph = (each for each in walked.passages if allowed is None or each[0] in allowed)
@@ -61,3 +62,14 @@ def _reasons(passage: Passage, graph: KnowledgeGraph, shares: Mapping[int, float
                 sentence=passage.text[start:end],
                 gain=gains[fact],
             )
+
+
+def _coverage_note(graph: KnowledgeGraph, passages: int) -> str:
+    """Return a warning if the knowledge graph does not have the triples of all passages."""
+    covered = len(graph.triples.passages())
+    if not graph.names():
+        return "The knowledge graph is empty, so only vectors were searched: run `sleuth triples read` to build it."
+    if covered < passages:
+        more = "run `sleuth triples read` to complete it"
+        return f"The knowledge graph covers {covered:,} of {passages:,} passages: {more}."
+    return ""
