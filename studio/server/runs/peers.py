@@ -14,7 +14,7 @@ from sleuth.studio.server.runs.forwarding import Forwarding
 from sleuth.studio.server.runs.notifications import DELTAS, ENDS, LISTENERS, STOPS, listen
 from sleuth.studio.server.runs.worker import RunWorker
 from sleuth.tools.errors import SleuthError
-from sleuth.tools.storage import is_away
+from sleuth.tools.storage import is_database_error
 
 _log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class Peers:
             try:
                 await self.look()
             except Exception as error:
-                if not (is_away(error) or isinstance(error, SleuthError)):
+                if not (is_database_error(error) or isinstance(error, SleuthError)):
                     raise
                 _log.warning("the runs of other servers cannot be read: %s", error)
 
@@ -84,7 +84,7 @@ class Peers:
                     async for channel, payload in notifications:
                         await self._handle(channel, payload)
             except Exception as error:
-                if not is_away(error):
+                if not is_database_error(error):
                     raise
                 _log.warning("no notifications from Postgres; connecting again: %s", error)
             await asyncio.sleep(RECONNECT)
