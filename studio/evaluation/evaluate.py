@@ -202,7 +202,7 @@ async def _methods(opened: _Open) -> tuple[dict[str, str], MethodsResult]:
     """Return the names of the models, and the results of all runs."""
     wanted, settings, library, questions = opened.wanted, opened.settings, opened.library, opened.questions
     results = await open_results(opened.folder.path)
-    jobs = make_jobs(wanted.systems, questions)
+    jobs = make_jobs(wanted.systems, questions, await opened.folder.name_of_runs() if settings.ray else "")
     spent = [kept["cost"] for kept in results.by_thread.values()]
     tokens = sum(cost["prompt_tokens"] + cost["completion_tokens"] for cost in spent)
     budget = EvaluationBudget(limits=wanted.budget, calls=sum(cost["calls"] for cost in spent), tokens=tokens)
@@ -233,10 +233,7 @@ async def _open_runner(
     """Open the runner of jobs: the workers of a cluster, or this process with a store in the evaluation's folder."""
     settings, wanted = opened.settings, opened.wanted
     if settings.ray:
-        owner = await opened.folder.runs_owner()
-        plan = WorkerPlan(
-            settings=settings, owner=owner, simulation=wanted.simulation, gold=wanted.gold, texts=known.texts
-        )
+        plan = WorkerPlan(settings=settings, simulation=wanted.simulation, gold=wanted.gold, texts=known.texts)
         async with open_cluster(settings.ray, plan) as run_job:
             yield run_job
         return

@@ -15,7 +15,7 @@ from sleuth.tools.errors import StoreBusy, StoreError, UsageError
 
 PLAN = "plan.json"
 REPORT = "report.json"
-OWNER = "runs-owner.txt"
+NAME = "runs-name.txt"
 
 
 class RunFolder:
@@ -41,11 +41,11 @@ class RunFolder:
                 "Give --out another folder, or remove this one."
             )
 
-    async def runs_owner(self) -> str:
-        """Return the owner of the evaluation's runs in a database that others use too."""
-        path = self.path / OWNER
+    async def name_of_runs(self) -> str:
+        """Return the beginning of the names of the evaluation's runs in a database that others use too."""
+        path = self.path / NAME
         if not await asyncio.to_thread(path.exists):
-            await self.write(OWNER, f"eval-{uuid4().hex}\n")
+            await self.write(NAME, f"eval-{uuid4().hex[:8]}.\n")
         return (await asyncio.to_thread(path.read_text, encoding="utf-8")).strip()
 
     async def write(self, name: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""A stand-in for Ray: its tasks run in threads."""
+"""A stand-in for Ray: its tasks run in threads, its actors in this process."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,6 +29,8 @@ class FakeRay:
     failure: Exception | None = None
     tasks: list[str] = field(default_factory=list)
     stored: list[int] = field(default_factory=list)
+    actors: list[Any] = field(default_factory=list)
+    killed: list[SimpleNamespace] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
     exceptions: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(RayError=RayError))
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2))
@@ -41,7 +43,14 @@ class FakeRay:
 
     def remote(self, **options: Any) -> Callable[[Callable[..., Any]], SimpleNamespace]:
         self.options = options
-        return lambda function: SimpleNamespace(remote=lambda *given: self._start(function, given))
+        return lambda target: SimpleNamespace(
+            remote=lambda *given: (
+                self._actor(target(*given)) if isinstance(target, type) else self._start(target, given)
+            )
+        )
+
+    def kill(self, actor: SimpleNamespace) -> None:
+        self.killed.append(actor)
 
     def put(self, value: bytes) -> Reference:
         self.stored.append(len(value))
@@ -51,6 +60,17 @@ class FakeRay:
 
     def get(self, references: list[Reference]) -> list[Any]:
         return [reference.result.result() for reference in references]
+
+    def _actor(self, made: Any) -> SimpleNamespace:
+        """An actor of one method, `run`, which is a coroutine function."""
+        self.actors.append(made)
+
+        async def run(*given: Any) -> Any:
+            if self.failure:
+                raise self.failure
+            return await made.run(*given)
+
+        return SimpleNamespace(run=SimpleNamespace(remote=run))
 
     def _start(self, function: Callable[..., Any], given: tuple[Any, ...]) -> Reference:
         self.tasks.append(function.__name__)

@@ -63,12 +63,12 @@ class IndexSet:
         settings: Settings,
         catalogue: Catalogue,
         embedder: Embedder,
-        analyzer: PassageAnalyzer,
+        analyzer: PassageAnalyzer | None = None,
         *,
         is_draft: bool = False,
     ) -> None:
         self.notes: list[str] = []
-        self._analyzer = analyzer
+        self._analyzer = analyzer or PassageAnalyzer()
         self._settings = settings
         self._catalogue = catalogue
         self._embedder = embedder

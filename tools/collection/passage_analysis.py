@@ -27,48 +27,54 @@ class PassageAnalyzer:
     """Analyzes passages, with the same results in this process and in worker processes.
 
     Attributes:
-        is_parallel: whether worker processes are used; the caller who sets it ends them.
+        is_parallel: whether worker processes, if there are any, are used; the caller who sets it ends them.
     """
 
-    def __init__(self, workers: Workers) -> None:
+    def __init__(self, workers: Workers | None = None) -> None:
         self.is_parallel = False
         self._workers = workers
 
     def stop(self) -> None:
         """End the worker processes, and use no others."""
         self.is_parallel = False
-        self._workers.stop()
+        if self._workers:
+            self._workers.stop()
 
     def terms(self, passages: Sequence[Passage]) -> list[KeywordTerms]:
         """Return what the keyword index stores of each passage."""
-        if not self._is_worthwhile(passages):
+        if (workers := self._workers_for(passages)) is None:
             return find_terms(passages)
-        return [KeywordTerms(*row) for row in self._call("terms", _rows(passages))]
+        return [KeywordTerms(*row) for row in _call(workers, "terms", _rows(passages))]
 
     def names(self, passages: Sequence[Passage]) -> list[PassageNames]:
         """Return what the entity graph stores of each passage."""
-        if not self._is_worthwhile(passages):
+        if (workers := self._workers_for(passages)) is None:
             return find_names(passages)
-        return [_parse_names(row) for row in self._call("names", _rows(passages))]
+        return [_parse_names(row) for row in _call(workers, "names", _rows(passages))]
 
     def languages(self, texts: Sequence[str], *, characters: int) -> list[str]:
         """Return the language of each text, empty if it is uncertain; `characters` is the size of the documents."""
-        if not self.is_parallel or characters < _MIN_CHARACTERS:
+        if (workers := self._workers_worth(characters)) is None:
             return [detect_language(text) or "" for text in texts]
-        return list(self._call("languages", [text[:_LANGUAGE_CHARACTERS] for text in texts]))
+        return list(_call(workers, "languages", [text[:_LANGUAGE_CHARACTERS] for text in texts]))
 
-    def _is_worthwhile(self, passages: Sequence[Passage]) -> bool:
-        return self.is_parallel and sum(len(passage.text) for passage in passages) >= _MIN_CHARACTERS
+    def _workers_for(self, passages: Sequence[Passage]) -> Workers | None:
+        return self._workers_worth(sum(len(passage.text) for passage in passages))
 
-    def _call(self, kind: Kind, rows: list[Any]) -> Iterator[Any]:
-        """Yield the results for rows; those of a worker that fails are computed in this process."""
-        calls = [{"kind": kind, "rows": rows[start : start + _CHUNK]} for start in range(0, len(rows), _CHUNK)]
-        futures = [self._workers.submit_analysis(call) for call in calls]
-        for call, future in zip(calls, futures, strict=True):
-            try:
-                yield from future.result()["found"]
-            except WorkerError:
-                yield from analyze(call)["found"]
+    def _workers_worth(self, characters: int) -> Workers | None:
+        """Return the worker processes; None if this process is to do the work."""
+        return self._workers if self.is_parallel and characters >= _MIN_CHARACTERS else None
+
+
+def _call(workers: Workers, kind: Kind, rows: list[Any]) -> Iterator[Any]:
+    """Yield the results for rows; those of a worker that fails are computed in this process."""
+    calls = [{"kind": kind, "rows": rows[start : start + _CHUNK]} for start in range(0, len(rows), _CHUNK)]
+    futures = [workers.submit_analysis(call) for call in calls]
+    for call, future in zip(calls, futures, strict=True):
+        try:
+            yield from future.result()["found"]
+        except WorkerError:
+            yield from analyze(call)["found"]
 
 
 def analyze(given: dict[str, Any], _bounds: Bounds | None = None) -> dict[str, Any]:

@@ -26,10 +26,9 @@ from sleuth.tools.storage import hold
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerPlan:
-    """What a worker needs to run jobs: `owner` is that of the runs, `texts` are those of the gold by id."""
+    """What a worker needs to run jobs; `texts` are those of the gold by id."""
 
     settings: Settings
-    owner: str
     simulation: Simulation | None
     gold: OracleParts
     texts: Mapping[str, tuple[str, str]]
@@ -61,7 +60,7 @@ class RunWorker:
         library = await enter(await Collection.open(settings))
         budget = EvaluationBudget(limits=Budget())
         models = await enter(open_models(settings, library, known, budget, simulation=plan.simulation, gold=plan.gold))
-        store = await enter(open_store(settings.model_copy(update={"owner": plan.owner, "runs": None})))
+        store = await enter(open_store(settings.model_copy(update={"runs": None})))
         simulated = plan.simulation is not None
         return JobRunner(store=store, services_for=models.services_for, known=known, simulated=simulated)
 

@@ -30,24 +30,27 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """One question with one system."""
+    """One question with one system; `evaluation` distinguishes its thread from those of others in the same store."""
 
     system: System
     question: GoldQuestion
+    evaluation: str = ""
 
     @property
     def thread(self) -> str:
-        """Always the same within an evaluation, whose runs are in a store of their own."""
-        name = f"{self.system.name}/{self.question.key}"
+        """Always the same within an evaluation."""
+        name = f"{self.evaluation}{self.system.name}/{self.question.key}"
         plain = re.sub(r"[^\w.-]+", "-", name)
         if plain.count("-") == name.count("-") + name.count("/") + name.count(" ") and len(plain) <= LONGEST_NAME:
             return plain
         return f"{plain[:80]}-{sha256(name.encode()).hexdigest()[:12]}"
 
 
-def make_jobs(systems: Sequence[System], questions: Sequence[GoldQuestion]) -> list[Job]:
+def make_jobs(systems: Sequence[System], questions: Sequence[GoldQuestion], evaluation: str = "") -> list[Job]:
     """Return the jobs question by question, so that an early end still compares the systems on the same questions."""
-    return [Job(system=system, question=question) for question in questions for system in systems]
+    return [
+        Job(system=system, question=question, evaluation=evaluation) for question in questions for system in systems
+    ]
 
 
 async def _process(items: Iterable[Item], work: Callable[[Item], Awaitable[None]], at_once: int) -> str:

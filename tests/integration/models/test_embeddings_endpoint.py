@@ -78,7 +78,8 @@ def test_vectors_come_in_the_order_of_the_texts_with_length_one(endpoint: Bound)
     rows = make_embedder(Settings(embedder=f"{url}/v1#some-model")).embed_passages(texts)
     assert np.allclose(rows[:, 0] / rows[:, 1], range(1, 201))
     assert np.allclose(np.linalg.norm(rows, axis=1), 1)
-    assert [(len(body["input"]), body["model"]) for body in seen] == [(128, "some-model"), (72, "some-model")]
+    assert sorted(len(body["input"]) for body in seen) == [8, 32, 32, 32, 32, 32, 32]
+    assert {body["model"] for body in seen} == {"some-model"}
 
 
 def test_key_is_sent_only_to_the_model_server(endpoint: Bound) -> None:

