@@ -1,4 +1,4 @@
-"""A stand-in for Ray: its tasks run in threads, its actors in this process."""
+"""A replacement for Ray: its tasks run in threads, its actors in this process."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class RayError(Exception):
-    """What Ray raises for a failed task."""
+    """Raised by Ray for a failed task."""
 
 
 @dataclass(frozen=True)

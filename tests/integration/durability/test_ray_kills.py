@@ -45,7 +45,7 @@ def documents(folder: Path, random: Random) -> Path:
 
 
 async def stored(settings: Settings) -> dict[str, Any]:
-    """What the collection and its indexes contain, by number and content."""
+    """Return what the collection and its indexes contain, by number and content."""
     async with await Collection.open(settings) as library:
         counts, fingerprint = await library.count(), await library.fingerprint()
         await library.catch_up()

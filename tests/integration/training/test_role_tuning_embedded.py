@@ -16,6 +16,7 @@ DATA = Path(__file__).parents[4] / "shared" / "data"
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.vllm,
+    pytest.mark.faults,  # trains for some minutes
     pytest.mark.usefixtures("vllm_installed"),
     pytest.mark.skipif(not DATA.is_dir(), reason="no training questions beside the checkout"),
 ]

@@ -41,7 +41,7 @@ from sqlalchemy.types import UserDefinedType
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.search.vectors.index import MAX_EXACT, Found, VectorIndex
-from sleuth.tools.storage.database import catalogue_url, make_tables, open_engine
+from sleuth.tools.storage import catalogue_url, make_tables, open_engine
 
 # As for Chroma; pgvector builds a graph of 16 neighbors by default.
 _NEIGHBOURS, _EFFORT = 32, 200
