@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 import httpx
+import psycopg
 import pytest
 from serve_fixture import Serve
 from serve_scene import ANNA, BEN, KEYS, Oracle, app_of, begin_held, told, upload
@@ -70,6 +71,21 @@ async def test_stream_of_another_server_lasts_to_the_end(server: Server, oracle:
         oracle.free.set()
         await asyncio.wait_for(following, INTERVAL / 2)  # by a notification
         await assert_ends_well(two, thread)
+
+
+async def test_stream_of_another_server_survives_lost_notifications(
+    server: Server, oracle: Oracle, store: str | None
+) -> None:
+    async with server("one") as one, server("two") as two:
+        await upload(one)
+        thread = await begin_held(one, oracle)
+        following = asyncio.create_task(told(two, thread))
+        cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'LISTEN %'"
+        async with await psycopg.AsyncConnection.connect(str(store)) as connection:
+            row = await (await connection.execute(cut)).fetchone()
+        assert row == (2,)
+        oracle.free.set()
+        assert [name for _, name, _ in await following] == ["step"] * 4 + ["answer"]
 
 
 async def test_text_of_a_reply_is_streamed_by_another_server(server: Server, oracle: Oracle) -> None:
