@@ -2,8 +2,9 @@
 
     python -m benchmarks.ingest_workers [--files N] [--workers N] [--rounds R]
 
-The files are made first, each of some pages of random words. The serial part is that of Amdahl's law for the measured
-ratio; with it, the script prints what more processors would give.
+The files are made first, each of some pages of sentences of random words, with a name in most of them. The serial part
+is the share of the main process in all processor time; with it, the script prints what Amdahl's law gives for more
+processors.
 """
 
 import argparse
@@ -16,7 +17,8 @@ from pathlib import Path
 
 from benchmarks.harness import in_own_process
 from sleuth.graphs.ingestion import ingest
-from sleuth.tools.search.vectors import make_embedder
+from sleuth.tools.collection import make_passage_embedder
+from sleuth.tools.collection.ray_cluster import connect
 from sleuth.tools.settings import Settings
 
 PAGES, LINES = 40, 45
@@ -28,7 +30,7 @@ def write_pdf(path: Path, chooser: random.Random) -> None:
     kids = []
     words = ["".join(chooser.choices("aeioulnrst", k=chooser.randint(2, 9))) for _ in range(3_000)]
     for _ in range(PAGES):
-        lines = [" ".join(chooser.choices(words, k=11)) + "." for _ in range(LINES)]
+        lines = [f"{' '.join(chooser.choices(words, k=9))} {chooser.choice(words).title()}." for _ in range(LINES)]
         content = "BT /F1 10 Tf 14 TL 50 780 Td " + " ".join(f"({line.capitalize()}) Tj T*" for line in lines) + " ET"
         kids.append(f"{len(objects) + 1} 0 R")
         font = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
@@ -48,40 +50,61 @@ def write_pdf(path: Path, chooser: random.Random) -> None:
     path.write_bytes(bytes(out) + f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{trailer}".encode())
 
 
-def measured(folder: Path, workers: int, embedder: str) -> dict[str, float]:
-    """Ingest the folder into a new home."""
+def measured(folder: Path, workers: int, embedder: str, ray: str | None = None) -> dict[str, float]:
+    """Ingest the folder into a new home; return seconds, and those of processor time of this and of child processes."""
     with tempfile.TemporaryDirectory() as home:
-        settings = Settings(home=Path(home), ingest_workers=workers, embedder=embedder)
-        used = make_embedder(settings)
+        settings = Settings(home=Path(home), ingest_workers=workers, embedder=embedder, ray=ray)
+        used = make_passage_embedder(settings)
         if embedder != "none":
             used.embed_query("warm up")
+        if ray:
+            connect(ray)
+        before = processor_seconds(resource.RUSAGE_SELF)
         began = time.perf_counter()
         report = asyncio.run(ingest([folder], settings=settings, embedder=used))
         seconds = time.perf_counter() - began
-    spent = sum(
-        usage.ru_utime + usage.ru_stime
-        for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    main = processor_seconds(resource.RUSAGE_SELF) - before
+    return {
+        "seconds": seconds,
+        "passages": report.passages,
+        "main": main,
+        "children": processor_seconds(resource.RUSAGE_CHILDREN),
+    }
+
+
+def processor_seconds(who: int) -> float:
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
+
+
+def show(name: str, rounds: list[dict[str, float]]) -> None:
+    """Print the means of some rounds, the range of seconds, and Amdahl's estimate."""
+    seconds = [each["seconds"] for each in rounds]
+    mean = sum(seconds) / len(seconds)
+    main, all_ = (sum(sum(each[part] for part in parts) for each in rounds) / len(rounds) for parts in PARTS)
+    rate, used = rounds[0]["passages"] / mean, all_ / mean
+    print(
+        f"{name}: {mean:.1f} s ({min(seconds):.1f} to {max(seconds):.1f}), {rate:.0f} passages/s, {used:.2f} processors"
     )
-    return {"seconds": seconds, "passages": report.passages, "processor": spent}
+    print(f"  processor time {all_:.1f} s, of which the main process {main:.1f} s")
+    serial = main / all_
+    estimates = ", ".join(f"{count}: {1 / (serial + (1 - serial) / count):.1f}" for count in (2, 8, 64))
+    print(f"  serial part {serial:.2f}; by Amdahl's law, times faster than one processor: {estimates}")
+
+
+PARTS = ("main",), ("main", "children")
 
 
 def compare(folder: Path, workers: int, rounds: int, embedder: str) -> None:
-    """Print seconds, processor seconds, ratio and serial part."""
-    seconds, spent, passages = {1: 0.0, workers: 0.0}, {1: 0.0, workers: 0.0}, 0.0
+    """Measure in turns, and print."""
+    found: dict[int, list[dict[str, float]]] = {1: [], workers: []}
     for turn in range(rounds):
         for count in (1, workers) if turn % 2 == 0 else (workers, 1):
-            found = in_own_process(measured, folder, count, embedder)
-            seconds[count] += found["seconds"]
-            spent[count] += found["processor"]
-            passages = found["passages"]
-    ratio = seconds[1] / seconds[workers]
-    for count, total in seconds.items():
-        rate, processors = passages * rounds / total, spent[count] / total
-        print(f"{count} readers: {total / rounds:.1f} s, {rate:.0f} passages/s, {processors:.2f} processors")
-    serial = min(1.0, max(0.0, (1 / ratio - 1 / workers) / (1 - 1 / workers)))
-    print(f"ratio {ratio:.2f}; serial part {serial:.2f}")
-    for processors in (8, 64):
-        print(f"{processors} readers by Amdahl's law: {1 / (serial + (1 - serial) / processors):.1f}")
+            found[count].append(in_own_process(measured, folder, count, embedder))
+    for count, own in found.items():
+        show(f"{count} readers", own)
+    totals = [sum(each["seconds"] for each in own) for own in found.values()]
+    print(f"ratio {totals[0] / totals[1]:.2f}")
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""A replacement for Ray: its tasks run in threads, its actors in this process."""
+"""A fake of Ray: its tasks run in threads, its actors in this process."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class RayError(Exception):
-    """Raised by Ray for a failed task."""
+    """The error that Ray raises for a failed task."""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ MAX_FILE_BYTES = 64 * MIB
 LIGHT_BYTES = 256 << 10
 """Plain text up to this size needs no limits: its time and memory grow with its size alone."""
 MAX_LIGHT_FILES = 32
-"""Number of these files that are read in this process: a worker process takes a second to start."""
+"""The first files of this kind are read in this process: a worker process takes a second to start."""
 
 Loaders = Mapping[str, str]
 """The loader class of langchain-community for files with a suffix: `{".ipynb": "NotebookLoader"}`."""

@@ -26,7 +26,7 @@ from sleuth.tools.storage import hold
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerPlan:
-    """Settings and data that a worker needs to run jobs; `texts` are those of the gold by id."""
+    """The data that a worker needs to run jobs; `texts` are those of the gold by id."""
 
     settings: Settings
     simulation: Simulation | None

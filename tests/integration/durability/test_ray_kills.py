@@ -27,7 +27,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.faults, pytest.mark.timeout(7
 
 KILLS = int(os.environ.get("SLEUTH_TEST_RAY_KILLS", "200"))
 WORKERS = 3
-MOST_SECONDS = 120.0
 RECORD = Path(__file__).parents[3] / ".cache" / "ray_kills.json"
 COMMAND = [sys.executable, "-c", "from sleuth.studio.cli.app import main; main()", "ingest"]
 
@@ -45,7 +44,7 @@ def documents(folder: Path, random: Random) -> Path:
 
 
 async def stored(settings: Settings) -> dict[str, Any]:
-    """Return what the collection and its indexes contain, by number and content."""
+    """Return the contents of the collection and its indexes, by number and content."""
     async with await Collection.open(settings) as library:
         counts, fingerprint = await library.count(), await library.fingerprint()
         await library.catch_up()
@@ -61,57 +60,67 @@ async def stored(settings: Settings) -> dict[str, Any]:
 
 
 class Ingest:
-    """An ingest on a cluster in a process of its own, which is killed now and then."""
+    """An ingest on a cluster in a process of its own, which is killed now and then.
 
-    def __init__(self, cluster: Cluster, home: Path, folder: Path, random: Random, kills: Counter[str]) -> None:
-        self._cluster, self._random, self._kills = cluster, random, kills
+    `took` are the seconds of the last ingest without a kill: a killed worker has the time to start again.
+    """
+
+    def __init__(self, cluster: Cluster, folder: Path, random: Random) -> None:
+        self.kills = Counter[str]()
+        self._cluster, self._random = cluster, random
         self._command = [*COMMAND, str(folder), "--ray", cluster.address, "--json"]
-        own = {"SLEUTH_HOME": str(home), "SLEUTH_EMBEDDER": "none", **cluster.environment}
-        self._environment = {**os.environ, **own}
+        self._took = 0.0
 
-    def run(self) -> dict[str, Any]:
+    def run(self, home: Path, *, is_killed: bool = True) -> dict[str, Any]:
         """Start the ingest until one is not killed; return its report."""
+        own = {"SLEUTH_HOME": str(home), "SLEUTH_EMBEDDER": "none", **self._cluster.environment}
         while True:
-            process = subprocess.Popen(
-                self._command, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            )
-            began = time.monotonic()
-            dies_after = self._random.uniform(5, 40) if self._random.random() < 0.5 else MOST_SECONDS
-            while process.poll() is None:
-                time.sleep(self._random.uniform(0.2, 2))
-                if time.monotonic() - began > dies_after and process.poll() is None:
-                    process.kill()
-                    self._kills["drivers"] += 1
-                    break
-                self._kill_worker()
+            pipe, began = subprocess.PIPE, time.monotonic()
+            process = subprocess.Popen(self._command, env={**os.environ, **own}, stdout=pipe, stderr=pipe)
+            if is_killed:
+                self._kill(process)
             out, err = process.communicate()
             if process.returncode != -signal.SIGKILL:
                 assert process.returncode == 0, err.decode()
+                self._took = self._took if is_killed else time.monotonic() - began
                 return dict(json.loads(out))
 
+    def _kill(self, process: "subprocess.Popen[bytes]") -> None:
+        """Kill workers until the ingest ends, and the ingest itself in every other call."""
+        share = self._random.uniform(0.3, 1) if self._random.random() < 0.5 else 99
+        ends = time.monotonic() + share * self._took
+        while process.poll() is None:
+            time.sleep(self._random.uniform(0.1, 0.4) * self._took)
+            if process.poll() is None and time.monotonic() > ends:
+                process.kill()
+                self.kills["drivers"] += 1
+                return
+            self._kill_worker()
+
     def _kill_worker(self) -> None:
-        """Kill a worker in the middle of a task, mostly."""
-        if (found := self._cluster.workers()) and self._random.random() < 0.5:
+        if found := self._cluster.workers():
             try:
                 os.kill(self._random.choice(found), signal.SIGKILL)
-                self._kills["workers"] += 1
+                self.kills["workers"] += 1
             except ProcessLookupError:
                 return
 
 
 def test_kills_of_workers_and_drivers_lose_and_double_nothing(tmp_path: Path) -> None:
-    random, kills, ingests = Random(int(os.environ.get("SLEUTH_TEST_SEED", "0"))), Counter[str](), 0
+    random, ingests = Random(int(os.environ.get("SLEUTH_TEST_SEED", "0"))), 0
     folder = documents(tmp_path / "in", random)
     here = Settings(home=tmp_path / "here", embedder="none")
     asyncio.run(ingest([folder], settings=here))
     expected = asyncio.run(stored(here))
     with ray_cluster(WORKERS) as cluster:
-        while kills.total() < KILLS:
+        ingesting = Ingest(cluster, folder, random)
+        ingesting.run(tmp_path / "first", is_killed=False)
+        while ingesting.kills.total() < KILLS:
             home = tmp_path / f"home{ingests}"
-            report = Ingest(cluster, home, folder, random, kills).run()
+            report = ingesting.run(home)
             assert report["failed"] == 0, report
             found = asyncio.run(stored(Settings(home=home, embedder="none")))
-            assert found == expected, (ingests, kills)
+            assert found == expected, (ingests, ingesting.kills)
             ingests += 1
             RECORD.parent.mkdir(exist_ok=True)
-            RECORD.write_text(json.dumps({**kills, "ingests": ingests}) + "\n")
+            RECORD.write_text(json.dumps({**ingesting.kills, "ingests": ingests}) + "\n")

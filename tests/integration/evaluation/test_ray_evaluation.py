@@ -20,7 +20,7 @@ def lines(path: Path, rows: list[dict[str, Any]]) -> str:
 
 
 def without_times(value: Any) -> Any:
-    """Return the parts that depend neither on the clock nor on the names of the runs."""
+    """Return the values that depend neither on the clock nor on the names of the runs."""
     if isinstance(value, dict):
         return {key: without_times(each) for key, each in value.items() if not key.endswith(("seconds", "thread"))}
     return [without_times(each) for each in value] if isinstance(value, list) else value

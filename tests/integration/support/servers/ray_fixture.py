@@ -32,7 +32,7 @@ class Cluster:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables that a process needs to connect."""
+        """The variables that a process needs to connect."""
         return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token}
 
     def workers(self) -> list[int]:

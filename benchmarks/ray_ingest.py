@@ -1,0 +1,81 @@
+"""Ingest of PDF files on a local Ray cluster of several workers, and with the readers of this machine, in turns.
+
+    python -m benchmarks.ray_ingest [--files N] [--workers N] [--rounds R] [--embedder NAME]
+
+Each worker is a process of a node of its own with one processor. The start of the cluster is not part of the time.
+Needs the extra `ray`.
+"""
+
+import argparse
+import os
+import random
+import tempfile
+from pathlib import Path
+
+import psutil
+
+from benchmarks.harness import in_own_process
+from benchmarks.ingest_workers import measured, show, write_pdf
+
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+
+
+def cluster_seconds() -> float:
+    """Return the processor time of the cluster, whose processes are children of this one."""
+    found = 0.0
+    for process in psutil.Process().children(recursive=True):
+        try:
+            used = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        found += used.user + used.system + used.children_user + used.children_system
+    return found
+
+
+def on_cluster(folder: Path, embedder: str, address: str) -> dict[str, float]:
+    """Measure one ingest; the work of child processes is that of the cluster."""
+    before = cluster_seconds()
+    found = in_own_process(measured, folder, 1, embedder, address)
+    return {**found, "children": cluster_seconds() - before}
+
+
+def compare(folder: Path, workers: int, rounds: int, embedder: str) -> None:
+    """Measure in turns, and print."""
+    from ray.cluster_utils import Cluster
+
+    node = {"num_cpus": 1, "object_store_memory": 100_000_000}
+    cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    try:
+        for _ in range(workers - 1):
+            cluster.add_node(**node)
+        on_cluster(folder, embedder, cluster.address)  # starts the workers
+        found: dict[str, list[dict[str, float]]] = {"1 reader": [], "2 readers": [], f"Ray, {workers} workers": []}
+        for _ in range(rounds):
+            for name, own in found.items():
+                if name.startswith("Ray"):
+                    own.append(on_cluster(folder, embedder, cluster.address))
+                else:
+                    own.append(in_own_process(measured, folder, int(name[0]), embedder))
+        for name, own in found.items():
+            show(name, own)
+    finally:
+        cluster.shutdown()
+
+
+def main() -> None:
+    """Make the files and compare."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--files", type=int, default=24)
+    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--embedder", default="none")
+    options = parser.parse_args()
+    os.environ.update(LOOPBACK)
+    with tempfile.TemporaryDirectory() as folder:
+        for at in range(options.files):
+            write_pdf(Path(folder) / f"{at:03}.pdf", random.Random(at))
+        compare(Path(folder), options.workers, options.rounds, options.embedder)
+
+
+if __name__ == "__main__":
+    main()
