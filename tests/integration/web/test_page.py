@@ -27,7 +27,7 @@ pytestmark = pytest.mark.integration
 async def test_documents_are_uploaded_found_opened_and_deleted(page: Page, site: Site) -> None:
     await drop_documents(page, await site())
     await page.reload()
-    await expect(page.get_by_text("3 files ingested.")).to_be_visible()
+    await expect(page.get_by_text("3 files: 3 added.")).to_be_visible()
     await page.get_by_label("Find by title").fill("nobody")
     await expect(page.get_by_text("No document matches.")).to_be_visible()
     await page.get_by_label("Find by title").fill("oake")
@@ -46,14 +46,29 @@ async def test_documents_are_uploaded_found_opened_and_deleted(page: Page, site:
 async def test_upload_of_unreadable_file_shows_its_name(page: Page, site: Site) -> None:
     await page.goto(f"{await site()}/#/documents")
     broken = {"name": "broken.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.4 and nothing else"}
-    await page.locator("input[type=file]").set_input_files(broken)
+    await page.locator("input[type=file]").first.set_input_files(broken)
     await expect(page.get_by_role("alert")).to_contain_text("broken.pdf")
+
+
+async def test_folder_is_uploaded_with_one_summary(page: Page, site: Site, tmp_path: Path, axe: str) -> None:
+    for name, text in {"a/README.md": "The first.", "b/README.md": "The second.", ".git/HEAD": "x", "c.md": ""}.items():
+        (file := tmp_path / "house" / name).parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    await page.goto(f"{await site()}/#/documents")
+    await page.locator("input[webkitdirectory]").set_input_files(tmp_path / "house")
+    await expect(page.get_by_text("3 files: 2 added, 1 failed.")).to_be_visible()
+    await expect(page.get_by_role("alert")).to_have_text("house/c.md: is empty. Fill it, or leave it out.")
+    await page.get_by_text("Files of this upload").click()
+    files = page.get_by_role("list", name="Files of this upload").get_by_role("listitem")
+    await expect(files).to_have_text(["house/a/README.md added", "house/b/README.md added"])
+    await expect(page.locator("tbody tr")).to_have_count(2)
+    assert await faults(page, axe) == []
 
 
 async def test_upload_can_be_cancelled_while_it_is_sent(page: Page, site: Site) -> None:
     await page.goto(f"{await site()}/#/documents")
     await page.route("**/v1/documents", lambda _held: None)
-    await page.locator("input[type=file]").set_input_files(DOCUMENTS)
+    await page.locator("input[type=file]").first.set_input_files(DOCUMENTS)
     await expect(page.get_by_text("Sending the files")).to_be_visible()
     await page.get_by_role("button", name="Cancel").click()
     await expect(page.get_by_role("alert")).to_have_text("The upload was cancelled.")

@@ -41,7 +41,7 @@ async def test_no_view_scrolls_sideways_whatever_it_shows(page: Page, site: Site
         {"name": f"{WORD[:150]}.md", "mimeType": "text/markdown", "buffer": f"# {WORD}\n\n{WORD} {WORD}".encode()},
         {"name": "b" * 180, "mimeType": "text/plain", "buffer": b"x"},
     ]
-    await page.locator("input[type=file]").set_input_files(files)
+    await page.locator("input[type=file]").first.set_input_files(files)
     await expect(page.get_by_role("button", name="Delete Donau")).to_be_visible()
     await page.get_by_role("link", name="Ask", exact=True).click()
     await choose_method(page, "closed-book")
