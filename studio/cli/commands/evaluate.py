@@ -22,7 +22,6 @@ from sleuth.studio.console import JsonOption, emit, progress_console
 from sleuth.studio.evaluation import Evaluation
 from sleuth.studio.evaluation.data import System, systems
 from sleuth.studio.evaluation.evaluate import evaluate
-from sleuth.studio.evaluation.feedback import WITH_GOLD, WITHOUT_GOLD, export_feedback
 from sleuth.studio.evaluation.gold import OracleParts
 from sleuth.studio.evaluation.question_maker import (
     Kind,
@@ -31,6 +30,7 @@ from sleuth.studio.evaluation.question_maker import (
     make_questions,
     plan_questions,
 )
+from sleuth.studio.evaluation.question_maker.feedback import WITH_GOLD, WITHOUT_GOLD, export_feedback
 from sleuth.studio.evaluation.report import compare, comparison_table, label, methods_table, retrieval_table
 from sleuth.studio.evaluation.reporting import align_columns
 from sleuth.studio.simulation import Simulation

@@ -77,7 +77,7 @@ async def test_upload_of_folder_reports_each_file_once(client: httpx.AsyncClient
     second = await upload(client, {**files, "house/b/README.md": "Another."})
     assert second["outcomes"] == {"house/a/README.md": "unchanged", "house/b/README.md": "replaced"}
     assert len((await client.get("/v1/documents")).json()) == 2
-    assert not [path for path in (settings.home / "uploads").glob("of-*/*")]
+    assert not list((settings.home / "uploads").glob("of-*/*"))
     shown = (await client.get(f"/v1/ingests/{second['id']}")).json()
     assert shown == second
 

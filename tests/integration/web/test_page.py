@@ -97,6 +97,22 @@ async def test_answer_footnotes_open_the_quoted_passage(page: Page, site: Site, 
     await picture(page, "citation")
 
 
+async def test_address_of_an_annotation_opens_its_source(page: Page, site: Site) -> None:
+    await drop_documents(page, url := await site())
+    asked = {"model": "par-rag", "input": QUESTION}
+    async with httpx.AsyncClient(base_url=url, timeout=120) as client:
+        reply = (await client.post("/v1/responses", json=asked)).json()
+    [message] = [each for each in reply["output"] if each["type"] == "message"]
+    address = message["content"][0]["annotations"][-1]["url"]
+    await page.goto(address)
+    await expect(page.get_by_role("dialog").locator("mark")).to_contain_text(QUOTE)
+    await page.keyboard.press("Escape")
+    await page.goto(re.sub(r"citation=.*", "citation=9", address))
+    await expect(page.get_by_text("The link names source 9, which this answer does not have")).to_be_visible()
+    await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+
+
 async def nodes_in(page: Page) -> list[str]:
     """Return the nodes of the steps that the page lists, also where the list is folded."""
     nodes: list[str] = await page.locator(".steps li").evaluate_all("all => all.map(each => each.dataset.node)")
@@ -184,6 +200,11 @@ async def test_plan_is_changed_in_a_fork_and_branches_are_compared(page: Page, s
     await expect(details.get_by_role("region", name="Prompt")).to_contain_text(QUESTION)
     await expect(details.get_by_role("region", name="Reply")).to_contain_text("Which medal")
     await picture(page, "explorer")
+    await page.get_by_role("button", name="retrieve_coarse 3 times", exact=True).click()
+    search = page.get_by_role("region", name="Search for Who built the Pellowrig Light?")
+    await expect(search.get_by_role("listitem").first).to_contain_text(re.compile(r"rank 1, score \d"))
+    await expect(search).to_contain_text("The Pellowrig Light stands on Ram Rock")
+    await page.get_by_role("button", name="plan step 1", exact=True).click()
 
     await details.get_by_role("button", name="Change the state and fork").click()
     form = page.get_by_role("form", name="Fork")
@@ -205,6 +226,8 @@ async def test_plan_is_changed_in_a_fork_and_branches_are_compared(page: Page, s
     await expect(first).to_contain_text("3 checkpoints in common")
     await expect(second).to_contain_text("changed by hand")
     await picture(page, "compare")
+    await page.get_by_text("In both branches").click()
+    await expect(page.get_by_text(re.compile(r"First: rank \d, score .* second: rank \d")).first).to_be_visible()
     await open_tab(page, "Explore")
     await expect(page.locator(".timeline li").first).to_be_visible()
     await picture(page, "branches")
