@@ -1,11 +1,11 @@
 /** All runs: search, filter, compare, export and delete them. */
 
 import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { get, messageOf } from "../api";
 import { Busy, Problem } from "../parts";
 import { hrefOf, replace } from "../route";
-import { useServer } from "../server";
+import { refresh, useServer } from "../server";
 import type { ListedRun, Method } from "../types";
 import { FilterForm, filtersIn, queryOf, type Filters } from "./filters";
 import { conversationsOf } from "./grouping";
@@ -20,6 +20,9 @@ export default function Runs({ query }: { query: URLSearchParams }) {
   const { value: methods } = useServer<Method[]>("methods");
   const { value: owners } = useServer<string[]>("owners");
   const isOwn = !filters.owner || filters.owner === owners?.[0];
+  useEffect(() => {
+    refresh("runs?"); // also in the navigation: other programs start runs, too
+  }, []);
   const { runs, problem, more, loading } = useRuns(filters);
   const show = (wanted: Filters) => {
     replace(hrefOf("runs", "", wanted));
