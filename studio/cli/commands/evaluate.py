@@ -95,7 +95,7 @@ async def feedback(
     as_json: JsonOption = False,
 ) -> None:
     """Write the questions of rated runs: good answers as gold, bad ones with a comment without gold."""
-    async with open_store(Settings()) as store:
+    async with open_store(settings_with()) as store:
         made = await export_feedback(RunService(store), out)
     good, bad = made.count(WITH_GOLD), made.count(WITHOUT_GOLD)
     lines = [f"{out}: {len(made.added)} questions added, {good} with gold and {bad} without; {made.kept} were there."]

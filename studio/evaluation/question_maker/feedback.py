@@ -39,6 +39,8 @@ async def export_feedback(runs: RunService, path: Path) -> FeedbackExport:
     """
     known = _ids_in(path)
     added = [row async for row in _questions(runs) if row["id"] not in known]
+    if not added:
+        return FeedbackExport(kept=len(known))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as out:
