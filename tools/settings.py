@@ -148,7 +148,12 @@ class Settings(BaseSettings):
         description="file with more keys, one name:secret a line; it is read again when it changes",
     )
     operator: str | None = Field(
-        default=None, description="owner whose key may read the metrics of all owners of `sleuth serve`"
+        default=None,
+        description="owner whose key may read the metrics and list the runs of all owners of `sleuth serve`",
+    )
+    example_questions: bool = Field(
+        default=True,
+        description="let the model write three example questions whenever documents of `sleuth serve` have changed",
     )
     requests_a_minute: int | None = Field(
         default=None, ge=1, description="limit of requests per owner of `sleuth serve`"

@@ -8,8 +8,8 @@ A node is a function of the state and one `Call`, which has the run's context, t
         reading = await call.model.ask(READ, ReadInput(question=state.question, sources=...))
         return {"verdict": ...}
 
-The decorator adds the model calls and warnings of the node to its update, and turns a budget without room for the next
-call into `{"halted": True}`.
+The decorator adds the searches, model calls and warnings of the node to its update, and turns a budget without room for
+the next call into `{"halted": True}`.
 """
 
 import time
@@ -41,12 +41,14 @@ class Call(Generic[S]):
     Attributes:
         context: what the run needs and its state must not hold.
         settings: the settings of the method that is running.
+        searches: archive references of the searches of this execution.
     """
 
     def __init__(self, state: RunState, runtime: Runtime[Context], settings: S) -> None:
         self.context = runtime.context
         self.settings = settings
         self.runtime = runtime
+        self.searches: list[str] = []
         self._state = state
         self._spare, self._sharing = 0, 1
         self._model: ModelCaller | None = None
@@ -101,7 +103,9 @@ class Call(Generic[S]):
             raise OutOfBudget
 
     def account(self, update: UpdateT, *, replaces_warnings: bool) -> UpdateT:
-        """Return the update with the calls and warnings of the model, if it was used."""
+        """Return the update with the searches, and with the calls and warnings of the model, if it was used."""
+        if self.searches:
+            update = cast(UpdateT, {**update, "searches": self.searches})
         if self._model is None:
             return update
         given = cast(RunUpdate, update)

@@ -86,6 +86,8 @@ class RunState(Question):
     """Every model call so far by its id: role, node, prompt hash, tokens, seconds."""
     warnings: Annotated[list[str], Lines] = field(default_factory=list)
     """Problems and how they were handled, a line each."""
+    searches: Annotated[list[str], Lines] = field(default_factory=list)
+    """Archive references of all searches: query, mode, and the passages with their scores and paths."""
     halted: bool = False
     """The budget had no room for the next model call."""
     verdict: Verdict | None = None
@@ -98,6 +100,7 @@ class RunUpdate(TypedDict, total=False):
     notes: dict[str, Note | None]
     calls: dict[str, CallRecord]
     warnings: Sequence[str]
+    searches: Sequence[str]
     halted: bool
     verdict: Verdict | None
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from sleuth.tools.storage import Archive
 from sleuth.tools.types import Hit, Passage
 
 _NAME_WORDS = 6
+_PATHS = 3
+"""Paths to a passage that are kept with a run."""
 
 
 class Round(TypedDict):
@@ -29,6 +31,7 @@ class Round(TypedDict):
 async def search_passages(call: Call[Any], queries: dict[str, Query]) -> dict[str, list[str]]:
     """Search in parallel, archive the passages, and return their references for the state.
 
+    A record of each search, with the scores and paths of its passages, is archived for the explorer of runs.
     Notes of the searches, for instance that the knowledge graph is empty, become warnings of the run.
     """
     context = call.context
@@ -36,6 +39,8 @@ async def search_passages(call: Call[Any], queries: dict[str, Query]) -> dict[st
     if notes := search_notes(hit for hits in found for hit in hits):
         call.model.warn(*notes)
     references = await asyncio.gather(*(archive_passages(context.archive, map(_retrieved, hits)) for hits in found))
+    records = map(_search_record, queries.values(), found, references)
+    call.searches += await context.archive.keep(records)
     return dict(zip(queries, references, strict=True))
 
 
@@ -64,6 +69,23 @@ async def read_around(call: Call[Any], reference: str, *, reach: int) -> list[st
 def search_notes(hits: Iterable[Hit]) -> list[str]:
     """Return each note of the hits once: why a search was not the requested one."""
     return list(dict.fromkeys(hit.why.note for hit in hits if hit.why and hit.why.note))
+
+
+def _search_record(query: Query, hits: Sequence[Hit], references: Sequence[str]) -> str:
+    """Return a search in the form of the archive; passages are named by their references, best first."""
+    found = [
+        {
+            "passage": reference,
+            "score": hit.score,
+            "parts": dict(hit.why.parts) if hit.why else {},
+            "paths": [
+                {"kind": each.kind, "source": each.source, "name": each.name, "sentence": each.sentence}
+                for each in (hit.why.reasons if hit.why else ())[:_PATHS]
+            ],
+        }
+        for hit, reference in zip(hits, references, strict=True)
+    ]
+    return json.dumps({"query": query.text, "mode": query.mode, "hits": found}, ensure_ascii=False, sort_keys=True)
 
 
 async def archive_passages(archive: Archive, passages: Iterable[Passage]) -> list[str]:

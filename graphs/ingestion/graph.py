@@ -7,7 +7,7 @@ unchanged, and the indexes follow the journal of the catalogue.
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Container, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -30,7 +30,7 @@ from sleuth.tools.errors import StoreDamaged, StoreError
 from sleuth.tools.search import IndexName
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import hold
+from sleuth.tools.storage import Difference, hold
 
 SCHEMA_VERSION = 1
 # Failures in the report; each one is also shown when it happens.
@@ -138,7 +138,8 @@ async def read(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUpd
         failed=len(batch.failures),
         warnings=[*batch.failures, *batch.notes],
     )
-    runtime.stream_writer({"files": state.files + batch.files, "total": state.total, "stored": stored.passages})
+    counts = {"files": state.files + batch.files, "total": state.total, "stored": stored.passages}
+    runtime.stream_writer({**counts, "differences": batch.files_of(stored)})
     if batch.next_place is None or stopped():
         return {**update, "all_read": True}
     return {**update, "offset": batch.next_place.offset, "line": batch.next_place.line}
@@ -186,13 +187,17 @@ def graph() -> StateGraph[IngestState, IngestContext, IngestInput, IngestState]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IngestProgress:
-    """Counts since the start of this call; `failure` is the reason why a file has just failed."""
+    """Counts since the start of this call.
+
+    `failure` is the reason why a file has just failed; `differences` are the files that were just stored, by path.
+    """
 
     files: int = 0
     total: int = 0
     stored: int = 0
     embedded: int = 0
     failure: str | None = None
+    differences: Mapping[str, Difference] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -226,7 +231,7 @@ class ProgressReporter:
     def show(self, event: dict[str, Any]) -> None:
         """Add the passages of an event to the sums; its other values replace the present ones."""
         sums = {name: getattr(self._now, name) + event[name] for name in ("stored", "embedded") if name in event}
-        self._now = replace(self._now, **({"failure": None} | event | sums))
+        self._now = replace(self._now, **({"failure": None, "differences": {}} | event | sums))
         if self._on_progress is not None:
             self._on_progress(self._now)
 

@@ -229,6 +229,11 @@ class Threads:
         """Return the threads of all owners: pruning for one must keep what others share."""
         return await self._find(select(threads))
 
+    async def owners(self) -> list[str]:
+        """Return the names of all owners who have runs."""
+        query = select(threads.c.owner).distinct().order_by(threads.c.owner)
+        return await asyncio.to_thread(self._read_ids, query)
+
     async def set_state(
         self, id: str, state: ThreadState, *, at: str, problem: str = "", result: RunResult | None = None
     ) -> None:

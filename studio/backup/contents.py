@@ -18,7 +18,7 @@ FOLDERS = ("originals", "uploads")
 FILES = ("thresholds.json", "attributes.npz")
 """Results of calibration and training."""
 
-DERIVED = ("keywords", "mentions", "names", "ingest")
+DERIVED = ("keywords", "mentions", "names", "ingest", "examples")
 """Folders that are built again when they are needed; `ingest` has the positions of interrupted ingests."""
 
 COUNTS = {"documents": "sleuth_documents", "passages": "sleuth_passages", "runs": "sleuth_threads"}

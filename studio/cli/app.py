@@ -45,7 +45,7 @@ COMMANDS = {
         "evaluate.evaluate_command",
         "Evaluate search modes and methods on questions with known answers.",
     ),
-    "questions": ("evaluate.questions_app", "Write evaluation questions from the documents."),
+    "questions": ("evaluate.questions_app", "Write evaluation questions from the documents or from feedback."),
     "calibrate": (
         "calibrate.calibrate_command",
         "Fit CRP-RAG's perplexity threshold for the model, on questions with known answers.",

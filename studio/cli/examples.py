@@ -53,6 +53,7 @@ EXAMPLES = {
         "sleuth questions make --n 50 --out questions.jsonl",
         "sleuth questions make --n 100 --multi 0.6 --unanswerable 0.1 --out questions.jsonl",
     ],
+    "questions feedback": ["sleuth questions feedback --out feedback.jsonl"],
     "calibrate": ["sleuth calibrate questions.jsonl --out results/calibration"],
     "model install": ["sleuth model install"],
     "model serve": ["sleuth model serve", "sleuth model serve --print-command Qwen/Qwen3-8B --gpus 1"],

@@ -18,6 +18,7 @@ from sleuth.studio.server.ingestion import IngestionWorker, Uploads
 from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.runs import Conversations, EventLog
+from sleuth.studio.server.runs.examples import ExampleQuestions
 from sleuth.studio.server.runs.peers import Peers
 from sleuth.studio.server.runs.worker import RunWorker
 from sleuth.studio.server.telemetry import Readiness, Telemetry
@@ -40,6 +41,11 @@ class ServerState:
     home_lock: SharedHomeLock
     conversations: Conversations
     readiness: Readiness
+    examples: ExampleQuestions
+
+    def is_operator(self, owner: str) -> bool:
+        """Return whether an owner may see what belongs to others."""
+        return not self.settings.has_keys or owner == self.settings.operator
 
     async def require_ready(self, owner: str, where: str = "") -> None:
         """Check that an owner can start a run.
@@ -104,6 +110,7 @@ class ServerState:
     async def close(self) -> None:
         """Interrupt all work and end its streams; the next start resumes the work."""
         self.ingestion.close()
+        await self.examples.close()
         await self.run_worker.close()
 
 
@@ -136,6 +143,7 @@ async def open_server_state(
             home_lock=home_lock,
             conversations=await asyncio.to_thread(Conversations, store.engine),
             readiness=Readiness(settings, store.engine),
+            examples=ExampleQuestions(tenants, quota),
         )
         telemetry.watch(ingests=lambda: ingestion.waiting, events=lambda: log.waiting)
         await log.remove_orphans()

@@ -21,7 +21,7 @@ from sleuth.tools.documents import (
     read_corpus,
 )
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.storage import Catalogue, Entry
+from sleuth.tools.storage import Catalogue, Difference, Entry, Stored
 from sleuth.tools.types import Document, Passage, content_hash, now
 
 # A batch ends at the first of these limits: passages enough to fill embedding batches and few enough to repeat after a
@@ -29,6 +29,8 @@ from sleuth.tools.types import Document, Passage, content_hash, now
 _BATCH_PASSAGES = 512
 _BATCH_FILES = 256
 _BATCH_CHARACTERS = 8_000_000
+
+_DIFFERENCES: tuple[Difference, ...] = ("unchanged", "added", "updated")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,6 +73,15 @@ class Batch:
         self.entries.append(entry)
         self.passages += len(entry.passages)
         self.characters += len(entry.document.text)
+
+    def files_of(self, stored: Stored) -> dict[str, Difference]:
+        """Return what happened to each file; of a file with several documents, the largest difference."""
+        found: dict[str, Difference] = {}
+        for document in (entry.document for entry in self.entries):
+            file = str(self.sources.get(document.id, [document.source])[0])
+            difference = stored.differences[document.id]
+            found[file] = max(found.get(file, difference), difference, key=_DIFFERENCES.index)
+        return found
 
 
 class BatchReader:

@@ -264,6 +264,11 @@ class Collection:
         return digest.hexdigest()
 
     @in_thread
+    def version(self) -> int:
+        """Return a number that changes with the passages of the collection."""
+        return self._catalogue.head()
+
+    @in_thread
     def count(self) -> tuple[int, int]:
         """Return the numbers of documents and passages."""
         return self._catalogue.count_documents(), self._catalogue.count_passages()

@@ -6,7 +6,7 @@ The indexes are derived from it and follow the journal. All methods block: call 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any, Literal
 from uuid import uuid4
@@ -61,12 +61,16 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stored:
-    """Numbers of new, changed and unchanged documents of a batch, and of the passages that were added."""
+    """Numbers of new, changed and unchanged documents of a batch, and of the passages that were added.
+
+    `differences`: what happened to each document, by id.
+    """
 
     added: int = 0
     updated: int = 0
     unchanged: int = 0
     passages: int = 0
+    differences: Mapping[str, Difference] = field(default_factory=dict, compare=False)
 
 
 class Catalogue:
@@ -114,9 +118,11 @@ class Catalogue:
             self._record(connection, "add", entered)
             self._forget(connection, [mark for _, mark in old.values()])
         self._rows.grown(len(entered))
+        differences: dict[str, Difference] = dict.fromkeys(batch, "unchanged")
+        differences |= {each.document.id: "updated" if each.document.id in known else "added" for each in changed}
         updated = sum(entry.document.id in known for entry in changed)
         counts = {"added": len(changed) - updated, "updated": updated, "unchanged": len(entries) - len(changed)}
-        return Stored(**counts, passages=len(entered))
+        return Stored(**counts, passages=len(entered), differences=differences)
 
     def compare(self, entries: Sequence[Entry]) -> dict[str, Difference]:
         """Return what `put_documents` would do with each document, by id; store nothing."""

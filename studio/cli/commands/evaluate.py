@@ -11,7 +11,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from sleuth.graphs.core import Budget
+from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import METHODS
+from sleuth.graphs.runs import RunService
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption, parse_pairs
 from sleuth.studio.cli.commands.documents import WaitOption, settings_with
@@ -28,6 +30,7 @@ from sleuth.studio.evaluation.question_maker import (
     make_questions,
     plan_questions,
 )
+from sleuth.studio.evaluation.question_maker.feedback import WITH_GOLD, WITHOUT_GOLD, export_feedback
 from sleuth.studio.evaluation.report import compare, comparison_table, label, methods_table, retrieval_table
 from sleuth.studio.evaluation.reporting import align_columns
 from sleuth.studio.simulation import Simulation
@@ -45,7 +48,9 @@ PROFILES: dict[str, tuple[Profile, ...]] = {
 }
 
 
-questions_app = typer.Typer(no_args_is_help=True, help="Write evaluation questions from the documents.")
+questions_app = typer.Typer(
+    no_args_is_help=True, help="Write evaluation questions from the documents or from feedback."
+)
 
 
 @questions_app.command()
@@ -80,6 +85,26 @@ async def make(
     emit(shown, as_json, Text("\n".join(_made_in_words(file, counts))))
     if not file.rows:
         raise typer.Exit(1)
+
+
+@questions_app.command()
+@run_async
+async def feedback(
+    *,
+    out: Annotated[Path, typer.Option(help="Question file; new questions are appended.")] = Path("feedback.jsonl"),
+    as_json: JsonOption = False,
+) -> None:
+    """Write the questions of rated runs: good answers as gold, bad ones with a comment without gold."""
+    async with open_store(settings_with()) as store:
+        made = await export_feedback(RunService(store), out)
+    good, bad = made.count(WITH_GOLD), made.count(WITHOUT_GOLD)
+    lines = [f"{out}: {len(made.added)} questions added, {good} with gold and {bad} without; {made.kept} were there."]
+    if bad:
+        lines.append(f"The {bad} of type {WITHOUT_GOLD} have no answer yet: read the comment, then add `answer`.")
+    if not made.added and not made.kept:
+        lines.append("No run has a rating yet. The page has thumbs below each answer.")
+    shown = {"file": str(out), "added": len(made.added), "with_gold": good, "without_gold": bad, "kept": made.kept}
+    emit(shown, as_json, Text("\n".join(lines)))
 
 
 def _made_in_words(file: WrittenQuestions, counts: Mapping[Kind, int]) -> list[str]:

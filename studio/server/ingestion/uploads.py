@@ -10,7 +10,7 @@ import shutil
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -20,6 +20,9 @@ from sqlalchemy.engine import Engine
 
 from sleuth.tools.errors import StoreError
 from sleuth.tools.storage import in_thread, make_tables, transaction
+
+Outcome = Literal["added", "replaced", "unchanged", ""]
+"""What happened to a file; empty until it was ingested, and if it failed."""
 
 Status = Literal["waiting", "reading", "stopping", "stopped", "done", "failed"]
 ENDS: tuple[Status, ...] = ("stopped", "done", "failed")
@@ -56,7 +59,7 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class Ingest:
-    """One upload and its progress."""
+    """One upload and its progress; a file's name may contain folders."""
 
     id: str
     owner: str
@@ -66,6 +69,7 @@ class Ingest:
     total: int = 0
     failed: tuple[Failure, ...] = ()
     at: str = ""
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
 
     @property
     def done(self) -> bool:
@@ -93,6 +97,7 @@ class Uploads:
         try:
             folder.mkdir(parents=True)
             for name, file in files.items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 with (folder / name).open("wb") as out:
                     shutil.copyfileobj(file, out)
             with transaction(self._engine, write=True) as connection:
@@ -131,6 +136,7 @@ class Uploads:
         if is_placed:  # before that, a file of this name belongs to another upload
             for path in self._paths(ingest):
                 path.unlink(missing_ok=True)
+                _remove_empty(path.parent, self.folder_of(ingest.owner))
 
     def folder_of(self, owner: str) -> Path:
         """Return the folder of an owner's files while they are ingested; a document's source is a path in it."""
@@ -139,9 +145,9 @@ class Uploads:
     @in_thread
     def place(self, ingest: Ingest) -> list[Path]:
         """Move files to their owner's folder; after a kill some of them are there already."""
-        self.folder_of(ingest.owner).mkdir(parents=True, exist_ok=True)
-        for path in self._paths(ingest):
-            if (waiting := self._folder / ingest.id / path.name).exists():
+        for name, path in zip(ingest.files, self._paths(ingest), strict=True):
+            if (waiting := self._folder / ingest.id / name).exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
                 waiting.replace(path)
         return self._paths(ingest)
 
@@ -149,7 +155,8 @@ class Uploads:
     def remove_orphans(self) -> None:
         """Remove files without a row, which a kill may leave."""
         unfinished = self._select(_IS_UNFINISHED)
-        needed = {path for each in unfinished for path in (self._folder / each.id, *self._paths(each))}
+        needed = {self._folder / each.id for each in unfinished}
+        needed |= {self.folder_of(each.owner) / Path(name).parts[0] for each in unfinished for name in each.files}
         folders = [path for path in self._folder.glob("*") if not path.name.startswith(_OWNERS)]
         for path in [*folders, *self._folder.glob(f"{_OWNERS}*/*")]:
             with suppress(FileNotFoundError):  # another server may remove it too
@@ -169,10 +176,25 @@ class Uploads:
             rows = [dict(row._mapping) for row in found]
         for row in rows:
             row["failed"] = tuple(Failure(**each) for each in json.loads(row["failed"]))
-            row["files"] = tuple(json.loads(row["files"]))
+            files = json.loads(row["files"])
+            # Older releases stored a list of names; they read this object as one.
+            row["outcomes"] = {name: files[name] for name in files if files[name]} if isinstance(files, dict) else {}
+            row["files"] = tuple(files)
         return [Ingest(**row) for row in rows]
 
 
 def _row(ingest: Ingest) -> dict[str, Any]:
     row = asdict(ingest)
-    return {**row, "files": json.dumps(row["files"]), "failed": json.dumps(row["failed"])}
+    files = {name: row["outcomes"].get(name, "") for name in ingest.files}
+    del row["outcomes"]
+    return {**row, "files": json.dumps(files), "failed": json.dumps(row["failed"])}
+
+
+def _remove_empty(folder: Path, top: Path) -> None:
+    """Remove a folder and those above it, up to `top`, as long as they are empty."""
+    while folder != top:
+        try:
+            folder.rmdir()
+        except OSError:  # it contains other files, or is gone
+            return
+        folder = folder.parent

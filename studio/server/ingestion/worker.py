@@ -9,7 +9,7 @@ import asyncio
 import logging
 import math
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -202,9 +202,10 @@ class IngestionWorker:
             pending.started, pending.began = True, pending.began or monotonic()
             paths = await self.uploads.place(ingest)
             pending.update(replace(pending.ingest, read=0, failed=()))
+            folder = self.uploads.folder_of(ingest.owner)
 
             def show(progress: IngestProgress) -> None:
-                pending.update(_after(pending.ingest, progress, paths))
+                pending.update(_after(pending.ingest, progress, folder))
 
             await ingest_into(paths, settings=settings, library=library, on_progress=show, stopped=pending.is_stopping)
             await library.catch_up()
@@ -238,14 +239,20 @@ class IngestionWorker:
         self._queue.put_nowait(pending)
 
 
-def _after(ingest: Ingest, progress: IngestProgress, paths: Sequence[Path]) -> Ingest:
-    failed = ingest.failed
+def _after(ingest: Ingest, progress: IngestProgress, folder: Path) -> Ingest:
+    """Return the ingest after a report of progress; files are named by their path in the owner's folder."""
+    failed, outcomes = ingest.failed, dict(ingest.outcomes)
     if progress.failure:
-        problem = progress.failure.replace(f"{paths[0].parent}/", "")
-        source = max((path.name for path in paths if path.name in problem), key=len, default="")
+        problem = progress.failure.replace(f"{folder}/", "")
+        source = max((name for name in ingest.files if problem.startswith(name)), key=len, default="")
         failed = (*failed, Failure(source=source, problem=problem))
+    for path, difference in progress.differences.items():
+        if difference != "unchanged":  # after a retry it means: stored by this upload
+            outcomes[str(Path(path).relative_to(folder))] = "replaced" if difference == "updated" else "added"
+        else:
+            outcomes.setdefault(str(Path(path).relative_to(folder)), "unchanged")
     status: Status = "stopping" if ingest.status == "stopping" else "reading"
-    return replace(ingest, status=status, read=progress.files, failed=failed)
+    return replace(ingest, status=status, read=progress.files, failed=failed, outcomes=outcomes)
 
 
 def _is_temporary(error: BaseException) -> bool:

@@ -56,8 +56,21 @@ async def readyz(request: Request, response: Response, server: ServerStateDep) -
 @router.get("/metrics", response_class=PlainTextResponse)
 def metrics(server: ServerStateDep, owner: Owner) -> PlainTextResponse:
     """Return the metrics for Prometheus, which needs a key like every client; those of owners are for the operator."""
-    with_owners = not server.settings.has_keys or owner == server.settings.operator
+    with_owners = server.is_operator(owner)
     return PlainTextResponse(server.telemetry.metrics(with_owners=with_owners), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get("/v1/owners")
+async def owners(server: ServerStateDep, owner: Owner) -> list[str]:
+    """Return the owners whose runs the owner of the key may list, this one first; all of them for the operator."""
+    others = await server.tenants.store.threads.owners() if server.is_operator(owner) else []
+    return list(dict.fromkeys([owner, *others]))
+
+
+@router.get("/v1/examples")
+async def examples(server: ServerStateDep, owner: Owner) -> list[str]:
+    """Return example questions about the owner's documents; if there are none, the model starts to write them."""
+    return await server.examples.of(owner)
 
 
 @router.get("/v1/methods")

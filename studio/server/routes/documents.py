@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import asdict, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, BinaryIO
 
 from fastapi import APIRouter, Depends, File, Query, Response, UploadFile
@@ -25,6 +25,7 @@ router = APIRouter(prefix="/v1", tags=["documents"])
 
 MAX_FILES = 1000
 MAX_NAME_BYTES = 200
+MAX_PATH_BYTES = 1000
 
 NO_ORIGINAL = (
     "No copy of its file is kept. Upload it again, or ingest it with --keep-originals; SLEUTH_KEEP_ORIGINALS=false "
@@ -71,7 +72,10 @@ async def list_documents(
 
 @router.post("/documents", status_code=202)
 async def upload(files: Annotated[list[UploadFile], File()], server: ServerStateDep, owner: Owner) -> forms.Taken:
-    """Accept files and ingest them in the background; a file replaces the document of the same name."""
+    """Accept files and ingest them in the background; a file replaces the document of the same name.
+
+    A name may contain folders, as in `reports/2025/plan.md`.
+    """
     if not 0 < len(files) <= MAX_FILES:
         raise UsageError(f"Send between 1 and {MAX_FILES:,} files in the field `files`.")
     named: dict[str, BinaryIO] = {}
@@ -80,21 +84,28 @@ async def upload(files: Annotated[list[UploadFile], File()], server: ServerState
         if name in named:
             raise UsageError(f"Two files have the name {name!r}. Rename one of them.")
         named[name] = file.file
+    if clash := {str(parent) for name in named for parent in PurePosixPath(name).parents} & named.keys():
+        raise UsageError(f"{min(clash)!r} is the name of a file and of a folder. Rename one of them.")
     return forms.Taken(ingest=(await server.ingestion.add(owner, named)).id)
 
 
 def _name(given: str) -> str:
-    """Return a file's name without folders; raise UsageError if it cannot be used."""
-    name = given.replace("\\", "/").rpartition("/")[2]
-    if not name.strip(". ") or not name.isprintable() or len(name.encode()) > MAX_NAME_BYTES:
-        raise UsageError(f"Each file needs a name of printable characters and at most {MAX_NAME_BYTES} bytes.")
+    """Return a file's name with its folders, always below the present one; raise UsageError if it cannot be used."""
+    parts = [part for part in given.replace("\\", "/").split("/") if part.strip(". ")]
+    name = "/".join(parts)
+    is_short = len(name.encode()) <= MAX_PATH_BYTES and all(len(part.encode()) <= MAX_NAME_BYTES for part in parts)
+    if not name.isprintable() or not name or not is_short or given.endswith(("/", "\\")):
+        raise UsageError(
+            f"Each file needs a name of printable characters and at most {MAX_NAME_BYTES} bytes, "
+            f"with its folders at most {MAX_PATH_BYTES:,}."
+        )
     return name
 
 
 def _source(path: str, server: ServerState, owner: str) -> str:
-    """Return the source of a document; for an upload its name, because its path on the server is private."""
+    """Return the source of a document; for an upload its name as it was sent, because its path here is private."""
     folder = server.ingestion.uploads.folder_of(owner)
-    return Path(path).name if Path(path).is_relative_to(folder) else path
+    return str(Path(path).relative_to(folder)) if Path(path).is_relative_to(folder) else path
 
 
 @router.get("/documents/{id:path}/original", response_class=FileResponse, responses=ORIGINAL)

@@ -22,7 +22,7 @@ from sleuth.studio.server.runs import FollowUp
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.errors import STREAM_ERRORS
 from sleuth.studio.server.state import ServerState, ServerStateDep
-from sleuth.tools.errors import RunError, UsageError
+from sleuth.tools.errors import RunError, UnknownName, UsageError
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
 
@@ -61,10 +61,23 @@ Time = Annotated[str, Query(max_length=40, pattern="^[0-9TZ:.+-]*$", description
 MethodQuery = Annotated[str, Query(max_length=40, pattern="^[a-z0-9-]+$")]
 
 
+async def _listed_runs(
+    server: ServerStateDep,
+    caller: Owner,
+    owner: Annotated[str, Query(max_length=100, description="list the runs of this owner; for the operator")] = "",
+) -> RunService:
+    if owner and owner != caller:
+        if not server.is_operator(caller):
+            raise UsageError("Only the operator may list the runs of other owners. SLEUTH_OPERATOR names the operator.")
+        if owner not in (known := await server.tenants.store.threads.owners()):
+            raise UnknownName("owner", owner, known)
+    return await server.tenants.read_only_runs(owner or caller)
+
+
 @router.get("")
 async def list_runs(
     *,
-    runs: RunsDep,
+    runs: Annotated[RunService, Depends(_listed_runs)],
     server: ServerStateDep,
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     find: Annotated[

@@ -289,6 +289,7 @@ class IngestView(BaseModel):
     read: int
     total: int
     failed: list[FailureView]
+    outcomes: dict[str, Literal["added", "replaced", "unchanged"]] = Field(description="of the files ingested so far")
     done: bool
     at: str
 

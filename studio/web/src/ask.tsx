@@ -137,26 +137,28 @@ function withMode({ chat, approval }: Mode, { name, baseline }: Method, values: 
 
 const EXAMPLES = 3;
 
-/** Questions about the first of the user's own documents. */
+/** Questions about the user's own documents; about their titles until the model has written better ones. */
 function Examples({ onChoose }: { onChoose: (question: string) => void }) {
   const { value: documents } = useServer<DocumentRow[]>(`documents?limit=${EXAMPLES}`);
-  if (!documents?.length) return null;
+  const { value: written, problem } = useServer<string[]>("examples");
+  if (!documents || !(written ?? problem)) return null;
+  const questions = written?.length
+    ? written
+    : documents.map(({ title }) => `What do the documents report about ${title}?`);
+  if (!questions.length) return null;
   return (
     <div className="row examples" role="group" aria-label="Examples">
-      {documents.map(({ id, title }) => {
-        const question = `What do the documents report about ${title}?`;
-        return (
-          <button
-            key={id}
-            type="button"
-            onClick={() => {
-              onChoose(question);
-            }}
-          >
-            {question}
-          </button>
-        );
-      })}
+      {[...new Set(questions)].map((question) => (
+        <button
+          key={question}
+          type="button"
+          onClick={() => {
+            onChoose(question);
+          }}
+        >
+          {question}
+        </button>
+      ))}
     </div>
   );
 }

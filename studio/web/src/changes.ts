@@ -4,7 +4,7 @@ import { isObject, textOf } from "./json";
 import type { Json, JsonObject, Moment } from "./types";
 
 /** Fields of every method that are shown elsewhere. */
-const HIDDEN = new Set(["calls", "schema_version", "question"]);
+const HIDDEN = new Set(["calls", "searches", "schema_version", "question"]);
 const MAIN_FIELDS = [
   "finding",
   "answer",
@@ -19,7 +19,7 @@ const MAIN_FIELDS = [
 ];
 const LONGEST = 200;
 
-/** The fields that a checkpoint changed; keyed fields with new or changed entries only. */
+/** The fields that a checkpoint changed; keyed fields with new or changed entries only, growing lists with new items. */
 export function fresh(moment: Moment, path: readonly Moment[]): JsonObject {
   const at = path.findIndex((each) => each.checkpoint === moment.checkpoint);
   const before = path.slice(0, Math.max(at, 0)).reverse();
@@ -28,6 +28,11 @@ export function fresh(moment: Moment, path: readonly Moment[]): JsonObject {
 }
 
 function newIn(value: Json, before: Json | undefined): Json {
+  if (Array.isArray(value) && Array.isArray(before)) {
+    return before.every((each, at) => JSON.stringify(each) === JSON.stringify(value[at]))
+      ? value.slice(before.length)
+      : value;
+  }
   if (!isObject(value) || !isObject(before)) return value;
   const entries = Object.entries(value).filter(([key, each]) => JSON.stringify(each) !== JSON.stringify(before[key]));
   return Object.fromEntries(entries);

@@ -5,16 +5,51 @@ import type { Json, Passage } from "./types";
 
 export interface Texts {
   passages: Map<string, Passage>;
+  searches: Map<string, Search>;
 }
 
-/** The passages of an export, stored as JSON; other texts are prompts. */
+/** A search with its passages, the best first. */
+export interface Search {
+  query: string;
+  mode: string;
+  hits: SearchHit[];
+}
+
+export interface SearchHit {
+  /** The reference of the passage. */
+  passage: string;
+  score: number;
+  /** Of graph search: what the passage got by itself and by its paths. */
+  parts: Record<string, number>;
+  paths: SearchPath[];
+}
+
+export interface SearchPath {
+  kind: string;
+  /** The id of the passage where the path begins; empty for the query. */
+  source: string;
+  name: string;
+  sentence: string;
+}
+
+/** The passages and searches of an export, stored as JSON; other texts are prompts. */
 export function textsOf(texts: Record<string, string>): Texts {
-  const passages = Object.entries(texts).map(([reference, text]) => [reference, passageOf(text)] as const);
-  return { passages: new Map(passages.filter((entry): entry is [string, Passage] => entry[1] !== null)) };
+  const passages = new Map<string, Passage>();
+  const searches = new Map<string, Search>();
+  for (const [reference, text] of Object.entries(texts)) {
+    const value = parse(text);
+    const passage = passageOf(value);
+    if (passage) passages.set(reference, passage);
+    else if (isSearch(value)) searches.set(reference, value as unknown as Search);
+  }
+  return { passages, searches };
 }
 
-function passageOf(text: string): Passage | null {
-  const value = parse(text);
+function isSearch(value: Json): boolean {
+  return isObject(value) && typeof value.query === "string" && typeof value.mode === "string" && "hits" in value;
+}
+
+function passageOf(value: Json): Passage | null {
   if (!isObject(value) || !("document_id" in value)) return null;
   return {
     id: textOf(value.id),

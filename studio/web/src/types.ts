@@ -204,9 +204,13 @@ export interface Passage {
 
 export interface Ingest {
   status: "waiting" | "reading" | "stopping" | "stopped" | "done" | "failed";
+  /** Names with their folders. */
+  files: string[];
   read: number;
   total: number;
+  /** Files that were not ingested; an empty source is the whole upload. */
   failed: { source: string; problem: string }[];
+  outcomes: Record<string, "added" | "replaced" | "unchanged">;
   done: boolean;
 }
 

@@ -4,6 +4,7 @@ import { outcomeOf } from "../src/outcome";
 import { hrefOf, parse } from "../src/route";
 import { grouped } from "../src/run/findings";
 import { markdownOf } from "../src/run/export";
+import { linkedIn } from "../src/run/linked";
 import { withFootnotes } from "../src/run/markdown";
 import { findingsOf, workOf } from "../src/run/sentences";
 import { csvOf } from "../src/runs/csv";
@@ -25,6 +26,17 @@ const ANSWER = {
 test("footnotes follow the sentences that they support, counted in characters", () => {
   expect(withFootnotes(ANSWER)).toBe("🙂 One.[1](#footnote-1)[2](#footnote-2) Two.[2](#footnote-2)");
   expect(withFootnotes({ text: "Kelp Fair", citations: [citation("A")] })).toBe("Kelp Fair[1](#footnote-1)");
+});
+
+test("an address names a source by its number, or by its passage if the numbers have changed", () => {
+  const named = (query: string) => linkedIn(ANSWER.citations, new URLSearchParams(query));
+  expect(named("")).toEqual({ citation: null, notice: "" });
+  expect(named("citation=2").citation?.title).toBe("B");
+  expect(named("citation=1&passage=B").citation?.title).toBe("B");
+  for (const wrong of ["citation=3", "citation=0", "citation=x", "citation=1&passage=gone"]) {
+    expect(named(wrong).citation).toBeNull();
+    expect(named(wrong).notice).toContain("it has 2 sources.");
+  }
 });
 
 test("an exported answer has its footnotes and quotes", () => {

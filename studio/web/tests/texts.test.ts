@@ -8,7 +8,7 @@ import { fieldsOf, parsed } from "../src/schema";
 import { Parser } from "../src/sse";
 import { textsOf } from "../src/texts";
 import { pathTo } from "../src/branches";
-import { FORKED } from "./scene";
+import { FORKED, moment } from "./scene";
 
 const HASH = "ab".repeat(32);
 
@@ -57,6 +57,12 @@ test("a fork sends changed fields, with null for removed keys", () => {
 test("the changes of a step are its new entries", () => {
   const [, changed] = FORKED;
   expect(changed && fresh(changed, pathTo(FORKED, "e"))).toEqual({ plan: { 1: "other" } });
+});
+
+test("the changes of a step are the new items of a growing list, and all of a replaced one", () => {
+  const before = moment("a", "", { changed: { searches: ["x"], evidence: ["p"] } });
+  const after = moment("b", "a", { changed: { searches: ["x", "y"], evidence: ["q"] } });
+  expect(fresh(after, [before, after])).toEqual({ searches: ["y"], evidence: ["q"] });
 });
 
 test("changes are shown by their main texts, passages by their number", () => {

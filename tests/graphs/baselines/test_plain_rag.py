@@ -1,5 +1,6 @@
 """Plain RAG: one search, one reading."""
 
+import json
 from typing import Any
 
 import pytest
@@ -26,6 +27,17 @@ async def test_plain_rag_searches_and_reads_once() -> None:
     assert len(verdict["citations"]) == 1
     assert all(resolves(citation, chain.passages) for citation in verdict["citations"])
     assert case.state["notes"]["answer"]["passages"] == ["q01-1"]
+
+
+async def test_plain_rag_search_is_recorded_with_scores() -> None:
+    case = plain([reading("30 m", (1, "It is 30 m high"))], [TOWER])
+    await case.run("How high is the tower?")
+    [record] = await case.archive.load(case.state["searches"])
+    search = json.loads(record)
+    assert (search["query"], search["mode"]) == ("How high is the tower?", "graph")
+    [hit] = search["hits"]
+    assert [hit["passage"]] == case.state["evidence"]
+    assert hit["score"] > 0
 
 
 async def test_plain_rag_search_is_a_setting() -> None:

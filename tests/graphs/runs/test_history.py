@@ -43,9 +43,9 @@ async def test_checkpoints_list_path_and_changes(runs: RunService, done: str) ->
     moments = await list_checkpoints(runs, done)
     oldest_first = [(moment.node, moment.next, sorted(moment.changed)) for moment in reversed(moments)][1:]
     step = [
-        (["retrieve_coarse"], ["draft"], ["coarse"]),
+        (["retrieve_coarse"], ["draft"], ["coarse", "searches"]),
         (["draft"], ["retrieve_fine"], ["calls", "drafts"]),
-        (["retrieve_fine"], ["review"], ["fine"]),
+        (["retrieve_fine"], ["review"], ["fine", "searches"]),
     ]
     assert oldest_first == [
         ([], ["plan"], ["question"]),

@@ -251,6 +251,7 @@ async def test_commands_connect_to_nothing_outside(home: Home) -> None:
     await home.run("calibrate", asked, "--out", "calibration")
     wanted = ("--n", "2", "--out", "made.jsonl")
     await home.run("questions make", *wanted, statuses=(0, 1))  # the scripted model makes none that passes
+    await home.run("questions feedback", "--out", "feedback.jsonl")
     await home.run("docs delete", "fair.txt")
     await home.run("backup", home.folder / "backup.zip")
     await home.run("restore", home.folder / "backup.zip", "--force")

@@ -5,6 +5,8 @@ import pytest
 from serve_fixture import BOTH_STORES
 from serve_scene import FILES, LIGHT, upload
 
+from sleuth.tools.settings import Settings
+
 pytestmark = pytest.mark.integration
 
 
@@ -56,8 +58,28 @@ async def test_upload_with_unusable_file_names_is_refused(client: httpx.AsyncCli
     for names in (["same.txt", "same.txt"], [".."], ["x" * 300 + ".txt"]):
         sent = [("files", (name, b"text")) for name in names]
         assert (await client.post("/v1/documents", files=sent)).status_code == 400, names
+    both = [("files", ("a", b"text")), ("files", ("a/b.txt", b"text"))]
+    refused = await client.post("/v1/documents", files=both)
+    assert "'a' is the name of a file and of a folder" in refused.text
     inside = await client.post("/v1/documents", files=[("files", ("../../evil.txt", b"text"))])
     assert inside.status_code == 202
+
+
+async def test_upload_of_folder_reports_each_file_once(client: httpx.AsyncClient, settings: Settings) -> None:
+    files = {"house/a/README.md": "The first.", "house/b/README.md": "The second.", "house/empty.md": ""}
+    first = await upload(client, files)
+    assert first["outcomes"] == dict.fromkeys(["house/a/README.md", "house/b/README.md"], "added")
+    [failure] = first["failed"]
+    assert failure["source"] == "house/empty.md"
+    assert failure["problem"].startswith("house/empty.md: is empty")
+    sources = [row["source"] for row in (await client.get("/v1/documents")).json()]
+    assert sorted(sources) == ["house/a/README.md", "house/b/README.md"]
+    second = await upload(client, {**files, "house/b/README.md": "Another."})
+    assert second["outcomes"] == {"house/a/README.md": "unchanged", "house/b/README.md": "replaced"}
+    assert len((await client.get("/v1/documents")).json()) == 2
+    assert not list((settings.home / "uploads").glob("of-*/*"))
+    shown = (await client.get(f"/v1/ingests/{second['id']}")).json()
+    assert shown == second
 
 
 async def test_documents_and_search_are_filtered(client: httpx.AsyncClient) -> None:

@@ -85,6 +85,23 @@ async def test_metrics_of_owners_are_for_the_operator(serving: Serve) -> None:
         assert 'sleuth_owner_requests_total{owner="anna"}' in (await client.get("/metrics", headers=BEN)).text
 
 
+async def test_operator_lists_runs_of_other_owners(serving: Serve) -> None:
+    async with serving(keys=KEYS, operator="ben") as client:
+        await upload(client, headers=ANNA)
+        await told(client, thread := await begin(client, headers=ANNA), headers=ANNA)
+        asked = {"params": {"owner": "anna"}}
+        [run] = (await client.get("/v1/runs", headers=BEN, **asked)).json()
+        assert (run["id"], run["owner"], run["outcome"]) == (thread, "anna", "answered")
+        assert (await client.get("/v1/owners", headers=BEN)).json() == ["ben", "anna"]
+        assert (await client.get("/v1/runs", headers=BEN)).json() == []
+        assert (await client.get(f"/v1/runs/{thread}", headers=BEN)).status_code == 404
+        assert (await client.get("/v1/runs", headers=BEN, params={"owner": "carl"})).status_code == 400
+        assert (await client.get("/v1/owners", headers=ANNA)).json() == ["anna"]
+        refused = await client.get("/v1/runs", headers=ANNA, params={"owner": "ben"})
+        assert refused.status_code == 400
+        assert "Only the operator" in refused.text
+
+
 async def test_log_lines_of_a_run_have_its_request_and_thread(
     serving: Serve, oracle: object, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.integration
 async def test_documents_are_uploaded_found_opened_and_deleted(page: Page, site: Site) -> None:
     await drop_documents(page, await site())
     await page.reload()
-    await expect(page.get_by_text("3 files ingested.")).to_be_visible()
+    await expect(page.get_by_text("3 files: 3 added.")).to_be_visible()
     await page.get_by_label("Find by title").fill("nobody")
     await expect(page.get_by_text("No document matches.")).to_be_visible()
     await page.get_by_label("Find by title").fill("oake")
@@ -46,14 +46,29 @@ async def test_documents_are_uploaded_found_opened_and_deleted(page: Page, site:
 async def test_upload_of_unreadable_file_shows_its_name(page: Page, site: Site) -> None:
     await page.goto(f"{await site()}/#/documents")
     broken = {"name": "broken.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.4 and nothing else"}
-    await page.locator("input[type=file]").set_input_files(broken)
+    await page.locator("input[type=file]").first.set_input_files(broken)
     await expect(page.get_by_role("alert")).to_contain_text("broken.pdf")
+
+
+async def test_folder_is_uploaded_with_one_summary(page: Page, site: Site, tmp_path: Path, axe: str) -> None:
+    for name, text in {"a/README.md": "The first.", "b/README.md": "The second.", ".git/HEAD": "x", "c.md": ""}.items():
+        (file := tmp_path / "house" / name).parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    await page.goto(f"{await site()}/#/documents")
+    await page.locator("input[webkitdirectory]").set_input_files(tmp_path / "house")
+    await expect(page.get_by_text("3 files: 2 added, 1 failed.")).to_be_visible()
+    await expect(page.get_by_role("alert")).to_have_text("house/c.md: is empty. Fill it, or leave it out.")
+    await page.get_by_text("Files of this upload").click()
+    files = page.get_by_role("list", name="Files of this upload").get_by_role("listitem")
+    await expect(files).to_have_text(["house/a/README.md added", "house/b/README.md added"])
+    await expect(page.locator("tbody tr")).to_have_count(2)
+    assert await faults(page, axe) == []
 
 
 async def test_upload_can_be_cancelled_while_it_is_sent(page: Page, site: Site) -> None:
     await page.goto(f"{await site()}/#/documents")
     await page.route("**/v1/documents", lambda _held: None)
-    await page.locator("input[type=file]").set_input_files(DOCUMENTS)
+    await page.locator("input[type=file]").first.set_input_files(DOCUMENTS)
     await expect(page.get_by_text("Sending the files")).to_be_visible()
     await page.get_by_role("button", name="Cancel").click()
     await expect(page.get_by_role("alert")).to_have_text("The upload was cancelled.")
@@ -80,6 +95,22 @@ async def test_answer_footnotes_open_the_quoted_passage(page: Page, site: Site, 
     await expect(page.get_by_role("dialog").locator("mark")).to_be_in_viewport()
     await expect(page.get_by_role("dialog").locator("mark")).to_contain_text(QUOTE)
     await picture(page, "citation")
+
+
+async def test_address_of_an_annotation_opens_its_source(page: Page, site: Site) -> None:
+    await drop_documents(page, url := await site())
+    asked = {"model": "par-rag", "input": QUESTION}
+    async with httpx.AsyncClient(base_url=url, timeout=120) as client:
+        reply = (await client.post("/v1/responses", json=asked)).json()
+    [message] = [each for each in reply["output"] if each["type"] == "message"]
+    address = message["content"][0]["annotations"][-1]["url"]
+    await page.goto(address)
+    await expect(page.get_by_role("dialog").locator("mark")).to_contain_text(QUOTE)
+    await page.keyboard.press("Escape")
+    await page.goto(re.sub(r"citation=.*", "citation=9", address))
+    await expect(page.get_by_text("The link names source 9, which this answer does not have")).to_be_visible()
+    await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 async def nodes_in(page: Page) -> list[str]:
@@ -169,6 +200,11 @@ async def test_plan_is_changed_in_a_fork_and_branches_are_compared(page: Page, s
     await expect(details.get_by_role("region", name="Prompt")).to_contain_text(QUESTION)
     await expect(details.get_by_role("region", name="Reply")).to_contain_text("Which medal")
     await picture(page, "explorer")
+    await page.get_by_role("button", name="retrieve_coarse 3 times", exact=True).click()
+    search = page.get_by_role("region", name="Search for Who built the Pellowrig Light?")
+    await expect(search.get_by_role("listitem").first).to_contain_text(re.compile(r"rank 1, score \d"))
+    await expect(search).to_contain_text("The Pellowrig Light stands on Ram Rock")
+    await page.get_by_role("button", name="plan step 1", exact=True).click()
 
     await details.get_by_role("button", name="Change the state and fork").click()
     form = page.get_by_role("form", name="Fork")
@@ -190,6 +226,8 @@ async def test_plan_is_changed_in_a_fork_and_branches_are_compared(page: Page, s
     await expect(first).to_contain_text("3 checkpoints in common")
     await expect(second).to_contain_text("changed by hand")
     await picture(page, "compare")
+    await page.get_by_text("In both branches").click()
+    await expect(page.get_by_text(re.compile(r"First: rank \d, score .* second: rank \d")).first).to_be_visible()
     await open_tab(page, "Explore")
     await expect(page.locator(".timeline li").first).to_be_visible()
     await picture(page, "branches")

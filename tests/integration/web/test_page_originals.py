@@ -37,8 +37,8 @@ async def upload(page: Page, url: str) -> None:
     await page.goto(f"{url}/#/documents")
     pdf = {"name": "sennick-harbour.pdf", "mimeType": "application/pdf", "buffer": harbour()}
     notes = [{"name": file.name, "mimeType": "text/markdown", "buffer": file.read_bytes()} for file in DOCUMENTS[:2]]
-    await page.locator("input[type=file]").set_input_files([*notes, pdf])
-    await expect(page.get_by_text("3 files ingested.")).to_be_visible()
+    await page.locator("input[type=file]").first.set_input_files([*notes, pdf])
+    await expect(page.get_by_text("3 files: 3 added.")).to_be_visible()
 
 
 async def open_citation(page: Page) -> None:

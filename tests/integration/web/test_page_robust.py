@@ -5,13 +5,10 @@ import re
 import pytest
 from page_fixture import Site
 from page_scene import QUESTION, Teller
-from page_use import ask_and_wait, choose_method, drop_documents, expect_status, faults
+from page_use import ask_and_wait, drop_documents, expect_status, faults
 from playwright.async_api import Page, expect
 
 pytestmark = pytest.mark.integration
-
-WORD = "Donaudampfschiff" * 58 + "kapitän"
-"""A word of more than 900 characters."""
 
 
 async def test_answer_shows_sources_in_context_and_no_internals(page: Page, site: Site) -> None:
@@ -32,30 +29,6 @@ async def test_answer_shows_sources_in_context_and_no_internals(page: Page, site
     box = await page.get_by_label("Follow-up question").bounding_box()
     assert box
     assert box["y"] < 740, "the form for a follow-up is below the fold"
-
-
-async def test_no_view_scrolls_sideways_whatever_it_shows(page: Page, site: Site) -> None:
-    await page.set_viewport_size({"width": 360, "height": 740})
-    await page.goto(f"{await site()}/#/documents")
-    files = [
-        {"name": f"{WORD[:150]}.md", "mimeType": "text/markdown", "buffer": f"# {WORD}\n\n{WORD} {WORD}".encode()},
-        {"name": "b" * 180, "mimeType": "text/plain", "buffer": b"x"},
-    ]
-    await page.locator("input[type=file]").set_input_files(files)
-    await expect(page.get_by_role("button", name="Delete Donau")).to_be_visible()
-    await page.get_by_role("link", name="Ask", exact=True).click()
-    await choose_method(page, "closed-book")
-    await page.get_by_role("textbox", name="Question", exact=True).fill(WORD)
-    await page.get_by_role("button", name="Ask", exact=True).click()
-    await expect(page.get_by_role("heading", name=WORD)).to_be_visible()
-    await expect(page.locator(".run-head .chip")).to_have_text(re.compile("unknown|answered"))
-    run = page.url
-    views = [run, f"{run}?tab=explore", f"{run}?tab=compare"]
-    views += [re.sub("#.*", f"#/{name}", run) for name in ("", "runs", "documents", "nowhere")]
-    for address in views:
-        await page.goto(address)
-        await page.wait_for_load_state("networkidle")
-        assert await page.evaluate("document.documentElement.scrollWidth") <= 360, address
 
 
 async def test_lost_server_shows_a_banner_until_it_is_back(page: Page, site: Site) -> None:

@@ -36,7 +36,7 @@ export default function Documents({ ingest }: { ingest: string }) {
         />
       </label>
       <form
-        className="row"
+        className="row at-bottom"
         onSubmit={(event) => {
           event.preventDefault();
           setWhere(typed);

@@ -6,6 +6,10 @@ import { go, hrefOf } from "../route";
 import { pause } from "../sse";
 import type { Ingest } from "../types";
 import { useAction } from "../server";
+import { chosenIn, droppedIn, type Chosen } from "./chosen";
+import { resultsOf, summaryOf } from "./summary";
+
+const MOST = 1000;
 
 interface Props {
   /** The id of an upload; it is part of the address, so that a reload keeps its progress. */
@@ -16,23 +20,20 @@ interface Props {
 /** Area to drop or choose files, with the progress of the upload. */
 export function Upload({ ingest, onRead }: Props) {
   const [over, setOver] = useState(false);
-  const chosen = useRef<File[]>([]);
-  const chooser = useRef<HTMLInputElement>(null);
   const sent = useRef(new AbortController());
-  const sending = useAction(async () => {
+  const sending = useAction(async (choosing: Promise<Chosen[]>) => {
     sent.current = new AbortController();
-    go(hrefOf("documents", "", { ingest: await send(chosen.current, sent.current.signal) }));
+    go(hrefOf("documents", "", { ingest: await send(await choosing, sent.current.signal) }));
   });
   const { state, problem } = useIngest(ingest, onRead);
   const busy = sending.busy || (ingest !== "" && !state?.done && !problem);
-  const take = (files: FileList | null) => {
-    chosen.current = [...(files ?? [])];
-    if (chosen.current.length && !busy) void sending.run();
+  const take = (files: Promise<Chosen[]>) => {
+    if (!busy) void sending.run(files);
   };
   const drop = (event: React.DragEvent) => {
     event.preventDefault();
     setOver(false);
-    take(event.dataTransfer.files);
+    take(droppedIn(event.dataTransfer.items));
   };
   const drag = (event: React.DragEvent) => {
     event.preventDefault();
@@ -50,21 +51,9 @@ export function Upload({ ingest, onRead }: Props) {
       onDragLeave={leave}
     >
       <p>
-        Drop files here, or{" "}
-        <button className="link" disabled={busy} onClick={() => chooser.current?.click()}>
-          choose files
-        </button>
+        Drop files or folders here, or <Chooser label="choose files" disabled={busy} onChoose={take} /> or{" "}
+        <Chooser label="a folder" folder disabled={busy} onChoose={take} />
       </p>
-      <input
-        ref={chooser}
-        type="file"
-        multiple
-        hidden
-        onChange={(event) => {
-          take(event.target.files);
-          event.target.value = "";
-        }}
-      />
       {sending.busy ? (
         <Sending
           onCancel={() => {
@@ -76,6 +65,37 @@ export function Upload({ ingest, onRead }: Props) {
       )}
       <Problem>{sending.problem || problem}</Problem>
     </section>
+  );
+}
+
+interface ChooserProps {
+  label: string;
+  /** A folder with everything in it is chosen, instead of files. */
+  folder?: boolean;
+  disabled: boolean;
+  onChoose: (files: Promise<Chosen[]>) => void;
+}
+
+function Chooser({ label, folder = false, disabled, onChoose }: ChooserProps) {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <button className="link" disabled={disabled} onClick={() => input.current?.click()}>
+        {label}
+      </button>
+      <input
+        ref={input}
+        type="file"
+        multiple
+        {...(folder && { webkitdirectory: "" })}
+        hidden
+        onChange={({ target }) => {
+          const files = chosenIn(target.files ?? []);
+          target.value = "";
+          onChoose(Promise.resolve(files));
+        }}
+      />
+    </>
   );
 }
 
@@ -133,18 +153,44 @@ function IngestProgress({ id, state }: { id: string; state: Ingest }) {
           </button>
         </>
       )}
-      {state.failed.map(({ source, problem }) => (
-        <Problem key={source}>{source ? `${source}: ${problem}` : problem}</Problem>
-      ))}
+      <Results state={state} />
       <Problem>{stopping.problem}</Problem>
     </>
   );
 }
 
-function summaryOf({ status, read, total, done }: Ingest): string {
-  if (status === "waiting") return "Waiting for its turn";
-  if (status === "stopped") return `Stopped: ${read} of ${count(total, "file")} ingested.`;
-  return done ? `${count(read, "file")} ingested.` : `${read} of ${count(total, "file")} ingested`;
+/** What happened to each file; errors are always shown. */
+function Results({ state }: { state: Ingest }) {
+  const results = resultsOf(state);
+  const stored = state.done ? results.filter(({ outcome }) => outcome !== "failed") : [];
+  return (
+    <>
+      {state.failed
+        .filter(({ source }) => !source)
+        .map(({ problem }) => (
+          <Problem key={problem}>{problem}</Problem>
+        ))}
+      {results
+        .filter(({ outcome }) => outcome === "failed")
+        .map(({ file, reason }) => (
+          <Problem key={file}>
+            <strong>{file}</strong>: {reason}
+          </Problem>
+        ))}
+      {stored.length > 0 && (
+        <details className="results">
+          <summary>Files of this upload</summary>
+          <ul aria-label="Files of this upload">
+            {stored.map(({ file, outcome }) => (
+              <li key={file}>
+                {file} <span className="quiet">{outcome || "not ingested"}</span>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </>
+  );
 }
 
 function Progress({ label, ...bar }: { label: string; value?: number; max?: number }) {
@@ -156,9 +202,14 @@ function Progress({ label, ...bar }: { label: string; value?: number; max?: numb
   );
 }
 
-async function send(files: File[], signal: AbortSignal): Promise<string> {
+async function send(chosen: Chosen[], signal: AbortSignal): Promise<string> {
+  if (!chosen.length) throw new Error("There are no files to add; hidden files in folders are left out.");
+  if (chosen.length > MOST) {
+    const most = count(MOST, "file");
+    throw new Error(`${count(chosen.length, "file")} were chosen; one upload takes ${most}. Add parts of the folder.`);
+  }
   const form = new FormData();
-  for (const file of files) form.append("files", file);
+  for (const { name, file } of chosen) form.append("files", file, name);
   const response = await request("documents", { method: "POST", body: form, signal });
   return ((await response.json()) as { ingest: string }).ingest;
 }

@@ -3,6 +3,7 @@ import { DocumentDialog } from "../documents/document-dialog";
 import { words } from "../format";
 import { EXPLANATIONS } from "../outcome";
 import type { Answer, Citation } from "../types";
+import type { Linked } from "./linked";
 import { AnswerMarkdown } from "./markdown";
 import { asksForApproval } from "./request";
 import { Sources } from "./sources";
@@ -14,15 +15,18 @@ interface Props {
   children?: ReactNode;
   /** The sources are folded below the answer. */
   folded?: boolean;
+  /** The source that the address names. */
+  linked?: Linked;
 }
 
 /** The answer with its footnotes, what follows it, and its sources. */
-export function AnswerView({ answer, label, children, folded = false }: Props) {
-  const [opened, setOpened] = useState<Citation | null>(null);
+export function AnswerView({ answer, label, children, folded = false, linked }: Props) {
+  const [opened, setOpened] = useState<Citation | null>(linked?.citation ?? null);
   const sources = <Sources citations={answer.citations} onOpen={setOpened} />;
   return (
     <div className={answer.citations.length && !folded ? "with-sources" : "stack"}>
       <div className="stack">
+        {linked?.notice && <p className="hint">{linked.notice}</p>}
         <section aria-label={label} className={`answer is-${answer.status}`}>
           <Verdict answer={answer} />
           {answer.text && !asksForApproval(answer) && <AnswerMarkdown answer={answer} onOpen={setOpened} />}

@@ -8,6 +8,7 @@ import { Busy, Chip, Problem } from "../parts";
 import { go, hrefOf } from "../route";
 import type { AnswerStatus, Checkpoint, Moment, Run, Thread } from "../types";
 import { useServer } from "../server";
+import { PassageDifferences } from "./passage-differences";
 import { endOf, optionsOf, pairOf, type Option } from "./pairs";
 import { titleOf } from "./timeline";
 
@@ -61,30 +62,33 @@ function Pair({ thread, history, options, a, left, right }: PairProps) {
     go(hrefOf("runs", thread.id, { tab: "compare", a: first, b: second }));
   };
   return (
-    <div className="compare">
-      <Side
-        label="First branch"
-        options={options}
-        chosen={left}
-        path={paths[0]}
-        other={paths[1]}
-        common={common}
-        onChoose={(value) => {
-          show(value, right.value);
-        }}
-      />
-      <Side
-        label="Second branch"
-        options={options}
-        chosen={right}
-        path={paths[1]}
-        other={paths[0]}
-        common={common}
-        onChoose={(value) => {
-          show(a, value);
-        }}
-      />
-    </div>
+    <>
+      <div className="compare">
+        <Side
+          label="First branch"
+          options={options}
+          chosen={left}
+          path={paths[0]}
+          other={paths[1]}
+          common={common}
+          onChoose={(value) => {
+            show(value, right.value);
+          }}
+        />
+        <Side
+          label="Second branch"
+          options={options}
+          chosen={right}
+          path={paths[1]}
+          other={paths[0]}
+          common={common}
+          onChoose={(value) => {
+            show(a, value);
+          }}
+        />
+      </div>
+      <PassageDifferences a={{ thread: left.thread, path: paths[0] }} b={{ thread: right.thread, path: paths[1] }} />
+    </>
   );
 }
 

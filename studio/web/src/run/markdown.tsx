@@ -28,6 +28,11 @@ interface Props {
 export function AnswerMarkdown({ answer, onOpen }: Props) {
   const components = useMemo<Components>(
     () => ({
+      table: ({ children }) => (
+        <div className="scroll" role="region" aria-label="Table" tabIndex={0}>
+          <table>{children}</table>
+        </div>
+      ),
       a: ({ href = "", children }) => {
         const number = href.startsWith(MARK) ? Number(href.slice(MARK.length)) : 0;
         const citation = answer.citations[number - 1];

@@ -18,6 +18,7 @@ import { CostTable } from "./cost-table";
 import { Feedback } from "./feedback";
 import { Findings } from "./findings";
 import { askedIn, Head } from "./head";
+import { linkedIn } from "./linked";
 import { asksForApproval, Request } from "./request";
 import { Progress } from "./steps";
 import { useLive } from "./use-live";
@@ -108,7 +109,7 @@ function RunView({ problem, query, onBegun, ...view }: ViewProps) {
         {tab === "explore" && <Explorer thread={run.thread} at={query.get("at") ?? ""} onBegun={onBegun} />}
         {tab === "compare" && <Compare thread={run.thread} a={query.get("a") ?? ""} b={query.get("b") ?? ""} />}
       </Suspense>
-      {tab === "" && <AnswerTab {...view} onSent={onBegun} />}
+      {tab === "" && <AnswerTab {...view} query={query} onSent={onBegun} />}
     </article>
   );
 }
@@ -128,19 +129,24 @@ function showLatest(head: HTMLElement | null) {
   head?.scrollIntoView();
 }
 
-interface AnswerTabProps extends Pick<ViewProps, "run" | "turns" | "live" | "outcome" | "answer" | "onResumed"> {
+interface AnswerTabProps extends Omit<ViewProps, "problem" | "onBegun"> {
   onSent: () => void;
 }
 
 /** The answer with the form for a follow-up and how it was found; the steps so far until there is one. */
-function AnswerTab({ run, turns, live, outcome, answer, onResumed, onSent }: AnswerTabProps) {
+function AnswerTab({ run, turns, live, outcome, answer, query, onResumed, onSent }: AnswerTabProps) {
   const { id } = run.thread;
   return (
     <>
       <BranchBanner id={id} />
       <ChatHistory state={run.state} />
       {answer ? (
-        <AnswerView answer={answer} label="Answer">
+        <AnswerView
+          key={query.get("citation")}
+          answer={answer}
+          label="Answer"
+          linked={linkedIn(answer.citations, query)}
+        >
           {outcome === "waiting" && <Request thread={run.thread} answer={answer} onSent={onSent} />}
           {outcome === "out_of_budget" && (
             <BudgetForm thread={run.thread} cost={answer.cost} took={answer.seconds} onResumed={onResumed} />

@@ -71,7 +71,7 @@ function noteLine(note: JsonObject): string {
 }
 
 function passagesOf(update: JsonObject): string[] {
-  const found = Object.entries(update).filter(([name]) => name !== "calls");
+  const found = Object.entries(update).filter(([name]) => name !== "calls" && name !== "searches");
   const number = referencesIn(Object.fromEntries(found)).length;
   return number ? [`Found ${count(number, "passage")}`] : [];
 }

@@ -2,7 +2,7 @@
 
 import { useState } from "react";
 import { pathTo } from "../branches";
-import { fresh, linesOf, referencesIn } from "../changes";
+import { fresh, linesOf } from "../changes";
 import { Problem } from "../parts";
 import { textsOf, type Texts } from "../texts";
 import type { Checkpoint, JsonObject, Method, Moment, Thread } from "../types";
@@ -68,16 +68,11 @@ export function StepDetails({ thread, moment, history, methods, onBegun }: Props
       )}
       {after && <KnowledgeGraph state={after.values} />}
       {after && <Calls calls={after.calls} />}
-      <Evidence texts={texts} references={referencesIn(evidence(changed))} />
+      <Evidence texts={texts} changed={changed} />
       <State title="State before" state={before?.values} texts={texts} />
       <State title="State after" state={after?.values} texts={texts} changed={names} />
     </section>
   );
-}
-
-/** All changes except calls: calls refer to prompts, everything else refers to passages. */
-function evidence(changed: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(changed).filter(([name]) => name !== "calls"));
 }
 
 interface StateProps {

@@ -2,7 +2,7 @@ import { useEffect, useRef } from "react";
 import { fresh } from "../changes";
 import { isChange, pathTo, treeOf, type Placed, type Tree } from "../branches";
 import { callsIn, costOf } from "../cost";
-import { clock, spent } from "../format";
+import { clock, count } from "../format";
 import type { Moment } from "../types";
 
 const ROW = 44;
@@ -70,7 +70,11 @@ export function titleOf(moment: Moment): string {
 function about(moment: Moment, history: Moment[], lane: number): string {
   const cost = costOf(callsIn(fresh(moment, pathTo(history, moment.checkpoint))));
   const resumed = moment.source === "fork" && "resumed from here";
-  return [lane > 0 && `branch ${lane + 1}`, resumed, cost.calls > 0 && spent(cost)].filter(Boolean).join(" · ");
+  const spent = cost.calls > 0 && [
+    count(cost.calls, "call"),
+    count(cost.prompt_tokens + cost.completion_tokens, "token"),
+  ];
+  return [lane > 0 && `branch ${lane + 1}`, resumed, ...(spent || [])].filter(Boolean).join(" · ");
 }
 
 function walk(event: React.KeyboardEvent<HTMLOListElement>) {

@@ -3,7 +3,7 @@ import { words } from "../format";
 import { OUTCOMES } from "../outcome";
 import { parse } from "../route";
 
-const NAMES = ["find", "status", "method", "since", "until"] as const;
+const NAMES = ["find", "status", "method", "since", "until", "owner"] as const;
 
 /** What the list is filtered by, as the address and the API name it; without empty values. */
 export type Filters = Partial<Record<(typeof NAMES)[number], string>>;
@@ -26,11 +26,13 @@ const PAUSE = 250;
 interface Props {
   filters: Filters;
   methods: string[];
+  /** Those whose runs may be listed, the user first. */
+  owners: string[];
   onChange: (filters: Filters) => void;
 }
 
 /** Fields that filter the list while they are changed. */
-export function FilterForm({ filters, methods, onChange }: Props) {
+export function FilterForm({ filters, methods, owners, onChange }: Props) {
   const change = (name: keyof Filters, value: string) => {
     // Those of the address: a search that is still being typed was made before another filter was changed.
     const current = filtersIn(parse(location.hash).query);
@@ -67,6 +69,17 @@ export function FilterForm({ filters, methods, onChange }: Props) {
           change("method", value);
         }}
       />
+      {owners.length > 1 && (
+        <Choice
+          label="Owner"
+          none={`${owners[0]} (you)`}
+          value={filters.owner ?? ""}
+          options={owners.slice(1)}
+          onChoose={(value) => {
+            change("owner", value);
+          }}
+        />
+      )}
       {(["since", "until"] as const).map((name) => (
         <label key={name}>
           {name === "since" ? "From" : "To"}
@@ -118,10 +131,12 @@ interface ChoiceProps {
   label: string;
   value: string;
   options: readonly string[];
+  /** The label of the option that does not filter. */
+  none?: string;
   onChoose: (value: string) => void;
 }
 
-function Choice({ label, value, options, onChoose }: ChoiceProps) {
+function Choice({ label, value, options, none = "any", onChoose }: ChoiceProps) {
   return (
     <label>
       {label}
@@ -131,10 +146,10 @@ function Choice({ label, value, options, onChoose }: ChoiceProps) {
           onChoose(event.target.value);
         }}
       >
-        <option value="">any</option>
+        <option value="">{none}</option>
         {options.map((option) => (
           <option key={option} value={option}>
-            {words(option)}
+            {label === "Owner" ? option : words(option)}
           </option>
         ))}
       </select>

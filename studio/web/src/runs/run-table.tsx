@@ -7,14 +7,15 @@ import type { Conversation } from "./grouping";
 interface Props {
   conversations: Conversation[];
   selected: ReadonlySet<string>;
-  onSelect: (selected: ReadonlySet<string>) => void;
+  /** Null for the runs of someone else: they cannot be selected or opened. */
+  onSelect: ((selected: ReadonlySet<string>) => void) | null;
 }
 
 export function RunTable({ conversations, selected, onSelect }: Props) {
   const all = conversations.flat().map((run) => run.id);
   const toggle = (ids: string[], add: boolean) => {
     const others = [...selected].filter((id) => !ids.includes(id));
-    onSelect(new Set(add ? [...others, ...ids] : others));
+    onSelect?.(new Set(add ? [...others, ...ids] : others));
   };
   return (
     <table className="run-table cards">
@@ -24,6 +25,7 @@ export function RunTable({ conversations, selected, onSelect }: Props) {
             <input
               type="checkbox"
               aria-label="Select all runs"
+              disabled={!onSelect}
               checked={all.every((id) => selected.has(id))}
               onChange={(event) => {
                 toggle(all, event.target.checked);
@@ -46,9 +48,12 @@ export function RunTable({ conversations, selected, onSelect }: Props) {
               run={run}
               isFollowUp={at > 0 || run.conversation !== ""}
               selected={selected.has(run.id)}
-              onSelect={(add) => {
-                toggle([run.id], add);
-              }}
+              onSelect={
+                onSelect &&
+                ((add) => {
+                  toggle([run.id], add);
+                })
+              }
             />
           ))}
         </tbody>
@@ -61,7 +66,7 @@ interface RowProps {
   run: ListedRun;
   isFollowUp: boolean;
   selected: boolean;
-  onSelect: (add: boolean) => void;
+  onSelect: ((add: boolean) => void) | null;
 }
 
 function Row({ run, isFollowUp, selected, onSelect }: RowProps) {
@@ -72,17 +77,22 @@ function Row({ run, isFollowUp, selected, onSelect }: RowProps) {
         <input
           type="checkbox"
           aria-label={`Select: ${question}`}
+          disabled={!onSelect}
           checked={selected}
           onChange={(event) => {
-            onSelect(event.target.checked);
+            onSelect?.(event.target.checked);
           }}
         />
       </td>
       <th scope="row">
         {isFollowUp && <span className="unseen">Follow-up: </span>}
-        <a className="clamp" href={hrefOf("runs", run.id)}>
-          {question}
-        </a>
+        {onSelect ? (
+          <a className="clamp" href={hrefOf("runs", run.id)}>
+            {question}
+          </a>
+        ) : (
+          <span className="clamp">{question}</span>
+        )}
         {run.answer && <span className="clamp">{run.answer}</span>}
       </th>
       <td>

@@ -1,11 +1,11 @@
 /** All runs: search, filter, compare, export and delete them. */
 
 import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { get, messageOf } from "../api";
 import { Busy, Problem } from "../parts";
 import { hrefOf, replace } from "../route";
-import { useServer } from "../server";
+import { refresh, useServer } from "../server";
 import type { ListedRun, Method } from "../types";
 import { FilterForm, filtersIn, queryOf, type Filters } from "./filters";
 import { conversationsOf } from "./grouping";
@@ -18,6 +18,11 @@ export default function Runs({ query }: { query: URLSearchParams }) {
   const filters = filtersIn(query);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const { value: methods } = useServer<Method[]>("methods");
+  const { value: owners } = useServer<string[]>("owners");
+  const isOwn = !filters.owner || filters.owner === owners?.[0];
+  useEffect(() => {
+    refresh("runs?"); // also in the navigation: other programs start runs, too
+  }, []);
   const { runs, problem, more, loading } = useRuns(filters);
   const show = (wanted: Filters) => {
     replace(hrefOf("runs", "", wanted));
@@ -26,7 +31,13 @@ export default function Runs({ query }: { query: URLSearchParams }) {
   return (
     <article className="page">
       <h1>Runs</h1>
-      <FilterForm filters={filters} methods={(methods ?? []).map((each) => each.name)} onChange={show} />
+      <FilterForm
+        filters={filters}
+        methods={(methods ?? []).map((each) => each.name)}
+        owners={owners ?? []}
+        onChange={show}
+      />
+      {isOwn || <p className="hint">These are the runs of {filters.owner}. Only their owner can open them.</p>}
       <SelectionBar
         chosen={chosen}
         onDone={() => {
@@ -34,12 +45,10 @@ export default function Runs({ query }: { query: URLSearchParams }) {
         }}
       />
       <Problem>{problem}</Problem>
-      {!runs && !problem && <Busy>Loading the runs</Busy>}
-      {runs?.length === 0 && (
-        <p className="quiet">{Object.keys(filters).length ? "No run matches." : "No runs yet."}</p>
-      )}
-      {runs && runs.length > 0 && (
-        <RunTable conversations={conversationsOf(runs)} selected={selected} onSelect={setSelected} />
+      {runs ? (
+        <Found runs={runs} filters={filters} selected={selected} onSelect={isOwn ? setSelected : null} />
+      ) : (
+        !problem && <Busy>Loading the runs</Busy>
       )}
       {more && (
         <div className="row">
@@ -50,6 +59,18 @@ export default function Runs({ query }: { query: URLSearchParams }) {
       )}
     </article>
   );
+}
+
+interface FoundProps {
+  runs: ListedRun[];
+  filters: Filters;
+  selected: ReadonlySet<string>;
+  onSelect: ((selected: ReadonlySet<string>) => void) | null;
+}
+
+function Found({ runs, filters, ...selection }: FoundProps) {
+  if (runs.length) return <RunTable conversations={conversationsOf(runs)} {...selection} />;
+  return <p className="quiet">{Object.keys(filters).length ? "No run matches." : "No runs yet."}</p>;
 }
 
 /** The pages of matching runs that are shown; each page begins after the last run of the one before. */

@@ -26,7 +26,7 @@ async def drop_documents(page: Page, url: str) -> None:
         DROP, [[file.name for file in DOCUMENTS], [file.read_text() for file in DOCUMENTS]]
     )
     await page.get_by_role("region", name="Add documents").dispatch_event("drop", {"dataTransfer": files})
-    await expect(page.get_by_text("3 files ingested.")).to_be_visible()
+    await expect(page.get_by_text("3 files: 3 added.")).to_be_visible()
     await expect(page.get_by_role("button", name="Delete Pellowrig Light")).to_be_visible()
 
 

@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from asgi_server import serving
@@ -34,8 +35,9 @@ def teller() -> Teller:
 async def site(tmp_path: Path, teller: Teller) -> AsyncIterator[Site]:
     async with AsyncExitStack() as stack:
 
-        async def start(keys: str | None = None, embedder: Embedder | None = None) -> str:
-            settings = Settings(home=tmp_path / "home", embedder="none", api_keys=keys)
+        async def start(keys: str | None = None, embedder: Embedder | None = None, **more: Any) -> str:
+            more = {"example_questions": False, **more}
+            settings = Settings(home=tmp_path / "home", embedder="none", api_keys=keys, **more)
             app = create_app(settings, open_model=opening(teller), embedder=embedder)
             await stack.enter_async_context(app.router.lifespan_context(app))
             return await stack.enter_async_context(serving(app))

@@ -1,0 +1,74 @@
+"""Example questions about an owner's documents, which the configured model writes in the background."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from hashlib import sha256
+
+from sleuth.graphs.core import Budget
+from sleuth.studio.evaluation.question_maker import QuestionPlan, WrittenQuestions, make_questions
+from sleuth.studio.server.middleware.limits import Quota
+from sleuth.studio.server.tenants import Tenants
+from sleuth.tools.collection import Collection
+from sleuth.tools.errors import SleuthError
+
+_log = logging.getLogger(__name__)
+
+EXAMPLES = 3
+MAX_CALLS = 15
+"""Model calls for the examples of one state of the documents."""
+
+
+class ExampleQuestions:
+    """Example questions of all owners: a file for each owner and state of the documents, written once."""
+
+    def __init__(self, tenants: Tenants, quota: Quota) -> None:
+        self._tenants = tenants
+        self._quota = quota
+        self._folder = tenants.settings.home / "examples"
+        self._making: dict[str, asyncio.Task[None]] = {}
+
+    async def of(self, owner: str) -> list[str]:
+        """Return the questions about the present documents. If none were tried, start to write them."""
+        library = await self._tenants.library(owner)
+        file = await asyncio.to_thread(self._file, owner, await library.version())
+        settings = self._tenants.settings
+        is_new = not (file.rows or file.dropped) and owner not in self._making
+        if is_new and settings.example_questions and (await library.count())[1]:
+            self._making[owner] = asyncio.create_task(self._make(owner, library, file))
+        return [str(row["question"]) for row in file.rows]
+
+    async def close(self) -> None:
+        """Stop writing."""
+        tasks = list(self._making.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _file(self, owner: str, version: int) -> WrittenQuestions:
+        return WrittenQuestions(self._folder / f"{_prefix(owner)}{version}.jsonl")
+
+    async def _make(self, owner: str, library: Collection, file: WrittenQuestions) -> None:
+        """Write questions that one passage answers; without a model server a later request tries again."""
+        try:
+            await self._quota.require(owner)
+            model = await self._tenants.model()
+            await asyncio.to_thread(self._remove_others, owner, file)
+            plan = QuestionPlan(counts={"single": EXAMPLES}, budget=Budget(max_calls=MAX_CALLS), concurrency=1)
+            async for made in make_questions(library, model, file, plan):
+                await self._quota.add(owner, made.tokens)
+        except SleuthError as error:
+            _log.info("no example questions were written: %s", error)
+        finally:
+            del self._making[owner]
+
+    def _remove_others(self, owner: str, file: WrittenQuestions) -> None:
+        """Remove the questions about earlier states of the documents."""
+        for path in self._folder.glob(f"{_prefix(owner)}*"):
+            if path not in (file.path, file.dropped_path):
+                with suppress(FileNotFoundError):
+                    path.unlink()
+
+
+def _prefix(owner: str) -> str:
+    return f"{sha256(owner.encode()).hexdigest()[:16]}-"
