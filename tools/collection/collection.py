@@ -386,8 +386,8 @@ class Collection:
         if query.mode == "graph":
             return search_graph(query, indexes, self._catalogue.passages, self._model)
         if query.mode == "knowledge-graph":
-            graph, fetch, passages = self._knowledge.graph(), self._catalogue.passages, self._catalogue.count_passages()
-            return search_knowledge_graph(query, indexes, fetch, graph, passages=passages, allowed=allowed)
+            graph, fetch, count = self._knowledge.graph(), self._catalogue.passages, self._catalogue.count_passages()
+            return search_knowledge_graph(query, indexes, fetch, graph, passages=count, allowed=allowed)
         if triples is not None:
             return search_pagerank(query, indexes, self._catalogue.passages, triples)
         searched = (each for each in indexes.values() if isinstance(each, KeywordIndex | VectorIndex))

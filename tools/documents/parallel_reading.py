@@ -75,8 +75,8 @@ class _Threads(Generic[P]):
     """One thread for each of some processes."""
 
     def __init__(self, processes: list[P], name: str) -> None:
-        self._processes = processes
-        self._free = deque(processes)
+        self._processes: list[P] = processes
+        self._free: deque[P] = deque(processes)
         self._threads = ThreadPoolExecutor(len(processes), thread_name_prefix=name)
 
     def submit(self, call: Callable[[P], T]) -> "Future[T]":

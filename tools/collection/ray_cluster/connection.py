@@ -1,12 +1,13 @@
 """The connection of this process to a Ray cluster."""
 
+import logging
 import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from types import ModuleType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from sleuth.tools.errors import StoreError, UsageError
@@ -41,8 +42,8 @@ def connect(address: str) -> ModuleType:
         import ray
 
         if not ray.is_initialized():
-            options = {} if address.startswith("ray://") else {"_node_ip_address": own_address}
-            ray.init(address=address, log_to_driver=False, logging_level="ERROR", **options)
+            options: dict[str, Any] = {} if address.startswith("ray://") else {"_node_ip_address": own_address}
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
     return ray
 
 

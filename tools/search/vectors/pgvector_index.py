@@ -68,7 +68,7 @@ class HalfVector(UserDefinedType[NDArray[np.float32]]):
         """Return the type in SQL."""
         return f"halfvec({self.dimension})" if self.dimension else "halfvec"
 
-    def bind_processor(self, dialect: object) -> Callable[[NDArray[np.float32]], str]:
+    def bind_processor(self, dialect: object) -> Callable[[Any], str]:
         """Return the function that writes a vector as pgvector reads it."""
         return lambda vector: "[" + ",".join(map(repr, vector.tolist())) + "]"
 
