@@ -65,4 +65,5 @@ test("an upload has each file once, the failed ones first with all reasons", () 
 test("the summary of a stopped upload counts the rest", () => {
   const stopped: Ingest = { ...INGEST, status: "stopped", read: 1, failed: [], outcomes: { "a.md": "replaced" } };
   expect(summaryOf(stopped)).toBe("Stopped. 3 files: 1 replaced, 2 not ingested.");
+  expect(summaryOf({ ...stopped, read: 0 })).toBe("Stopped. 3 files: 1 replaced, 2 not ingested (1 in part).");
 });

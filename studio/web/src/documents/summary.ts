@@ -36,6 +36,9 @@ export function summaryOf(ingest: Ingest): string {
   const counts = OUTCOMES.map((outcome) => ({ outcome, files: results.filter((each) => each.outcome === outcome) }))
     .filter(({ files }) => files.length)
     .map(({ outcome, files }) => `${files.length} ${outcome}`);
-  const left = status === "stopped" ? [`${total - read} not ingested`] : [];
-  return `${status === "stopped" ? "Stopped. " : ""}${count(total, "file")}: ${[...counts, ...left].join(", ")}.`;
+  if (status !== "stopped") return `${count(total, "file")}: ${counts.join(", ")}.`;
+  const left = results.filter((each) => !each.outcome).length;
+  const partly = total - read - left; // a file of many documents
+  const all = [...counts, ...(left ? [`${left} not ingested`] : [])].join(", ");
+  return `Stopped. ${count(total, "file")}: ${all}${partly > 0 ? ` (${partly} in part)` : ""}.`;
 }
