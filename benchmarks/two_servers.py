@@ -107,7 +107,9 @@ def nginx(folder: Path, ports: list[int]) -> Iterator[str]:
     text = (EXAMPLES / "deploy" / "nginx.conf").read_text()
     for old, new in {
         "/etc/letsencrypt/live/sleuth.example": str(folder),
-        "    server 127.0.0.1:8100;": "\n".join(f"    server 127.0.0.1:{port};" for port in ports),
+        "    server 127.0.0.1:8100 fail_timeout=2s;": "\n".join(
+            f"    server 127.0.0.1:{port} fail_timeout=2s;" for port in ports
+        ),
         "[::]:443": f"[::1]:{secure}",
         "[::]:80": f"[::1]:{plain}",
         "listen 443": f"listen 127.0.0.1:{secure}",

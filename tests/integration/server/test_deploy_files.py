@@ -98,7 +98,7 @@ def test_nginx_configuration_of_the_cluster_is_valid(tmp_path: Path) -> None:
     command = program("nginx is not installed: apt-get install nginx-core", "nginx", folder="usr/sbin")
     text = (DEPLOY / "nginx.cluster.conf").read_text()
     for name in ("sleuth-1", "sleuth-2"):
-        assert f"server {name}:8100;" in text
+        assert f"server {name}:8100 " in text
         text = text.replace(name, "127.0.0.1")
     (tmp_path / "sleuth.conf").write_text(text)
     (tmp_path / "nginx.conf").write_text(SURROUNDINGS.format(folder=tmp_path))
