@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from sleuth.tools.errors import StoreError, UsageError
@@ -49,7 +49,7 @@ def connect(address: str) -> ModuleType:
             setattr(worker, "print_to_stdstream", _log_message)  # noqa: B010 - a function of Ray's
             options: dict[str, Any] = {} if address.startswith("ray://") else {"_node_ip_address": own_address}
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
-    return ray
+    return cast("ModuleType", ray)
 
 
 def _log_message(data: Mapping[str, Any], **_options: bool) -> None:
