@@ -138,7 +138,7 @@ class LoadedDocument:
 class FileReader:
     """Reader of single files in a worker process: a file that crashes the parser or exceeds a limit only fails itself.
 
-    `stop` ends the worker process, `close` ends it for good.
+    `close` ends the worker process for good.
     """
 
     def __init__(self, *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) -> None:
@@ -146,8 +146,12 @@ class FileReader:
         self._bounds = bounds
         self._worker = Worker("file", bounds)
         self._light_files = 0
-        self.stop = self._worker.stop
         self.close = self._worker.close
+
+    def stop(self) -> None:
+        """End the worker process; the next file that needs one starts another."""
+        self._light_files = 0
+        self._worker.stop()
 
     def read(self, path: Path, member: str = "") -> LoadedDocument:
         """Read one file, or a file in a zip archive.

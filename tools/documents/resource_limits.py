@@ -59,7 +59,9 @@ def limit_memory(megabytes: int) -> None:
     if sys.platform == "linux":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        limit = megabytes << 20 if most == resource.RLIM_INFINITY else min(megabytes << 20, most)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

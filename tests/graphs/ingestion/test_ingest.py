@@ -66,7 +66,7 @@ async def contents(home: Path, folder: Path, workers: int) -> dict[str, object]:
         "documents": [replace(document, added_at="") for document in documents],
         "passages": passages,
         "keywords": (index.ids(), index.languages(), [index.frequency(stem) for stem in stems]),
-        "scores": [index.search(text, 50) for text in ("Ada Lovelace in London", "Die Mühle am Bach", "水車小屋")],
+        "scores": [index.search(text, 2_000) for text in ("Ada Lovelace in London", "Die Mühle am Bach", "水車小屋")],
         "graph": graph_rows(graph),
     }
 

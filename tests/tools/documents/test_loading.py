@@ -9,7 +9,14 @@ import pytest
 from linear_time import takes_linear_time
 
 from sleuth.tools.documents.file_list import write_worklist
-from sleuth.tools.documents.loading import LIGHT_BYTES, MAX_FILE_BYTES, FileReader, LoadedDocument, load
+from sleuth.tools.documents.loading import (
+    LIGHT_BYTES,
+    MAX_FILE_BYTES,
+    MAX_LIGHT_FILES,
+    FileReader,
+    LoadedDocument,
+    load,
+)
 from sleuth.tools.documents.resource_limits import Bounds, printable
 from sleuth.tools.errors import DocumentError, StoreError, UsageError
 
@@ -207,3 +214,17 @@ def test_nothing_is_read_once_it_is_closed(tmp_path: Path) -> None:
     reader.close()
     with pytest.raises(StoreError, match="closed"):
         reader.read(page)
+
+
+def test_many_small_files_are_read_by_the_worker_process(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{at}.txt" for at in range(MAX_LIGHT_FILES + 2)]
+    for path in paths:
+        path.write_text(f"Of mills, number {path.stem}.")
+    reader = FileReader()
+    found = [reader.read(path) for path in paths]
+    assert reader._worker._process is not None
+    reader.stop()
+    assert found == [load(path) for path in paths]
+    reader.read(paths[0])
+    assert reader._worker._process is None
+    reader.close()

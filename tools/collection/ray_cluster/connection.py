@@ -3,15 +3,17 @@
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.optional_imports import DISTRIBUTION, extra
+
+_log = logging.getLogger(__name__)
 
 RETRIES = 20
 """Repetitions of a task whose worker was killed."""
@@ -40,11 +42,18 @@ def connect(address: str) -> ModuleType:
         if own_address == "127.0.0.1":
             os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # the cluster is this machine
         import ray
+        from ray._private import worker
 
         if not ray.is_initialized():
+            # Ray prints the ends of workers, whose tasks it repeats, to standard output, where results belong.
+            setattr(worker, "print_to_stdstream", _log_message)  # noqa: B010 - a function of Ray's
             options: dict[str, Any] = {} if address.startswith("ray://") else {"_node_ip_address": own_address}
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
-    return ray
+    return cast("ModuleType", ray)
+
+
+def _log_message(data: Mapping[str, Any], **_options: bool) -> None:
+    _log.info("Ray: %s", " ".join(map(str, data["lines"])))
 
 
 @contextmanager
