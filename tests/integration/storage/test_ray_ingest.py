@@ -9,6 +9,7 @@ from ray_fixture import ray_cluster
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 
+@pytest.mark.faults
 async def test_ingest_on_a_cluster_stores_what_an_ingest_here_stores(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()

@@ -222,9 +222,9 @@ def test_many_small_files_are_read_by_the_worker_process(tmp_path: Path) -> None
         path.write_text(f"Of mills, number {path.stem}.")
     reader = FileReader()
     found = [reader.read(path) for path in paths]
-    assert reader._worker._process is not None
+    assert reader._light_files == MAX_LIGHT_FILES
     reader.stop()
     assert found == [load(path) for path in paths]
     reader.read(paths[0])
-    assert reader._worker._process is None
+    assert reader._light_files == 1
     reader.close()
