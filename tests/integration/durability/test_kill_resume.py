@@ -113,9 +113,6 @@ async def scene_of(trial: Trial, backend: Backend, settings: Settings) -> AsyncI
 # A scripted model that covers all paths of a method
 
 EVERY = pytest.mark.parametrize("trial", TRIALS.values(), ids=TRIALS.keys())
-OTHERS = pytest.mark.parametrize(
-    "trial", [trial for trial in TRIALS.values() if trial != PAR], ids=lambda it: it.method
-)
 
 
 async def test_sample_of_kills_resumes(tmp_path: Path, database_url: str | None) -> None:
@@ -123,11 +120,6 @@ async def test_sample_of_kills_resumes(tmp_path: Path, database_url: str | None)
     settings = Settings(home=tmp_path, embedder="hashing", **own)
     await fill(settings)
     await sample_kills(PAR, settings, 3)
-
-
-@OTHERS
-async def test_sample_of_kills_in_other_methods_resumes(home: Path, trial: Trial) -> None:
-    await sample_kills(trial, Settings(home=home, embedder="hashing"), 2)
 
 
 async def sample_kills(trial: Trial, settings: Settings, commits: int) -> None:
