@@ -189,9 +189,8 @@ async def test_orphaned_files_of_a_kill_are_removed(tmp_path: Path) -> None:
 
 
 def test_failure_belongs_to_the_file_that_it_names() -> None:
-    paths = [Path("/files/1.txt"), Path("/files/11.txt")]
     failing = IngestProgress(failure="/files/11.txt is empty.")
-    told = _after(Ingest(id="a1", owner="anna", files=("1.txt", "11.txt")), failing, paths)
+    told = _after(Ingest(id="a1", owner="anna", files=("1.txt", "11.txt")), failing, Path("/files"))
     assert told.failed == (Failure(source="11.txt", problem="11.txt is empty."),)
 
 
