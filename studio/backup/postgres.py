@@ -24,8 +24,8 @@ SCHEMA = f"{POSTGRES}/schema.json"
 _CHECKPOINTS = ("checkpoint", "checkpoints")
 """First words of the names of LangGraph's tables."""
 
-_DERIVED = ("sleuth_snapshots", "sleuth_snapshot_chunks")
-"""Tables that are not part of a backup: they are made again."""
+_DERIVED = ("sleuth_snapshot", "sleuth_vectors")
+"""Beginnings of the names of tables that are not part of a backup: they are made again."""
 
 _SEQUENCES = (
     "SELECT sequencename, last_value FROM pg_sequences "
@@ -38,7 +38,7 @@ def dump(settings: Settings, writer: ArchiveWriter, counts: dict[str, int], sche
     """Write all tables as of one moment, and add their numbers of rows and schema versions."""
     with _transaction(settings, isolation_level="REPEATABLE READ", postgresql_readonly=True) as connection:
         metadata = MetaData()
-        metadata.reflect(connection, only=[name for name in _tables(connection) if name not in _DERIVED])
+        metadata.reflect(connection, only=[name for name in _tables(connection) if not name.startswith(_DERIVED)])
         tables = metadata.sorted_tables
         describe(metadata.tables, lambda query: connection.scalar(text(query)), counts, schemas)
         schema = {
