@@ -13,6 +13,7 @@ import random
 import resource
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.harness import in_own_process
@@ -107,11 +108,11 @@ def compare(folder: Path, workers: int, rounds: int, embedder: str) -> None:
     print(f"ratio {totals[0] / totals[1]:.2f}")
 
 
-def main() -> None:
-    """Make the files and compare."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def run(description: str | None, compare: Callable[[Path, int, int, str], None], *, workers: int) -> None:
+    """Read the options, make the files and compare."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=24)
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=workers)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--embedder", default="none")
     options = parser.parse_args()
@@ -122,4 +123,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, compare, workers=2)

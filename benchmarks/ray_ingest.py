@@ -7,14 +7,11 @@ processor time of its workers is not measured: that of the worker processes of o
 `ray`.
 """
 
-import argparse
 import os
-import random
-import tempfile
 from pathlib import Path
 
 from benchmarks.harness import in_own_process
-from benchmarks.ingest_workers import measured, show, write_pdf
+from benchmarks.ingest_workers import measured, run, show
 
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
 
@@ -43,20 +40,6 @@ def compare(folder: Path, workers: int, rounds: int, embedder: str) -> None:
         cluster.shutdown()
 
 
-def main() -> None:
-    """Make the files and compare."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--files", type=int, default=24)
-    parser.add_argument("--workers", type=int, default=3)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--embedder", default="none")
-    options = parser.parse_args()
-    os.environ.update(LOOPBACK)
-    with tempfile.TemporaryDirectory() as folder:
-        for at in range(options.files):
-            write_pdf(Path(folder) / f"{at:03}.pdf", random.Random(at))
-        compare(Path(folder), options.workers, options.rounds, options.embedder)
-
-
 if __name__ == "__main__":
-    main()
+    os.environ.update(LOOPBACK)
+    run(__doc__, compare, workers=3)

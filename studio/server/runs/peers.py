@@ -99,4 +99,5 @@ class Peers:
         elif not self._worker.is_here(payload):
             if channel == ENDS:
                 self._log.subscribers.close(payload)
-            self._log.subscribers.notify(payload)
+            else:
+                self._log.subscribers.notify(payload)

@@ -1,11 +1,9 @@
 """Vectors in Chroma: embedded below SLEUTH_HOME, or on a Chroma server. All methods block: call them in a thread."""
 
-import json
 import shutil
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,7 +13,7 @@ from numpy.typing import NDArray
 from sleuth.tools.errors import VectorsReplaced
 from sleuth.tools.search.vectors.chroma import connect, disconnect, refresh_clients, translate_errors, vector_folders
 from sleuth.tools.search.vectors.embedder import Embedder
-from sleuth.tools.search.vectors.index import Found, VectorIndex
+from sleuth.tools.search.vectors.index import EFFORT, NEIGHBORS, Found, VectorIndex
 from sleuth.tools.search.vectors.integrity_probe import checked_open
 
 if TYPE_CHECKING:
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 _PAGE = 5_000
-# Wider than Chroma's defaults: at some ten thousand passages the approximate search then finds what an exact one does.
-_NEIGHBOURS, _EFFORT = 32, 200
 MAX_MATRICES = 4
 """Filters whose vectors are kept, at most 16 MiB each with 384 numbers."""
 # Deleted vectors before a compaction; each takes as much space as a stored one.
@@ -38,7 +34,7 @@ class ChromaIndex(VectorIndex):
         """Open or create the collection; `place` is a folder or a server's URL, `suffix` ends Chroma's name of it."""
         super().__init__(owner=owner, collection=collection, embedder=embedder)
         self._place = place
-        self._key = "sleuth-" + sha256(json.dumps([owner, collection]).encode()).hexdigest()[:32] + suffix
+        self._key = f"sleuth-{self._mark}{suffix}"
         self._draft = f"{self._key}-draft"
         self._gone = 0
         self._swap = threading.RLock()  # any thread may search, also during a compaction
@@ -135,7 +131,7 @@ class ChromaIndex(VectorIndex):
                 found.update(self._collection.get(include=[], limit=_PAGE, offset=offset)["ids"])
         return found
 
-    def _search(self, vector: NDArray[np.float32], k: int) -> Found:
+    def _search(self, vector: NDArray[np.float32], k: int, dimension: int | None) -> Found:
         from chromadb.errors import NotFoundError
 
         with self._swap, translate_errors(self._place):
@@ -201,7 +197,7 @@ class ChromaIndex(VectorIndex):
         from chromadb.api.collection_configuration import CreateCollectionConfiguration, CreateHNSWConfiguration
 
         graph = CreateHNSWConfiguration(
-            space="cosine", max_neighbors=_NEIGHBOURS, ef_construction=_EFFORT, ef_search=_EFFORT
+            space="cosine", max_neighbors=NEIGHBORS, ef_construction=EFFORT, ef_search=EFFORT
         )
         configuration = CreateCollectionConfiguration(hnsw=graph)
         return self._client.get_or_create_collection(

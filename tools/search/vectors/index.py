@@ -3,10 +3,12 @@
 A store has our embeddings with ids only; texts stay in the catalogue. All methods block: call them in a thread.
 """
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from functools import partial
+from hashlib import sha256
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +22,9 @@ from sleuth.tools.types import Passage
 MAX_EXACT = 10_000
 """Passages of a filter up to which their vectors are compared one by one; beyond, the nearest are filtered."""
 
+NEIGHBORS, EFFORT = 32, 200
+"""Of the neighbor graphs; wider than the stores' defaults, so that they find what an exact search does."""
+
 Found = list[tuple[str, float]]
 """Ids of passages with cosine similarities, best first."""
 
@@ -31,6 +36,7 @@ class VectorIndex(ABC):
 
     def __init__(self, *, owner: str, collection: str, embedder: Embedder) -> None:
         self._about = {"owner": owner, "collection": collection, "embedder": embedder.name}
+        self._mark = sha256(json.dumps([owner, collection]).encode()).hexdigest()[:32]
         self._embedder = embedder
         self._allowed: frozenset[str] | None = None
 
@@ -70,8 +76,8 @@ class VectorIndex(ABC):
         """Add or replace vectors, None for no ids, and remove others."""
 
     @abstractmethod
-    def _search(self, vector: NDArray[np.float32], k: int) -> Found:
-        """Search as `search` does."""
+    def _search(self, vector: NDArray[np.float32], k: int, dimension: int | None) -> Found:
+        """Search as `search` does; `dimension` is that of the stored vectors, None if it is not known."""
 
     @abstractmethod
     def _nearest(self, vector: NDArray[np.float32], k: int) -> Found:
@@ -125,8 +131,7 @@ class VectorIndex(ABC):
             VectorsReplaced: the vectors were replaced, or lost with their server's memory.
         """
         vector = self._embedder.embed_query(text)
-        self._check_dimension(len(vector))
-        return self._search(vector, k)
+        return self._search(vector, k, self._check_dimension(len(vector)))
 
     def _find(self, vector: NDArray[np.float32], k: int) -> Found:
         if self._allowed is None:

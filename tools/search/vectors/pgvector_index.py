@@ -4,11 +4,9 @@ Vectors are stored in 16 bits per number. Their index is one of pgvector's neigh
 over one bit of each number; the best by bits are compared again by their vectors.
 """
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,11 +38,9 @@ from sqlalchemy.types import UserDefinedType
 
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search.vectors.embedder import Embedder
-from sleuth.tools.search.vectors.index import MAX_EXACT, Found, VectorIndex
+from sleuth.tools.search.vectors.index import EFFORT, MAX_EXACT, NEIGHBORS, Found, VectorIndex
 from sleuth.tools.storage import catalogue_url, make_tables, open_engine
 
-# As for Chroma; pgvector builds a graph of 16 neighbors by default.
-_NEIGHBOURS, _EFFORT = 32, 200
 # Vectors found by bits for each wanted one, to be compared by 16 bits per number; pgvector finds 1,000 at most.
 _RESCORED, _MOST = 10, 1_000
 _PRIMARY, _BITS, _NUMBERS = _PARTS = ("_pkey", "_bits", "_numbers")
@@ -84,8 +80,7 @@ class PgVectorIndex(VectorIndex):
     ) -> None:
         """Open or create the table's row; `suffix` ends the table's name, `by_bits` takes the smaller index."""
         super().__init__(owner=owner, collection=collection, embedder=embedder)
-        mark = sha256(json.dumps([owner, collection]).encode()).hexdigest()[:32]
-        self._table = f"sleuth_vectors_{mark}{suffix.replace('-', '_')}"
+        self._table = f"sleuth_vectors_{self._mark}{suffix.replace('-', '_')}"
         self._rows = self._with_dimension(None)
         self._by_bits = by_bits
         self._engine = engine_of(url)
@@ -113,7 +108,7 @@ class PgVectorIndex(VectorIndex):
         if self._by_bits:
             wanted, other = bits, numbers
             indexed = f"(binary_quantize(vector)::bit({self.dimension()})) bit_hamming_ops"
-        graph = f"hnsw ({indexed}) WITH (m = {_NEIGHBOURS}, ef_construction = {_EFFORT})"
+        graph = f"hnsw ({indexed}) WITH (m = {NEIGHBORS}, ef_construction = {EFFORT})"
         with self._transaction() as connection:
             connection.execute(text(f"CREATE INDEX IF NOT EXISTS {wanted} ON {self._table} USING {graph}"))
             connection.execute(text(f"DROP INDEX IF EXISTS {other}"))
@@ -144,7 +139,7 @@ class PgVectorIndex(VectorIndex):
             return set(connection.scalars(select(self._rows.c.id)))
 
     def _change(self, ids: Sequence[str], vectors: NDArray[np.float32] | None, delete: Sequence[str]) -> None:
-        rows = self._rows
+        rows, has_table = self._rows, vectors is not None or self.dimension() is not None
         with self._transaction() as connection:
             if vectors is not None:
                 connection.execute(CreateTable(self._with_dimension(vectors.shape[1]), if_not_exists=True))
@@ -152,15 +147,15 @@ class PgVectorIndex(VectorIndex):
                 added = insert(rows)
                 replaced = added.on_conflict_do_update(index_elements=["id"], set_={"vector": added.excluded.vector})
                 connection.execute(replaced, given)
-            if delete and self.dimension() is not None:
+            if delete and has_table:
                 connection.execute(rows.delete().where(rows.c.id.in_(delete)))
 
     def _with_dimension(self, dimension: int | None) -> Table:
         vector = Column("vector", HalfVector(dimension), nullable=False)
         return Table(self._table, MetaData(), Column("id", Text, primary_key=True), vector)
 
-    def _search(self, vector: NDArray[np.float32], k: int) -> Found:
-        return self._find(vector, k) if self.dimension() else []
+    def _search(self, vector: NDArray[np.float32], k: int, dimension: int | None) -> Found:
+        return self._find(vector, k) if dimension else []
 
     def _nearest(self, vector: NDArray[np.float32], k: int) -> Found:
         stored, depth = self._rows.c.vector, k
@@ -169,13 +164,13 @@ class PgVectorIndex(VectorIndex):
             bits, depth = BIT(len(vector)), min(_MOST, k * _RESCORED)
             order = cast(func.binary_quantize(stored), bits).op("<~>")(cast(func.binary_quantize(_GIVEN), bits))
         best = select(self._rows).order_by(order).limit(depth)
-        return self._compare(best, vector, k, effort=min(_MOST, max(_EFFORT, depth)))
+        return self._compare(best, vector, k, effort=min(_MOST, max(EFFORT, depth)))
 
     def _nearest_allowed(self, vector: NDArray[np.float32], k: int, allowed: frozenset[str]) -> Found:
         wanted = bindparam("ids", list(allowed), ARRAY(Text))
         return self._compare(select(self._rows).where(self._rows.c.id == any_(wanted)), vector, k)
 
-    def _compare(self, candidates: Select[Any], vector: NDArray[np.float32], k: int, *, effort: int = _EFFORT) -> Found:
+    def _compare(self, candidates: Select[Any], vector: NDArray[np.float32], k: int, *, effort: int = EFFORT) -> Found:
         """Return the nearest of the candidates that a query finds."""
         # Materialized: Postgres would look the wanted ids up in the neighbor graph, which misses some.
         found = candidates.cte("candidates").prefix_with("MATERIALIZED")
