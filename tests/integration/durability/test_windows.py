@@ -1,24 +1,11 @@
 """Slices of long sweeps: passed cases stay passed, and nothing begins after the end of a slice."""
 
-import ast
 from pathlib import Path
 
 import pytest
 import windows as slices
 
 pytestmark = pytest.mark.integration
-
-
-def marked(path: Path) -> bool:
-    """Return whether a test of this file, or all of them, are long sweeps."""
-    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    return any(isinstance(node, ast.Attribute) and ast.unparse(node) == "pytest.mark.faults" for node in nodes)
-
-
-def test_long_sweeps_run_in_slices() -> None:
-    hunts = [path for path in Path(__file__).parents[1].rglob("test_*.py") if marked(path)]
-    assert hunts
-    assert not [path.name for path in hunts if "Sweep(" not in path.read_text(encoding="utf-8")]
 
 
 def test_ended_slice_begins_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
