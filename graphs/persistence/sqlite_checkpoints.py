@@ -178,8 +178,9 @@ class SqliteCheckpoints(InsertionOrderSaver, AsyncSqliteSaver):
         where, values = search_where(config, filter)
         query = f"""SELECT thread_id, checkpoint_ns, checkpoint_id, number FROM {NUMBERED} {where}
             ORDER BY number DESC, checkpoint_id DESC LIMIT ?"""  # noqa: S608 - no value is part of it
-        async with self.lock, self.conn.execute(query, (*values, -1 if limit is None else limit)) as rows:
-            return [(str(thread), str(ns), str(id), number) for thread, ns, id, number in await rows.fetchall()]
+        # In one step: a cursor of a cancelled read would stay open, and the next read would see the data of its time.
+        async with self.lock, self.conn.execute_fetchall(query, (*values, -1 if limit is None else limit)) as rows:
+            return [(str(thread), str(ns), str(id), number) for thread, ns, id, number in rows]
 
     async def aput(
         self,

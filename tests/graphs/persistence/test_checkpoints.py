@@ -55,6 +55,21 @@ async def test_cancelled_write_finishes_before_the_file_is_closed(tmp_path: Path
         assert await rows.fetchall() == [("Kestrow",)]
 
 
+@pytest.mark.parametrize("turns", range(1, 6))
+async def test_read_after_a_cancelled_one_is_current(tmp_path: Path, turns: int) -> None:
+    """A statement that nobody had finished once held back the next read: a run that had ended had no answer."""
+    async with SqliteCheckpoints.open(tmp_path / "runs.sqlite", JsonPlusSerializer()) as saver:
+        await put(saver, "1")
+        await put(saver, "2", "1")
+        reading = asyncio.create_task(latest(saver))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        reading.cancel()
+        await asyncio.wait([reading])
+        await put(saver, "3", "2")
+        assert await latest(saver) == "3"
+
+
 async def test_checkpoints_with_decreasing_ids_are_in_insertion_order(tmp_path: Path) -> None:
     async with SqliteCheckpoints.open(tmp_path / "runs.sqlite", JsonPlusSerializer()) as saver:
         for id, parent in (("8", None), ("9", "8"), ("3", "9"), ("2", "3")):

@@ -297,7 +297,7 @@ async def test_server_with_keys_shows_the_key_dialog(page: Page, site: Site) -> 
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_axe_finds_no_serious_violation(page: Page, site: Site, axe: str, scheme: str) -> None:
+async def test_axe_finds_no_violation(page: Page, site: Site, axe: str, scheme: str) -> None:
     await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
     await drop_documents(page, await site())
     found = {"documents": await faults(page, axe)}
