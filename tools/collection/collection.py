@@ -376,7 +376,8 @@ class Collection:
             return self._search_indexes(query)
 
     def _search_indexes(self, query: Query) -> list[Hit]:
-        indexes = {name: self._indexes.ready(name, _ignore) for name in self._wanted(query.mode)}
+        head = self._catalogue.head()
+        indexes = {name: self._indexes.ready(name, _ignore, head) for name in self._wanted(query.mode)}
         triples = self._triples.graph() if query.mode == "graph-ppr" else None
         allowed = self._filter.passages(query.where) if query.where.strip() else None
         if allowed is not None:

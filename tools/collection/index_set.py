@@ -104,8 +104,8 @@ class IndexSet:
                 index.close()
             self._open.clear()
 
-    def ready(self, name: IndexName, on_indexed: OnIndexed) -> Index:
-        """Return an index that is up to date with the catalogue.
+    def ready(self, name: IndexName, on_indexed: OnIndexed, head: int | None = None) -> Index:
+        """Return an index that is up to date with the catalogue, or with `head`, its last change as read before.
 
         Raises:
             EmbedderChanged: the vectors are those of another embedder.
@@ -117,7 +117,7 @@ class IndexSet:
             if self._is_closing.is_set():
                 raise StoreError("The collection is closed.")
             self._close_if_deleted(name)
-            if self._known.get(name) != self._catalogue.head():
+            if self._known.get(name) != (self._catalogue.head() if head is None else head):
                 with self._indexing():
                     self._follow(name, on_indexed)
             return self._open[name]

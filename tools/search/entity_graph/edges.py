@@ -6,7 +6,7 @@ rare name. None is stored: they are computed from the index's postings and the p
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -103,11 +103,24 @@ class MatchedPassage:
         return [(share / best if best else 1.0, span) for share, span in shares]
 
 
-def find_alias_edges(index: GraphIndex, seed: Seed, read: MatchedPassage) -> list[Edge]:
+class SeedNames:
+    """What the index stores about the names in all seeds, in a few queries."""
+
+    def __init__(self, index: GraphIndex, seeds: Sequence[Seed], among: Sequence[str]) -> None:
+        """Look the names up: `among` are the passages in which frequent aliases of seeds are searched."""
+        studied = [features_of(seed.passage) for seed in seeds]
+        aliases = {name for each in studied for name in each.aliases}
+        phrases = {mention.name for each in studied for mention in each.phrases}
+        self.known = index.known_as(phrases | {name_id(name) for name in aliases})
+        self.rare = index.mentioning(aliases.union(*(each.mentioned for each in studied)), at_most=RARE)
+        self.frequent = index.mentioning_among(aliases - self.rare.keys(), among)
+
+
+def find_alias_edges(names: SeedNames, seed: Seed, read: MatchedPassage) -> list[Edge]:
     """Return edges to the passages whose alias the seed mentions; of nested names the longest counts."""
     text = seed.passage.text
     edges: dict[str, Edge] = {}
-    for mention, known in match_aliases(index, features_of(seed.passage).phrases):
+    for mention, known in match_aliases(names.known, features_of(seed.passage).phrases):
         r, (start, end) = read.best_sentence([(mention.start, mention.end)])
         for alias in known:
             w = mention.sure * alias.weight / math.sqrt(alias.sharing)
@@ -128,13 +141,13 @@ def find_alias_edges(index: GraphIndex, seed: Seed, read: MatchedPassage) -> lis
     return list(edges.values())
 
 
-def match_aliases(index: GraphIndex, found: Iterable[NumberedMention]) -> Iterator[tuple[NumberedMention, list[Alias]]]:
+def match_aliases(
+    known: Mapping[int, list[Alias]], mentions: Iterable[NumberedMention]
+) -> Iterator[tuple[NumberedMention, list[Alias]]]:
     """Yield the mentions that are an alias of a passage; of nested names only the longest."""
-    every = list(found)
-    known = index.known_as({mention.name for mention in every})
     taken: list[NumberedMention] = []
     for mention in sorted(
-        (each for each in every if each.name in known), key=lambda each: (each.start - each.end, each.start)
+        (each for each in mentions if each.name in known), key=lambda each: (each.start - each.end, each.start)
     ):
         if not any(other.start <= mention.start and mention.end <= other.end for other in taken):
             taken.append(mention)
@@ -142,12 +155,12 @@ def match_aliases(index: GraphIndex, found: Iterable[NumberedMention]) -> Iterat
 
 
 def find_shared_name_edges(
-    index: GraphIndex, seed: Seed, read: MatchedPassage, asked: QueryTerms, passages: int
+    names: SeedNames, seed: Seed, read: MatchedPassage, asked: QueryTerms, passages: int
 ) -> list[Edge]:
     """Return edges to the passages that mention a rare name which the seed mentions too."""
     edges: list[Edge] = []
-    for name, ids in index.mentioning(read.mentioned, at_most=RARE).items():
-        if len(ids) < 2 or asked.has_all_of(name, read.language):
+    for name, ids in names.rare.items():
+        if name not in read.mentioned or len(ids) < 2 or asked.has_all_of(name, read.language):
             continue
         r, (start, end) = read.best_sentence(read.mentioned[name])
         written = seed.passage.text[slice(*read.mentioned[name][0])]
@@ -200,16 +213,15 @@ class ReverseEdge:
         )
 
 
-def find_reverse_edges(index: GraphIndex, seed: Seed, among: Sequence[str]) -> list[ReverseEdge]:
-    """Return reverse edges to the passages that mention the seed's alias; for a frequent alias only `among` them."""
+def find_reverse_edges(names: SeedNames, seed: Seed) -> list[ReverseEdge]:
+    """Return reverse edges to the passages that mention the seed's alias."""
     weights = features_of(seed.passage).aliases
-    numbers = {name_id(name): name for name in weights}
-    sharing = {numbers[number]: known[0].sharing for number, known in index.known_as(numbers).items()}
-    few = index.mentioning(weights, at_most=RARE)
-    many = index.mentioning_among([name for name in weights if name not in few], among)
     best: dict[str, ReverseEdge] = {}
-    for name, ids in (few | many).items():
-        w = weights[name] / math.sqrt(sharing.get(name, 1))
+    for name, ids in (*names.rare.items(), *names.frequent.items()):
+        if name not in weights:
+            continue
+        known = names.known.get(name_id(name))
+        w = weights[name] / math.sqrt(known[0].sharing if known else 1)
         for id_ in ids:
             if id_ != seed.passage.id and (id_ not in best or best[id_].w < w):
                 best[id_] = ReverseEdge(seed=seed, target=id_, alias=name, w=w)

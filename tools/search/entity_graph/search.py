@@ -19,6 +19,7 @@ from sleuth.tools.search.entity_graph.edges import (
     MatchedPassage,
     ReverseEdge,
     Seed,
+    SeedNames,
     find_alias_edges,
     find_reverse_edges,
     find_shared_name_edges,
@@ -135,13 +136,14 @@ class EntityGraphSearch:
         self, seeds: Sequence[Seed], read: Mapping[str, MatchedPassage], asked: QueryTerms, order: Sequence[str]
     ) -> tuple[list[Edge], list[ReverseEdge]]:
         passages = self._index.count()
+        names = SeedNames(self._index, seeds, order[:DEPTH])
         edges: list[Edge] = []
         backward: list[ReverseEdge] = []
         for seed in seeds:
             of_seed = read[seed.passage.id]
-            edges += find_alias_edges(self._index, seed, of_seed)
-            edges += find_shared_name_edges(self._index, seed, of_seed, asked, passages)
-            backward += find_reverse_edges(self._index, seed, order[:DEPTH])
+            edges += find_alias_edges(names, seed, of_seed)
+            edges += find_shared_name_edges(names, seed, of_seed, asked, passages)
+            backward += find_reverse_edges(names, seed)
         return edges, backward
 
 

@@ -94,7 +94,7 @@ class PageRank:
         found: dict[int, float] = {}
         for text in texts:
             mentioned = number_mentions(find_phrases(text))
-            for mention, known in match_aliases(self._index, mentioned):
+            for mention, known in match_aliases(self._index.known_as({each.name for each in mentioned}), mentioned):
                 found[mention.name] = mention.sure / math.sqrt(len(known))
             stated = self._triples.with_name(mention.name for mention in mentioned)
             for name, passages in stated.items():
