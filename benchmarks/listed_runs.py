@@ -1,21 +1,24 @@
 """Latency of listing, filtering and searching runs, with the plan of each query.
 
-    python -m benchmarks.listed_runs [--runs 10000] [--repeats 50]
+    python -m benchmarks.listed_runs [--runs 10000] [--repeats 50] [--database sqlite|postgres]
 
-The runs are rows of a new SQLite store, with questions about invented names and an answer each. Prints p50 and p95, in
-ms, of a page of 50 runs, and the indexes that the query uses.
+The runs are rows of a new store, with questions about invented names and an answer each. A Postgres server is started
+for the measurement. Prints p50 and p95, in ms, of a page of 50 runs, and the indexes that the query uses, or that it
+reads a whole table.
 """
 
 import argparse
 import asyncio
 import random
 import re
+from contextlib import ExitStack
 from tempfile import TemporaryDirectory
 
 import numpy as np
 from sqlalchemy import text
 
 from benchmarks.harness import clock
+from benchmarks.servers import postgres
 from sleuth.graphs.core import Status
 from sleuth.graphs.persistence import RunFilter, RunResult, Store, Thread, open_store
 from sleuth.graphs.persistence.thread_tables import select_runs
@@ -24,6 +27,7 @@ from sleuth.tools.settings import Settings
 OUTCOMES: tuple[Status, ...] = ("answered", "answered", "answered", "unknown", "refused", "out_of_budget")
 METHODS = ("par-rag", "plain-rag", "auto", "ras")
 PAGE = 50
+READ = re.compile(r"(?<=INDEX )\w+|(?<=using )\w+|(?<=Index Scan on )\w+|SCAN \w+|Seq Scan on \w+")
 
 
 async def fill(store: Store, runs: int) -> None:
@@ -60,12 +64,12 @@ def cases(runs: int) -> dict[str, RunFilter]:
     }
 
 
-def indexes(store: Store, wanted: RunFilter) -> str:
-    """Return the indexes that SQLite uses."""
+def plan_of(store: Store, wanted: RunFilter) -> str:
+    """Return the plan of a query."""
     query = select_runs("local", wanted, PAGE).compile(store.engine, compile_kwargs={"literal_binds": True})
+    explain = "EXPLAIN" if store.engine.name == "postgresql" else "EXPLAIN QUERY PLAN"
     with store.engine.connect() as connection:
-        plan = " ".join(str(row.detail) for row in connection.execute(text(f"EXPLAIN QUERY PLAN {query}")))
-    return ", ".join(dict.fromkeys(re.findall(r"INDEX (\w+)", plan)))
+        return "\n".join(str(row[-1]) for row in connection.execute(text(f"{explain} {query}")))
 
 
 async def main() -> None:
@@ -73,10 +77,16 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=50)
+    parser.add_argument("--database", choices=("sqlite", "postgres"), default="sqlite")
     given = parser.parse_args()
-    with TemporaryDirectory() as folder:
-        async with open_store(Settings(home=folder, runs=None, database_url=None)) as store:
+    with ExitStack() as stack:
+        folder = stack.enter_context(TemporaryDirectory())
+        url = stack.enter_context(postgres()).url if given.database == "postgres" else None
+        async with open_store(Settings(home=folder, runs=None, database_url=url)) as store:
             await fill(store, given.runs)
+            if url:
+                with store.engine.begin() as connection:
+                    connection.execute(text("ANALYZE"))
             for name, wanted in cases(given.runs).items():
                 times = []
                 for _ in range(given.repeats):
@@ -84,7 +94,8 @@ async def main() -> None:
                         found = await store.threads.search(wanted, PAGE)
                     times.append(1000 * taken.spent.wall)
                 p50, p95 = np.quantile(times, (0.5, 0.95))
-                print(f"{name:24} {len(found):3} runs {p50:7.1f} {p95:7.1f} ms  {indexes(store, wanted)}", flush=True)
+                used = ", ".join(dict.fromkeys(each[0] for each in READ.finditer(plan_of(store, wanted))))
+                print(f"{name:24} {len(found):3} runs {p50:7.1f} {p95:7.1f} ms  {used}", flush=True)
 
 
 if __name__ == "__main__":
