@@ -104,7 +104,7 @@ class MatchedPassage:
 
 
 class SeedNames:
-    """What the index stores about the names in all seeds, in a few queries."""
+    """Entries of the index for the names in all seeds, read in a few queries."""
 
     def __init__(self, index: GraphIndex, seeds: Sequence[Seed], among: Sequence[str]) -> None:
         """Look the names up: `among` are the passages in which frequent aliases of seeds are searched."""
