@@ -57,7 +57,7 @@ async def test_cancelled_write_finishes_before_the_file_is_closed(tmp_path: Path
 
 @pytest.mark.parametrize("turns", range(1, 6))
 async def test_read_after_a_cancelled_one_is_current(tmp_path: Path, turns: int) -> None:
-    """A statement that nobody had finished once held back the next read: a run that had ended had no answer."""
+    """The open cursor of a cancelled read once kept the next read at old data: an ended run had no answer."""
     async with SqliteCheckpoints.open(tmp_path / "runs.sqlite", JsonPlusSerializer()) as saver:
         await put(saver, "1")
         await put(saver, "2", "1")

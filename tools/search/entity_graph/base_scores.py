@@ -97,10 +97,11 @@ def _add_meaning(base: dict[str, BaseScores], found: Scored) -> None:
 
 def _add_titles(base: dict[str, BaseScores], texts: Iterable[str], index: GraphIndex) -> None:
     """Add alias weight / √(passages with the alias), for the longest names in the texts."""
-    for text in texts:
-        mentions = number_mentions(find_phrases(text))
-        for mention, known in match_aliases(index.known_as({each.name for each in mentions}), mentions):
-            for alias in known:
+    every = [number_mentions(find_phrases(text)) for text in texts]
+    known = index.known_as({mention.name for mentions in every for mention in mentions})
+    for mentions in every:
+        for mention, aliases in match_aliases(known, mentions):
+            for alias in aliases:
                 each = base.setdefault(alias.passage, BaseScores())
                 each.title = max(each.title, mention.sure * alias.weight / math.sqrt(alias.sharing))
 

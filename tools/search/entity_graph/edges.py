@@ -104,10 +104,14 @@ class MatchedPassage:
 
 
 class SeedNames:
-    """Entries of the index for the names in all seeds, read in a few queries."""
+    """Entries of the index for the names in all seeds, read in three queries.
+
+    known: passages by the number of their alias. rare: passages by a rare name that they mention. frequent: those of
+    the given passages that mention a more frequent alias of a seed, by that alias.
+    """
 
     def __init__(self, index: GraphIndex, seeds: Sequence[Seed], among: Sequence[str]) -> None:
-        """Look the names up: `among` are the passages in which frequent aliases of seeds are searched."""
+        """Read the entries; frequent aliases are looked up in the passages `among` only."""
         studied = [features_of(seed.passage) for seed in seeds]
         aliases = {name for each in studied for name in each.aliases}
         phrases = {mention.name for each in studied for mention in each.phrases}
@@ -214,7 +218,7 @@ class ReverseEdge:
 
 
 def find_reverse_edges(names: SeedNames, seed: Seed) -> list[ReverseEdge]:
-    """Return reverse edges to the passages that mention the seed's alias."""
+    """Return reverse edges to the passages that mention the seed's alias; of a frequent alias only to some of them."""
     weights = features_of(seed.passage).aliases
     best: dict[str, ReverseEdge] = {}
     for name, ids in (*names.rare.items(), *names.frequent.items()):
