@@ -259,6 +259,23 @@ async def test_fork_into_another_method_is_a_separate_run(page: Page, site: Site
     await expect(page.get_by_role("region", name="Second branch")).to_contain_text("Kelp Fair")
 
 
+async def test_edits_of_a_step_are_kept_while_the_run_goes_on(page: Page, site: Site, teller: Teller) -> None:
+    await drop_documents(page, await site())
+    teller.gates["reviewer/review"].clear()
+    await ask(page, skip_supported="false")
+    await open_tab(page, "Explore")
+    await page.get_by_role("button", name="Change the state and fork").click()
+    form = page.get_by_role("form", name="Fork")
+    field = form.get_by_role("textbox", name=re.compile("as JSON")).first
+    await field.fill(edited := json.dumps(None))
+    teller.gates["reviewer/review"].set()
+    await expect_status(page, "answered")
+    await page.wait_for_load_state("networkidle")
+    await expect(page.locator(".timeline li").last.get_by_role("button")).not_to_have_attribute("aria-current", "step")
+    await expect(field).to_have_value(edited)
+    await expect(form.locator("summary", has_text="changed")).to_have_count(1)
+
+
 async def test_long_answer_has_footnotes_after_each_sentence(page: Page, site: Site) -> None:
     await ask_and_wait(page, await site(), "ras", long_answers="true")
     text = page.locator(".answer-text")

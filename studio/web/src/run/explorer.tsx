@@ -3,7 +3,7 @@
 import { useCallback, useMemo } from "react";
 import { headOf, pathTo } from "../branches";
 import { Busy, Problem } from "../parts";
-import { go, hrefOf } from "../route";
+import { go, hrefOf, replace } from "../route";
 import type { Method, Moment, Thread } from "../types";
 import { useServer } from "../server";
 import { Machine } from "./machine";
@@ -52,6 +52,10 @@ export default function Explorer({ thread, at, onBegun }: Props) {
           history={history}
           methods={methods}
           onBegun={onBegun}
+          onUsed={() => {
+            // The newest step is followed while the run goes on, but not away from what is read or edited.
+            if (at !== chosen) replace(hrefOf("runs", thread.id, { tab: "explore", at: chosen }));
+          }}
         />
       </div>
     </div>

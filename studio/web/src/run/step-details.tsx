@@ -20,9 +20,11 @@ interface Props {
   history: Moment[];
   methods: Method[];
   onBegun: () => void;
+  /** The reader works with this step. */
+  onUsed: () => void;
 }
 
-export function StepDetails({ thread, moment, history, methods, onBegun }: Props) {
+export function StepDetails({ thread, moment, history, methods, onBegun, onUsed }: Props) {
   const [forking, setForking] = useState(false);
   const base = `runs/${thread.id}/checkpoints`;
   const { value: after, problem } = useServer<Checkpoint>(`${base}/${moment.checkpoint}`);
@@ -33,7 +35,7 @@ export function StepDetails({ thread, moment, history, methods, onBegun }: Props
   const lines = linesOf(changed);
   const names = new Set(Object.keys(changed));
   return (
-    <section aria-labelledby="step" className="details">
+    <section aria-labelledby="step" className="details" onFocus={onUsed}>
       <header className="row spread">
         <h2 id="step">
           {titleOf(moment)}
@@ -42,6 +44,7 @@ export function StepDetails({ thread, moment, history, methods, onBegun }: Props
         <button
           aria-expanded={forking}
           onClick={() => {
+            onUsed();
             setForking(!forking);
           }}
         >
