@@ -2,6 +2,7 @@
 
 import json
 import re
+import resource
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -28,7 +29,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds by the clock, and of processor time."""
+    """Seconds by the clock, and of processor time: of this process and of child processes that have ended."""
 
     wall: float = 0.0
     cpu: float = 0.0
@@ -41,7 +42,8 @@ class Spent:
 
     @classmethod
     def so_far(cls) -> "Spent":
-        return cls(time.perf_counter(), time.process_time())
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return cls(time.perf_counter(), time.process_time() + ended.ru_utime + ended.ru_stime)
 
 
 class Clock:

@@ -70,14 +70,14 @@ class Collection:
         self._embedder = embedder
         self._has_warned = self._is_checked = False
         self._model = MODEL if settings.ranker == "trained" else None
-        analyzer = PassageAnalyzer(workers := make_workers(settings))
-        self._indexes = IndexSet(settings, catalogue, embedder, analyzer)
+        self._analyzer = PassageAnalyzer(workers := make_workers(settings))
+        self._indexes = IndexSet(settings, catalogue, embedder, self._analyzer)
         self._versions = Versions(catalogue)
         self._filter = PassageFilter(catalogue)
         self._originals = Originals(catalogue, settings.home)
         self._triples = TripleCache(catalogue)
         self._knowledge = KnowledgeGraphCache(self._triples, self._indexes.name_vectors, embedder)
-        self._reader = BatchReader(catalogue, workers, analyzer)
+        self._reader = BatchReader(catalogue, workers, self._analyzer)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -153,12 +153,17 @@ class Collection:
         """Read the next batch of a list of files and store it; unchanged documents are skipped.
 
         When `stopped` returns True, the batch ends with the present document. If `keep_originals` is on, the files are
-        copied, also those of unchanged documents. `stop_workers` ends the worker processes.
+        copied, also those of unchanged documents. The analysis for the indexes begins meanwhile. `stop_workers` ends
+        the worker processes.
         """
         batch = await asyncio.to_thread(self._reader.read, worklist, place, stopped)
         if self._settings.keep_originals:
-            return batch, await asyncio.to_thread(self._originals.put, batch, self._put)
-        return batch, await self.put(batch.entries)
+            stored = await asyncio.to_thread(self._originals.put, batch, self._put)
+        else:
+            stored = await self.put(batch.entries)
+        changed = (each for each in batch.entries if stored.differences[each.document.id] != "unchanged")
+        await asyncio.to_thread(self._analyzer.start, [passage for entry in changed for passage in entry.passages])
+        return batch, stored
 
     @in_thread
     def stop_workers(self) -> None:

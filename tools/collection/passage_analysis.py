@@ -4,7 +4,11 @@ It takes most of the processor time of an ingest without vectors. All methods bl
 """
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections import ChainMap, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from sleuth.tools.documents import Bounds, WorkerError, Workers
@@ -23,6 +27,27 @@ _LANGUAGE_CHARACTERS = 2_000
 """Beginning of a text that is sent for the detection of its language, which reads no more."""
 
 
+_Row = tuple[str, ...]
+_Key = tuple[Kind, _Row]
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call of a worker process; if that fails, this process does its work."""
+
+    given: dict[str, Any]
+    future: "Future[dict[str, Any]]"
+
+    @cached_property
+    def found(self) -> list[Any]:
+        """Wait for the results, one for each row."""
+        try:
+            reply = self.future.result()
+        except WorkerError:
+            reply = analyze(self.given)
+        return list(reply["found"])
+
+
 class PassageAnalyzer:
     """Analyzes passages, with the same results in this process and in worker processes.
 
@@ -33,30 +58,50 @@ class PassageAnalyzer:
     def __init__(self, workers: Workers | None = None) -> None:
         self.is_parallel = False
         self._workers = workers
+        # Of the batch that is indexed and of the one that is read meanwhile.
+        self._started: deque[dict[_Key, tuple[_Call, int]]] = deque(maxlen=2)
 
     def stop(self) -> None:
         """End the worker processes, and use no others."""
         self.is_parallel = False
+        self._started.clear()
         if self._workers:
             self._workers.stop()
 
+    def start(self, passages: Sequence[Passage]) -> None:
+        """Have worker processes analyze passages that will be indexed next; without them, do nothing."""
+        if workers := self._workers_for(passages):
+            rows = _rows(passages)
+            self._started.append(dict([*_submit(workers, "terms", rows), *_submit(workers, "names", rows)]))
+
     def terms(self, passages: Sequence[Passage]) -> list[KeywordTerms]:
         """Return what the keyword index stores of each passage."""
-        if (workers := self._workers_for(passages)) is None:
+        if (found := self._found("terms", passages)) is None:
             return find_terms(passages)
-        return [KeywordTerms(*row) for row in _call(workers, "terms", _rows(passages))]
+        return [KeywordTerms(*row) for row in found]
 
     def names(self, passages: Sequence[Passage]) -> list[PassageNames]:
         """Return what the entity graph stores of each passage."""
-        if (workers := self._workers_for(passages)) is None:
+        if (found := self._found("names", passages)) is None:
             return find_names(passages)
-        return [_parse_names(row) for row in _call(workers, "names", _rows(passages))]
+        return [_parse_names(row) for row in found]
 
     def languages(self, texts: Sequence[str], *, characters: int) -> list[str]:
         """Return the language of each text, empty if it is uncertain; `characters` is the size of the documents."""
         if (workers := self._workers_worth(characters)) is None:
             return [detect_language(text) or "" for text in texts]
-        return list(_call(workers, "languages", [text[:_LANGUAGE_CHARACTERS] for text in texts]))
+        rows = [(text[:_LANGUAGE_CHARACTERS],) for text in texts]
+        return [call.found[at] for _, (call, at) in _submit(workers, "languages", rows)]
+
+    def _found(self, kind: Kind, passages: Sequence[Passage]) -> list[Any] | None:
+        """Return the results of worker processes; None if this process is to do the work."""
+        rows = _rows(passages)
+        places = ChainMap(*self._started)
+        if any((kind, row) not in places for row in rows):
+            if (workers := self._workers_for(passages)) is None:
+                return None
+            places = ChainMap(dict(_submit(workers, kind, rows)))
+        return [call.found[at] for call, at in (places[kind, row] for row in rows)]
 
     def _workers_for(self, passages: Sequence[Passage]) -> Workers | None:
         return self._workers_worth(sum(len(passage.text) for passage in passages))
@@ -66,15 +111,15 @@ class PassageAnalyzer:
         return self._workers if self.is_parallel and characters >= _MIN_CHARACTERS else None
 
 
-def _call(workers: Workers, kind: Kind, rows: list[Any]) -> Iterator[Any]:
-    """Yield the results for rows; those of a worker that fails are computed in this process."""
-    calls = [{"kind": kind, "rows": rows[start : start + _CHUNK]} for start in range(0, len(rows), _CHUNK)]
-    futures = [workers.submit_analysis(call) for call in calls]
-    for call, future in zip(calls, futures, strict=True):
-        try:
-            yield from future.result()["found"]
-        except WorkerError:
-            yield from analyze(call)["found"]
+def _submit(workers: Workers, kind: Kind, rows: Sequence[_Row]) -> list[tuple[_Key, tuple[_Call, int]]]:
+    """Start calls for rows; return where the result of each row will be."""
+    places = []
+    for start in range(0, len(rows), _CHUNK):
+        part = rows[start : start + _CHUNK]
+        given = {"kind": kind, "rows": part}
+        call = _Call(given, workers.submit_analysis(given))
+        places += [((kind, row), (call, at)) for at, row in enumerate(part)]
+    return places
 
 
 def analyze(given: dict[str, Any], _bounds: Bounds | None = None) -> dict[str, Any]:
@@ -82,16 +127,16 @@ def analyze(given: dict[str, Any], _bounds: Bounds | None = None) -> dict[str, A
     kinds: dict[Kind, Callable[[Sequence[Any]], list[Any]]] = {
         "terms": lambda rows: find_terms(_passages(rows)),
         "names": lambda rows: [_format_names(names) for names in find_names(_passages(rows))],
-        "languages": lambda texts: [detect_language(text) or "" for text in texts],
+        "languages": lambda rows: [detect_language(text) or "" for (text,) in rows],
     }
     return {"found": kinds[given["kind"]](given["rows"])}
 
 
-def _rows(passages: Sequence[Passage]) -> list[list[str]]:
-    return [[passage.document_id, passage.title, passage.text] for passage in passages]
+def _rows(passages: Sequence[Passage]) -> list[_Row]:
+    return [(passage.document_id, passage.title, passage.text) for passage in passages]
 
 
-def _passages(rows: Sequence[Sequence[str]]) -> list[Passage]:
+def _passages(rows: Sequence[_Row]) -> list[Passage]:
     return [
         Passage(id="", document_id=document_id, title=title, text=text, start=0, end=len(text))
         for document_id, title, text in rows

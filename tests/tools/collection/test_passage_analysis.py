@@ -1,6 +1,7 @@
 """Passages are analyzed in worker processes with the same results as in this process."""
 
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -74,6 +75,40 @@ def test_failed_process_loses_no_result(is_broken: bool) -> None:
     analyzer.is_parallel = True
     assert analyzer.terms(given) == find_terms(given)
     assert workers.calls == 3
+
+
+def test_started_analysis_is_not_repeated() -> None:
+    given, later = passages(80), passages(90)[80:]
+    workers = Calls()
+    analyzer = PassageAnalyzer(workers)
+    analyzer.is_parallel = True
+    analyzer.start(given)
+    analyzer.start(later * 10)
+    assert workers.calls == 2 * 3 + 2 * 4
+    assert analyzer.terms([*given[40:], *later]) == find_terms([*given[40:], *later])
+    assert analyzer.names(given[:2])[0].aliases == find_names(given[:1])[0].aliases
+    assert workers.calls == 2 * 3 + 2 * 4
+
+
+def test_results_of_two_batches_are_kept() -> None:
+    given = passages(80)
+    workers = Calls()
+    analyzer = PassageAnalyzer(workers)
+    analyzer.is_parallel = True
+    for _ in range(3):
+        analyzer.start(given)
+        given = [replace(each, text=f"{each.text} More.") for each in given]
+    assert workers.calls == 3 * 6
+    assert analyzer.terms(passages(80)) == find_terms(passages(80))
+    assert workers.calls == 3 * 6 + 3
+
+
+def test_failed_process_loses_no_started_result() -> None:
+    given = passages(80)
+    analyzer = PassageAnalyzer(Calls(is_broken=True))
+    analyzer.is_parallel = True
+    analyzer.start(given)
+    assert analyzer.terms(given) == find_terms(given)
 
 
 def test_no_process_is_used_after_stop() -> None:
