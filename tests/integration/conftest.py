@@ -33,8 +33,8 @@ __all__ = [
     "vllm_url",
 ]
 
-SHARED = {"vllm_url": "model server", "vllm_installed": "model server", "model_home": "model server", "npm": "npm"}
-"""Fixtures over a server or a folder of the checkout, of which there is one: their tests run in one process."""
+SHARED = {"vllm_url": "model server", "vllm_installed": "model server", "model_home": "model server"}
+"""Fixtures over a server of which there is one: their tests run in one process."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups

@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from page_fixture import installing
 
 pytestmark = pytest.mark.integration
 
@@ -12,5 +13,6 @@ pytestmark = pytest.mark.integration
 @pytest.mark.usefixtures("npm")
 def test_page_sources_pass_lint_and_build_the_committed_files() -> None:
     root = Path(__file__).parents[3]
-    done = subprocess.run(["make", "check-page"], cwd=root, capture_output=True, text=True, check=False)
+    with installing():
+        done = subprocess.run(["make", "check-page"], cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

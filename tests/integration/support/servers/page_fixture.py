@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from asgi_server import serving
+from filelock import FileLock
 from page_scene import Teller
 from playwright.async_api import Browser, Page, async_playwright, expect
 from process import program
@@ -75,12 +76,19 @@ async def page(chromium: Browser) -> AsyncIterator[Page]:
 def axe(npm: str) -> str:
     """The script of axe-core, of the version in package-lock.json."""
     script = SOURCES / "node_modules" / "axe-core" / "axe.min.js"
-    if not script.is_file():
-        subprocess.run([npm, "ci", "--silent"], cwd=SOURCES, check=True)
-    return script.read_text(encoding="utf-8")
+    with installing():
+        if not script.is_file():
+            subprocess.run([npm, "ci", "--silent"], cwd=SOURCES, check=True)
+        return script.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
 def npm() -> str:
     """The program; skips where it is absent."""
     return program("npm is not installed: Node 20.19 or newer has it", "npm")
+
+
+def installing() -> FileLock:
+    """Exclude other tests that install the page's packages or read them."""
+    (folder := SOURCES.parents[1] / ".cache").mkdir(exist_ok=True)
+    return FileLock(folder / "page-packages.lock")
