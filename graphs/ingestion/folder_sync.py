@@ -78,6 +78,8 @@ async def follow_folder(
     waiting = frozenset({folder})  # what has changed before the first event is compared as well
     events = awatch(folder, watch_filter=None, rust_timeout=round(1000 * RETRY_SECONDS), yield_on_timeout=True)
     async for changes in events:
+        if (task := asyncio.current_task()) and task.cancelling():  # the task group of `awatch` can swallow a Ctrl-C
+            raise asyncio.CancelledError
         waiting |= {Path(path) for _, path in changes}
         if not waiting:
             continue
@@ -88,5 +90,5 @@ async def follow_folder(
             except StoreBusy:
                 continue
             yield diff, report
-            await asyncio.sleep(0)  # raises after a Ctrl-C; the task group of `awatch` would swallow it
+            await asyncio.sleep(0)  # raises after a Ctrl-C, without waiting for `awatch`
         waiting = frozenset()

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from zipfile import ZipFile
@@ -257,3 +257,22 @@ async def test_changes_are_followed_when_the_store_is_free(folder: Path, setting
         (folder / NAMES[0]).unlink()
         diff, report = await anext(followed)
         assert (list(diff.removed), report.removed) == ([NAMES[0]], 1)
+
+
+@pytest.mark.timeout(60)
+async def test_cancellation_that_the_watcher_swallows_ends_the_following(
+    folder: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def deaf(*_: object, **__: object) -> AsyncIterator[set[object]]:
+        for _ in range(1_000):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.05)
+            yield set()
+
+    monkeypatch.setattr("watchfiles.awatch", deaf)
+    await synchronize(folder, settings)
+    following = asyncio.ensure_future(anext(follow_folder(folder, settings=settings)))
+    await asyncio.sleep(0.5)
+    following.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await following
