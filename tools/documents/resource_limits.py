@@ -1,6 +1,7 @@
 """Resource limits for reading one file, enforced by the operating system on the reading process."""
 
 import os
+import re
 import stat
 import sys
 from dataclasses import dataclass
@@ -80,6 +81,8 @@ def peak_megabytes() -> int:
     """Return the peak memory of this process; 0 on systems without that value."""
     if sys.platform != "linux":
         return 0
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    # `getrusage` would return the memory of the process that started this one, if that had more.
+    status = Path("/proc/self/status")
+    text = status.read_text(encoding="utf-8", errors="replace") if status.exists() else ""
+    peak = re.search(r"^VmHWM:\s*(\d+) kB", text, re.MULTILINE)
+    return int(peak[1]) >> 10 if peak else 0

@@ -59,22 +59,20 @@ async def running(url: str) -> float:
     return sum(float(value) for value in re.findall(r"^vllm:num_requests_running\{.*\} (\S+)$", metrics, re.MULTILINE))
 
 
-@pytest.mark.parametrize(
-    "role",
-    [
+async def test_every_schema_guides_the_model(vllm_url: str, tmp_path: Path) -> None:
+    roles: list[Role[Any, Any]] = [
         *(PLAN, PLAN_IN_ORDER, READ, DRAFT, CONCLUDE, REFINE, REVIEW, REVIEW_STEP, ANSWER),
         *(REASON, MONITOR, RECALL, ENTITIES, INFER, REQUERY),
-    ],
-    ids=lambda role: role.prompt,
-)
-async def test_every_schema_guides_the_model(role: Role[Any, Any], model: LLMClient) -> None:
-    schema = role.schema()
-    request = asked("Fill in something short about the town of Varn.", schema=schema, sampling=role.sampling)
-    reply = await model.call(request)
-    assert reply["finish"] == "stop"
-    output = parse(reply["text"], role.output)
-    assert isinstance(output, role.output)
-    jsonschema.Draft202012Validator(schema).validate(output.model_dump(include=set(output.model_fields_set)))
+    ]
+    text = "Fill in something short about the town of Varn."
+    async with LLMClient.open(Settings(model_url=vllm_url, home=tmp_path, concurrency=len(roles))) as model:
+        requests = (asked(text, schema=role.schema(), sampling=role.sampling) for role in roles)
+        replies = await asyncio.gather(*map(model.call, requests))
+    for role, reply in zip(roles, replies, strict=True):
+        assert reply["finish"] == "stop", role.prompt
+        output = parse(reply["text"], role.output)
+        assert isinstance(output, role.output)
+        jsonschema.Draft202012Validator(role.schema()).validate(output.model_dump(include=set(output.model_fields_set)))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -78,7 +78,16 @@ async def reach(readers: list[Reader], number: int) -> None:
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.parametrize("killed", [True, False], ids=["kill", "terminate"])
+@pytest.mark.parametrize(
+    ("database_url", "killed"),
+    [
+        pytest.param("sqlite", True, id="sqlite-kill"),
+        pytest.param("postgres", False, id="postgres-terminate", marks=pytest.mark.postgres),
+        pytest.param("sqlite", False, id="sqlite-terminate", marks=pytest.mark.faults),
+        pytest.param("postgres", True, id="postgres-kill", marks=[pytest.mark.postgres, pytest.mark.faults]),
+    ],
+    indirect=["database_url"],
+)
 async def test_killed_server_resumes_runs_and_sends_each_step_once(
     tmp_path: Path, database_url: str | None, killed: bool
 ) -> None:

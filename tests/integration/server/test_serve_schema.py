@@ -31,6 +31,14 @@ def schemathesis() -> None:
         pytest.skip(reason)
 
 
+@pytest.mark.parametrize(
+    "database_url",
+    [
+        pytest.param("sqlite", marks=pytest.mark.faults),  # two minutes each; Postgres refuses more
+        pytest.param("postgres", marks=pytest.mark.postgres),
+    ],
+    indirect=True,
+)
 @pytest.mark.usefixtures("schemathesis")
 async def test_no_request_causes_an_internal_error(tmp_path: Path, database_url: str | None) -> None:
     settings = Settings(home=tmp_path, embedder="none", api_keys=KEYS, database_url=database_url)

@@ -16,6 +16,7 @@ from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 
 pytestmark = [
     pytest.mark.integration,
+    pytest.mark.faults,  # trains for some minutes
     pytest.mark.skipif(not (DATA / "train").is_dir(), reason="no training files next to the checkout"),
 ]
 FERRY = Evidence(title="Ferry", text="The ferry was built by Oda Brask in 1911.")
