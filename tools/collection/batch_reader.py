@@ -109,6 +109,11 @@ class BatchReader:
                 break
         return self._with_languages(self._without_taken(batch))
 
+    def start_analysis(self, batch: Batch, stored: Stored) -> None:
+        """Have worker processes analyze the new passages of a batch before they are indexed."""
+        changed = (entry for entry in batch.entries if stored.differences[entry.document.id] != "unchanged")
+        self._analyzer.start([passage for entry in changed for passage in entry.passages])
+
     def stop(self) -> None:
         """End the worker processes; the next reading starts them again."""
         self._analyzer.is_parallel = False

@@ -70,14 +70,14 @@ class Collection:
         self._embedder = embedder
         self._has_warned = self._is_checked = False
         self._model = MODEL if settings.ranker == "trained" else None
-        self._analyzer = PassageAnalyzer(workers := make_workers(settings))
-        self._indexes = IndexSet(settings, catalogue, embedder, self._analyzer)
+        analyzer = PassageAnalyzer(workers := make_workers(settings))
+        self._indexes = IndexSet(settings, catalogue, embedder, analyzer)
         self._versions = Versions(catalogue)
         self._filter = PassageFilter(catalogue)
         self._originals = Originals(catalogue, settings.home)
         self._triples = TripleCache(catalogue)
         self._knowledge = KnowledgeGraphCache(self._triples, self._indexes.name_vectors, embedder)
-        self._reader = BatchReader(catalogue, workers, self._analyzer)
+        self._reader = BatchReader(catalogue, workers, analyzer)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -100,8 +100,7 @@ class Collection:
         """Open the collection of the settings; indexes and models are loaded when they are first needed.
 
         Raises:
-            EmbedderChanged: the collection was built with another embedder (unless `check_embedder` is off, which
-                only a rebuild may ask for).
+            EmbedderChanged: the collection was built with another embedder; not if `check_embedder` is off.
             StoreTooNew: a newer release wrote it.
         """
         embedder = embedder or make_passage_embedder(settings)
@@ -153,16 +152,14 @@ class Collection:
         """Read the next batch of a list of files and store it; unchanged documents are skipped.
 
         When `stopped` returns True, the batch ends with the present document. If `keep_originals` is on, the files are
-        copied, also those of unchanged documents. The analysis for the indexes begins meanwhile. `stop_workers` ends
-        the worker processes.
+        copied, also those of unchanged documents. `stop_workers` ends the worker processes.
         """
         batch = await asyncio.to_thread(self._reader.read, worklist, place, stopped)
         if self._settings.keep_originals:
             stored = await asyncio.to_thread(self._originals.put, batch, self._put)
         else:
             stored = await self.put(batch.entries)
-        changed = (each for each in batch.entries if stored.differences[each.document.id] != "unchanged")
-        await asyncio.to_thread(self._analyzer.start, [passage for entry in changed for passage in entry.passages])
+        await asyncio.to_thread(self._reader.start_analysis, batch, stored)
         return batch, stored
 
     @in_thread
@@ -224,10 +221,7 @@ class Collection:
 
     @in_thread
     def documents(self, *, limit: int = 100, after: str = "", find: str = "", where: str = "") -> list[Listed]:
-        """Return documents with `find` in their title that match a filter, ordered by id.
-
-        `after` is the last id of the previous page.
-        """
+        """Return documents with `find` in their title that match a filter, by id; `after` ends the previous page."""
         conditions = parse_filter(where) if where.strip() else None
         return self._catalogue.list_documents(limit=limit, after=after, find=find, where=conditions)
 

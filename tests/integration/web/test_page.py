@@ -259,7 +259,7 @@ async def test_fork_into_another_method_is_a_separate_run(page: Page, site: Site
     await expect(page.get_by_role("region", name="Second branch")).to_contain_text("Kelp Fair")
 
 
-async def test_edits_of_a_step_are_kept_while_the_run_goes_on(page: Page, site: Site, teller: Teller) -> None:
+async def test_edits_of_a_step_are_kept_while_the_run_continues(page: Page, site: Site, teller: Teller) -> None:
     await drop_documents(page, await site())
     teller.gates["reviewer/review"].clear()
     await ask(page, skip_supported="false")

@@ -53,7 +53,7 @@ export default function Explorer({ thread, at, onBegun }: Props) {
           methods={methods}
           onBegun={onBegun}
           onUsed={() => {
-            // The newest step is followed while the run goes on, but not away from what is read or edited.
+            // The newest step is followed while the run continues, but not away from what is read or edited.
             if (at !== chosen) replace(hrefOf("runs", thread.id, { tab: "explore", at: chosen }));
           }}
         />
