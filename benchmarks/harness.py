@@ -1,7 +1,6 @@
-"""Shared by the benchmarks: the example questions, clocks, memory, and work in a process of its own."""
+"""Shared by the benchmarks: the example questions, clocks, and work in a process of its own."""
 
 import json
-import re
 import resource
 import time
 import zlib
@@ -27,6 +26,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def processor_seconds(who: int) -> float:
+    """Return the processor time of this process (RUSAGE_SELF), or of child processes that ended (RUSAGE_CHILDREN)."""
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
+
+
 @dataclass(frozen=True)
 class Spent:
     """Seconds by the clock, and of processor time: of this process and of child processes that have ended."""
@@ -42,8 +47,7 @@ class Spent:
 
     @classmethod
     def so_far(cls) -> "Spent":
-        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return cls(time.perf_counter(), time.process_time() + ended.ru_utime + ended.ru_stime)
+        return cls(time.perf_counter(), time.process_time() + processor_seconds(resource.RUSAGE_CHILDREN))
 
 
 class Clock:
@@ -91,13 +95,6 @@ class Projected:
         vector = self._directions[at].sum(axis=0)
         unit: Vectors = vector / max(float(np.linalg.norm(vector)), 1e-9)
         return unit
-
-
-def peak_mib(process: int | str = "self") -> float:
-    """Return the peak memory of a process; 0 on systems that have no /proc."""
-    status = Path(f"/proc/{process}/status")
-    peaks = re.findall(r"^VmHWM:\s*(\d+) kB", status.read_text() if status.exists() else "", re.MULTILINE)
-    return int(peaks[0]) / 1024 if peaks else 0.0
 
 
 def in_own_process(work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -15,8 +15,9 @@ import time
 from itertools import islice
 from pathlib import Path
 
-from benchmarks.harness import in_own_process, peak_mib
+from benchmarks.harness import in_own_process
 from sleuth.graphs.ingestion import ingest
+from sleuth.tools.documents.resource_limits import peak_megabytes
 from sleuth.tools.search.vectors import LocalEmbedder, make_embedder
 from sleuth.tools.settings import Settings
 
@@ -42,7 +43,7 @@ def whole(corpus: Path) -> dict[str, float]:
         embedder = make_embedder(Settings(home=Path(home)))
         embedder.embed_query("warm up")
         report = asyncio.run(ingest([corpus], settings=Settings(home=Path(home)), embedder=embedder))
-    return {"seconds": report.seconds, "passages": report.passages, "peak_mib": peak_mib()}
+    return {"seconds": report.seconds, "passages": report.passages, "peak_mib": peak_megabytes()}
 
 
 def compare(corpus: Path, rounds: int) -> None:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.harness import in_own_process
+from benchmarks.harness import in_own_process, processor_seconds
 from sleuth.graphs.ingestion import ingest
 from sleuth.tools.collection import make_passage_embedder
 from sleuth.tools.collection.ray_cluster import connect
@@ -71,11 +71,6 @@ def measured(folder: Path, workers: int, embedder: str, ray: str | None = None) 
         "main": main,
         "children": processor_seconds(resource.RUSAGE_CHILDREN),
     }
-
-
-def processor_seconds(who: int) -> float:
-    used = resource.getrusage(who)
-    return used.ru_utime + used.ru_stime
 
 
 def show(name: str, rounds: list[dict[str, float]]) -> None:

@@ -30,11 +30,12 @@ from sqlalchemy import create_engine, text
 
 from benchmarks.growth.corpus import passage, questions, triples_of, write
 from benchmarks.growth.fits import Row, read_rows, table
-from benchmarks.harness import Projected, Spent, clock, in_own_process, peak_mib, write_json
+from benchmarks.harness import Projected, Spent, clock, in_own_process, write_json
 from benchmarks.servers import Server, chroma, postgres
 from sleuth.graphs.ingestion import ingest
 from sleuth.tools.collection import Collection, corpus_entry
 from sleuth.tools.documents import CorpusLine
+from sleuth.tools.documents.resource_limits import peak_megabytes
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.vectors import Embedder, NoEmbedder, VectorIndex
 from sleuth.tools.settings import Settings
@@ -91,7 +92,7 @@ def ingested(size: Size) -> Row:
         "ingest_cpu_s": taken.spent.cpu,
         "embedding_s": embedding,
         "passages_a_second": size.passages / (taken.spent.wall - embedding),
-        "ingest_mib": peak_mib(),
+        "ingest_mib": peak_megabytes(),
     }
 
 
@@ -110,7 +111,7 @@ async def _searched(size: Size, asked: Questions) -> Row:
     ):
         for mode in modes:
             row |= await search(library, mode, asked)
-        row["search_mib"] = peak_mib()
+        row["search_mib"] = peak_megabytes()
         if "dense" in modes:
             row["dense_recall"] = await asyncio.to_thread(recall, library, asked)
         row |= await change(library, size)
@@ -181,13 +182,13 @@ async def search_triples(library: Collection, size: Size, asked: Questions) -> R
         found = {marks[f"p{number:07}"]: triples_of(number, 0) for number in numbers}
         await store.put(found, version="1")
         triples += sum(map(len, found.values()))
-    row: Row = {"triples": triples, "ppr_before_mib": peak_mib()}
+    row: Row = {"triples": triples, "ppr_before_mib": peak_megabytes()}
     row |= await search(library, "graph-ppr", asked)
     await add(library, size.passages)
     with clock() as first:
         await library.search(Query(text=asked[0][0], k=K, mode="graph-ppr"))
     row |= {"graph-ppr_changed_ms": 1000 * first.spent.wall, "graph-ppr_changed_cpu_ms": 1000 * first.spent.cpu}
-    return row | {"graph-ppr_mib": peak_mib()}
+    return row | {"graph-ppr_mib": peak_megabytes()}
 
 
 def bytes_of(place: Path) -> int:
@@ -230,7 +231,7 @@ def measure(given: argparse.Namespace, passages: int) -> Row:
         )
         row = in_own_process(ingested, size) | disk(size, vectors) | {"corpus_mb": bytes_of(corpus) / 1e6}
         row |= in_own_process(searched, size, given.questions)
-        row |= {"chroma_server_mib": peak_mib(vectors.pid)} if vectors else {}
+        row |= {"chroma_server_mib": peak_megabytes(vectors.pid)} if vectors else {}
     shutil.rmtree(home)
     corpus.unlink()
     return row

@@ -28,7 +28,7 @@ import psycopg
 
 from benchmarks.checkpoint_bytes import Shelf, replies
 from benchmarks.growth.fits import Row, read_rows, table
-from benchmarks.harness import clock, in_own_process, peak_mib, write_json
+from benchmarks.harness import clock, in_own_process, write_json
 from benchmarks.servers import postgres
 from benchmarks.streams import Instant
 from sleuth.agents.llm import ScriptedModel
@@ -36,6 +36,7 @@ from sleuth.graphs.persistence import Store, open_store
 from sleuth.graphs.runs import RunService, Services, prune
 from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.studio.client import last_answer
+from sleuth.tools.documents.resource_limits import peak_megabytes
 from sleuth.tools.settings import Settings
 
 REPEATS, RECENT = 20, 200
@@ -109,7 +110,7 @@ async def make(store: Store, _place: RunStore, threads: int) -> Row:
         with clock() as each:
             await last_answer(runs.run(await runs.start(f"Who kept the light of number {number}?", "plain-rag")))
         taken.append(1000 * each.spent.wall)
-    return {"run_ms": median(taken[-RECENT:]), "make_mib": peak_mib()} if taken else {}
+    return {"run_ms": median(taken[-RECENT:]), "make_mib": peak_megabytes()} if taken else {}
 
 
 async def look(store: Store, _place: RunStore, _threads: int) -> Row:
@@ -161,7 +162,7 @@ async def older_half(store: Store, place: RunStore, _threads: int) -> Row:
 async def _prune(store: Store, place: RunStore, name: str, *, older_than: float | None, keep: int | None) -> Row:
     with clock() as taken:
         gone = await prune(RunService(store), older_than=older_than, keep_last=keep)
-    row = {"prune_s": taken.spent.wall, "prune_mib": peak_mib()} | place.sizes()
+    row = {"prune_s": taken.spent.wall, "prune_mib": peak_megabytes()} | place.sizes()
     row |= {"runs": gone.threads, "checkpoints": gone.checkpoints, "texts": gone.texts}
     return {f"{name}_{key}": value for key, value in row.items()}
 

@@ -6,6 +6,7 @@ import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import Literal
 
 from sleuth.tools.errors import DocumentError
 
@@ -77,12 +78,10 @@ def limit_processor(seconds: int) -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
 
 
-def peak_megabytes() -> int:
-    """Return the peak memory of this process; 0 on systems without that value."""
-    if sys.platform != "linux":
-        return 0
+def peak_megabytes(process: int | Literal["self"] = "self") -> float:
+    """Return the peak memory of a process in MiB; 0 on systems that have no /proc."""
     # `getrusage` would return the memory of the process that started this one, if that had more.
-    status = Path("/proc/self/status")
+    status = Path(f"/proc/{process}/status")
     text = status.read_text(encoding="utf-8", errors="replace") if status.exists() else ""
     peak = re.search(r"^VmHWM:\s*(\d+) kB", text, re.MULTILINE)
-    return int(peak[1]) >> 10 if peak else 0
+    return int(peak[1]) / 1024 if peak else 0.0
