@@ -100,7 +100,8 @@ class Collection:
         """Open the collection of the settings; indexes and models are loaded when they are first needed.
 
         Raises:
-            EmbedderChanged: the collection was built with another embedder; not if `check_embedder` is off.
+            EmbedderChanged: the collection was built with another embedder (unless `check_embedder` is off, which
+                only a rebuild may ask for).
             StoreTooNew: a newer release wrote it.
         """
         embedder = embedder or make_passage_embedder(settings)
@@ -221,7 +222,7 @@ class Collection:
 
     @in_thread
     def documents(self, *, limit: int = 100, after: str = "", find: str = "", where: str = "") -> list[Listed]:
-        """Return documents with `find` in their title that match a filter, by id; `after` ends the previous page."""
+        """Return documents after an id, in order of ids, with `find` in their title and matching a filter."""
         conditions = parse_filter(where) if where.strip() else None
         return self._catalogue.list_documents(limit=limit, after=after, find=find, where=conditions)
 
