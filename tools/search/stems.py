@@ -70,7 +70,7 @@ def question_language(text: str, languages: Sequence[str]) -> str:
         text: The question.
         languages: Languages of the passages, the most frequent one first.
     """
-    detected = language_of(text)
+    detected = language_of(text) if len(languages) > 1 else None
     return detected if detected in languages else languages[0]
 
 

@@ -6,7 +6,7 @@ The indexes are derived from it and follow the journal. All methods block: call 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal
 from uuid import uuid4
@@ -18,7 +18,7 @@ from sleuth.tools.storage.database import CountedRows, open_engine, transaction
 from sleuth.tools.storage.filters import Filter
 from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id
 from sleuth.tools.storage.metadata import LISTED, Listed, SqlMetadata, parse_listed, update_metadata
-from sleuth.tools.storage.rows import is_same, metadata_cells, parse_ids, parse_number, parse_readable, parse_row
+from sleuth.tools.storage.rows import cells_of, is_same, parse_ids, parse_number, parse_readable, parse_row
 from sleuth.tools.storage.schema import (
     collections,
     documents,
@@ -102,8 +102,9 @@ class Catalogue:
         batch = {entry.document.id: entry for entry in entries}
         with self._begin(write=True) as connection:
             known = {row.id: row for row in self._select(connection, documents, documents.c.id, list(batch))}
-            changed = [entry for entry in batch.values() if not is_same(entry.document, known.get(entry.document.id))]
-            same = [entry.document for entry in batch.values() if entry not in changed]
+            same = [entry.document for id_, entry in batch.items() if is_same(entry.document, known.get(id_))]
+            unchanged = {document.id for document in same}
+            changed = [entry for id_, entry in batch.items() if id_ not in unchanged]
             update_metadata(connection, self.place, same, known)
             old = self._replace(connection, changed)
             self._put_originals(connection, batch.values())
@@ -351,9 +352,9 @@ class Catalogue:
         ids = [entry.document.id for entry in entries]
         old = self._select(connection, passages, passages.c.document_id, ids)
         self._delete(connection, documents, documents.c.id, ids)
-        document_rows = [asdict(entry.document) | metadata_cells(entry.document) | self.place for entry in entries]
+        document_rows = [cells_of(entry.document) | self.place for entry in entries]
         passage_rows = [
-            asdict(passage) | self.place | {"ordinal": ordinal, "content_hash": passage.fingerprint()}
+            cells_of(passage) | self.place | {"ordinal": ordinal, "content_hash": passage.fingerprint()}
             for entry in entries
             for ordinal, passage in enumerate(entry.passages)
         ]

@@ -38,6 +38,12 @@ def parse_row(kind: type[Kept], row: Row[Any]) -> Kept:
     return kind(**found | ({"tags": parse_tags(found["tags"])} if kind is Document else {}))
 
 
+def cells_of(kept: Document | Passage) -> dict[str, object]:
+    """Return the cells of a document or passage: the inverse of `parse_row`."""
+    cells = {name: getattr(kept, name) for name in kept.__dataclass_fields__}
+    return cells | (metadata_cells(kept) if isinstance(kept, Document) else {})
+
+
 def parse_tags(cell: str | None) -> tuple[str, ...] | None:
     """Return the tags in a cell; None if they are not known."""
     return None if cell is None else tuple(filter(None, str(cell).split("\n")))

@@ -86,7 +86,7 @@ class MatchedPassage:
     @property
     def language(self) -> str:
         """The language by whose rules its words are stemmed."""
-        return self._studied.language
+        return self._asked.only_language or self._studied.language
 
     def _found_in(self, text: str) -> frozenset[str]:
         return self._asked.found_in(text, self.language)

@@ -21,12 +21,19 @@ class QueryTerms:
         self._total = sum(self._weights.values())
         self._words = {variant: stem for stem, variants in words.items() for variant in variants}
         self._keywords = keywords
-        self._language = question_language(text, keywords.languages())
+        languages = keywords.languages()
+        self._language = question_language(text, languages)
+        self._only_language = languages[0] if len(languages) == 1 else None
 
     @property
     def weights(self) -> Mapping[str, float]:
         """The weight of each stem."""
         return self._weights
+
+    @property
+    def only_language(self) -> str | None:
+        """The language of all passages, which need not be detected again; None if they have several."""
+        return self._only_language
 
     def found_in(self, text: str, language: str | None = None) -> frozenset[str]:
         """Return the stems of the question that a text contains; without a language it is in the question's."""
