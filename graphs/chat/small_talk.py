@@ -10,8 +10,7 @@ from itertools import pairwise
 
 from langchain_core.messages import AnyMessage
 
-from sleuth.tools.search.entity_graph import FUNCTION_WORDS, Word, tokenize
-from sleuth.tools.text import sentence_spans
+from sleuth.tools.text import FUNCTION_WORDS, Word, sentence_spans, tokenize
 
 _BEGINS = re.compile(r"[.!?…\n]|[^\w\s.,:;'\"“”‘’«»()\[\]&/–—-]")
 """A mark between two words after which a sentence begins: the end of the one before, or an emoji."""

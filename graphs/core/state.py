@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from sleuth.agents.model_calls import CallRecord
 from sleuth.graphs.core.answer import Note, Verdict
-from sleuth.tools.search.entity_graph import tokenization as spans
+from sleuth.tools.text import name_key
 
 SCHEMA_VERSION = 1
 
@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 def same_question(one: str, other: str) -> bool:
     """Return whether two questions have the same words; case, accents and punctuation do not count."""
-    return spans.name_key(one) == spans.name_key(other)
+    return name_key(one) == name_key(other)
 
 
 def merge_keys(kept: dict[str, V], writes: Sequence[dict[str, V | None]]) -> dict[str, V]:

@@ -3,21 +3,17 @@
 It takes most of the processor time of an ingest without vectors. All methods block: call them in a thread.
 """
 
-from array import array
 from collections import ChainMap, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
-from sleuth.tools.documents import Bounds, WorkerError, Workers
-from sleuth.tools.search.entity_graph import PassageNames, find_names
-from sleuth.tools.search.keyword_index import KeywordTerms, find_terms
-from sleuth.tools.text import detect_language
+from sleuth.tools.documents import WorkerError, Workers
+from sleuth.tools.text import KeywordTerms, PassageNames, detect_language, find_names, find_terms
+from sleuth.tools.text.analysis import Analysis, analyze, parse_names
 from sleuth.tools.types import Passage
-
-Kind = Literal["terms", "names", "languages"]
 
 _CHUNK = 32
 """Passages of one call of a worker process."""
@@ -28,7 +24,7 @@ _LANGUAGE_CHARACTERS = 2_000
 
 
 _Row = tuple[str, ...]
-_Key = tuple[Kind, _Row]
+_Key = tuple[Analysis, _Row]
 
 
 @dataclass(frozen=True)
@@ -84,7 +80,7 @@ class PassageAnalyzer:
         """Return what the entity graph stores of each passage."""
         if (found := self._found("names", passages)) is None:
             return find_names(passages)
-        return [_parse_names(row) for row in found]
+        return [parse_names(row) for row in found]
 
     def languages(self, texts: Sequence[str], *, characters: int) -> list[str]:
         """Return the language of each text, empty if it is uncertain; `characters` is the size of the documents."""
@@ -93,7 +89,7 @@ class PassageAnalyzer:
         rows = [(text[:_LANGUAGE_CHARACTERS],) for text in texts]
         return [call.found[at] for _, (call, at) in _submit(workers, "languages", rows)]
 
-    def _found(self, kind: Kind, passages: Sequence[Passage]) -> list[Any] | None:
+    def _found(self, kind: Analysis, passages: Sequence[Passage]) -> list[Any] | None:
         """Return the results of worker processes; None if this process is to do the work."""
         rows = _rows(passages)
         places = ChainMap(*self._started)
@@ -111,7 +107,7 @@ class PassageAnalyzer:
         return self._workers if self.is_parallel and characters >= _MIN_CHARACTERS else None
 
 
-def _submit(workers: Workers, kind: Kind, rows: Sequence[_Row]) -> list[tuple[_Key, tuple[_Call, int]]]:
+def _submit(workers: Workers, kind: Analysis, rows: Sequence[_Row]) -> list[tuple[_Key, tuple[_Call, int]]]:
     """Start calls for rows; return where the result of each row will be."""
     places = []
     for start in range(0, len(rows), _CHUNK):
@@ -122,31 +118,5 @@ def _submit(workers: Workers, kind: Kind, rows: Sequence[_Row]) -> list[tuple[_K
     return places
 
 
-def analyze(given: dict[str, Any], _bounds: Bounds | None = None) -> dict[str, Any]:
-    """Return the results for the rows of a call, as JSON."""
-    kinds: dict[Kind, Callable[[Sequence[Any]], list[Any]]] = {
-        "terms": lambda rows: find_terms(_passages(rows)),
-        "names": lambda rows: [_format_names(names) for names in find_names(_passages(rows))],
-        "languages": lambda rows: [detect_language(text) or "" for (text,) in rows],
-    }
-    return {"found": kinds[given["kind"]](given["rows"])}
-
-
 def _rows(passages: Sequence[Passage]) -> list[_Row]:
     return [(passage.document_id, passage.title, passage.text) for passage in passages]
-
-
-def _passages(rows: Sequence[_Row]) -> list[Passage]:
-    return [
-        Passage(id="", document_id=document_id, title=title, text=text, start=0, end=len(text))
-        for document_id, title, text in rows
-    ]
-
-
-def _format_names(names: PassageNames) -> list[Any]:
-    return [list(names.aliases.items()), array("q", names.mentions).tobytes().hex()]
-
-
-def _parse_names(row: list[Any]) -> PassageNames:
-    aliases, mentions = row
-    return PassageNames(dict(aliases), array("q", bytes.fromhex(mentions)))

@@ -29,7 +29,7 @@ Task = Literal["file", "page", "analysis"]
 _TASKS: dict[Task, tuple[str, str]] = {
     "file": ("sleuth.tools.documents.loading", "load_from_json"),
     "page": ("sleuth.tools.sources.web_pages.extract", "extract_from_json"),
-    "analysis": ("sleuth.tools.collection.passage_analysis", "analyze"),
+    "analysis": ("sleuth.tools.text.analysis", "analyze"),
 }
 _OUT_OF_MEMORY = 70
 """Exit status of a worker that reached its memory limit."""

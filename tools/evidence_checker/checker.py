@@ -13,7 +13,7 @@ import numpy as np
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker.inputs import Evidence, Layout, Piece, Window
 from sleuth.tools.evidence_checker.network import NETWORK, Floats, Ids, Run, load_network
-from sleuth.tools.search.entity_graph import name_key
+from sleuth.tools.text import name_key
 
 TOKENIZER, SETTINGS = "tokenizer.json", "settings.json"
 """Files in a checker's folder, next to those of the network."""

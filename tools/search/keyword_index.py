@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from copy import copy
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import tantivy
 
 from sleuth.tools.errors import StoreError
-from sleuth.tools.search.stems import ENGLISH, LANGUAGES, language_of, question_stems, stems
+from sleuth.tools.text import ENGLISH, STEMMED_LANGUAGES, KeywordTerms, find_terms, question_stems, stems
 from sleuth.tools.types import Passage
 
 LAYOUT = 2
@@ -30,25 +30,7 @@ _MOST_TERMS = 512
 _REMEMBERED = 1 << 14
 
 
-class KeywordTerms(NamedTuple):
-    """The language of a passage, and the stems of its title and of its text, separated by spaces."""
-
-    language: str
-    title: str
-    text: str
-
-
 FindTerms: TypeAlias = Callable[[Sequence[Passage]], Sequence[KeywordTerms]]
-
-
-def find_terms(passages: Sequence[Passage]) -> list[KeywordTerms]:
-    """Return the terms that the index stores for each passage."""
-    found = []
-    for passage in passages:
-        language = language_of(passage.text)
-        text = " ".join(stems(f"{passage.title}. {passage.text}", language))
-        found.append(KeywordTerms(language, " ".join(stems(passage.title, language)), text))
-    return found
 
 
 def _schema() -> tantivy.Schema:
@@ -269,8 +251,8 @@ def _count(searcher: tantivy.Searcher, schema: tantivy.Schema, field: str, term:
 
 
 def _languages(searcher: tantivy.Searcher, schema: tantivy.Schema) -> Sequence[str]:
-    counts = {language: _count(searcher, schema, "language", language) for language in LANGUAGES}
-    return sorted(filter(counts.__getitem__, LANGUAGES), key=lambda each: (-counts[each], each)) or [ENGLISH]
+    counts = {language: _count(searcher, schema, "language", language) for language in STEMMED_LANGUAGES}
+    return sorted(filter(counts.__getitem__, STEMMED_LANGUAGES), key=lambda each: (-counts[each], each)) or [ENGLISH]
 
 
 def _search(

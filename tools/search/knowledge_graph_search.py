@@ -3,13 +3,13 @@
 from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 
-from sleuth.tools.search.entity_graph import kept_names
 from sleuth.tools.search.graph_search import MOST_REASONS, Fetch
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.pagerank import KnowledgeGraph
 from sleuth.tools.search.pagerank_search import name_in_text
 from sleuth.tools.search.retriever import Query, fetch_depth, fuse
 from sleuth.tools.search.vectors import VectorIndex
+from sleuth.tools.text import kept_names
 from sleuth.tools.types import Explanation, Hit, Passage, Reason
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from heapq import nlargest
 
-from sleuth.tools.search.entity_graph import BaseScores, find_mentions, name_id
+from sleuth.tools.search.entity_graph import BaseScores
 from sleuth.tools.search.graph_search import MOST_REASONS, Fetch
 from sleuth.tools.search.index import Index, IndexName, graph_indexes
 from sleuth.tools.search.pagerank import DAMPING, Fact, Node, PageRank, TripleGraph, WalkResult
 from sleuth.tools.search.retriever import Query
-from sleuth.tools.text import sentence_spans
+from sleuth.tools.text import find_mentions, name_id, sentence_spans
 from sleuth.tools.types import Explanation, Hit, Passage, Reason
 
 

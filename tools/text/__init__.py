@@ -1,6 +1,18 @@
-"""Text normalization, sentence splitting and language detection."""
+"""Text normalization and language detection; sentences, words, stems and names in a text."""
 
 from sleuth.tools.text.language import detect_language
+from sleuth.tools.text.names import (
+    FUNCTION_WORDS,
+    NumberedMention,
+    PassageNames,
+    find_aliases,
+    find_mentions,
+    find_names,
+    find_phrases,
+    kept_names,
+    name_id,
+    number_mentions,
+)
 from sleuth.tools.text.normalization import (
     MAX_TITLE_CHARS,
     check_unicode,
@@ -15,21 +27,53 @@ from sleuth.tools.text.normalization import (
     unwrap_lines,
 )
 from sleuth.tools.text.sentences import Span, sentence_spans, sentences
+from sleuth.tools.text.stemming import (
+    ENGLISH,
+    STEMMED_LANGUAGES,
+    KeywordTerms,
+    find_terms,
+    language_of,
+    question_language,
+    question_stems,
+    stems,
+)
+from sleuth.tools.text.tokenization import Word, name_key, tokenize
 
 __all__ = [
+    "ENGLISH",
+    "FUNCTION_WORDS",
     "MAX_TITLE_CHARS",
+    "STEMMED_LANGUAGES",
+    "KeywordTerms",
+    "NumberedMention",
+    "PassageNames",
     "Span",
+    "Word",
     "check_unicode",
     "clauses",
     "comparison_key",
     "decode",
     "detect_language",
+    "find_aliases",
+    "find_mentions",
+    "find_names",
+    "find_phrases",
+    "find_terms",
+    "kept_names",
+    "language_of",
     "markdown_table",
+    "name_id",
+    "name_key",
     "normalize",
+    "number_mentions",
+    "question_language",
+    "question_stems",
     "sanitize",
     "sentence_spans",
     "sentences",
     "single_line",
+    "stems",
     "title_from",
+    "tokenize",
     "unwrap_lines",
 ]

@@ -25,9 +25,7 @@ from sleuth.graphs.evidence import (
     verify_quotes,
 )
 from sleuth.tools.search import Query
-from sleuth.tools.search.entity_graph import FUNCTION_WORDS
-from sleuth.tools.search.entity_graph import tokenization as spans
-from sleuth.tools.text import comparison_key, sentence_spans
+from sleuth.tools.text import FUNCTION_WORDS, comparison_key, sentence_spans, tokenize
 from sleuth.tools.types import Passage
 
 
@@ -196,7 +194,7 @@ def is_unambiguously_supported(question: str, draft: Draft, shown: Sequence[Pass
 
 
 def _content(text: str) -> frozenset[str]:
-    return frozenset(word.form for word in spans.tokenize(text)) - FUNCTION_WORDS
+    return frozenset(word.form for word in tokenize(text)) - FUNCTION_WORDS
 
 
 async def extract_names(text: str, model: ModelCaller) -> tuple[str, ...]:

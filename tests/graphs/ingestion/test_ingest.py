@@ -9,8 +9,8 @@ from hashing_embedder import HashingEmbedder
 from sleuth.graphs.ingestion.graph import IngestState, after_embed, after_read, first_few, ingest
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.search import KeywordIndex
-from sleuth.tools.search.entity_graph.names import name_id
 from sleuth.tools.settings import Settings
+from sleuth.tools.text import name_id
 
 
 def state(**values: object) -> IngestState:

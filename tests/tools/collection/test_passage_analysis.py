@@ -8,8 +8,7 @@ import pytest
 
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer, analyze
 from sleuth.tools.documents import FileReader, LocalWorkers, WorkerError, Workers
-from sleuth.tools.search.entity_graph import find_names
-from sleuth.tools.search.keyword_index import find_terms
+from sleuth.tools.text import find_names, find_terms
 from sleuth.tools.types import Passage
 
 WORDS = "Ada Lovelace met Charles Babbage in London. Die Mühle steht am Bach in Köln und mahlt. 東京の水車小屋 "

@@ -16,9 +16,9 @@ from sleuth.tools.collection.ray_cluster import embedder as worker_embedder
 from sleuth.tools.collection.readers import make_passage_embedder, make_workers
 from sleuth.tools.documents import BOUNDS, FileReader, Item
 from sleuth.tools.errors import DocumentError, StoreError
-from sleuth.tools.search.keyword_index import find_terms
 from sleuth.tools.search.vectors import LocalEmbedder, NoEmbedder
 from sleuth.tools.settings import Settings
+from sleuth.tools.text import find_terms
 from sleuth.tools.types import Passage
 
 

@@ -10,10 +10,10 @@ from small_collection import passage
 
 from sleuth.tools.collection.index_sync import catch_up
 from sleuth.tools.search.entity_graph.index import GraphIndex
-from sleuth.tools.search.entity_graph.names import name_id
 from sleuth.tools.search.entity_graph.search import EntityGraphSearch
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.storage.catalogue import Catalogue
+from sleuth.tools.text import name_id
 
 NAMES = ["Grey Sister", "Port Lethany", "Oda Brask", "Kelp Fair", "Mill"]
 texts = st.lists(

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import UsageError
-from sleuth.tools.search.entity_graph.names import name_id
 from sleuth.tools.search.pagerank.knowledge_graph import MATCHES, KnowledgeGraph
 from sleuth.tools.search.pagerank.name_vectors import NameVectorFile, NameVectors
 from sleuth.tools.search.pagerank.triple_graph import TripleGraph
@@ -20,6 +19,7 @@ from sleuth.tools.search.retriever import Query
 from sleuth.tools.search.vectors.embedder import Vectors
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.triples import Triple
+from sleuth.tools.text import name_id
 
 
 class Compass:

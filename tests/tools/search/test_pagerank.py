@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_collection import SmallCollection, passage
 
-from sleuth.tools.search.entity_graph.names import name_id
 from sleuth.tools.search.pagerank.local_graph import Node, random_walk
 from sleuth.tools.search.pagerank.triple_graph import TripleCache, TripleGraph
 from sleuth.tools.search.pagerank_search import search_pagerank
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.triples import Triple
+from sleuth.tools.text import name_id
 from sleuth.tools.types import Hit, Passage
 
 

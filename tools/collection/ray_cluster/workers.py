@@ -13,10 +13,10 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any, TypeVar
 
-from sleuth.tools.collection.passage_analysis import analyze
 from sleuth.tools.collection.ray_cluster.connection import RETRIES, Connect, cluster_failed, connect, processors
 from sleuth.tools.documents import Bounds, FileReader, Item, LoadedDocument, Loaders, printable, read_bytes
 from sleuth.tools.errors import DocumentError, StoreError
+from sleuth.tools.text.analysis import analyze
 
 T = TypeVar("T")
 

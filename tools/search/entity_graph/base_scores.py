@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from sleuth.tools.search.entity_graph.edges import match_aliases
 from sleuth.tools.search.entity_graph.index import RARE, GraphIndex
-from sleuth.tools.search.entity_graph.names import find_phrases, number_mentions
-from sleuth.tools.search.entity_graph.tokenization import name_key
 from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.text import find_phrases, name_key, number_mentions
 
 Scored = list[tuple[str, float]]
 Meaning = Callable[[str, int], Scored]

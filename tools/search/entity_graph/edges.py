@@ -12,10 +12,9 @@ from functools import cached_property
 from typing import Literal
 
 from sleuth.tools.search.entity_graph.index import RARE, Alias, GraphIndex
-from sleuth.tools.search.entity_graph.names import NumberedMention, name_id
 from sleuth.tools.search.entity_graph.passage_features import features_of
 from sleuth.tools.search.entity_graph.query_terms import QueryTerms
-from sleuth.tools.text import Span
+from sleuth.tools.text import NumberedMention, Span, name_id
 from sleuth.tools.types import Passage
 
 Kind = Literal["names", "named_by", "shares"]

@@ -8,7 +8,7 @@ import json
 import sqlite3
 import threading
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from copy import copy
 from itertools import groupby
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sleuth.tools.errors import StoreError
-from sleuth.tools.search.entity_graph.names import find_aliases, kept_names, name_id
+from sleuth.tools.text import PassageNames, find_names, name_id
 from sleuth.tools.types import Passage
 
 FACTS_VERSION = 2
@@ -39,25 +39,7 @@ RARE = 50
 """A name that more passages mention is too common to connect them."""
 
 
-class PassageNames(NamedTuple):
-    """The aliases of a passage, with weights, and the names that it mentions; all by number."""
-
-    aliases: Mapping[int, float]
-    mentions: Sequence[int]
-
-
 FindNames: TypeAlias = Callable[[Sequence[Passage]], Sequence[PassageNames]]
-
-
-def find_names(passages: Sequence[Passage]) -> list[PassageNames]:
-    """Return the names that the index stores for each passage."""
-    return [
-        PassageNames(
-            {name_id(name): weight for name, weight in find_aliases(passage).items()},
-            array("q", sorted(map(name_id, kept_names(passage.text)))),
-        )
-        for passage in passages
-    ]
 
 
 class Alias(NamedTuple):

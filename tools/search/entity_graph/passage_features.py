@@ -4,15 +4,16 @@ from array import array
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 
-from sleuth.tools.search.entity_graph.names import (
+from sleuth.tools.text import (
     NumberedMention,
+    Span,
     find_aliases,
     find_mentions,
     find_phrases,
+    language_of,
     number_mentions,
+    sentence_spans,
 )
-from sleuth.tools.search.stems import language_of
-from sleuth.tools.text import Span, sentence_spans
 from sleuth.tools.types import Passage
 
 REMEMBERED = 2048

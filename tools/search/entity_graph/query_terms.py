@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Mapping
 
 from sleuth.tools.search.keyword_index import KeywordIndex, inverse_frequency
-from sleuth.tools.search.stems import question_language
+from sleuth.tools.text import question_language
 
 
 class QueryTerms:

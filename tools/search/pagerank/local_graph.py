@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.search.entity_graph import GraphIndex, PassageNames
+from sleuth.tools.search.entity_graph import GraphIndex
 from sleuth.tools.search.pagerank.triple_graph import TripleGraph
+from sleuth.tools.text import PassageNames
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

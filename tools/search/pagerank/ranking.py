@@ -14,14 +14,13 @@ from sleuth.tools.search.entity_graph import (
     Meaning,
     QueryTerms,
     find_base_scores,
-    find_phrases,
     match_aliases,
-    number_mentions,
 )
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.search.pagerank.local_graph import WEIGHTS, LocalGraph, Node, Weights, build_local_graph, random_walk
 from sleuth.tools.search.pagerank.triple_graph import Fact, TripleGraph
 from sleuth.tools.search.retriever import Query
+from sleuth.tools.text import find_phrases, number_mentions
 
 FRONT = 10
 """Number of the best passages whose neighbors are added to the local graph."""

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from typing import NamedTuple
 
-from sleuth.tools.search.entity_graph import name_id, name_key
 from sleuth.tools.storage import Catalogue, Triple
+from sleuth.tools.text import name_id, name_key
 
 
 class Fact(NamedTuple):

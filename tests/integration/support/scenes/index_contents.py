@@ -7,14 +7,13 @@ from hashing_embedder import HashingEmbedder
 
 from sleuth.tools.collection.index_set import ALL, IndexSet
 from sleuth.tools.search.entity_graph.index import GraphIndex
-from sleuth.tools.search.entity_graph.names import kept_names
 from sleuth.tools.search.index import Index
 from sleuth.tools.search.keyword_index import KeywordIndex
-from sleuth.tools.search.stems import language_of
 from sleuth.tools.search.vectors.index import VectorIndex, index_text
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
+from sleuth.tools.text import kept_names, language_of
 from sleuth.tools.types import Passage
 
 

@@ -10,14 +10,16 @@ from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from types import MappingProxyType
+from typing import NamedTuple
 
 import tantivy
 
-from sleuth.tools.text import detect_language
+from sleuth.tools.text.language import detect_language
+from sleuth.tools.types import Passage
 
 ENGLISH = "en"
 """The language of a text if its own is uncertain or has no stemmer."""
-LANGUAGES = MappingProxyType(
+STEMMED_LANGUAGES = MappingProxyType(
     {
         "ar": "arabic",
         "da": "danish",
@@ -51,16 +53,34 @@ _UNSPACED = re.compile(
 )
 
 
+class KeywordTerms(NamedTuple):
+    """The language of a passage, and the stems of its title and of its text, separated by spaces."""
+
+    language: str
+    title: str
+    text: str
+
+
 def language_of(text: str) -> str:
     """Return the ISO 639 code of the language by whose rules the words of a text are stemmed."""
     found = detect_language(text)
-    return found if found is not None and found in LANGUAGES else ENGLISH
+    return found if found is not None and found in STEMMED_LANGUAGES else ENGLISH
 
 
 def stems(text: str, language: str) -> list[str]:
     """Return the stems of a text in a language, without stop words."""
     pieces = [piece for run in _UNSPACED.findall(text) for piece in _pieces(run)]
     return [*_tagged(_stemmer(language).analyze(_without_unspaced(text)), language), *pieces]
+
+
+def find_terms(passages: Sequence[Passage]) -> list[KeywordTerms]:
+    """Return the terms that the keyword index stores for each passage."""
+    found = []
+    for passage in passages:
+        language = language_of(passage.text)
+        text = " ".join(stems(f"{passage.title}. {passage.text}", language))
+        found.append(KeywordTerms(language, " ".join(stems(passage.title, language)), text))
+    return found
 
 
 def question_language(text: str, languages: Sequence[str]) -> str:
@@ -70,7 +90,9 @@ def question_language(text: str, languages: Sequence[str]) -> str:
         text: The question.
         languages: Languages of the passages, the most frequent one first.
     """
-    detected = language_of(text) if len(languages) > 1 else None
+    if len(languages) == 1:
+        return languages[0]
+    detected = language_of(text)
     return detected if detected in languages else languages[0]
 
 
@@ -134,7 +156,7 @@ def _lower_case() -> tantivy.TextAnalyzerBuilder:
 
 
 def _with_stems(tokens: tantivy.TextAnalyzerBuilder, language: str) -> tantivy.TextAnalyzerBuilder:
-    name = LANGUAGES[language]
+    name = STEMMED_LANGUAGES[language]
     if name not in _WITHOUT_STOP_WORDS:
         tokens = tokens.filter(tantivy.Filter.stopword(name))
     return tokens.filter(tantivy.Filter.stemmer(name))

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.tools.search.entity_graph.names import MOST_NAMES, find_aliases, find_mentions, find_phrases, kept_names
-from sleuth.tools.search.entity_graph.tokenization import name_key
+from sleuth.tools.text import find_aliases, find_mentions, find_phrases, kept_names, name_key
+from sleuth.tools.text.names import MOST_NAMES
 from sleuth.tools.types import Passage
 
 

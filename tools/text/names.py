@@ -5,15 +5,16 @@ with a function word may be a name; without spaces between words, every run of t
 """
 
 import re
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from sleuth.tools.search.entity_graph.tokenization import Word, name_key, tokenize
-from sleuth.tools.text import sentence_spans
+from sleuth.tools.text.sentences import sentence_spans
+from sleuth.tools.text.tokenization import Word, name_key, tokenize
 from sleuth.tools.types import Passage
 
 _INSIDE_NAMES = (
@@ -68,6 +69,13 @@ class NumberedMention(NamedTuple):
     sure: float
 
 
+class PassageNames(NamedTuple):
+    """The aliases of a passage, with weights, and the names that it mentions; all by number."""
+
+    aliases: Mapping[int, float]
+    mentions: Sequence[int]
+
+
 @lru_cache(maxsize=1 << 16)
 def name_id(name: str) -> int:
     """Return a 56-bit hash that represents a name in the index."""
@@ -108,6 +116,17 @@ def find_aliases(passage: Passage) -> dict[str, float]:
         if _may_be_alias(form):
             weights[form] = max(weight, weights.get(form, 0.0))
     return weights
+
+
+def find_names(passages: Sequence[Passage]) -> list[PassageNames]:
+    """Return the names that the entity graph stores for each passage."""
+    return [
+        PassageNames(
+            {name_id(name): weight for name, weight in find_aliases(passage).items()},
+            array("q", sorted(map(name_id, kept_names(passage.text)))),
+        )
+        for passage in passages
+    ]
 
 
 def _may_be_alias(form: str) -> bool:

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sleuth.tools.search import MemoryKeywords
-from sleuth.tools.search.stems import ENGLISH, LANGUAGES, language_of, question_language, question_stems, stems
+from sleuth.tools.text import ENGLISH, STEMMED_LANGUAGES, language_of, question_language, question_stems, stems
 from sleuth.tools.types import Passage
 
 SETS = Path(__file__).parent / "languages"
-LANGUAGE = st.sampled_from(sorted(LANGUAGES))
+LANGUAGE = st.sampled_from(sorted(STEMMED_LANGUAGES))
 
 
 def test_words_have_the_stems_of_their_language() -> None:
@@ -19,7 +19,7 @@ def test_words_have_the_stems_of_their_language() -> None:
     assert stems("los molinos", "es") == stems("el molino", "es") == ["es:molin"]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", STEMMED_LANGUAGES)
 def test_each_language_has_a_stemmer(language: str) -> None:
     assert len(stems("xyz 2024", language)) == 2
 
@@ -44,6 +44,11 @@ def test_question_in_another_language_counts_as_the_most_frequent_one() -> None:
     assert question_language(german, ["en", "de"]) == "de"
     assert question_language(german, ["en", "es"]) == "en"
     assert question_stems("mills", ["en"]) == {"mill": ["mill"]}
+
+
+def test_language_of_a_question_is_not_detected_if_the_passages_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("sleuth.tools.text.stemming.detect_language")
+    assert question_language("Welche Mühlen mahlten das Korn?", ["en"]) == "en"
 
 
 @given(text=st.text(), language=LANGUAGE)
