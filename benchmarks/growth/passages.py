@@ -19,7 +19,7 @@ import asyncio
 import shutil
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -104,11 +104,11 @@ async def _searched(size: Size, asked: Questions) -> Row:
     modes: tuple[Mode, ...] = ("keyword", "graph")
     if size.embedder != "none":
         modes = ("keyword", "dense", "hybrid", "graph")
-    row: Row = {}
-    async with (
-        hold(size.home, "exclusive", command="growth"),
-        await Collection.open(size.settings(), embedder=size.open_embedder()) as library,
-    ):
+    async with hold(size.home, "exclusive", command="growth"), AsyncExitStack() as stack:
+        with clock() as opening:
+            library = await Collection.open(size.settings(), embedder=size.open_embedder())
+        await stack.enter_async_context(library)
+        row: Row = {"open_ms": 1000 * opening.spent.wall}
         for mode in modes:
             row |= await search(library, mode, asked)
         row["search_mib"] = peak_megabytes()
