@@ -13,15 +13,13 @@ from typing import Any
 from sleuth.tools.documents import WorkerError, Workers
 from sleuth.tools.text import KeywordTerms, PassageNames, detect_language, find_names, find_terms
 from sleuth.tools.text.analysis import Analysis, analyze, parse_names
+from sleuth.tools.text.language import READ_CHARS
 from sleuth.tools.types import Passage
 
 _CHUNK = 32
 """Passages of one call of a worker process."""
 _MIN_CHARACTERS = 100_000
 """Shorter texts are analyzed in this process: a worker process takes a second to start."""
-_LANGUAGE_CHARACTERS = 2_000
-"""Beginning of a text that is sent for the detection of its language, which reads no more."""
-
 
 _Row = tuple[str, ...]
 _Key = tuple[Analysis, _Row]
@@ -64,11 +62,16 @@ class PassageAnalyzer:
         if self._workers:
             self._workers.stop()
 
-    def start(self, passages: Sequence[Passage]) -> None:
-        """Have worker processes analyze passages that will be indexed next; without them, do nothing."""
+    def start(self, passages: Sequence[Passage], detected: Sequence[str | None] = ()) -> None:
+        """Have worker processes analyze passages that will be indexed next; without them, do nothing.
+
+        Args:
+            passages: The passages.
+            detected: The language of each passage if it is known, see `find_terms`.
+        """
         if workers := self._workers_for(passages):
             rows = _rows(passages)
-            self._started.append(dict([*_submit(workers, "terms", rows), *_submit(workers, "names", rows)]))
+            self._started.append(dict([*_submit(workers, "terms", rows, detected), *_submit(workers, "names", rows)]))
 
     def terms(self, passages: Sequence[Passage]) -> list[KeywordTerms]:
         """Return what the keyword index stores of each passage."""
@@ -86,7 +89,7 @@ class PassageAnalyzer:
         """Return the language of each text, empty if it is uncertain; `characters` is the size of the documents."""
         if (workers := self._workers_worth(characters)) is None:
             return [detect_language(text) or "" for text in texts]
-        rows = [(text[:_LANGUAGE_CHARACTERS],) for text in texts]
+        rows = [(text[:READ_CHARS],) for text in texts]
         return [call.found[at] for _, (call, at) in _submit(workers, "languages", rows)]
 
     def _found(self, kind: Analysis, passages: Sequence[Passage]) -> list[Any] | None:
@@ -107,12 +110,14 @@ class PassageAnalyzer:
         return self._workers if self.is_parallel and characters >= _MIN_CHARACTERS else None
 
 
-def _submit(workers: Workers, kind: Analysis, rows: Sequence[_Row]) -> list[tuple[_Key, tuple[_Call, int]]]:
+def _submit(
+    workers: Workers, kind: Analysis, rows: Sequence[_Row], detected: Sequence[str | None] = ()
+) -> list[tuple[_Key, tuple[_Call, int]]]:
     """Start calls for rows; return where the result of each row will be."""
     places = []
     for start in range(0, len(rows), _CHUNK):
         part = rows[start : start + _CHUNK]
-        given = {"kind": kind, "rows": part}
+        given = {"kind": kind, "rows": part, "detected": detected[start : start + _CHUNK]}
         call = _Call(given, workers.submit_analysis(given))
         places += [((kind, row), (call, at)) for at, row in enumerate(part)]
     return places

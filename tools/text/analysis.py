@@ -20,13 +20,13 @@ def analyze(given: dict[str, Any], _bounds: object = None) -> dict[str, Any]:
 
     Args:
         given: `kind`, an `Analysis`, and `rows`: document id, title and text of each passage, or only the text if its
-            language is wanted.
+            language is wanted; `detected`, see `find_terms`.
 
     Returns:
         `found`: keyword terms, names (see `parse_names`), or the language of each row, empty if it is uncertain.
     """
     kinds: dict[Analysis, Callable[[Sequence[Any]], list[Any]]] = {
-        "terms": lambda rows: find_terms(_passages(rows)),
+        "terms": lambda rows: find_terms(_passages(rows), given["detected"]),
         "names": lambda rows: [_format_names(names) for names in find_names(_passages(rows))],
         "languages": lambda rows: [detect_language(text) or "" for (text,) in rows],
     }

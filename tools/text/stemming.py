@@ -8,7 +8,7 @@ characters, whatever the language.
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -63,8 +63,11 @@ class KeywordTerms(NamedTuple):
 
 def language_of(text: str) -> str:
     """Return the ISO 639 code of the language by whose rules the words of a text are stemmed."""
-    found = detect_language(text)
-    return found if found is not None and found in STEMMED_LANGUAGES else ENGLISH
+    return _with_stemmer(detect_language(text))
+
+
+def _with_stemmer(detected: str | None) -> str:
+    return detected if detected is not None and detected in STEMMED_LANGUAGES else ENGLISH
 
 
 def stems(text: str, language: str) -> list[str]:
@@ -73,11 +76,16 @@ def stems(text: str, language: str) -> list[str]:
     return [*_tagged(_stemmer(language).analyze(_without_unspaced(text)), language), *pieces]
 
 
-def find_terms(passages: Sequence[Passage]) -> list[KeywordTerms]:
-    """Return the terms that the keyword index stores for each passage."""
+def find_terms(passages: Sequence[Passage], detected: Sequence[str | None] = ()) -> list[KeywordTerms]:
+    """Return the terms that the keyword index stores for each passage.
+
+    Args:
+        passages: The passages.
+        detected: The detected language of each passage, empty if it is uncertain; None if it is to be detected.
+    """
     found = []
-    for passage in passages:
-        language = language_of(passage.text)
+    for passage, known in zip_longest(passages, detected):
+        language = language_of(passage.text) if known is None else _with_stemmer(known)
         text = " ".join(stems(f"{passage.title}. {passage.text}", language))
         found.append(KeywordTerms(language, " ".join(stems(passage.title, language)), text))
     return found
