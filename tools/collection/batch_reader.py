@@ -182,17 +182,18 @@ class BatchReader:
 
     def _without_taken(self, batch: Batch) -> Batch:
         """Refuse corpus lines with the id of a file or of one of its passages: storing them would replace it."""
-        lines = [entry for entry in batch.entries if is_corpus(Path(entry.document.source))]
-        holders = self._holders(list({line.document.id: None for line in lines}), batch.entries)
+        corpora = {source for source in {each.document.source for each in batch.entries} if is_corpus(Path(source))}
+        lines = [entry for entry in batch.entries if entry.document.source in corpora]
+        files = [entry for entry in batch.entries if entry.document.source not in corpora]
+        holders = self._holders(list({line.document.id: None for line in lines}), files if lines else [])
         for line in (line for line in lines if line.document.id in holders):
             taken = f"the id {line.document.id!r} belongs to the file {holders[line.document.id]}"
             batch.failures.append(f"{line.document.source}: {taken}. That line was not read: give it another id.")
             batch.entries.remove(line)
         return batch
 
-    def _holders(self, ids: Sequence[str], entries: Sequence[Entry]) -> dict[str, str]:
-        """Return the files that have these ids for documents or passages; `entries` are not stored yet."""
-        files = [entry for entry in entries if not is_corpus(Path(entry.document.source))] if ids else []
+    def _holders(self, ids: Sequence[str], files: Sequence[Entry]) -> dict[str, str]:
+        """Return the files that have these ids for documents or passages; `files` are not stored yet."""
         holders = {passage.id: entry.document.source for entry in files for passage in entry.passages}
         holders |= {entry.document.id: entry.document.source for entry in files}
         stored = self._catalogue.passages(ids)

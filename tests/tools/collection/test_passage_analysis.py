@@ -89,6 +89,16 @@ def test_started_analysis_is_not_repeated() -> None:
     assert workers.calls == 2 * 3 + 2 * 4
 
 
+def test_known_language_of_a_passage_is_not_detected_again() -> None:
+    given = passages(80)
+    analyzer = PassageAnalyzer(Calls())
+    analyzer.is_parallel = True
+    analyzer.start(given, [("fr", "", None)[at % 3] for at in range(80)])
+    found = [each.language for each in analyzer.terms(given)]
+    assert found[:2] == ["fr", "en"]
+    assert found[2::3] == [each.language for each in find_terms(given[2::3])]
+
+
 def test_results_of_two_batches_are_kept() -> None:
     given = passages(80)
     workers = Calls()
