@@ -77,10 +77,16 @@ class _Threads(Generic[P]):
     def __init__(self, processes: list[P], name: str) -> None:
         self._processes: list[P] = processes
         self._free: deque[P] = deque(processes)
+        self._calls: deque[tuple[Future[Any], Callable[[P], Any]]] = deque()
         self._threads = ThreadPoolExecutor(len(processes), thread_name_prefix=name)
 
-    def submit(self, call: Callable[[P], T]) -> "Future[T]":
-        return self._threads.submit(self._run, call)
+    def submit(self, call: Callable[[P], T], *, first: bool = False) -> "Future[T]":
+        """Start a call, before all that wait if it is to be the first."""
+        future: Future[T] = Future()
+        add = self._calls.appendleft if first else self._calls.append
+        add((future, call))
+        self._threads.submit(self._run)
+        return future
 
     def stop(self) -> None:
         for process in [self._free.popleft() for _ in range(len(self._free))]:
@@ -91,8 +97,21 @@ class _Threads(Generic[P]):
         for process in self._processes:
             process.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
+        for future, _ in self._calls:
+            future.cancel()
 
-    def _run(self, call: Callable[[P], T]) -> T:
+    def _run(self) -> None:
+        future, call = self._calls.popleft()
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            found = self._result(call)
+        except BaseException as error:
+            future.set_exception(error)
+            raise
+        future.set_result(found)
+
+    def _result(self, call: Callable[[P], T]) -> T:
         process = self._free.popleft()  # there are as many as threads
         try:
             return call(process)
@@ -114,7 +133,11 @@ class LocalWorkers:
 
     def submit_analysis(self, given: dict[str, Any]) -> "Future[dict[str, Any]]":
         """Start the analysis of passages; the result raises WorkerError if the process fails."""
-        return self._analyzers.submit(lambda worker: worker.call(given, seconds=_ANALYSIS_BOUNDS.patience))
+        # The next batch is stored, and its analysis started, when the languages of its documents are known.
+        is_urgent = given["kind"] == "languages"
+        return self._analyzers.submit(
+            lambda worker: worker.call(given, seconds=_ANALYSIS_BOUNDS.patience), first=is_urgent
+        )
 
     def stop(self) -> None:
         """End the processes that do nothing; the next call starts them again."""

@@ -3,13 +3,16 @@
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sleuth.tools.documents.file_list import write_worklist
 from sleuth.tools.documents.loading import FileReader, LoadedDocument
 from sleuth.tools.documents.parallel_reading import LocalWorkers, ParallelReader, default_workers
+from sleuth.tools.documents.worker import Worker
 from sleuth.tools.errors import DocumentError, StoreError
 
 
@@ -97,6 +100,45 @@ def test_closed_reader_raises_store_error(tmp_path: Path) -> None:
     assert readings[0].result().text == "The text of 0.txt."
     with pytest.raises(StoreError, match="closed"):
         readings[1].result()
+
+
+class Analysis:
+    """Replaces the call of a worker process: records the kinds of calls, of which the first waits."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.kinds: list[str] = []
+        self.begins, self.ends = threading.Event(), threading.Event()
+        monkeypatch.setattr(Worker, "call", lambda _worker, given, *, seconds: self._call(given, seconds))
+
+    def start(self, workers: LocalWorkers) -> "list[Future[dict[str, Any]]]":
+        """Start three calls while the first is in progress."""
+        calls = [workers.submit_analysis({"kind": "terms"})]
+        assert self.begins.wait(10)
+        return calls + [workers.submit_analysis({"kind": kind}) for kind in ("names", "languages")]
+
+    def _call(self, given: dict[str, Any], _seconds: float) -> dict[str, Any]:
+        self.kinds.append(given["kind"])
+        self.begins.set()
+        assert self.ends.wait(10)
+        return given
+
+
+def test_languages_are_detected_before_analysis_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    analysis, workers = Analysis(monkeypatch), LocalWorkers(FileReader, 1)
+    calls = analysis.start(workers)
+    analysis.ends.set()
+    assert [call.result(10)["kind"] for call in calls] == ["terms", "names", "languages"]
+    assert analysis.kinds == ["terms", "languages", "names"]
+    workers.close()
+
+
+def test_close_cancels_analysis_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    analysis, workers = Analysis(monkeypatch), LocalWorkers(FileReader, 1)
+    first, *others = analysis.start(workers)
+    workers.close()
+    analysis.ends.set()
+    assert first.result(10)
+    assert all(call.cancelled() for call in others)
 
 
 @pytest.mark.parametrize(("processors", "workers"), [(1, 1), (2, 1), (8, 4), (64, 8)])
