@@ -2,10 +2,10 @@
 
     python -m benchmarks.cost_model [--passages 1000000 10000000 100000000] [--cores 16] [--memory-gib 64] [--json FILE]
 
-Extends the measured costs of `docs/benchmarks/scaling.md` from 300,000 passages: times by power laws with the larger of
-the exponents over all sizes and over the last two, bytes linearly. Passages have 580 bytes, vectors 384 numbers.
-`--embed-ms` is the processor time of the embedder for a passage (`--measure` measures the default one), `--answer-ms`
-that of a run of plain RAG without search. Prints a table in Markdown with the part that exceeds a machine first.
+Extends measured costs from 300,000 passages: times by power laws with the larger of the exponents over all sizes and
+over the last two, bytes linearly. Passages have 580 bytes, vectors 384 numbers. `--embed-ms` is the processor time of
+the embedder for a passage (`--measure` measures the default one), `--answer-ms` that of a run of plain RAG without
+search. Prints a table in Markdown with the part that exceeds a machine first.
 """
 
 import argparse
@@ -47,7 +47,7 @@ MEASURED: list[Row] = [
         "first dense search, ms": 8_484,
     },
 ]
-"""Times of `docs/benchmarks/scaling.md`: SQLite and the embedded Chroma, commit `7a8dd1b`."""
+"""Times with SQLite and the embedded Chroma, commit `7a8dd1b`."""
 
 BYTES: Row = {
     "catalogue, MB": 545,
