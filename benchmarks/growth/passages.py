@@ -19,7 +19,7 @@ import asyncio
 import shutil
 import sys
 from collections.abc import Sequence
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -104,18 +104,18 @@ async def _searched(size: Size, asked: Questions) -> Row:
     modes: tuple[Mode, ...] = ("keyword", "graph")
     if size.embedder != "none":
         modes = ("keyword", "dense", "hybrid", "graph")
-    async with hold(size.home, "exclusive", command="growth"), AsyncExitStack() as stack:
+    async with hold(size.home, "exclusive", command="growth"):
         with clock() as opening:
             library = await Collection.open(size.settings(), embedder=size.open_embedder())
-        await stack.enter_async_context(library)
-        row: Row = {"open_ms": 1000 * opening.spent.wall}
-        for mode in modes:
-            row |= await search(library, mode, asked)
-        row["search_mib"] = peak_megabytes()
-        if "dense" in modes:
-            row["dense_recall"] = await asyncio.to_thread(recall, library, asked)
-        row |= await change(library, size)
-        return row | (await search_triples(library, size, asked) if size.passages <= MOST_TRIPLES else {})
+        async with library:
+            row: Row = {"open_ms": 1000 * opening.spent.wall}
+            for mode in modes:
+                row |= await search(library, mode, asked)
+            row["search_mib"] = peak_megabytes()
+            if "dense" in modes:
+                row["dense_recall"] = await asyncio.to_thread(recall, library, asked)
+            row |= await change(library, size)
+            return row | (await search_triples(library, size, asked) if size.passages <= MOST_TRIPLES else {})
 
 
 def recall(library: Collection, asked: Questions) -> float:

@@ -102,10 +102,9 @@ class Catalogue:
         batch = {entry.document.id: entry for entry in entries}
         with self._begin(write=True) as connection:
             known = {row.id: row for row in self._select(connection, documents, documents.c.id, list(batch))}
-            same = [entry.document for id_, entry in batch.items() if is_same(entry.document, known.get(id_))]
-            unchanged = {document.id for document in same}
-            changed = [entry for id_, entry in batch.items() if id_ not in unchanged]
-            update_metadata(connection, self.place, same, known)
+            same = {id_: entry.document for id_, entry in batch.items() if is_same(entry.document, known.get(id_))}
+            changed = [entry for id_, entry in batch.items() if id_ not in same]
+            update_metadata(connection, self.place, list(same.values()), known)
             old = self._replace(connection, changed)
             self._put_originals(connection, batch.values())
             new = {passage.id: passage.fingerprint() for entry in changed for passage in entry.passages}

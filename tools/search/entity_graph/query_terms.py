@@ -8,7 +8,12 @@ from sleuth.tools.text import question_language
 
 
 class QueryTerms:
-    """The words of a question by their stems, weighted by their rarity; a text with all of them has a share of 1."""
+    """The words of a question by their stems, weighted by their rarity; a text with all of them has a share of 1.
+
+    Attributes:
+        text: the question.
+        only_language: the language of all passages, which need not be detected again; None if they have several.
+    """
 
     def __init__(self, text: str, keywords: KeywordIndex) -> None:
         self.text = text
@@ -23,17 +28,12 @@ class QueryTerms:
         self._keywords = keywords
         languages = keywords.languages()
         self._language = question_language(text, languages)
-        self._only_language = languages[0] if len(languages) == 1 else None
+        self.only_language = languages[0] if len(languages) == 1 else None
 
     @property
     def weights(self) -> Mapping[str, float]:
         """The weight of each stem."""
         return self._weights
-
-    @property
-    def only_language(self) -> str | None:
-        """The language of all passages, which need not be detected again; None if they have several."""
-        return self._only_language
 
     def found_in(self, text: str, language: str | None = None) -> frozenset[str]:
         """Return the stems of the question that a text contains; without a language it is in the question's."""
