@@ -294,7 +294,7 @@ async def test_findings_of_a_run_are_drawn_as_a_graph(
 ) -> None:
     await ask_and_wait(page, await site(), method, **settings)
     await open_tab(page, "Explore")
-    await page.wait_for_load_state("networkidle")  # the details are drawn again when the last checkpoint arrives
+    await page.reload()  # the details of a run in progress are drawn again with each checkpoint
     drawing = page.get_by_role("group", name=title)
     await expect(drawing.locator(".react-flow__edge").nth(1)).to_be_visible()
     await expect(drawing).to_contain_text("Bastian Oake" if method == "ras" else QUESTION)
