@@ -315,12 +315,12 @@ class Collection:
     def delete_removed(self) -> None:
         """Delete what deleted passages leave: unused vectors, names in triples, and copies of files.
 
-        This is the end of a change: the indexes are stored as snapshots for other servers, if they changed much.
+        This is the end of a change: the vectors are tidied, and indexes that changed much are stored as snapshots.
         """
         self._indexes.delete_removed()
         self._knowledge.prune()
         self._originals.delete_unused()
-        self._indexes.save()
+        self._indexes.finish()
 
     async def build_draft(self, *, on_indexed: OnIndexed = _ignore) -> None:
         """Build new indexes next to the present ones, which may be searched meanwhile; `rebuild` then uses them.

@@ -24,7 +24,15 @@ from sleuth.tools.collection.snapshots import Snapshots
 from sleuth.tools.errors import EmbedderChanged, StoreBusy, StoreError
 from sleuth.tools.search import Index, IndexName, KeywordIndex
 from sleuth.tools.search.entity_graph import GraphIndex
-from sleuth.tools.search.vectors import Embedder, NoEmbedder, VectorIndex, no_embedder, open_vectors, place_of
+from sleuth.tools.search.vectors import (
+    MAX_EXACT,
+    Embedder,
+    NoEmbedder,
+    VectorIndex,
+    no_embedder,
+    open_vectors,
+    place_of,
+)
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import Catalogue
 from sleuth.tools.types import EmbedderRecord
@@ -165,13 +173,14 @@ class IndexSet:
                 if self._is_ahead(index := self._opened(name)):
                     index.clear()
 
-    def save(self) -> None:
-        """Store snapshots of the indexes that have changed much since their last ones."""
-        if not self._snapshots.is_available:
-            return
+    def finish(self) -> None:
+        """Do the maintenance at the end of a change, and store snapshots of indexes that have changed much."""
         with self._turn, self._indexing():
             for name in self.names:
-                self._save(name, self._opened(name), _GROWN_AT_END)
+                index = self._opened(name)
+                if isinstance(index, VectorIndex):
+                    index.tidy()
+                self._save(name, index, _GROWN_AT_END)
 
     def delete_removed(self) -> None:
         """Delete the vectors of deleted passages also if they are not in use now, since there is no embedder."""
@@ -182,16 +191,13 @@ class IndexSet:
     def _follow(self, name: IndexName, on_indexed: OnIndexed) -> None:
         index = self._opened(name)
         if isinstance(index, VectorIndex):
-            self._check_embedder(index)
-            if self._is_ahead(index):
-                index.clear()
-            self._record(index)
-        began, worked = time.monotonic(), False
+            self._prepare(index)
+        began, indexed = time.monotonic(), 0
         index = self._fetched(name, index)
 
         def count(passages: int) -> None:
-            nonlocal worked
-            worked = True
+            nonlocal indexed
+            indexed += passages
             self._unsaved[name] += passages
             on_indexed(name, passages)
             if self._is_closing.is_set():
@@ -202,8 +208,9 @@ class IndexSet:
             self.notes.append(note)
         if isinstance(index, VectorIndex):
             self._record(index)
-            index.tidy()
-        if worked:
+            if indexed > MAX_EXACT:  # more than a batch of an ingest
+                index.tidy()
+        if indexed:
             self._catalogue.add_index_time(name + self._suffix, time.monotonic() - began)
         self._known[name] = index.applied()
         self._save(name, index, _GROWN)
@@ -335,7 +342,7 @@ class IndexSet:
         embedder = NoEmbedder(record.name) if record else self._embedder
         return open_vectors(self._settings, embedder, suffix=self._suffix)
 
-    def _check_embedder(self, vectors: VectorIndex) -> None:
+    def _prepare(self, vectors: VectorIndex) -> None:
         """Raise EmbedderChanged for vectors of another embedder; those of a draft are deleted instead."""
         try:
             vectors.check_embedder()
@@ -343,6 +350,9 @@ class IndexSet:
             if not self._suffix:
                 raise
             vectors.clear()
+        if self._is_ahead(vectors):
+            vectors.clear()
+        self._record(vectors)
 
     def _record(self, vectors: VectorIndex) -> None:
         """Store the embedder of the vectors, also if documents were first ingested without one; not that of a draft."""

@@ -12,6 +12,7 @@ from postgres_fixture import database
 from sleuth.graphs.persistence import open_store
 from sleuth.studio.backup import back_up, restore
 from sleuth.studio.cli.doctor_checks import examine
+from sleuth.tools.collection import index_set
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import EmbedderChanged, StoreError, UsageError
 from sleuth.tools.search.retriever import Query
@@ -70,15 +71,16 @@ async def test_graph_of_many_vectors_finds_the_nearest(there: Settings, monkeypa
     """The same passages as a comparison of all of them, without a filter and with small and large ones."""
     monkeypatch.setattr(pgvector_index, "MAX_EXACT", 100)
     async with await Collection.open(there, embedder=DenseEmbedder()) as library:
-        await library.put(ENTRIES)
+        for batch in (ENTRIES[:120], ENTRIES[120:]):
+            await library.put(batch)
+            await library.catch_up()
+            assert neighbor_graphs(there) == []  # much slower to extend than to build
+        await library.delete_removed()
+        assert neighbor_graphs(there) == ["bits" if there.vectors == "pgvector-bits" else "numbers"]
         dense = library._indexes.ready("dense", lambda *_: None)
         assert isinstance(dense, VectorIndex)
         all_ids = frozenset(dense.ids())
         assert len(all_ids) == len(ENTRIES)
-        graph = [name for name in tables(there.database_url) if name.endswith(("_bits", "_numbers"))]
-        assert [name.rpartition("_")[2] for name in graph] == [
-            "bits" if there.vectors == "pgvector-bits" else "numbers"
-        ]
         some = frozenset(sorted(all_ids)[::2])
         for asked in ("amber bridge 3", "mill dune 0", "kiln"):
             exact = dense.restricted(all_ids).search(asked, len(all_ids))
@@ -88,6 +90,22 @@ async def test_graph_of_many_vectors_finds_the_nearest(there: Settings, monkeypa
             with monkeypatch.context() as patched:
                 patched.setattr(index, "MAX_EXACT", 0)
                 assert shared(dense.restricted(some).search(asked, 10), few) >= 9
+
+
+async def test_vectors_of_a_whole_collection_get_a_graph(there: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a search finds them after SLEUTH_VECTORS was changed."""
+    for module in (pgvector_index, index_set):
+        monkeypatch.setattr(module, "MAX_EXACT", 100)
+    async with await Collection.open(there, embedder=HashingEmbedder()) as library:
+        await library.put(ENTRIES)
+        await library.search(Query(text="amber", k=3, mode="dense"))
+    assert len(neighbor_graphs(there)) == 1
+
+
+def neighbor_graphs(there: Settings) -> list[str]:
+    """The kinds of graphs in the database."""
+    kinds = [name.rpartition("_")[2] for name in tables(there.database_url)]
+    return [kind for kind in kinds if kind in ("bits", "numbers")]
 
 
 def shared(found: list[tuple[str, float]], exact: list[tuple[str, float]]) -> int:
@@ -100,6 +118,7 @@ async def test_rebuild_replaces_the_vectors(there: Settings, monkeypatch: pytest
     async with await Collection.open(there, embedder=HashingEmbedder("one")) as library:
         await library.put(ENTRIES)
         await library.catch_up()
+        await library.delete_removed()
     before = tables(there.database_url)
     other = HashingEmbedder("two", dimension=48)
     async with await Collection.open(there, embedder=other, check_embedder=False) as library:

@@ -9,10 +9,11 @@ from sleuth.tools.search.vectors.embedder import (
     make_embedder,
     no_embedder,
 )
-from sleuth.tools.search.vectors.index import VectorIndex, embedder_changed
+from sleuth.tools.search.vectors.index import MAX_EXACT, VectorIndex, embedder_changed
 from sleuth.tools.search.vectors.stores import open_vectors, place_of
 
 __all__ = [
+    "MAX_EXACT",
     "NONE",
     "Embedder",
     "LocalEmbedder",
