@@ -23,7 +23,7 @@ MAX_EXACT = 10_000
 """Passages of a filter up to which their vectors are compared one by one; beyond, the nearest are filtered."""
 
 NEIGHBORS, EFFORT = 32, 200
-"""Of the neighbor graphs; wider than the stores' defaults, so that they find what an exact search does."""
+"""Of Chroma's neighbor graphs, and of searching any; above the defaults, to find what an exact search does."""
 
 Found = list[tuple[str, float]]
 """Ids of passages with cosine similarities, best first."""
