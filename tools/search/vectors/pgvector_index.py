@@ -104,12 +104,15 @@ class PgVectorIndex(VectorIndex):
 
     def tidy(self) -> None:
         """Build the neighbor graph once there are enough vectors: much faster than with each of them."""
+        bits, numbers = f"{self._table}{_BITS}", f"{self._table}{_NUMBERS}"
+        wanted, other = (bits, numbers) if self._by_bits else (numbers, bits)
+        with self._transaction() as connection:
+            if connection.scalar(select(func.to_regclass(wanted))):
+                return
         if self.count() <= MAX_EXACT:
             return
-        bits, numbers = f"{self._table}{_BITS}", f"{self._table}{_NUMBERS}"
-        wanted, other, indexed = numbers, bits, "vector halfvec_cosine_ops"
+        indexed = "vector halfvec_cosine_ops"
         if self._by_bits:
-            wanted, other = bits, numbers
             indexed = f"(binary_quantize(vector)::bit({self.dimension()})) bit_hamming_ops"
         graph = f"hnsw ({indexed}) WITH (m = {_NEIGHBORS}, ef_construction = {_BUILD_EFFORT})"
         with self._transaction() as connection:
