@@ -77,8 +77,8 @@ def clock() -> Iterator[Clock]:
 class Projected:
     """Embedder without a model: a text is the sum of random directions, one for each of its longer words.
 
-    The directions have only `RANK` degrees of freedom: neighbor graphs over the vectors find as large a share of the
-    nearest ones as over vectors of the default model, and much less over random ones.
+    The directions have only `RANK` degrees of freedom. A neighbor graph of 10,000 such vectors finds as many of the
+    nearest as one of the default model's vectors; with free directions it finds far fewer.
     """
 
     name = "projected"

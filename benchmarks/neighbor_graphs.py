@@ -32,13 +32,15 @@ Row = dict[str, float | str]
 
 def embedded(given: argparse.Namespace) -> tuple[Embedder, Vectors, Vectors]:
     """Return an embedder, and its vectors of the passages and of the questions."""
-    embedder: Embedder = Projected()
-    entries = [passage(at, 0) for at in range(given.passages)]
-    wanted = [question for question, _ in questions(given.passages, 0, ASKED)]
+    embedder: Embedder
     if given.corpus:
         embedder = make_embedder(Settings())
         entries = read_lines(given.corpus)[: given.passages]
         wanted = [entry["question"] for entry in read_lines(given.questions)[:ASKED]]
+    else:
+        embedder = Projected()
+        entries = [passage(at, 0) for at in range(given.passages)]
+        wanted = [question for question, _ in questions(given.passages, 0, ASKED)]
     texts = [f"{entry['title']}\n{entry['text']}" for entry in entries]
     batches = [embedder.embed_passages(texts[at : at + BATCH]) for at in range(0, len(texts), BATCH)]
     return embedder, np.concatenate(batches), np.stack([embedder.embed_query(each) for each in wanted])
@@ -84,7 +86,7 @@ def measure(given: argparse.Namespace) -> list[Row]:
 def size(index: PgVectorIndex) -> int:
     """Return the bytes of the graph."""
     with index._transaction() as connection:
-        names = [f"{index._table}{part}" for part in ("_bits", "_numbers")]
+        names = [f"{index._table}{part}" for part in (pgvector_index._BITS, pgvector_index._NUMBERS)]
         query = text("SELECT sum(pg_relation_size(oid)) FROM pg_class WHERE relname = ANY(:names)")
         return int(connection.scalar(query, {"names": names}))
 

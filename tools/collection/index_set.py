@@ -343,7 +343,10 @@ class IndexSet:
         return open_vectors(self._settings, embedder, suffix=self._suffix)
 
     def _prepare(self, vectors: VectorIndex) -> None:
-        """Raise EmbedderChanged for vectors of another embedder; those of a draft are deleted instead."""
+        """Record the embedder of the vectors, and clear them if they are ahead of the catalogue.
+
+        Raise EmbedderChanged for vectors of another embedder; those of a draft are deleted instead.
+        """
         try:
             vectors.check_embedder()
         except EmbedderChanged:

@@ -20,7 +20,7 @@ from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.types import Passage
 
 MAX_EXACT = 10_000
-"""Passages of a filter up to which their vectors are compared one by one; beyond, the nearest are filtered."""
+"""Vectors, of a filter or in Postgres, up to which all are compared; beyond, a neighbor graph is searched."""
 
 NEIGHBORS, EFFORT = 32, 200
 """Of Chroma's neighbor graphs, and of searching any; above the defaults, to find what an exact search does."""
