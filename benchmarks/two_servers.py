@@ -127,13 +127,13 @@ def nginx(folder: Path, ports: list[int]) -> Iterator[str]:
 
 @dataclass(kw_only=True)
 class Server:
-    """One `sleuth serve`; `ends` has the times at which it was signalled and gone."""
+    """One `sleuth serve`; `ends` has the times at which it was signalled and gone, and the signal."""
 
     name: str
     folder: Path
     port: int
     environment: dict[str, str]
-    ends: list[tuple[float, float]] = field(default_factory=list)
+    ends: list[tuple[float, float, signal.Signals]] = field(default_factory=list)
     process: "subprocess.Popen[bytes] | None" = None
 
     def start(self) -> None:
@@ -144,12 +144,12 @@ class Server:
                 command, env=kept | self.environment, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder
             )
 
-    async def end(self, number: int) -> None:
+    async def end(self, by: signal.Signals) -> None:
         assert self.process
         signalled = time.time()
-        self.process.send_signal(number)
+        self.process.send_signal(by)
         await asyncio.to_thread(self.process.wait)
-        self.ends.append((signalled, time.time()))
+        self.ends.append((signalled, time.time(), by))
 
     async def wait_until_up(self) -> None:
         async with httpx.AsyncClient(trust_env=False) as client:
@@ -241,7 +241,7 @@ async def disturb(servers: list[Server], kills: int, pause: float, order: random
 
 
 def repeated_calls(log: Path, servers: list[Server]) -> dict[str, Any]:
-    """Count the calls that were requested more than once, by what their server did at the previous request."""
+    """Count the calls that were requested more than once, by how the server of the previous request ended."""
     by_call: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for entry in read_lines(log):
         if entry["call"]:  # not a question about the server's capabilities
@@ -256,9 +256,9 @@ def repeated_calls(log: Path, servers: list[Server]) -> dict[str, Any]:
             if not during:
                 kinds["without an end of its server"] += 1
             elif (gap := during[0][0] - one["replied"]) <= 0:
-                kinds["in flight"] += 1
+                kinds[f"in flight at {during[0][2].name}"] += 1
             else:
-                kinds["received and not yet stored"] += 1
+                kinds[f"received and not yet stored at {during[0][2].name}"] += 1
                 gaps.append(gap)
     return {"calls": len(by_call), **kinds, "longest_gap_seconds": round(max(gaps, default=0.0), 3)}
 

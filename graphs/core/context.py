@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol, Self
 
+from langgraph.runtime import RunControl
 from pydantic import BaseModel, ConfigDict, Field
 
 from sleuth.agents.graph_encoder import GraphModels
@@ -117,6 +118,7 @@ class SubrunRequest:
     `plan` has the steps for a method that can start from a given plan, keyed by their number as text. `parent` and
     `checkpoint` are those of the outer run. The sub-run's thread is named after `place`, which is the same after a
     resume and a different one in a fork. `has_listeners` is true if the tokens of its replies are streamed.
+    `control` is that of the outer run: a drain interrupts both.
     """
 
     number: int
@@ -130,6 +132,7 @@ class SubrunRequest:
     place: str
     plan: dict[str, Any] = field(default_factory=dict)
     has_listeners: bool = False
+    control: RunControl | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,6 +56,7 @@ async def run_subrun(
         place=str(config["__pregel_task_id"]),
         plan=dict(plan or {}),
         has_listeners=hearing is not None and hearing.listening(),
+        control=runtime.control,
     )
     message, here = answer or AnswerStream(), copy_context()
 

@@ -155,7 +155,7 @@ async def embed(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUp
 async def report(state: IngestState, runtime: Runtime[IngestContext]) -> IngestUpdate:
     """Delete what is left of replaced passages, add repairs to the warnings, and remove the list of files."""
     await runtime.context.library.stop_workers()
-    await runtime.context.library.delete_removed()
+    await runtime.context.library.finish_change()
     await asyncio.to_thread(Path(state.worklist).unlink, missing_ok=True)
     return {"warnings": runtime.context.library.notes}
 

@@ -9,6 +9,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
 from sleuth.graphs.core import Context, PrivateGraph, seconds_at
@@ -46,13 +47,21 @@ def compile_method(name: str, saver: BaseCheckpointSaver[Any]) -> Compiled:
 
 
 async def stream_steps(
-    graph: Compiled, given: dict[str, Any] | Command[Any] | None, config: RunnableConfig, context: Context
+    graph: Compiled,
+    given: dict[str, Any] | Command[Any] | None,
+    config: RunnableConfig,
+    context: Context,
+    *,
+    control: RunControl | None = None,
 ) -> AsyncGenerator[dict[str, Any]]:
     """Run a graph and yield its steps: `node`, `state`, `update` and `task`; steps of sub-runs name their thread.
 
     With `context.hearing` set, the tokens of model calls are yielded between them (`sleuth.agents.llm.token_stream`).
+    A drain that `control` requests interrupts the run between two steps, with GraphDrained.
     """
-    run: Any = graph.astream(given, config, context=context, stream_mode=["tasks", "custom"], durability="sync")
+    run: Any = graph.astream(
+        given, config, context=context, stream_mode=["tasks", "custom"], durability="sync", control=control
+    )
     async with aclosing(run) as events:
         async for mode, event in events:
             if mode == "custom":

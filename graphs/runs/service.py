@@ -14,6 +14,7 @@ from typing import Any
 
 from langchain_core.callbacks.base import Callbacks
 from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
 from sleuth.agents.graph_encoder import GraphModels
@@ -208,6 +209,7 @@ class RunService:
         budget: Budget | None = None,
         listening: Callable[[], bool] | None = None,
         callbacks: Callbacks = None,
+        control: RunControl | None = None,
         is_locked: bool = False,
     ) -> AsyncGenerator[Event]:
         """Run a thread from its latest checkpoint to its end; yield its steps as they happen, then its answer.
@@ -217,10 +219,12 @@ class RunService:
             budget: replaces the run's budget; a run that had used up its own resumes.
             listening: is called before each model call; True if the tokens of its reply are wanted.
             callbacks: handlers of LangChain, in addition to those of the run around this one.
+            control: its `request_drain()` interrupts the run when the steps in progress have ended.
             is_locked: the caller holds the lock of the thread.
 
         Raises:
             ThreadBusy: another process is running it.
+            GraphDrained: `control` interrupted it; it can be resumed.
             SleuthError: the error that stopped the run; it can be resumed.
         """
         await self.store.threads.get(id)  # no lock is created for an unknown thread
@@ -235,7 +239,7 @@ class RunService:
                 await self.store.threads.set_state(id, "running", at=now())
                 if budget is not None and not thread.part_of:  # a sub-run is resumed as its outer run left it
                     worked = await resume_with_budget(self.graph(thread), self.config(thread))
-                async with aclosing(self._events(thread, listening, callbacks, worked)) as events:
+                async with aclosing(self._events(thread, listening, callbacks, control, worked)) as events:
                     async for event in events:
                         if isinstance(event, Answer):
                             state, result = "waiting" if event.asks else "done", RunResult.of(event)
@@ -268,7 +272,12 @@ class RunService:
         await self.store.threads.mark_stopped(id, at=now())
 
     async def _events(
-        self, thread: Thread, listening: Callable[[], bool] | None, callbacks: Callbacks, worked: float | None
+        self,
+        thread: Thread,
+        listening: Callable[[], bool] | None,
+        callbacks: Callbacks,
+        control: RunControl | None,
+        worked: float | None,
     ) -> AsyncGenerator[Event]:
         graph, config = self.graph(thread), self.config(thread)
         before = await graph.aget_state(config)
@@ -281,9 +290,10 @@ class RunService:
             with explain_damage(thread.id):
                 context = await self._context(thread, runnable(thread.method), hearing)
             worked = 0.0 if isinstance(given, dict) else seconds_at(before) if worked is None else worked
-            start = config if given is None else self.config(thread, _start_of(thread))
+            branch = chat_turns.branch_point(thread) if thread.method == CHAT.name else None
+            start = config if given is None else self.config(thread, branch)
             timed = add_callbacks(with_clock(start, worked), callbacks)
-            async with aclosing(stream_steps(graph, given, timed, context)) as events:
+            async with aclosing(stream_steps(graph, given, timed, context, control=control)) as events:
                 async for event in events:
                     yield parse_event(
                         {"thread": thread.id, "method": thread.method, "part_of": thread.part_of, **event}
@@ -352,11 +362,6 @@ def _input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command
     if thread.method == CHAT.name:
         return chat_turns.input_for(thread, state)
     return None if state.values or state.tasks else {"question": thread.question}
-
-
-def _start_of(thread: Thread) -> str | None:
-    """Return the checkpoint from which the next input branches; None if it is the latest one."""
-    return chat_turns.branch_point(thread) if thread.method == CHAT.name else None
 
 
 def check_question(question: str) -> str:

@@ -68,7 +68,9 @@ class StoreSubruns:
         async with self.runs.store.locks.hold(id):
             await self.runs.store.threads.get(id)  # raises if it was removed meanwhile, which also takes the lock
             await _begin(graph, config, hop, settings)
-        async with aclosing(self.runs.run(id, budget=hop.budget, listening=self.listening)) as events:
+        async with aclosing(
+            self.runs.run(id, budget=hop.budget, listening=self.listening, control=hop.control)
+        ) as events:
             async for event in events:
                 if not isinstance(event, Answer):
                     tell(asdict(event))
@@ -103,7 +105,7 @@ class CheckpointerSubruns:
         await _begin(graph, config, hop, settings)
         before = await graph.aget_state(config)
         if before.tasks:
-            async with aclosing(stream_steps(graph, None, config, context)) as steps:
+            async with aclosing(stream_steps(graph, None, config, context, control=hop.control)) as steps:
                 async for step in steps:
                     tell({"thread": id, "method": hop.method, "part_of": hop.parent, **step})
         return _end(id, (await graph.aget_state(config)).values)

@@ -202,7 +202,7 @@ class Collection:
         await asyncio.to_thread(self._reset_stale_indexes)
         deleted = await asyncio.to_thread(self._catalogue.delete_documents, document_ids)
         await self.catch_up()
-        await self.delete_removed()
+        await self.finish_change()
         return deleted
 
     @in_thread
@@ -312,10 +312,10 @@ class Collection:
             await asyncio.to_thread(self._indexes.ready, name, on_indexed)
 
     @in_thread
-    def delete_removed(self) -> None:
+    def finish_change(self) -> None:
         """Delete what deleted passages leave: unused vectors, names in triples, and copies of files.
 
-        This is the end of a change: the vectors are tidied, and indexes that changed much are stored as snapshots.
+        Call this at the end of a change: vectors are tidied too, and indexes that changed much stored as snapshots.
         """
         self._indexes.delete_removed()
         self._knowledge.prune()
@@ -334,7 +334,7 @@ class Collection:
         await self.build_draft(on_indexed=on_indexed)
         await asyncio.to_thread(self._indexes.use_draft)
         await self.catch_up(on_indexed=on_indexed)
-        await self.delete_removed()
+        await self.finish_change()
 
     def _wanted(self, mode: Mode) -> tuple[IndexName, ...]:
         if mode == "keyword" or mode == "dense":  # noqa: PLR1714 - mypy narrows the type by these

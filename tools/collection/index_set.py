@@ -179,7 +179,10 @@ class IndexSet:
             for name in self.names:
                 index = self._opened(name)
                 if isinstance(index, VectorIndex):
+                    began = time.monotonic()
                     index.tidy()
+                    if name in self._catalogue.index_times():  # an index of an older release has none
+                        self._catalogue.add_index_time(name, time.monotonic() - began)
                 self._save(name, index, _GROWN_AT_END)
 
     def delete_removed(self) -> None:

@@ -14,6 +14,9 @@ from functools import partial
 from time import monotonic
 from uuid import uuid4
 
+from langgraph.errors import GraphDrained
+from langgraph.runtime import RunControl
+
 from sleuth.graphs.core import Answer, Budget, Step
 from sleuth.graphs.runs import RunService, now, replay_steps
 from sleuth.studio.server.locks import SharedHomeLock
@@ -34,6 +37,9 @@ INGEST_WAIT = 60.0
 LISTENER_GRACE = 10.0
 """Seconds in which a run streams its replies before anybody listens: clients follow a run right after its start."""
 
+DRAIN_WAIT = 5.0
+"""Seconds that the steps in progress have to end at a shutdown: their model calls need not be repeated then."""
+
 STOP_WAIT = 10.0
 """Seconds to wait for another server that stops a run; it stops the run also later."""
 
@@ -46,7 +52,8 @@ class _Job:
 
     `stopping`: cancellation was requested. `finishing`: only the final event remains to be published. `started`: a
     future that is done when the job owns its thread, or could not get it. `is_recovered`: an earlier server started the
-    run. `listener_deadline`: the monotonic time until which a listener is expected.
+    run. `listener_deadline`: the monotonic time until which a listener is expected. `control`: interrupts the run
+    between two steps.
     """
 
     owner: str
@@ -57,6 +64,7 @@ class _Job:
     stopping: bool = False
     finishing: bool = False
     token: str | None = None
+    control: RunControl = field(default_factory=RunControl)
     started: asyncio.Future[None] = field(default_factory=asyncio.Future)
     events: EventWriter = field(init=False)
     task: asyncio.Task[None] = field(init=False)
@@ -197,11 +205,15 @@ class RunWorker:
             job.cancel()
 
     async def close(self) -> None:
-        """Interrupt all runs and end their streams; the next start resumes them."""
+        """Interrupt all runs after their present steps and end their streams; the next start resumes them."""
         self._is_closing = True
         self._log.subscribers.notify_all()
         jobs = [*self._jobs.values()]
         for job in jobs:
+            job.control.request_drain()
+        if jobs:
+            await asyncio.wait([job.task for job in jobs], timeout=DRAIN_WAIT)
+        for job in self._jobs.values():
             if job.started.done() and not job.stopping:  # the others end by themselves, and stay in the queue
                 job.task.cancel()
         if jobs:
@@ -252,18 +264,23 @@ class RunWorker:
 
     async def _run_to_end(self, job: _Job) -> None:
         """Run a job and publish its last event: an answer, an error or a stop."""
+        interrupted = False
         try:
             (ended,) = await asyncio.gather(self._run(job), return_exceptions=True)
-            if isinstance(ended, BaseException):
+            if isinstance(ended, GraphDrained):
+                interrupted = True
+            elif isinstance(ended, BaseException):
                 await self._fail(job, ended)
         except asyncio.CancelledError:
             if job.stopping:
                 await retry_until_stored(lambda: self._mark_stopped(job), f"The stop of run {job.thread}")
                 job.events.append("stopped", {}, key=f"stopped {uuid4().hex}")
-            elif not self._is_closing:  # the thread lock is lost
+            elif self._is_closing:
+                interrupted = True
+            else:  # the thread lock is lost
                 raise
         await self._log.flush()
-        if job.stopping or not self._is_closing:
+        if not interrupted:
             await retry_until_stored(lambda: self._queue.remove(job.thread, job.token), f"The end of run {job.thread}")
 
     async def _run(self, job: _Job) -> None:
@@ -276,7 +293,7 @@ class RunWorker:
             except SleuthError as error:
                 record.error = type(error).__name__
                 raise
-            except asyncio.CancelledError:
+            except (asyncio.CancelledError, GraphDrained):
                 record.outcome = "stopped" if job.stopping else "interrupted"
                 raise
             finally:
@@ -289,7 +306,9 @@ class RunWorker:
             if not job.events.is_empty:
                 await self._publish_missed_steps(runs, job, record)
             listening = partial(self._has_listener, job)
-            async with aclosing(runs.run(job.thread, budget=job.budget, listening=listening, is_locked=True)) as events:
+            async with aclosing(
+                runs.run(job.thread, budget=job.budget, listening=listening, control=job.control, is_locked=True)
+            ) as events:
                 async for event in events:
                     if isinstance(event, Answer):
                         job.finishing = True  # before the event: its reader may close the connection now

@@ -4,9 +4,12 @@ import json
 
 import pytest
 from chat_model import BACK, ChatModel
+from langgraph.errors import GraphDrained
+from langgraph.runtime import RunControl
 from pydantic_core import to_json
 from scenes import Chain, RunsFor, finish
 
+from sleuth.agents.model import Reply as ModelReply
 from sleuth.agents.model import Request
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.runs.chat_turns import Reply
@@ -43,6 +46,30 @@ async def test_messages_are_turns_of_one_thread(runs_with: RunsFor, chain: Chain
     assert (await export_run(runs, "talk"))["hops"]
     await remove_runs(runs, "talk")
     assert await runs.store.threads.list_newest() == []
+
+
+class Draining(ChatModel):
+    """Requests a drain during its third call, which is one of the sub-run."""
+
+    control = RunControl()
+
+    async def call(self, request: Request) -> ModelReply:
+        reply = await super().call(request)
+        if len(self.requests) == 3:
+            self.control.request_drain()
+        return reply
+
+
+async def test_drain_interrupts_the_sub_run_after_its_present_step(runs_with: RunsFor, chain: Chain) -> None:
+    model = Draining(chain, "follow-up")
+    runs = runs_with(model)
+    await begin(runs, FOLLOW_UP)
+    with pytest.raises(GraphDrained):
+        _ = [event async for event in runs.run("talk", control=model.control)]
+    assert len(model.requests) == 3
+    assert [thread.state for thread in await runs.store.threads.list_newest()] == ["interrupted"] * 2
+    answer = await finish(runs, "talk")
+    assert answer.cost["calls"] == len(model.requests) > 3
 
 
 async def test_question_of_the_chat_is_an_answer_with_state_waiting(runs_with: RunsFor, chain: Chain) -> None:

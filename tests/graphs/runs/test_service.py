@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from langgraph.errors import GraphDrained
+from langgraph.runtime import RunControl
 from scenes import Chain, Replying, finish, resolves, sent
 from sqlalchemy import text
 from sqlalchemy.sql.dml import UpdateBase
@@ -65,6 +67,17 @@ async def test_finished_run_returns_its_answer_without_calls(runs: RunService, c
     first = await finish(runs, id)
     assert [event async for event in runs.run(id)] == [first]
     assert len(model.requests) == CALLS
+
+
+async def test_drain_interrupts_a_run_after_its_present_step(runs: RunService, chain: Chain, model: Replying) -> None:
+    id, control = await runs.start(chain.question, "par-rag"), RunControl()
+    with pytest.raises(GraphDrained):
+        async for event in runs.run(id, control=control):
+            if isinstance(event, Step) and (event.node, event.state) == ("draft", "started"):
+                control.request_drain()
+    assert (await runs.store.threads.get(id)).state == "interrupted"
+    assert 1 < len(model.requests) < CALLS
+    assert (await finish(runs, id)).cost["calls"] == CALLS == len(model.requests)
 
 
 class Failing(Replying):

@@ -1,6 +1,6 @@
 // A conversation through @langchain/react's useStream, as a page has it: node use_stream.mjs URL ASSISTANT, turns on stdin.
 // Every line of input is {"submit": TEXT} or {"respond": VALUE} with a "config"; and how many "messages" there are after it,
-// with what the "last" begins, whether the chat then "waits" for a reply, and how many "citations" the answer has. What the
+// with what the "last" begins, whether the chat then "waits" for a reply, and how many passages are "cited". What the
 // hook holds by then is printed, a line each, with the "partial" texts of replies.
 import { createInterface } from "node:readline";
 import { JSDOM } from "jsdom";
@@ -45,7 +45,7 @@ const settled = (turn) =>
     stream.messages.at(-1).text.startsWith(turn.last) &&
     Boolean(stream.interrupt) === turn.waits &&
     // Messages arrive before the state that has the citations.
-    (stream.values.verdict?.citations.length ?? 0) === turn.citations);
+    (stream.values.verdict?.citations.length ?? 0) === turn.cited);
 
 const shown = () => ({
   thread: stream.threadId,

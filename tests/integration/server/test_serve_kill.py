@@ -116,7 +116,8 @@ async def test_killed_server_resumes_runs_and_sends_each_step_once(
                 assert reader.steps() == whole.steps()
                 assert essence(reader) == essence(whole)
             repeated = set(proxy.ids(0)[:sent]) & set(proxy.ids(sent))
-            assert len(repeated) <= RUNS * 4, "more was sent again than what was in flight"
+            in_flight = RUNS * 4 if killed else 0
+            assert len(repeated) <= in_flight, "more was sent again than what a kill interrupted"
 
 
 def essence(reader: Reader) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def documents(first: int, number: int) -> list[Any]:
 async def ingest(library: Collection, first: int, number: int) -> None:
     await library.put(documents(first, number))
     await library.catch_up()
-    await library.delete_removed()
+    await library.finish_change()
 
 
 async def build(library: Collection) -> dict[str, int]:

@@ -75,7 +75,7 @@ async def test_graph_of_many_vectors_finds_the_nearest(there: Settings, monkeypa
             await library.put(batch)
             await library.catch_up()
             assert neighbor_graphs(there) == []  # much slower to extend than to build
-        await library.delete_removed()
+        await library.finish_change()
         assert neighbor_graphs(there) == ["bits" if there.vectors == "pgvector-bits" else "numbers"]
         dense = library._indexes.ready("dense", lambda *_: None)
         assert isinstance(dense, VectorIndex)
@@ -118,7 +118,7 @@ async def test_rebuild_replaces_the_vectors(there: Settings, monkeypatch: pytest
     async with await Collection.open(there, embedder=HashingEmbedder("one")) as library:
         await library.put(ENTRIES)
         await library.catch_up()
-        await library.delete_removed()
+        await library.finish_change()
     before = tables(there.database_url)
     other = HashingEmbedder("two", dimension=48)
     async with await Collection.open(there, embedder=other, check_embedder=False) as library:
