@@ -1,12 +1,13 @@
 """Neighbor graphs of pgvector: seconds to build, size, recall and time of a search, by the graph's settings.
 
     python -m benchmarks.neighbor_graphs [--passages 10000] [--corpus FILE --questions FILE] [--graphs 16,64 32,200]
-        [--rescored 10 20] [--json FILE]
+        [--kinds numbers bits] [--efforts 200 400 1000] [--json FILE]
 
 Without FILES, passages and questions are generated (`benchmarks/growth/corpus.py`) and embedded without a model. FILES
 are JSON lines with the fields `title` and `text`, and `question`; the embedder of the settings embeds them. A graph is
-given by the neighbors of a vector and the effort of building; `--rescored` is the number of vectors found by bits for
-each wanted one. Recall is the share of the ten nearest vectors. The Postgres on the PATH must have pgvector.
+given by the neighbors of a vector and the effort of building; `--efforts` are those of a search: the vectors that it
+keeps on its way through the graph. Of a graph over bits, all of them are compared by numbers. Recall is the share of
+the ten nearest vectors. The Postgres on the PATH must have pgvector.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from sleuth.tools.search.vectors import Embedder, Vectors, make_embedder, pgvect
 from sleuth.tools.search.vectors.pgvector_index import PgVectorIndex
 from sleuth.tools.settings import Settings
 
-K, ASKED, BATCH = 10, 100, 256
+K, ASKED, BATCH = 10, 100, 2_048
 
 Row = dict[str, float | str]
 
@@ -64,7 +65,8 @@ def measure(given: argparse.Namespace) -> list[Row]:
     rows = []
     pgvector_index.MAX_EXACT = 0
     with postgres(maintenance_work_mem="2GB") as server:
-        for by_bits, (neighbors, effort) in product((False, True), given.graphs):
+        for kind, (neighbors, effort) in product(given.kinds, given.graphs):
+            by_bits = kind == "bits"
             pgvector_index._NEIGHBORS, pgvector_index._BUILD_EFFORT = neighbors, effort
             index = PgVectorIndex(server.url, owner="", collection="graphs", embedder=embedder, by_bits=by_bits)
             index.clear()
@@ -74,11 +76,11 @@ def measure(given: argparse.Namespace) -> list[Row]:
                 index._change([str(at + row) for row in range(len(part))], part, [])
             with clock() as building:
                 index.tidy()
-            graph = f"{'bits' if by_bits else 'numbers'} {neighbors} {effort}"
-            for rescored in given.rescored if by_bits else (1,):
-                pgvector_index._RESCORED = rescored
-                row: Row = {"graph": graph, "rescored": rescored, "build_s": round(building.spent.wall, 1)}
-                rows.append(row | {"mb": round(size(index) / 1e6, 1)} | searched(index, vectors, asked))
+            row: Row = {"graph": f"{kind} {neighbors} {effort}", "build_s": round(building.spent.wall, 1)}
+            row["mb"] = round(size(index) / 1e6, 1)
+            for searching in given.efforts:
+                pgvector_index.EFFORT, pgvector_index._RESCORED = searching, searching // K
+                rows.append(row | {"effort": searching} | searched(index, vectors, asked))
                 print(rows[-1], file=sys.stderr)
     return rows
 
@@ -102,7 +104,8 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path)
     parser.add_argument("--questions", type=Path)
     parser.add_argument("--graphs", type=pair, nargs="+", default=[(16, 64), (32, 200)])
-    parser.add_argument("--rescored", type=int, nargs="+", default=[10, 20])
+    parser.add_argument("--kinds", choices=["numbers", "bits"], nargs="+", default=["numbers", "bits"])
+    parser.add_argument("--efforts", type=int, nargs="+", default=[200, 400, 1000])
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     rows = measure(given)
