@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sleuth.tools.errors import VectorsReplaced
 from sleuth.tools.search.vectors.chroma import connect, disconnect, refresh_clients, translate_errors, vector_folders
 from sleuth.tools.search.vectors.embedder import Embedder
-from sleuth.tools.search.vectors.index import EFFORT, NEIGHBORS, Found, VectorIndex
+from sleuth.tools.search.vectors.index import Found, VectorIndex
 from sleuth.tools.search.vectors.integrity_probe import checked_open
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 _PAGE = 5_000
+# Of neighbor graphs and of searching them; above the defaults, to find what an exact search does.
+_NEIGHBORS, _EFFORT = 32, 200
 MAX_MATRICES = 4
 """Filters whose vectors are kept, at most 16 MiB each with 384 numbers."""
 # Deleted vectors before a compaction; each takes as much space as a stored one.
@@ -197,7 +199,7 @@ class ChromaIndex(VectorIndex):
         from chromadb.api.collection_configuration import CreateCollectionConfiguration, CreateHNSWConfiguration
 
         graph = CreateHNSWConfiguration(
-            space="cosine", max_neighbors=NEIGHBORS, ef_construction=EFFORT, ef_search=EFFORT
+            space="cosine", max_neighbors=_NEIGHBORS, ef_construction=_EFFORT, ef_search=_EFFORT
         )
         configuration = CreateCollectionConfiguration(hnsw=graph)
         return self._client.get_or_create_collection(

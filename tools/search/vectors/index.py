@@ -22,9 +22,6 @@ from sleuth.tools.types import Passage
 MAX_EXACT = 10_000
 """Vectors, of a filter or in Postgres, up to which all are compared; beyond, a neighbor graph is searched."""
 
-NEIGHBORS, EFFORT = 32, 200
-"""Of Chroma's neighbor graphs, and of searching any; above the defaults, to find what an exact search does."""
-
 Found = list[tuple[str, float]]
 """Ids of passages with cosine similarities, best first."""
 
