@@ -168,7 +168,7 @@ class ThreadEvents:
         """Return the number of the event before the latest run: the active one, or the last that has ended."""
         server = self._access.server
         stored = await server.log.after(thread.id, 0)
-        runs = split_runs(thread, stored, is_active=await server.run_worker.is_active(thread.id))
+        runs = split_runs(thread, stored, is_active=await server.run_worker.is_running(thread.id))
         return runs[0].after if runs else 0
 
     async def _next_run(self, thread: Thread, after: int) -> None:

@@ -13,6 +13,8 @@ from chat_scene import BACK
 from langgraph_scene import APPROVED, PLAIN, client_at, said, talking, texts
 from serve_scene import KEYS, QUESTION, Oracle
 
+from sleuth.studio.server.runs.queue import RunQueue
+
 pytestmark = pytest.mark.integration
 
 CHANNELS = ["values", "updates", "checkpoints", "lifecycle", "input", "messages", "tools", "custom"]
@@ -91,6 +93,26 @@ async def test_protocol_streams_a_run_and_the_ones_after_it(http: httpx.AsyncCli
     assert own.items() <= {event["event_id"]: event["method"] for event in events}.items()
     since = again[0]["seq"]
     assert [event["seq"] for event in await followed(http, thread, since=since) if event["seq"] <= since] == []
+
+
+async def test_run_that_has_just_ended_is_the_latest_one(
+    http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread, removable, remove = str(uuid4()), asyncio.Event(), RunQueue.remove
+
+    async def wait_and_remove(*arguments: Any) -> None:
+        await removable.wait()
+        await remove(*arguments)
+
+    monkeypatch.setattr(RunQueue, "remove", wait_and_remove)
+    await start(http, thread, "Hello!")
+    first = await followed(http, thread)
+    try:
+        async with asyncio.timeout(30):
+            again = await followed(http, thread)
+    finally:
+        removable.set()
+    assert again[0]["event_id"] == first[0]["event_id"] == "1"
 
 
 async def test_protocol_keeps_ids_of_messages_replies_and_branches(http: httpx.AsyncClient) -> None:
