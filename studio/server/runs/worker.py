@@ -212,6 +212,8 @@ class RunWorker:
         for job in jobs:
             job.control.request_drain()
         if jobs:
+            about = {"runs": len(jobs), "seconds": DRAIN_WAIT}
+            _log.info("the server ends after the steps in progress", extra={"about": about})
             await asyncio.wait([job.task for job in jobs], timeout=DRAIN_WAIT)
         for job in self._jobs.values():
             if job.started.done() and not job.stopping:  # the others end by themselves, and stay in the queue
