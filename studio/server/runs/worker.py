@@ -209,17 +209,17 @@ class RunWorker:
         self._is_closing = True
         self._log.subscribers.notify_all()
         jobs = [*self._jobs.values()]
+        if not jobs:
+            return
+        about = {"runs": len(jobs), "seconds": DRAIN_WAIT}
+        _log.info("the server ends after the steps in progress", extra={"about": about})
         for job in jobs:
             job.control.request_drain()
-        if jobs:
-            about = {"runs": len(jobs), "seconds": DRAIN_WAIT}
-            _log.info("the server ends after the steps in progress", extra={"about": about})
-            await asyncio.wait([job.task for job in jobs], timeout=DRAIN_WAIT)
+        await asyncio.wait([job.task for job in jobs], timeout=DRAIN_WAIT)
         for job in self._jobs.values():
             if job.started.done() and not job.stopping:  # the others end by themselves, and stay in the queue
                 job.task.cancel()
-        if jobs:
-            await asyncio.wait([job.task for job in jobs])
+        await asyncio.wait([job.task for job in jobs])
 
     async def recover(self) -> int:
         """Resume the runs in the queue that no server runs; return their number."""
