@@ -66,7 +66,7 @@ async def test_evaluation_on_a_cluster_gives_the_same_numbers(tmp_path: Path, po
     here, there = (without_times(each["methods"]) for each in found)
     assert there == here
     assert (there["runs"], there["failed"], there["unfinished"]) == (16, 0, 0)
-    assert 0 < there["summary"]["all"]["systems"]["par-rag"]["em"]["mean"] < 1
+    assert 0 < there["summary"]["all"]["systems"]["plain-rag"]["em"]["mean"] < 1
     assert len([run for run in listed.json() if str(run["thread"]).startswith(name)]) == 16
     assert not (tmp_path / "out1" / "runs.sqlite").exists()
 
