@@ -67,7 +67,7 @@ async def test_evaluation_on_a_cluster_gives_the_same_numbers(tmp_path: Path, po
     assert there == here
     assert (there["runs"], there["failed"], there["unfinished"]) == (16, 0, 0)
     assert 0 < there["summary"]["all"]["systems"]["plain-rag"]["em"]["mean"] < 1
-    assert len([run for run in listed.json() if str(run["thread"]).startswith(name)]) == 16
+    assert len([run for run in listed.json() if run["id"].startswith(name)]) == 16
     assert not (tmp_path / "out1" / "runs.sqlite").exists()
 
 
