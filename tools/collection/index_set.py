@@ -180,8 +180,7 @@ class IndexSet:
                 index = self._opened(name)
                 if isinstance(index, VectorIndex):
                     began = time.monotonic()
-                    index.tidy()
-                    if name in self._catalogue.index_times():  # an index of an older release has none
+                    if index.tidy() and name in self._catalogue.index_times():  # an index of an older release has none
                         self._catalogue.add_index_time(name, time.monotonic() - began)
                 self._save(name, index, _GROWN_AT_END)
 

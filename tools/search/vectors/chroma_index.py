@@ -84,7 +84,7 @@ class ChromaIndex(VectorIndex):
                 self._drop(self._draft)
             self.refresh(anew=True)
 
-    def tidy(self) -> None:
+    def tidy(self) -> bool:
         """Compact the collection once most of it is deleted: Chroma keeps deleted vectors, on disk and in memory.
 
         The remaining vectors are copied to a draft, which then replaces the collection. After a kill, an incomplete
@@ -92,7 +92,7 @@ class ChromaIndex(VectorIndex):
         """
         gone = self._metadata().get("gone", 0)
         if not isinstance(self._place, Path) or gone < _SPARE or gone < 2 * self.count():
-            return
+            return False
         with translate_errors(self._place):
             self._drop(self._draft)
             draft = self._made(self._draft)
@@ -101,6 +101,7 @@ class ChromaIndex(VectorIndex):
                 draft.upsert(ids=page["ids"], embeddings=np.asarray(page["embeddings"], dtype=np.float32))
             draft.modify(metadata=self._metadata() | {"gone": 0, "whole": 1})
         self._use(draft)
+        return True
 
     def replace_by(self, other: Self) -> None:
         """Take over the vectors of another index of this folder or server, which is empty afterwards.

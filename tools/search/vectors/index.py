@@ -50,8 +50,8 @@ class VectorIndex(ABC):
         """Replace the vectors by none, for the present embedder."""
 
     @abstractmethod
-    def tidy(self) -> None:
-        """Do the maintenance that is due after a change."""
+    def tidy(self) -> bool:
+        """Do the maintenance that is due after a change; return whether there was any."""
 
     @abstractmethod
     def replace_by(self, other: Self) -> None:

@@ -103,15 +103,15 @@ class PgVectorIndex(VectorIndex):
             connection.execute(delete(_about).where(_about.c.name == self._table))
         self._remember()
 
-    def tidy(self) -> None:
+    def tidy(self) -> bool:
         """Build the neighbor graph once there are enough vectors: much faster than with each of them."""
         bits, numbers = f"{self._table}{_BITS}", f"{self._table}{_NUMBERS}"
         wanted, other = (bits, numbers) if self._by_bits else (numbers, bits)
         with self._transaction() as connection:
             if connection.scalar(select(func.to_regclass(wanted))):
-                return
+                return False
         if self.count() <= MAX_EXACT:
-            return
+            return False
         indexed = "vector halfvec_cosine_ops"
         if self._by_bits:
             indexed = f"(binary_quantize(vector)::bit({self.dimension()})) bit_hamming_ops"
@@ -119,6 +119,7 @@ class PgVectorIndex(VectorIndex):
         with self._transaction() as connection:
             connection.execute(text(f"CREATE INDEX IF NOT EXISTS {wanted} ON {self._table} USING {graph}"))
             connection.execute(text(f"DROP INDEX IF EXISTS {other}"))
+        return True
 
     def replace_by(self, other: Self) -> None:
         """Take over the vectors of another index of this database, which is empty afterwards."""
