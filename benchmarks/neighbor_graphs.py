@@ -23,6 +23,7 @@ import numpy as np
 from sqlalchemy import text
 
 from benchmarks.growth.corpus import passage, questions
+from benchmarks.growth.passages import bytes_of
 from benchmarks.harness import Projected, clock, read_lines, write_json
 from benchmarks.servers import postgres
 from sleuth.tools.search.vectors import Embedder, Vectors, make_embedder, pgvector_index
@@ -70,9 +71,16 @@ def measure(given: argparse.Namespace) -> Iterator[Row]:
     embedder, vectors, asked = embedded(given)
     if "chroma" in given.kinds:
         yield from in_chroma(given.efforts, embedder, vectors, asked)
+    if kinds := [kind for kind in given.kinds if kind != "chroma"]:
+        yield from in_postgres(kinds, given, embedder, vectors, asked)
+
+
+def in_postgres(
+    kinds: list[str], given: argparse.Namespace, embedder: Embedder, vectors: Vectors, asked: Vectors
+) -> Iterator[Row]:
     pgvector_index.MAX_EXACT = 0
     with postgres(maintenance_work_mem="2GB") as server:
-        for kind, (neighbors, effort) in product([kind for kind in given.kinds if kind != "chroma"], given.graphs):
+        for kind, (neighbors, effort) in product(kinds, given.graphs):
             pgvector_index._NEIGHBORS, pgvector_index._BUILD_EFFORT = neighbors, effort
             by_bits = kind == "bits"
             index = PgVectorIndex(server.url, owner="", collection="graphs", embedder=embedder, by_bits=by_bits)
@@ -94,7 +102,7 @@ def in_chroma(efforts: list[int], embedder: Embedder, vectors: Vectors, asked: V
         with clock() as building:
             insert(index, vectors)
         row: Row = {"graph": "chroma", "build_s": round(building.spent.wall, 1)}
-        row["mb"] = round(sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file()) / 1e6, 1)
+        row["mb"] = round(bytes_of(Path(folder)) / 1e6, 1)
         for searching in efforts:
             index._collection.modify(configuration={"hnsw": {"ef_search": searching}})
             index.refresh(anew=True)
