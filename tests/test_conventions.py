@@ -41,7 +41,7 @@ HEAVY = {
     "scipy",
     "matplotlib",
     "lightgbm",
-    "openvino",
+    "onnxruntime",
     "trafilatura",
 }
 """Take seconds to import, or import what does."""

@@ -37,7 +37,6 @@ EXTRAS = {
     "tools/documents/community_loaders.py": ("loaders",),
     "tools/documents/formats/scanned_pages.py": ("ocr",),
     "tools/search/vectors/embedder.py": ("torch",),
-    "tools/search/vectors/openvino_export.py": ("torch",),
     "tools/tracing/exporter.py": ("otel",),
 }
 """The extras whose packages a file or folder may import; all others import only what is always installed."""

@@ -1,9 +1,10 @@
 """Synchronization of a collection with a folder: compare, then ingest what differs and delete what no longer exists."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 from sleuth.graphs.ingestion.graph import IngestReport, OnProgress, ingest_into
 from sleuth.tools.collection import Collection, FolderDiff
@@ -11,6 +12,8 @@ from sleuth.tools.errors import StoreBusy
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import hold
+
+_T = TypeVar("_T")
 
 RETRY_SECONDS = 5.0
 """Time after which a change is tried again that could not be applied, since the store was in use."""
@@ -67,28 +70,52 @@ async def apply_diff(
 
 
 async def follow_folder(
-    folder: Path, *, settings: Settings, on_progress: OnProgress | None = None, embedder: Embedder | None = None
+    folder: Path,
+    *,
+    settings: Settings,
+    stop: asyncio.Event | None = None,
+    on_progress: OnProgress | None = None,
+    embedder: Embedder | None = None,
 ) -> AsyncIterator[tuple[FolderDiff, SyncReport]]:
-    """Keep a collection equal to a folder; yield each difference when it was applied. Ends with its consumer.
+    """Keep a collection equal to a folder; yield each difference when it was applied.
 
-    While another process uses the store, changes wait.
+    While another process uses the store, changes wait. Setting `stop` ends it within a second, also during an ingest,
+    which the next synchronization resumes. Cancelling it does not: a cancellation can get lost in `awatch`.
     """
     from watchfiles import awatch
 
+    stop = stop or asyncio.Event()
+    options = {"settings": settings, "on_progress": on_progress, "embedder": embedder}
     waiting = frozenset({folder})  # what has changed before the first event is compared as well
-    events = awatch(folder, watch_filter=None, rust_timeout=round(1000 * RETRY_SECONDS), yield_on_timeout=True)
+    timeout = round(1000 * RETRY_SECONDS)
+    events = awatch(folder, watch_filter=None, rust_timeout=timeout, yield_on_timeout=True, stop_event=stop)
     async for changes in events:
-        if (task := asyncio.current_task()) and task.cancelling():  # the task group of `awatch` can swallow a Ctrl-C
-            raise asyncio.CancelledError
         waiting |= {Path(path) for _, path in changes}
         if not waiting:
             continue
-        diff = await compare_folder(folder, settings=settings, changed=waiting)
-        if not diff.is_empty():
-            try:
-                report = await apply_diff(diff, settings=settings, on_progress=on_progress, embedder=embedder)
-            except StoreBusy:
-                continue
-            yield diff, report
-            await asyncio.sleep(0)  # raises after a Ctrl-C, without waiting for `awatch`
+        try:
+            applied = await _unless(stop, _apply_changes(folder, waiting, **options))
+        except StoreBusy:
+            continue
+        if applied is not None and not applied[0].is_empty():
+            yield applied
         waiting = frozenset()
+
+
+async def _apply_changes(
+    folder: Path, changed: frozenset[Path], *, settings: Settings, **options: Any
+) -> tuple[FolderDiff, SyncReport]:
+    diff = await compare_folder(folder, settings=settings, changed=changed)
+    return diff, await apply_diff(diff, settings=settings, **options)
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, _T]) -> _T | None:
+    """Return the result of the work; None if `stop` was set first, which cancels the work."""
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        working.cancel()
+        stopping.cancel()
+        await asyncio.gather(working, stopping, return_exceptions=True)
+    return None if working.cancelled() else working.result()

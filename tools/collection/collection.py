@@ -33,7 +33,7 @@ from sleuth.tools.search import (
 )
 from sleuth.tools.search.pagerank import KnowledgeGraph, KnowledgeGraphCache, TripleCache
 from sleuth.tools.search.ranking import MODEL
-from sleuth.tools.search.vectors import NONE, Embedder, NoEmbedder, VectorIndex, embedder_changed
+from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, Embedder, NoEmbedder, VectorIndex, embedder_changed
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import (
     Catalogue,
@@ -190,7 +190,9 @@ class Collection:
     def _put(self, entries: Sequence[Entry]) -> Stored:
         self._reset_stale_indexes()
         if self.embedder is not None and self._catalogue.embedder() is None:
-            self._catalogue.set_embedder(EmbedderRecord(name=self.embedder.name, dimension=None))
+            self._catalogue.set_embedder(
+                EmbedderRecord(name=self.embedder.name, dimension=None, version=VECTORS_VERSION)
+            )
         return self._catalogue.put_documents(entries)
 
     async def delete(self, document_ids: Sequence[str]) -> int:

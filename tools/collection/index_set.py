@@ -363,7 +363,7 @@ class IndexSet:
         """Store the embedder of the vectors, also if documents were first ingested without one; not that of a draft."""
         if self._suffix:
             return
-        record = EmbedderRecord(name=self._embedder.name, dimension=vectors.dimension())
+        record = EmbedderRecord(name=self._embedder.name, dimension=vectors.dimension(), version=vectors.version())
         if self._catalogue.embedder() != record:
             self._catalogue.set_embedder(record)
 

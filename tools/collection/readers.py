@@ -24,7 +24,7 @@ def make_passage_embedder(settings: Settings) -> Embedder:
     """Return the embedder of the settings; with a cluster, a model that is loaded here embeds passages there."""
     embedder = make_embedder(settings)
     if settings.ray and isinstance(embedder, LocalEmbedder):
-        return RayEmbedder(settings.ray, embedder, cache=settings.home / "embedders")
+        return RayEmbedder(settings.ray, embedder)
     return embedder
 
 

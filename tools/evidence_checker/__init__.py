@@ -16,7 +16,7 @@ from sleuth.tools.evidence_checker.checker import (
     find_checker,
 )
 from sleuth.tools.evidence_checker.inputs import WINDOW, Evidence, Layout, Piece, Window
-from sleuth.tools.evidence_checker.network import NETWORK, Floats, Ids, Run, compress
+from sleuth.tools.evidence_checker.network import NETWORK, Floats, Ids, Run
 
 __all__ = [
     "NETWORK",
@@ -36,6 +36,5 @@ __all__ = [
     "Support",
     "Temperatures",
     "Window",
-    "compress",
     "find_checker",
 ]

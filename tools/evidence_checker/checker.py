@@ -25,7 +25,6 @@ Request: TypeAlias = tuple[str, Sequence[Evidence]]
 SPANS = 5
 _ANSWER_TOKENS = 30
 _BATCH_TOKENS = 4096
-_STEP = 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,11 +117,11 @@ class EvidenceChecker:
     def load(cls, folder: Path | None = None, *, threads: int | None = None) -> "EvidenceChecker":
         """Load a checker that `sleuth.studio.training.evidence_checker.export` has written.
 
-        The network is compiled when it is used first.
+        The network is loaded when it is used first.
 
         Args:
             folder: its folder; None is the one that comes with the package.
-            threads: threads of the processor; None leaves the number to OpenVINO.
+            threads: threads of the processor; None is one for each core.
 
         Raises:
             UsageError: the folder does not contain a checker.
@@ -232,8 +231,8 @@ def _batches(windows: Sequence[Window]) -> Iterator[list[int]]:
 
 
 def _arrays(windows: Sequence[Window]) -> tuple[Ids, Ids, Ids]:
-    """Return ids, mask and types; lengths in steps, since kernels are made for each length."""
-    shape = (len(windows), -(-max(len(window.ids) for window in windows) // _STEP) * _STEP)
+    """Return ids, mask and types, padded to the longest."""
+    shape = (len(windows), max(len(window.ids) for window in windows))
     ids, mask, types = (np.zeros(shape, dtype=np.int64) for _ in range(3))
     for row, window in enumerate(windows):
         size = len(window.ids)

@@ -17,7 +17,7 @@ from sleuth.tools.storage.filters import Filter, parse_filter
 from sleuth.tools.storage.home import RESTORING, require_restored
 from sleuth.tools.storage.locks import LivenessFile, LockHeld, LockMode, NamedLock, hold, is_stale
 from sleuth.tools.storage.metadata import Listed, SqlMetadata
-from sleuth.tools.storage.schema import SCHEMA_VERSION, documents, meta
+from sleuth.tools.storage.schema import SCHEMA_VERSION, collections, documents, meta
 from sleuth.tools.storage.triple_import import Imported, read_triples, triple_lines
 from sleuth.tools.storage.triple_stats import ModelCoverage, TripleStats
 from sleuth.tools.storage.triples import MemoryTriples, SqlTriples, Triple, TripleStore
@@ -47,6 +47,7 @@ __all__ = [
     "TripleStats",
     "TripleStore",
     "catalogue_url",
+    "collections",
     "documents",
     "hold",
     "in_thread",

@@ -283,14 +283,16 @@ class Catalogue:
 
     def embedder(self) -> EmbedderRecord | None:
         """Return the embedder that this collection was built with; None before the first ingest."""
-        query = select(collections.c.embedder, collections.c.dimension).where(*self._own_row())
+        query = select(collections).where(*self._own_row())
         with self._begin() as connection:
             row = connection.execute(query).first()
-        return EmbedderRecord(name=row.embedder, dimension=row.dimension) if row else None
+        if row is None:
+            return None
+        return EmbedderRecord(name=row.embedder, dimension=row.dimension, version=row.vectors_version or 1)
 
     def set_embedder(self, record: EmbedderRecord) -> None:
         """Store the embedder, in place of the previous one."""
-        values = {"embedder": record.name, "dimension": record.dimension}
+        values = {"embedder": record.name, "dimension": record.dimension, "vectors_version": record.version}
         with self._begin(write=True) as connection:
             if not connection.execute(update(collections).where(*self._own_row()).values(values)).rowcount:
                 connection.execute(insert(collections).values(owner=self.owner, name=self.collection, **values))

@@ -23,7 +23,7 @@ from sqlalchemy import (
 from sleuth.tools.errors import StoreDamaged, StoreTooNew
 from sleuth.tools.storage.rows import parse_number
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 # Statements of the migration from version n to n + 1, by n.
 MIGRATIONS: dict[int, tuple[str, ...]] = {
@@ -34,6 +34,7 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
     ),
     # `sleuth docs refresh` and the next ingest fill these columns.
     2: tuple(f"ALTER TABLE sleuth_documents ADD COLUMN {name} TEXT" for name in ("author", "date", "language", "tags")),
+    3: ("ALTER TABLE sleuth_collections ADD COLUMN vectors_version INTEGER",),
 }
 
 # The names have a prefix because the application may use the same Postgres database.
@@ -53,6 +54,7 @@ collections = Table(
     Column("name", String, primary_key=True),
     Column("embedder", String, nullable=False),
     Column("dimension", Integer),
+    Column("vectors_version", Integer),  # null: before version 2
 )
 
 documents = Table(

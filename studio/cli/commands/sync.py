@@ -2,6 +2,7 @@
 
 import asyncio
 import shlex
+import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -64,9 +65,7 @@ async def sync(
         console.print(Text("\n".join(_plan_lines(diff))), soft_wrap=True)
     await _apply(diff, settings, as_json)
     if watch:
-        console.print(f"Following {root}. Ctrl-C ends it.")
-        async for changed, report in follow_folder(root, settings=settings):
-            _emit_report(changed, report, [], as_json)
+        await _follow(root, settings, as_json)
 
 
 async def _apply(diff: FolderDiff, settings: Settings, as_json: bool) -> None:
@@ -74,6 +73,21 @@ async def _apply(diff: FolderDiff, settings: Settings, as_json: bool) -> None:
     with show_progress(progress_console(), failures) as show:
         report = await apply_diff(diff, settings=settings, on_progress=show)
     _emit_report(diff, report, failures, as_json)
+
+
+async def _follow(root: Path, settings: Settings, as_json: bool) -> None:
+    """Apply changes of the folder until Ctrl-C; a second one ends the process without waiting."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def end() -> None:
+        stop.set()
+        loop.remove_signal_handler(signal.SIGINT)
+
+    loop.add_signal_handler(signal.SIGINT, end)
+    progress_console().print(f"Following {root}. Ctrl-C ends it.")
+    async for changed, report in follow_folder(root, settings=settings, stop=stop):
+        _emit_report(changed, report, [], as_json)
+    raise KeyboardInterrupt
 
 
 def _plan_lines(diff: FolderDiff) -> list[str]:

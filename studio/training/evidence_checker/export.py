@@ -1,4 +1,4 @@
-"""Export a trained evidence checker for OpenVINO, with weights in 8 bits.
+"""Export a trained evidence checker as an ONNX graph, with weights in 8 bits.
 
     python -m sleuth.studio.training.evidence_checker.export DATA --run RUN --out FOLDER
 
@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import typer
@@ -22,8 +21,8 @@ from sleuth.studio.training.evidence_checker.measure import held_out
 from sleuth.studio.training.evidence_checker.model import from_pretrained
 from sleuth.studio.training.evidence_checker.sources import of_part, read_items
 from sleuth.studio.training.evidence_checker.train import WEIGHTS, base_folder
-from sleuth.tools.evidence_checker import NETWORK, SETTINGS, TOKENIZER, EvidenceChecker, Temperatures, compress
-from sleuth.tools.search.vectors.openvino_files import import_openvino
+from sleuth.studio.training.onnx_export import export, quantize_weights
+from sleuth.tools.evidence_checker import NETWORK, SETTINGS, TOKENIZER, EvidenceChecker, Temperatures
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -33,18 +32,11 @@ _BOUNDS = (0.1, 10.0)
 
 def convert(network: "Module", tokenizer: Path, out: Path, *, eight_bits: bool = True) -> None:
     """Write a network and its tokenizer to a folder, from which EvidenceChecker.load reads them."""
-    import torch
-
-    openvino = import_openvino()
-    ids = torch.ones(2, 16, dtype=torch.long)
-    example = {"input_ids": ids, "attention_mask": ids, "token_type_ids": ids}
-    with torch.no_grad(), catch_warnings():
-        simplefilter("ignore")  # the tracer's, of conditions on shapes
-        model = openvino.convert_model(network.eval(), example_input=example)
+    model = export(network, ["tokens", "whole"])
     if eight_bits:
-        compress(model)
+        quantize_weights(model)
     out.mkdir(parents=True, exist_ok=True)
-    openvino.save_model(model, out / NETWORK, compress_to_fp16=False)
+    (out / NETWORK).write_bytes(model.SerializeToString(deterministic=True))
     shutil.copyfile(tokenizer, out / TOKENIZER)
     write_settings(out, Temperatures())
 

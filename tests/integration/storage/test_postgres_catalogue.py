@@ -58,9 +58,9 @@ async def test_triples_are_deleted_with_their_passages(catalogue: Catalogue) -> 
 
 def test_embedder_is_stored(catalogue: Catalogue) -> None:
     assert catalogue.embedder() is None
-    catalogue.set_embedder(EmbedderRecord(name="one", dimension=None))
-    catalogue.set_embedder(EmbedderRecord(name="one", dimension=3))
-    assert catalogue.embedder() == EmbedderRecord(name="one", dimension=3)
+    catalogue.set_embedder(EmbedderRecord(name="one", dimension=None, version=2))
+    catalogue.set_embedder(EmbedderRecord(name="one", dimension=3, version=2))
+    assert catalogue.embedder() == EmbedderRecord(name="one", dimension=3, version=2)
 
 
 def test_reader_with_parallel_writers_misses_no_change(catalogue: Catalogue) -> None:

@@ -324,7 +324,7 @@ def test_exported_network_in_eight_bits_is_close_and_small(tmp_path: Path) -> No
     network = from_pretrained(base).eval()
     for name, eight_bits in (("small", True), ("large", False)):
         convert(network, base / "tokenizer.json", tmp_path / name, eight_bits=eight_bits)
-    sizes = [(tmp_path / name / "network.bin").stat().st_size for name in ("small", "large")]
+    sizes = [(tmp_path / name / "network.onnx").stat().st_size for name in ("small", "large")]
     assert sizes[0] < 0.3 * sizes[1]
     requests = [("Who built it?", [FERRY, BRASK]), ("Where?", [RAIN])]
     expected = EvidenceChecker(LAYOUT, runner(network)).logits(requests)

@@ -88,15 +88,15 @@ def test_failed_cluster_is_an_error_with_advice(tmp_path: Path) -> None:
     advice = "The Ray cluster failed: No module named 'sleuth'. Check that all its machines"
     with pytest.raises(StoreError, match=advice):
         workers(ray).submit(item(tmp_path / "a.txt")).result()
-    embedder = RayEmbedder("there:1", HashingEmbedder(), cache=tmp_path, connect=ray.connect)
+    embedder = RayEmbedder("there:1", HashingEmbedder(), connect=ray.connect)
     with pytest.raises(StoreError, match=advice):
         embedder.embed_passages(["Of mills."])
 
 
-def test_passages_are_embedded_in_parts_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passages_are_embedded_in_parts_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_embedder, "_embedder", lambda *_: HashingEmbedder())
     ray, here = FakeRay(processors=3), HashingEmbedder()
-    embedder = RayEmbedder("there:1", here, cache=tmp_path, connect=ray.connect)
+    embedder = RayEmbedder("there:1", here, connect=ray.connect)
     texts = [f"Passage {at} of mills" for at in range(100)]
     assert np.array_equal(embedder.embed_passages(texts), HashingEmbedder().embed_passages(texts))
     assert ray.tasks == ["embed"] * 3

@@ -109,7 +109,7 @@ def test_without_passages_nothing_is_answered_or_supported() -> None:
 
 
 def test_a_folder_without_a_checker_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"contains no evidence checker \(network\.xml is missing\)"):
+    with pytest.raises(UsageError, match=r"contains no evidence checker \(network\.onnx is missing\)"):
         EvidenceChecker.load(tmp_path)
 
 
@@ -130,5 +130,5 @@ def test_support_of_an_answer_is_that_of_spans_with_its_words(answer: str, suppo
 
 
 def test_folder_without_a_checker_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"network\.xml is missing"):
+    with pytest.raises(UsageError, match=r"network\.onnx is missing"):
         find_checker(tmp_path)

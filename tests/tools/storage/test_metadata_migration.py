@@ -21,6 +21,7 @@ def old(tmp_path: Path) -> Iterator[Catalogue]:
     with closing(sqlite3.connect(path)) as database, database:
         for name in ("author", "date", "language", "tags"):
             database.execute(f"ALTER TABLE sleuth_documents DROP COLUMN {name}")
+        database.execute("ALTER TABLE sleuth_collections DROP COLUMN vectors_version")
         database.execute("UPDATE sleuth_meta SET value = '2' WHERE key = 'schema_version'")
     catalogue = Catalogue(sqlite_url(path), owner="local", collection="default")
     yield catalogue

@@ -4,7 +4,6 @@ All methods block: call them in a thread.
 """
 
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 
@@ -18,19 +17,17 @@ _MIN_PASSAGES = 16
 class RayEmbedder:
     """Embeds passages on the workers of a cluster, and questions in this process."""
 
-    def __init__(self, address: str, embedder: Embedder, *, cache: Path, connect: Connect = connect) -> None:
+    def __init__(self, address: str, embedder: Embedder, *, connect: Connect = connect) -> None:
         """Set the cluster; the first passages connect.
 
         Args:
             address: as in `connect`.
             embedder: the embedder of questions; the workers load the model of the same name.
-            cache: folder of compiled models, on each machine.
             connect: connects to the cluster.
         """
         self.name = embedder.name
         self._address = address
         self._embedder = embedder
-        self._cache = cache
         self._connect = connect
 
     def embed_passages(self, texts: list[str]) -> Vectors:
@@ -45,7 +42,7 @@ class RayEmbedder:
         size = max(_MIN_PASSAGES, -(-len(texts) // processors(ray)))
         parts = [texts[start : start + size] for start in range(0, len(texts), size)]
         try:
-            vectors: list[Vectors] = ray.get([task.remote(self.name, str(self._cache), part) for part in parts])
+            vectors: list[Vectors] = ray.get([task.remote(self.name, part) for part in parts])
         except ray.exceptions.RayError as error:
             raise cluster_failed(error) from error
         return np.concatenate(vectors)
@@ -55,12 +52,12 @@ class RayEmbedder:
         return self._embedder.embed_query(text)
 
 
-def embed(name: str, cache: str, texts: list[str]) -> Vectors:
+def embed(name: str, texts: list[str]) -> Vectors:
     """Embed passages on a worker."""
-    return _embedder(name, cache).embed_passages(texts)
+    return _embedder(name).embed_passages(texts)
 
 
 @lru_cache(maxsize=1)
-def _embedder(name: str, cache: str) -> Embedder:
+def _embedder(name: str) -> Embedder:
     """Return the embedder of a worker, which keeps the model between tasks."""
-    return LocalEmbedder(name, cache=Path(cache))
+    return LocalEmbedder(name)

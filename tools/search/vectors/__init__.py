@@ -9,12 +9,13 @@ from sleuth.tools.search.vectors.embedder import (
     make_embedder,
     no_embedder,
 )
-from sleuth.tools.search.vectors.index import MAX_EXACT, VectorIndex, embedder_changed
+from sleuth.tools.search.vectors.index import MAX_EXACT, VECTORS_VERSION, VectorIndex, embedder_changed
 from sleuth.tools.search.vectors.stores import open_vectors, place_of
 
 __all__ = [
     "MAX_EXACT",
     "NONE",
+    "VECTORS_VERSION",
     "Embedder",
     "LocalEmbedder",
     "NoEmbedder",

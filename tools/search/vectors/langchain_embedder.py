@@ -4,7 +4,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from sleuth.tools.errors import UsageError
-from sleuth.tools.search.vectors.openvino import Vectors
+from sleuth.tools.search.vectors.onnx_model import Vectors
 
 
 class LangChainEmbedder:

@@ -1,0 +1,40 @@
+"""Sessions of onnxruntime on the processor, in the precision of the graph: 32 bits, on every processor."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+
+def open_session(
+    graph: Path, *, weights: Mapping[str, NDArray[np.float32]] | None = None, threads: int | None = None
+) -> "InferenceSession":
+    """Return a session for a graph.
+
+    Args:
+        graph: the ONNX file.
+        weights: the weights that the file names but does not contain.
+        threads: threads of the processor; None is one for each core that this process may use.
+    """
+    from onnxruntime import InferenceSession, OrtValue, SessionOptions
+
+    options = SessionOptions()
+    options.intra_op_num_threads = threads or _cores()
+    # Idle threads would otherwise use the cores that a model server needs.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if weights:
+        values = [OrtValue.ortvalue_from_numpy(tensor) for tensor in weights.values()]
+        options.add_external_initializers(list(weights), values)
+    return InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
