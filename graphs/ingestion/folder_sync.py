@@ -79,34 +79,39 @@ async def follow_folder(
 ) -> AsyncIterator[tuple[FolderDiff, SyncReport]]:
     """Keep a collection equal to a folder; yield each difference when it was applied.
 
-    While another process uses the store, changes wait. Setting `stop` ends it within a second, also during an ingest,
-    which the next synchronization resumes. Cancelling it does not: a cancellation can get lost in `awatch`.
+    While another process uses the store, changes wait.
+
+    Args:
+        folder: Absolute path.
+        settings: Settings with the collection.
+        stop: Ends it when set, also during an ingest, which the next synchronization resumes. Set it instead of
+            cancelling: `awatch` can lose a cancellation.
+        on_progress: Called while files are ingested.
+        embedder: The embedder; None for that of the settings.
     """
     from watchfiles import awatch
 
     stop = stop or asyncio.Event()
-    options = {"settings": settings, "on_progress": on_progress, "embedder": embedder}
+
+    async def apply(changed: frozenset[Path]) -> tuple[FolderDiff, SyncReport]:
+        diff = await compare_folder(folder, settings=settings, changed=changed)
+        return diff, await apply_diff(diff, settings=settings, on_progress=on_progress, embedder=embedder)
+
     waiting = frozenset({folder})  # what has changed before the first event is compared as well
     timeout = round(1000 * RETRY_SECONDS)
-    events = awatch(folder, watch_filter=None, rust_timeout=timeout, yield_on_timeout=True, stop_event=stop)
-    async for changes in events:
+    async for changes in awatch(
+        folder, watch_filter=None, rust_timeout=timeout, yield_on_timeout=True, stop_event=stop
+    ):
         waiting |= {Path(path) for _, path in changes}
         if not waiting:
             continue
         try:
-            applied = await _unless(stop, _apply_changes(folder, waiting, **options))
+            applied = await _unless(stop, apply(waiting))
         except StoreBusy:
             continue
         if applied is not None and not applied[0].is_empty():
             yield applied
         waiting = frozenset()
-
-
-async def _apply_changes(
-    folder: Path, changed: frozenset[Path], *, settings: Settings, **options: Any
-) -> tuple[FolderDiff, SyncReport]:
-    diff = await compare_folder(folder, settings=settings, changed=changed)
-    return diff, await apply_diff(diff, settings=settings, **options)
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, _T]) -> _T | None:

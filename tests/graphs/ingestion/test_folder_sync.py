@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from zipfile import ZipFile
@@ -260,19 +260,13 @@ async def test_changes_are_followed_when_the_store_is_free(folder: Path, setting
 
 
 @pytest.mark.timeout(60)
-async def test_cancellation_that_the_watcher_swallows_ends_the_following(
-    folder: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def deaf(*_: object, **__: object) -> AsyncIterator[set[object]]:
-        for _ in range(1_000):
-            with suppress(asyncio.CancelledError):
-                await asyncio.sleep(0.05)
-            yield set()
-
-    monkeypatch.setattr("watchfiles.awatch", deaf)
-    await synchronize(folder, settings)
-    following = asyncio.ensure_future(anext(follow_folder(folder, settings=settings)))
-    await asyncio.sleep(0.5)
-    following.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await following
+@pytest.mark.parametrize("is_waiting", [True, False])
+async def test_following_ends_when_it_is_stopped(folder: Path, settings: Settings, is_waiting: bool) -> None:
+    stop, working = asyncio.Event(), asyncio.Event()
+    if is_waiting:
+        await synchronize(folder, settings)
+        asyncio.get_running_loop().call_later(0.3, stop.set)
+    followed = follow_folder(folder, settings=settings, stop=stop, on_progress=lambda _: (working.set(), stop.set()))
+    assert [each async for each in followed] == []
+    assert working.is_set() != is_waiting
+    assert (await compare_folder(folder, settings=settings)).is_empty() == is_waiting
