@@ -52,7 +52,7 @@ MEASURED: list[Row] = [
 BYTES: Row = {
     "catalogue, MB": 545,
     "keyword index, MB": 64,
-    "mention graph, MB": 114,
+    "entity graph, MB": 114,
     "vectors, MB": 598,
     "memory of vectors, MiB": 1_011 - 288,
 }
@@ -86,7 +86,7 @@ def costs(passages: int, machine: Machine) -> Row:
     measured = at(passages)
     vectors = measured["ingestion with vectors, s cpu"] - measured["ingestion, s cpu"]
     search = measured["graph search, ms cpu"]
-    indexes = measured["keyword index, MB"] + measured["mention graph, MB"]
+    indexes = measured["keyword index, MB"] + measured["entity graph, MB"]
     return {
         "passages": passages,
         "parse and index words and names, h": measured["ingestion, s cpu"] / HOUR,

@@ -61,7 +61,7 @@ _BEHIND = 0.1
 
 
 class IndexSet:
-    """Keyword index, mention graph and vectors; `notes` has a line for each repair.
+    """Keyword index, entity graph and vectors; `notes` has a line for each repair.
 
     A draft is a second set of the same collection, which is built while the first one is searched.
     """

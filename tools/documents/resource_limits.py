@@ -46,7 +46,7 @@ def ordinary_size(path: Path) -> int:
     """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
-        raise DocumentError("is a folder that may not be read, or no ordinary file. Check its permissions.")
+        raise DocumentError("is not a readable file. Check its permissions, or leave it out.")
     return status.st_size
 
 

@@ -213,7 +213,7 @@ async def _candidate(library: Collection, id_: str, kinds: Sequence[Kind], tried
 
 
 async def _linked(library: Collection, passage: Passage) -> list[Candidate]:
-    """Return the passage with each one that it names or that names it, along the mention graph."""
+    """Return the passage with each one that it names or that names it, along the entity graph."""
     query = Query(text=f"{passage.title}. {passage.text[:300]}", mode="graph", k=NEIGHBOURS)
     linked = []
     for hit in await library.search(query):

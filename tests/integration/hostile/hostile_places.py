@@ -116,7 +116,7 @@ def make_places(root: Path) -> dict[str, str]:
         short = os.open(root, os.O_RDONLY)
         listening.bind(f"/proc/self/fd/{short}/socket.md")
         os.close(short)
-    ordinary = "no ordinary file"
+    ordinary = "not a readable file"
     kinds = {
         f"{kind}.{suffix}": ordinary for kind in ("pipe", "zeros") for suffix in ("md", "jsonl", "pdf", "jsonl.gz")
     }

@@ -103,7 +103,7 @@ class KeywordScan:
 
 
 class GraphScan:
-    """Mention graph whose results are filtered."""
+    """Entity graph whose results are filtered."""
 
     def __init__(self, index: GraphIndex, allowed: set[str]) -> None:
         self.index, self.allowed = index, allowed

@@ -134,7 +134,7 @@ def guarded() -> Iterator[Path]:
 def test_what_may_not_be_read_is_reported(guarded: Path) -> None:
     assert listed(guarded, below=guarded) == ["a.txt", "closed"]
     assert "Permission denied" in refusal(guarded / "a.txt")
-    assert "may not be read" in refusal(guarded / "closed")
+    assert "is not a readable file" in refusal(guarded / "closed")
     with pytest.raises(UsageError, match=r"no file or folder '.*b.txt'"):
         listed(guarded / "closed" / "b.txt", below=guarded)
 

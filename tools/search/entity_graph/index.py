@@ -53,7 +53,7 @@ class Alias(NamedTuple):
 class GraphIndex:
     """Names in one collection's passages; stores its position in the catalogue's journal."""
 
-    name = "mention graph"
+    name = "entity graph"
     version = FACTS_VERSION
 
     def __init__(self, file: Path, find_names: FindNames = find_names) -> None:
@@ -254,7 +254,7 @@ class GraphIndex:
             yield
         except (OSError, sqlite3.Error) as error:
             raise StoreError(
-                f"The mention graph in {self._file} cannot be {what}: {error}. "
+                f"The entity graph in {self._file} cannot be {what}: {error}. "
                 "It is derived from the documents: delete that file to rebuild it."
             ) from error
 
