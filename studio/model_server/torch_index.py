@@ -1,4 +1,4 @@
-"""Prints the option that lets pip find PyTorch's CPU build, and nothing where pip finds it already.
+"""Print the options that let pip and uv find PyTorch's CPU build.
 
 Only the standard library: `make setup` runs this file before anything else is installed.
 """
@@ -20,19 +20,20 @@ def configured_links(pip_config: str) -> list[str]:
     return [link for value in values for link in str(ast.literal_eval(value)).split()]
 
 
-def has_cpu_wheel(links: list[str], python: tuple[int, int]) -> bool:
-    """Return whether a local folder among the links holds PyTorch's CPU build for this Python."""
+def find_cpu_wheel(links: list[str], python: tuple[int, int]) -> Path | None:
+    """Return the local folder among the links that holds PyTorch's CPU build for this Python."""
     pattern = f"torch-*+cpu-cp{python[0]}{python[1]}-*.whl"
     folders = [Path(unquote(urlparse(link).path)) for link in links if urlparse(link).scheme in {"", "file"}]
-    return any(any(folder.glob(pattern)) for folder in folders)
+    return next((folder for folder in folders if any(folder.glob(pattern))), None)
 
 
 def index_options() -> list[str]:
     """Return the options for `pip install` of a lock that pins torch."""
     command = [sys.executable, "-m", "pip", "config", "list"]
     listed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - no shell, no input
-    if has_cpu_wheel(configured_links(listed.stdout), sys.version_info[:2]):
-        return []
+    folder = find_cpu_wheel(configured_links(listed.stdout), sys.version_info[:2])
+    if folder is not None:  # uv does not read the configuration of pip
+        return ["--find-links", str(folder)]
     return ["--extra-index-url", CPU_INDEX]
 
 

@@ -33,6 +33,9 @@ __all__ = [
     "vllm_url",
 ]
 
+FIVE_SECONDS = 5.0
+POSTGRES = {"postgres_url", "own_postgres", "pgvector_url"}
+
 SHARED = {"vllm_url": "model server", "vllm_installed": "model server", "model_home": "model server"}
 """Fixtures over a server of which there is one: their tests run in one process."""
 
@@ -47,3 +50,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         groups[item.path] = min(shared, default=groups[item.path])
     for item in items:
         item.add_marker(pytest.mark.xdist_group(groups[item.path]))
+        if item.get_closest_marker("postgres") or POSTGRES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.nightly)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List the cases of the daily run that took longer than five seconds: mark them as nightly, or make them shorter."""
+    reports = [each for each in terminalreporter.stats.get("passed", []) if each.when == "call"]
+    slow = [each for each in reports if each.duration > FIVE_SECONDS and "nightly" not in each.keywords]
+    if slow:
+        terminalreporter.section("daily cases over five seconds")
+    for report in sorted(slow, key=lambda each: -each.duration):
+        terminalreporter.write_line(f"{report.duration:5.1f} s  {report.nodeid}")

@@ -28,7 +28,7 @@ from sleuth.studio.model_server.process import (
     is_alive,
     session_members,
 )
-from sleuth.studio.model_server.torch_index import configured_links, has_cpu_wheel
+from sleuth.studio.model_server.torch_index import configured_links, find_cpu_wheel
 from sleuth.tools.errors import SleuthError, UsageError
 
 ROOT = Path(__file__).parents[2]
@@ -116,10 +116,10 @@ def test_find_links_are_read_from_files_and_environment() -> None:
 def test_only_a_cpu_wheel_for_this_python_counts(tmp_path: Path) -> None:
     links = ["https://example.org/wheels", str(tmp_path / "absent"), tmp_path.as_uri()]
     (tmp_path / "torch-2.13.0-cp311-cp311-linux_x86_64.whl").touch()
-    assert not has_cpu_wheel(links, (3, 11))
+    assert find_cpu_wheel(links, (3, 11)) is None
     (tmp_path / "torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl").touch()
-    assert has_cpu_wheel(links, (3, 11))
-    assert not has_cpu_wheel(links, (3, 12))
+    assert find_cpu_wheel(links, (3, 11)) == tmp_path
+    assert find_cpu_wheel(links, (3, 12)) is None
 
 
 def test_state_survives_a_round_trip(tmp_path: Path) -> None:

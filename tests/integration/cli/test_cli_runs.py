@@ -157,6 +157,7 @@ async def test_environment_errors_are_explained(env: dict[str, str], tmp_path: P
 
 
 async def test_locked_store_names_the_holder(env: dict[str, str], home: Path) -> None:
+    env = {**env, "SLEUTH_WAIT": "2"}
     async with hold(home, "exclusive", command="sleuth ingest"):
         ask, prune, listed = await asyncio.gather(
             sleuth("ask", QUESTION, "--json", **env),

@@ -191,7 +191,7 @@ async def proxy() -> AsyncIterator[Proxy]:
 
 @pytest.fixture
 def home(tmp_path: Path, proxy: Proxy) -> Iterator[Home]:
-    program("strace is not installed: it records the connections", "strace")
+    program("strace, which records the connections, is not installed: apt-get install strace", "strace")
     made = Home(tmp_path, proxy.url)
     yield made
     RECORD.parent.mkdir(exist_ok=True)

@@ -66,7 +66,7 @@ run(pickle.load(sys.stdin.buffer), SimpleNamespace(send=send))
 @pytest.fixture(scope="session")
 def clock_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a library that sets the clock of a process back if it is loaded before libc."""
-    compiler = program("There is no C compiler (cc).", "cc")
+    compiler = program("There is no C compiler: apt-get install gcc libc6-dev", "cc")
     folder = tmp_path_factory.mktemp("clock")
     source, library = folder / "clock.c", folder / "clock.so"
     source.write_text(CLOCK_SOURCE)

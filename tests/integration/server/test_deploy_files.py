@@ -107,7 +107,7 @@ def test_nginx_configuration_of_the_cluster_is_valid(tmp_path: Path) -> None:
 
 
 def test_unit_is_accepted_by_systemd(tmp_path: Path) -> None:
-    analyze = program("systemd is not installed", "systemd-analyze")
+    analyze = program("systemd is not installed: apt-get install systemd", "systemd-analyze")
     text = (DEPLOY / "sleuth.service").read_text()
     unit = tmp_path / "sleuth.service"
     unit.write_text(text.replace("/srv/sleuth/.venv/bin/sleuth", sys.executable))

@@ -36,7 +36,8 @@ COMMAND = """
 from hashing_embedder import HashingEmbedder
 from sleuth.studio.cli import main
 from sleuth.tools.collection import collection
-collection.make_embedder = lambda settings: HashingEmbedder()
+assert collection.make_passage_embedder
+collection.make_passage_embedder = lambda settings: HashingEmbedder()
 main()
 """
 
@@ -79,7 +80,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 async def env(disk: Disk) -> AsyncIterator[dict[str, str]]:
     """The variables of a command; a model server answers."""
     async with proxying(Scripted(four_hops)) as proxy:
-        yield {"SLEUTH_HOME": str(disk.home), "SLEUTH_MODEL_URL": proxy.url, "SLEUTH_EMBEDDER": "none"}
+        yield {"SLEUTH_HOME": str(disk.home), "SLEUTH_MODEL_URL": proxy.url}
 
 
 def assert_explained(done: Done) -> None:

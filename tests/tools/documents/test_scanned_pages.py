@@ -15,7 +15,10 @@ from sleuth.tools.errors import DocumentError
 
 pypdfium2 = pytest.importorskip("pypdfium2", reason="the extra `ocr` is not installed")
 pytest.importorskip("pytesseract", reason="the extra `ocr` is not installed")
-has_tesseract = pytest.mark.skipif(shutil.which("tesseract") is None, reason="Tesseract is not installed")
+has_tesseract = pytest.mark.skipif(
+    shutil.which("tesseract") is None,
+    reason="Tesseract is not installed: apt-get install tesseract-ocr tesseract-ocr-eng",
+)
 
 LINES = ("The Pellowrig Light was built by Bastian Oake", "and first lit on 1 October 1861.")
 TYPED = "A typed page about lights."

@@ -31,7 +31,7 @@ def agent_chat_ui() -> Path:
     if not given:
         pytest.skip("SLEUTH_AGENT_CHAT_UI names no archive of agent-chat-ui")
     source = Path(given)
-    program("npm is not installed", "npm")
+    program("npm is not installed: apt-get install npm", "npm")
     if (source / ".next" / "BUILD_ID").is_file():
         return source
     name = sha256(source.read_bytes() if source.is_file() else given.encode()).hexdigest()[:12]

@@ -19,7 +19,7 @@ def node() -> str:
     found = shutil.which("node")
     if found is None:
         assert os.environ.get("SLEUTH_REQUIRE_ALL") != "1", "Node.js is not installed"
-        pytest.skip("Node.js is not installed")
+        pytest.skip("Node.js is not installed: apt-get install nodejs npm")
     installed = SCRIPTS / "node_modules" / ".package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < (SCRIPTS / "package-lock.json").stat().st_mtime:
         command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from process import missing, program
 
-_NOT_FOUND = "Postgres is not installed: apt-get install postgresql postgresql-contrib"
+_NOT_FOUND = "Postgres is not installed: apt-get install postgresql"
 
 
 def _run(name: str, *arguments: str, programs: Path | None = None) -> None:
