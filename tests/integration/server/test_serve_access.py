@@ -1,12 +1,14 @@
 """Access control: with keys each owner sees only their own data, without keys only this machine is served."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
 import pytest
 from fastapi.routing import APIRoute
 from serve_fixture import BOTH_STORES, Serve
-from serve_scene import ANNA, BEN, KEYS, QUESTION, app_of, begin, client_of, send, told, upload
+from serve_scene import ANNA, BEN, KEYS, QUESTION, Oracle, app_of, begin, client_of, send, told, upload
 from starlette.routing import Route
 
 from sleuth.studio.server.app import create_app
@@ -206,3 +208,29 @@ def test_invalid_keys_are_refused_without_printing_them(given: str) -> None:
 def test_several_keys_may_have_one_owner() -> None:
     keys = Keys(Settings(api_keys="anna:one, anna:two"))
     assert [keys.owner_of(each) for each in ("one", "two", "three")] == ["anna", "anna", None]
+
+
+async def test_reading_never_calls_the_model(client: httpx.AsyncClient, oracle: Oracle) -> None:
+    await upload(client)
+    app = app_of(client)
+    paths = {route.path for route in app.routes if isinstance(route, APIRoute) and "GET" in route.methods}
+    for path in sorted(path for path in paths if "{" not in path):
+        await client.get(path, params={"q": "light"})
+    assert not any(task.get_coro().__name__ == "_make" for task in asyncio.all_tasks())
+    assert oracle.requests == []
+    assert (await client.post("/v1/examples")).status_code == 202
+
+
+async def test_large_body_of_any_type_is_refused(client: httpx.AsyncClient) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b'{"metadata": {"a": "'
+        for _ in range(40):
+            yield b"a" * (1 << 16)
+        yield b'"}}'
+
+    whole = b"".join([chunk async for chunk in chunks()])
+    for kind in ("multipart/x", "application/json", "text/plain"):
+        for content in (whole, chunks()):
+            for path in ("/langgraph/threads", "/v1/runs"):
+                reply = await client.post(path, content=content, headers={"Content-Type": kind})
+                assert reply.status_code == 413, (path, kind)
