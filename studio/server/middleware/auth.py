@@ -1,6 +1,5 @@
 """Authentication: by API key, or by loopback address if no keys are configured."""
 
-import ipaddress
 import re
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -14,6 +13,7 @@ from sleuth.studio.server.middleware.keys import Keys, WrongKeys
 from sleuth.studio.server.middleware.limits import respond_later
 from sleuth.studio.server.schemas.errors import respond
 from sleuth.studio.server.telemetry import Telemetry
+from sleuth.tools.settings import is_loopback
 
 PAGE = re.compile(r"(/app)?(/|/assets/.*|/favicon\.\w+)|/app")
 """Paths of the page, to which pages of other sites may link."""
@@ -23,14 +23,6 @@ OPEN = re.compile(rf"{PAGE.pattern}|/healthz|/livez|/readyz")
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 """HTTP methods that change nothing."""
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host name or address is a loopback address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _host_of(authority: str) -> str | None:

@@ -48,6 +48,11 @@ async def find_id(name: str, runs: RunService, server: ServerState, owner: str) 
     return None
 
 
+async def id_for(name: str, runs: RunService, server: ServerState, owner: str) -> str:
+    """Return the id of the owner's run of this name; if there is none, that of a new one."""
+    return await find_id(name, runs, server, owner) or scoped_id(name, server, owner)
+
+
 def scoped_id(name: str, server: ServerState, owner: str) -> str:
     """Return the id of a new run with a chosen name."""
     return f"{owner}:{name}" if server.settings.has_keys else name
@@ -125,9 +130,7 @@ async def start(form: forms.RunForm, server: ServerStateDep, owner: Owner, runs:
     `chat`), it is the next message of the chat.
     """
     await server.require_ready(owner, form.where)
-    id = uuid4().hex[:12]
-    if form.thread:
-        id = await find_id(form.thread, runs, server, owner) or scoped_id(form.thread, server, owner)
+    id = await id_for(form.thread, runs, server, owner) if form.thread else uuid4().hex[:12]
     question = form.question if form.after is None else await _follow_up(form, id, server, owner)
     thread = await server.start_run(
         owner,
@@ -271,10 +274,13 @@ async def show_checkpoint(thread: ThreadDep, checkpoint: str, runs: RunsDep) -> 
 
 
 @router.post("/{thread}/fork", status_code=201)
-async def make_fork(thread: ThreadDep, form: forms.ForkForm, runs: RunsDep, server: ServerStateDep) -> forms.Forked:
+async def make_fork(
+    thread: ThreadDep, form: forms.ForkForm, runs: RunsDep, server: ServerStateDep, owner: Owner
+) -> forms.Forked:
     """Branch a run from a checkpoint; `resume` runs the branch."""
     await server.run_worker.require_idle(thread)
-    made = await fork_run(runs, thread, at=form.at, changes=form.state, into=form.method, name=form.name)
+    name = await id_for(form.name, runs, server, owner) if form.name else None
+    made = await fork_run(runs, thread, at=form.at, changes=form.state, into=form.method, name=name)
     return forms.Forked(**made)
 
 

@@ -83,6 +83,29 @@ async def test_thread_name_of_another_owner_looks_unused(serving: Serve) -> None
             await told(client, name, headers=BEN)
 
 
+@pytest.mark.parametrize("into", [None, "closed-book"])
+async def test_fork_may_have_the_name_of_another_owners_run(serving: Serve, into: str | None) -> None:
+    async with serving(keys=KEYS) as client:
+        for headers in (ANNA, BEN):
+            await upload(client, headers=headers)
+        begun = {"question": QUESTION, "method": "plain-rag"}
+        for thread in ("trip", "anna:trip"):
+            await client.post("/v1/runs", json={**begun, "thread": thread}, headers=ANNA)
+            await told(client, thread, headers=ANNA)
+        own = await begin(client, headers=BEN)
+        await told(client, own, headers=BEN)
+        at = (await client.get(f"/v1/runs/{own}/history", headers=BEN)).json()[1]["checkpoint"]
+        for name in ("trip", "anna:trip", "unused"):
+            body = {"at": at, "name": name, "method": into}
+            made = await client.post(f"/v1/runs/{own}/fork", json=body, headers=BEN)
+            assert (made.status_code, made.json().get("thread")) == (201, f"ben:{name}"), made.text
+            again = await client.post(f"/v1/runs/{own}/fork", json=body, headers=BEN)
+            assert (again.status_code, "was used already" in again.text) == (400, True)
+            for path in (f"/v1/runs/{name}", f"/langgraph/threads/{name}"):
+                assert (await client.get(path, headers=BEN)).status_code == 200
+            assert (await client.delete(f"/v1/runs/{name}", headers=BEN)).status_code == 204
+
+
 def thread_routes(client: httpx.AsyncClient) -> list[tuple[str, str, dict[str, str]]]:
     """Method, path and body of each route that names a run, with NAME in its place."""
     found = [("POST", "/v1/runs", {"question": QUESTION, "method": "plain-rag", "after": "NAME"})]
