@@ -15,7 +15,6 @@ from sleuth.graphs.persistence import Outcome, RunFilter, explain_damage
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import RunService, check_question, export_run, fork_run
 from sleuth.graphs.runs import model_calls as calls
-from sleuth.graphs.runs import pruning as prune
 from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.runs import FollowUp
@@ -218,10 +217,7 @@ async def show_conversation(thread: ThreadDep, runs: RunsDep, server: ServerStat
 @router.delete("/{thread}", status_code=204)
 async def remove(thread: ThreadDep, runs: RunsDep, server: ServerStateDep) -> None:
     """Delete a run with its checkpoints and sub-runs."""
-    await server.run_worker.require_idle(thread)
-    await prune.remove_runs(runs, thread)
-    await server.log.remove(thread)
-    await server.conversations.remove(thread)
+    await server.remove_run(runs, thread)
 
 
 @router.get("/{thread}/events", response_class=EventSourceResponse, responses=STREAM_ERRORS)
