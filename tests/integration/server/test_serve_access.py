@@ -257,3 +257,13 @@ async def test_large_body_of_any_type_is_refused(client: httpx.AsyncClient) -> N
             for path in ("/langgraph/threads", "/v1/runs"):
                 reply = await client.post(path, content=content, headers={"Content-Type": kind})
                 assert reply.status_code == 413, (path, kind)
+
+
+async def test_long_queries_of_one_owner_leave_others_served(serving: Serve) -> None:
+    async with serving(keys=KEYS) as client:
+        for headers in (ANNA, BEN):
+            await upload(client, headers=headers)
+        queries = [{"q": text * (20_000 // len(text)), "mode": "graph"} for text in ("Ada~2 ", "light ", "光", "(a) ")]
+        long = [asyncio.create_task(client.get("/v1/search", params=each, headers=ANNA)) for each in 2 * queries]
+        assert (await client.get("/v1/search?q=light&mode=graph", headers=BEN)).json()
+        assert [reply.status_code for reply in await asyncio.gather(*long)] == [200] * 8
