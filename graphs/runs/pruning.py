@@ -117,12 +117,10 @@ async def remove_runs(runs: RunService, *ids: str) -> list[Thread]:
     for thread in found:
         async with runs.store.locks.hold(thread.id):
             pass
-    named: set[str] = set()
     for thread in found:
         async with runs.store.locks.hold(thread.id):
-            named |= await asyncio.to_thread(_named_in_rows, runs, thread)
             await _clear(runs, thread)
-    await _delete_unused(runs, named)
+    await _delete_unused_texts(runs)
     return found
 
 
@@ -136,18 +134,17 @@ async def _with_subruns(runs: RunService, thread: Thread) -> list[Thread]:
     return queue
 
 
-async def _delete_unused(runs: RunService, named: set[str]) -> None:
-    """Delete those of the texts that no run names, unless a run is running: it may need texts that it has yet to name.
+async def _delete_unused_texts(runs: RunService) -> None:
+    """Delete texts that no run names, unless a run is running: it may need some that it has yet to name.
 
     A run that starts meanwhile stores its texts in the epoch that starts here.
     """
     epoch = await runs.store.archive.start_prune_epoch()
-    if any(thread.state == "running" for thread in await runs.store.threads.list_all_owners()):
-        return
-    named -= await asyncio.to_thread(_named_in_rows, runs)
-    for thread in await runs.store.threads.list_all_owners():
-        named -= find_hashes(thread.options)
-    await runs.store.archive.delete(named, before=epoch)
+    if all(thread.state != "running" for thread in await runs.store.threads.list_all_owners()):
+        kept = await asyncio.to_thread(_named_in_rows, runs)
+        for thread in await runs.store.threads.list_all_owners():
+            kept |= find_hashes(thread.options)
+        await runs.store.archive.delete_all_but(kept, before=epoch)
 
 
 async def _remove_all(runs: RunService, old: list[Thread]) -> int:

@@ -86,12 +86,7 @@ class ServerState:
         return id
 
     async def remove_run(self, runs: RunService, thread: str) -> None:
-        """Delete a run with its checkpoints, texts and events, and all runs below it.
-
-        Raises:
-            ThreadBusy: one of them is running.
-            UsageError: it is a sub-run.
-        """
+        """Delete a run with its checkpoints, texts and events, and all runs below it; see `remove_runs`."""
         await self.run_worker.require_idle(thread)
         for removed in await remove_runs(runs, thread):
             await self.log.remove(removed.id)

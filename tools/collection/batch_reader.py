@@ -10,7 +10,6 @@ from pathlib import Path
 
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer
 from sleuth.tools.documents import (
-    MAX_SOURCE_BYTES,
     CorpusLine,
     Item,
     LoadedDocument,
@@ -21,6 +20,7 @@ from sleuth.tools.documents import (
     printable,
     read_corpus,
 )
+from sleuth.tools.documents.loading import MAX_SOURCE_BYTES
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.storage import Catalogue, Difference, Entry, Stored
 from sleuth.tools.types import Document, Passage, content_hash, now

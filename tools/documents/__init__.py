@@ -4,15 +4,7 @@ from sleuth.tools.documents.chunking import split
 from sleuth.tools.documents.corpus import CorpusLine, is_corpus, read_corpus
 from sleuth.tools.documents.file_list import FileScan, Item, find_files, read_item, take_passed_over, write_worklist
 from sleuth.tools.documents.formats.plain_formats import decode_html, html_title, parse_html, whole_page
-from sleuth.tools.documents.loading import (
-    MAX_SOURCE_BYTES,
-    NO_LOADERS,
-    FileReader,
-    LoadedDocument,
-    Loaders,
-    read_bytes,
-    read_original,
-)
+from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders, read_bytes, read_original
 from sleuth.tools.documents.parallel_reading import LocalWorkers, ParallelReader, Reading, Workers, default_workers
 from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, printable
 from sleuth.tools.documents.versions import LEAST_SHARED, VersionedName, parse_name, shared_text
@@ -21,7 +13,6 @@ from sleuth.tools.documents.worker import Worker, WorkerError
 __all__ = [
     "BOUNDS",
     "LEAST_SHARED",
-    "MAX_SOURCE_BYTES",
     "NO_LOADERS",
     "Bounds",
     "CorpusLine",

@@ -1,6 +1,5 @@
 """The search interface of methods, and rank fusion. The indexes behind it are interchangeable."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, Self, get_args, runtime_checkable
@@ -8,8 +7,6 @@ from typing import Literal, Protocol, Self, get_args, runtime_checkable
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.text import check_unicode
 from sleuth.tools.types import Hit, Passage
-
-_log = logging.getLogger(__name__)
 
 MAX_QUERY_CHARS = 4_000
 """Characters of a query that are searched: graph search looks up every phrase of them."""
@@ -54,9 +51,7 @@ class Query:
         check_unicode(self.text)
         if len(self.text) <= MAX_QUERY_CHARS:
             return self
-        _log.info("only the first %d characters of a query are searched", MAX_QUERY_CHARS)
-        words = self.text[: MAX_QUERY_CHARS + 1].rsplit(None, 1)
-        return replace(self, text=words[0][:MAX_QUERY_CHARS])
+        return replace(self, text=self.text[: MAX_QUERY_CHARS + 1].rsplit(None, 1)[0][:MAX_QUERY_CHARS])
 
 
 class Retriever(Protocol):

@@ -144,15 +144,7 @@ class SqlArchive:
         with self.engine.connect() as connection:
             rows = connection.execute(select(texts.c.hash).where(texts.c.era < before))
             others = sorted(name for (name,) in rows if name not in kept)
-        return self._delete_all(others, before)
-
-    @in_thread
-    def delete(self, names: Iterable[str], *, before: int) -> int:
-        """Delete those of the texts that were last stored in an earlier epoch than `before`; return their number."""
-        return self._delete_all(sorted(names), before)
-
-    def _delete_all(self, names: list[str], before: int) -> int:
-        return sum(self._delete(names[at : at + BATCH], before) for at in range(0, len(names), BATCH))
+        return sum(self._delete(others[at : at + BATCH], before) for at in range(0, len(others), BATCH))
 
     def _delete(self, names: list[str], before: int) -> int:
         """Delete those of the texts that have not been stored again since."""

@@ -10,15 +10,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, MetaData, Table, create_engine, event, make_url, text
-from sqlalchemy.exc import (
-    ArgumentError,
-    DataError,
-    DBAPIError,
-    IntegrityError,
-    InterfaceError,
-    OperationalError,
-    SQLAlchemyError,
-)
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolExhausted
 
 from sleuth.tools.errors import StoreError, UsageError
@@ -158,8 +150,8 @@ def is_refused(error: BaseException | None) -> bool:
     """Return whether a database refuses the values of a statement: the same statement always fails."""
     if isinstance(error, StoreError):
         return is_refused(error.__cause__)
-    state = getattr(getattr(error, "orig", error), "sqlstate", None) or ""
-    return isinstance(error, DataError | IntegrityError) or state[:2] in _REFUSED
+    cause = getattr(error, "orig", error)
+    return isinstance(cause, sqlite3.IntegrityError) or str(getattr(cause, "sqlstate", ""))[:2] in _REFUSED
 
 
 def _of_psycopg(*names: str) -> list[type[Exception]]:

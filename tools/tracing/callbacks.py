@@ -141,7 +141,6 @@ def _tracer(tracing: Tracing) -> LangChainTracer:
 
 @cache
 def _langsmith() -> Client:
-    """Return the client of this process."""
     return Client(session=direct_session(os.environ.get("LANGSMITH_ENDPOINT") or "https://api.smith.langchain.com"))
 
 

@@ -1,3 +1,4 @@
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,6 @@ class _Reply(Exception):
     [
         (OperationalError, "54000", True),
         (DBAPIError, "22021", True),
-        (IntegrityError, None, True),
         (OperationalError, "57P01", False),
         (OperationalError, None, False),
     ],
@@ -59,3 +59,5 @@ def test_refused_values_are_no_outage(kind: type[DBAPIError], state: str | None,
     error = StoreError("The catalogue cannot be written.")
     error.__cause__ = kind("INSERT", None, _Reply(state))
     assert (is_refused(error), is_away(error)) == (refused, not refused)
+    error.__cause__ = IntegrityError("INSERT", None, sqlite3.IntegrityError("UNIQUE constraint failed"))
+    assert (is_refused(error), is_away(error)) == (True, False)

@@ -75,13 +75,14 @@ def _served(address: str) -> "Client":
 @contextmanager
 def _without_proxies() -> Iterator[None]:
     """Hide the proxies of the environment, which Chroma's client reads when it is made, and only then."""
-    before = os.environ.get("no_proxy")
-    os.environ["no_proxy"] = "*"
+    before, os.environ["no_proxy"] = os.environ.get("no_proxy"), "*"
     try:
         yield
     finally:
-        del os.environ["no_proxy"]
-        os.environ |= {} if before is None else {"no_proxy": before}
+        if before is None:
+            del os.environ["no_proxy"]
+        else:
+            os.environ["no_proxy"] = before
 
 
 @contextmanager
