@@ -150,7 +150,7 @@ def _check_date(value: str, word: str) -> None:
 def _glob(pattern: str) -> re.Pattern[str]:
     """Return the regular expression of a path pattern.
 
-    `**/` at the beginning of a folder stands for any number of folders, another `**` for any text, `*` and `?` for text
+    `**/` at the beginning of a folder matches any number of folders, another `**` any text, `*` and `?` for text
     without `/`. Each wildcard takes the nearest place at which the text up to the next wildcard of its kind fits. That
     is never worse than a later place, so the groups are atomic: a failed match does not try all combinations.
     """

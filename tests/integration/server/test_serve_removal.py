@@ -1,4 +1,4 @@
-"""Deletion of a chat leaves nothing of it, whichever of the servers that share a store deletes it."""
+"""Deletion of a chat leaves nothing of it, also by another server that shares the store."""
 
 import pytest
 from serve_fixture import BOTH_STORES, Serve
