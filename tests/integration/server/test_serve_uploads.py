@@ -264,7 +264,8 @@ async def test_stop_after_the_last_file_is_done(serving: Serve) -> None:
 
 @BOTH_STORES
 async def test_unusable_member_names_fail_alone(serving: Serve) -> None:
-    names = ["good.md", "長" * 1_200 + ".md", "/etc/lease.md", "../lease.md", "..\\lease.md"]
+    long = "".join(chr(0x4E00 + 7 * number) for number in range(1_200))  # Postgres compresses repeated ones
+    names = ["good.md", f"{long}.md", "/etc/lease.md", "../lease.md", "..\\lease.md"]
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name in names:
