@@ -1,4 +1,4 @@
-"""Install packages with uv, or with pip where uv cannot; used by `make setup`, so only the standard library is imported.
+"""Install packages with uv, or with pip where uv cannot; for `make setup`, so of the standard library.
 
     python tests/install.py UV PYTHON ARGUMENTS...
 

@@ -4,6 +4,7 @@ Replies are requested without compression, and compressed ones are refused, so t
 """
 
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import httpx2
 from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
@@ -18,17 +19,17 @@ class UnusableReply(httpx2.RequestError):
     """A reply with status 200 that cannot be used. The SDK treats it as a broken connection and retries the request."""
 
 
-def bounded_client() -> httpx2.Client:
-    """Return a blocking client that fails with UnusableReply once a reply exceeds the limit."""
-    return DefaultHttpxClient(headers=_PLAIN, event_hooks={"response": [_bound]})
+def bounded_client(options: dict[str, Any]) -> httpx2.Client:
+    """Return a blocking client with `client_options` that fails with UnusableReply once a reply exceeds the limit."""
+    return DefaultHttpxClient(headers=_PLAIN, event_hooks={"response": [_bound]}, **options)
 
 
-def bounded_async_client() -> httpx2.AsyncClient:
-    """Return a client that fails with UnusableReply once a reply exceeds the limit.
+def bounded_async_client(options: dict[str, Any]) -> httpx2.AsyncClient:
+    """Return a client with `client_options` that fails with UnusableReply once a reply exceeds the limit.
 
     It reads certificates: call this in a thread.
     """
-    return DefaultAsyncHttpxClient(headers=_PLAIN, event_hooks={"response": [_bound_async]})
+    return DefaultAsyncHttpxClient(headers=_PLAIN, event_hooks={"response": [_bound_async]}, **options)
 
 
 class _BoundedStream(httpx2.SyncByteStream, httpx2.AsyncByteStream):

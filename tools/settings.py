@@ -1,8 +1,10 @@
 """Settings from the environment and `sleuth.toml`; no other module reads these."""
 
+import ipaddress
 import logging
 import os
 import re
+import ssl
 import tomllib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
@@ -64,6 +66,29 @@ def tracing_variables(environment: Mapping[str, str]) -> list[str]:
     return [name for name in TRACING_VARIABLES if environment.get(name, "").strip().lower() not in off]
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or address is a loopback address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def client_options(url: str = "", proxy: str | None = None) -> dict[str, Any]:
+    """Return the options of every HTTP client of httpx: the proxies of the environment do not apply.
+
+    Args:
+        url: the address to which the client connects.
+        proxy: SLEUTH_PROXY, which is not used for a server on this machine.
+    """
+    is_remote = proxy is not None and not is_loopback(urlsplit(url).hostname or "localhost")
+    options: dict[str, Any] = {"trust_env": False, "proxy": proxy if is_remote else None}
+    file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    if file or folder:  # certificates of the environment still apply
+        options["verify"] = ssl.create_default_context(cafile=file or None, capath=folder or None)
+    return options
+
+
 class Settings(BaseSettings):
     """Settings of all runs on this machine; each field is `SLEUTH_<NAME>`, or a line in `sleuth.toml`."""
 
@@ -86,6 +111,11 @@ class Settings(BaseSettings):
     model: str | None = Field(default=None, description="model or adapter name; default: the only one the server lists")
     models: dict[str, str] = Field(default_factory=dict, description="model name per role, as JSON")
     model_key: SecretStr | None = Field(default=None, description="bearer token for the model server; never logged")
+    proxy: Annotated[Address, Field(pattern="^https?://")] | None = Field(
+        default=None,
+        description="HTTP proxy for the model server, the embeddings endpoint, the knowledge graph's server and "
+        "tracing, unless they are on this machine; HTTP_PROXY and the like are ignored",
+    )
     embedder: Address = Field(
         default="all-MiniLM-L6-v2", min_length=1, description="sentence-transformers name, folder, URL, or none"
     )

@@ -19,7 +19,7 @@ from sleuth.agents.llm.completions import MAX_TOKENS, STREAMED, Choice, NoUsage,
 from sleuth.agents.model import Listener, Message
 from sleuth.tools.errors import UsageError
 from sleuth.tools.http import bounded_async_client
-from sleuth.tools.settings import Settings
+from sleuth.tools.settings import Settings, client_options
 
 RETRIES = 3
 """Retries of broken connections, unusable replies, 408, 409, 429 and 5xx; the SDK obeys Retry-After."""
@@ -64,7 +64,7 @@ class Endpoint:
             api_key=key.get_secret_value() if key else "none",
             timeout=settings.timeout,
             max_retries=RETRIES,
-            http_client=bounded_async_client(),
+            http_client=bounded_async_client(client_options(self.url, settings.proxy)),
         )
 
     async def __aenter__(self) -> Self:

@@ -6,13 +6,14 @@ checkpoint of each branch is rewritten with its whole state, so that all kept ch
 
 import asyncio
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from sqlalchemy import Delete, TableClause, TextClause, column, delete, select, table, text
+from sqlalchemy import Delete, TableClause, TextClause, column, delete, select, table, text, true
 
 from sleuth.graphs.core import find_hashes
 from sleuth.graphs.persistence import Thread, check_token, explain_damage
@@ -22,6 +23,7 @@ from sleuth.graphs.runs.execution import Compiled, checkpoint_id_of, parent_id
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import StoreDamaged, UsageError
 
+_ROWS = 100
 _HASH = re.compile(rb"[0-9a-f]{64}")
 
 TABLES = {
@@ -98,9 +100,9 @@ async def prune(runs: RunService, *, older_than: float | None, keep_last: int | 
 
 
 async def remove_runs(runs: RunService, *ids: str) -> list[Thread]:
-    """Remove runs with their hops, and return all threads that were removed.
+    """Remove runs with their sub-runs and those of these, and return all threads that were removed.
 
-    Texts that no other run needs are removed by the next prune.
+    Texts that no other run names are removed too; by the next prune, if a run is running meanwhile.
 
     Raises:
         UnknownName: one of the runs does not exist. Nothing is removed.
@@ -109,16 +111,40 @@ async def remove_runs(runs: RunService, *ids: str) -> list[Thread]:
     """
     found: list[Thread] = []
     for thread in [await runs.store.threads.get(id) for id in dict.fromkeys(ids)]:
-        if thread.part_of:
+        if thread.part_of and await runs.store.threads.exists(thread.part_of):
             raise UsageError(f"Thread {thread.id} is part of run {thread.part_of}: remove that one.")
-        found += [thread, *await runs.store.threads.subruns_of(thread.id)]
+        found += await _with_subruns(runs, thread)
     for thread in found:
         async with runs.store.locks.hold(thread.id):
             pass
     for thread in found:
         async with runs.store.locks.hold(thread.id):
             await _clear(runs, thread)
+    await _delete_unused_texts(runs)
     return found
+
+
+async def _with_subruns(runs: RunService, thread: Thread) -> list[Thread]:
+    """Return a run and all runs below it, each after the one that it is part of."""
+    found = {thread.id: thread}
+    for each in (queue := [thread]):
+        new = [inner for inner in await runs.store.threads.subruns_of(each.id) if inner.id not in found]
+        found |= {inner.id: inner for inner in new}
+        queue += new
+    return queue
+
+
+async def _delete_unused_texts(runs: RunService) -> None:
+    """Delete texts that no run names, unless a run is running: it may need some that it has yet to name.
+
+    A run that starts meanwhile stores its texts in the epoch that starts here.
+    """
+    epoch = await runs.store.archive.start_prune_epoch()
+    if all(thread.state != "running" for thread in await runs.store.threads.list_all_owners()):
+        kept = await asyncio.to_thread(_named_in_rows, runs)
+        for thread in await runs.store.threads.list_all_owners():
+            kept |= find_hashes(thread.options)
+        await runs.store.archive.delete_all_but(kept, before=epoch)
 
 
 async def _remove_all(runs: RunService, old: list[Thread]) -> int:
@@ -144,15 +170,24 @@ def _limit(older_than: float) -> str:
 
 
 def _untouched(threads: list[Thread], since: str) -> list[Thread]:
-    """Return the threads to remove: a run and its sub-runs together, once all of them are old enough.
+    """Return the threads to remove: a run and all runs below it together, once all of them are old enough.
 
     The run is removed first: if the process is killed, the next prune removes sub-runs without a run, and no run lacks
     a sub-run.
     """
-    runs = {thread.id for thread in threads}
-    whole = {thread.id: thread.part_of if thread.part_of in runs else thread.id for thread in threads}
-    young = {whole[thread.id] for thread in threads if thread.updated_at >= since}
-    return sorted((each for each in threads if whole[each.id] not in young), key=lambda each: each.hop)
+    runs = {thread.id: thread for thread in threads}
+    paths = {thread.id: _path(thread, runs) for thread in threads}
+    young = {paths[thread.id][-1] for thread in threads if thread.updated_at >= since}
+    return sorted((each for each in threads if paths[each.id][-1] not in young), key=lambda each: len(paths[each.id]))
+
+
+def _path(thread: Thread, runs: Mapping[str, Thread]) -> list[str]:
+    """Return the ids of a run, of the run that it is part of, and so on to the outermost one."""
+    path = [thread.id]
+    while (outer := runs.get(thread.part_of)) and outer.id not in path:
+        path.append(outer.id)
+        thread = outer
+    return path
 
 
 async def _find_needed_texts(runs: RunService, thread: Thread) -> set[str]:
@@ -166,12 +201,16 @@ async def _find_needed_texts(runs: RunService, thread: Thread) -> set[str]:
     return named | find_hashes([write for *_, write in (latest.pending_writes or [])] if latest else [])
 
 
-def _named_in_rows(runs: RunService, thread: Thread) -> set[str]:
-    """Return the texts that the rows of a damaged run name: everything in a cell that looks like a content hash."""
-    named = find_hashes(thread.options)
+def _named_in_rows(runs: RunService, thread: Thread | None = None) -> set[str]:
+    """Return the texts that the rows of a run, or of all runs, name: all in a cell that looks like a content hash.
+
+    Rows of damaged runs can be read too.
+    """
+    named = find_hashes(thread.options) if thread else set()
     with runs.store.engine.connect() as connection:
         for rows in _tables(runs):
-            for row in connection.execute(select(text("*")).select_from(rows).where(rows.c.thread_id == thread.id)):
+            wanted = select(text("*")).select_from(rows).where(rows.c.thread_id == thread.id if thread else true())
+            for row in connection.execution_options(yield_per=_ROWS).execute(wanted):
                 cells = (cell if isinstance(cell, bytes) else str(cell).encode("utf-8", "replace") for cell in row)
                 named |= {found.decode() for cell in cells for found in _HASH.findall(cell)}
     return named

@@ -21,7 +21,7 @@ from sleuth.agents.llm.server_info import Endpoint, ServedModel
 from sleuth.studio.model_server import is_converted, locked_pins, missing_pins
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
 from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, place_of
-from sleuth.tools.settings import Settings, tracing_variables
+from sleuth.tools.settings import Settings, client_options, tracing_variables
 from sleuth.tools.sources.knowledge_graph import is_url, open_graph
 from sleuth.tools.storage import SCHEMA_VERSION, catalogue_url, collections, documents, meta, open_engine
 from sleuth.tools.tracing import check_tracing, endpoint
@@ -188,7 +188,7 @@ async def _embedder(settings: Settings) -> str:
     if name == NONE:
         return "none: search uses the keyword index only"
     if name.startswith(("http://", "https://")):
-        return await _reached(name.partition("#")[0])
+        return await _reached(name.partition("#")[0], settings.proxy)
     if await asyncio.to_thread(Path(name).is_dir):
         return f"the folder {name}"
     if name != EMBEDDER:
@@ -198,9 +198,9 @@ async def _embedder(settings: Settings) -> str:
     return f"{name} is installed"
 
 
-async def _reached(url: str) -> str:
+async def _reached(url: str, proxy: str | None = None) -> str:
     """Return the status of any reply; an error status also proves that the server answers."""
-    async with httpx.AsyncClient(timeout=CONNECT_SECONDS) as client:
+    async with httpx.AsyncClient(timeout=CONNECT_SECONDS, **client_options(url, proxy)) as client:
         try:
             response = await client.get(url)
         except httpx.HTTPError as error:
@@ -212,7 +212,7 @@ async def _graph(settings: Settings) -> str:
     """Parse a file as a question would; for a server, check that it answers."""
     place = str(settings.knowledge_graph)
     if is_url(place):
-        return await _reached(place)
+        return await _reached(place, settings.proxy)
     async with open_graph(place) as graph:
         return f"{place} answers {len(graph.functions) if graph else 0} functions"
 

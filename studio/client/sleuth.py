@@ -370,7 +370,7 @@ async def build_services(
         MissingExtra: SLEUTH_TRACING is `otel`, and the extra `otel` is not installed.
     """
     await asyncio.to_thread(check_tracing, settings.tracing)
-    async with open_graph(settings.knowledge_graph, triples) as graph:
+    async with open_graph(settings.knowledge_graph, triples, proxy=settings.proxy) as graph:
         yield partial(
             Services,
             retriever=library,

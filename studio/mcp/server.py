@@ -28,6 +28,7 @@ from sleuth.studio.mcp.backend import Backend, Events
 from sleuth.tools.errors import SleuthError, UnknownName
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.search import Mode, Query
+from sleuth.tools.search.retriever import MAX_QUERY_CHARS
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 from sleuth.tools.types import hit_to_json
 
@@ -151,7 +152,7 @@ class Tools:
 
     async def search(
         self,
-        query: Annotated[str, Field(description="keywords or a question")],
+        query: Annotated[str, Field(description=f"keywords or a question, up to {MAX_QUERY_CHARS:,} characters")],
         context: Context[Any, Any],
         mode: Annotated[Mode, Field(description="search mode")] = "hybrid",
         k: Annotated[int, Field(ge=1, le=100, description="number of passages")] = 5,

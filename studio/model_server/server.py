@@ -28,6 +28,7 @@ from sleuth.studio.model_server.process import (
     session_members,
 )
 from sleuth.tools.errors import ModelError, ModelTimeout
+from sleuth.tools.settings import client_options
 
 PATIENCE = 600.0  # seconds; compiling on a busy machine takes some minutes
 
@@ -184,8 +185,7 @@ async def _until_healthy(files: ServerFiles, state: ModelServerState, patience: 
 
 
 async def _is_healthy(state: ModelServerState) -> bool:
-    # Never through a proxy: the server is on this machine.
-    async with httpx.AsyncClient(trust_env=False, timeout=3) as client:
+    async with httpx.AsyncClient(**client_options(), timeout=3) as client:
         try:
             response = await client.get(f"http://127.0.0.1:{state.options.port}/health")
         except httpx.TransportError:

@@ -9,11 +9,10 @@ import uvicorn
 from fastapi import FastAPI
 
 from sleuth.studio.server.app import create_app
-from sleuth.studio.server.middleware.auth import is_loopback
 from sleuth.studio.server.state import server_state_of
 from sleuth.studio.server.telemetry import LogFormat, configure_logging
 from sleuth.tools.errors import UsageError
-from sleuth.tools.settings import Settings, Tracing
+from sleuth.tools.settings import Settings, Tracing, is_loopback
 from sleuth.tools.tracing import export_now
 
 SHUTDOWN_TIMEOUT = 10

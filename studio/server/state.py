@@ -13,7 +13,7 @@ from sleuth.agents.formatting import Turn
 from sleuth.graphs.chat import RewrittenQuestion, rewrite_question
 from sleuth.graphs.core import Budget
 from sleuth.graphs.persistence import Store, Threads, open_store
-from sleuth.graphs.runs import RunService
+from sleuth.graphs.runs import RunService, remove_runs
 from sleuth.studio.server.ingestion import IngestionWorker, Uploads
 from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.middleware.limits import Quota
@@ -84,6 +84,13 @@ class ServerState:
         )
         await self.run_worker.start(owner, id, expect_listener=expect_listener)
         return id
+
+    async def remove_run(self, runs: RunService, thread: str) -> None:
+        """Delete a run with its checkpoints, texts and events, and all runs below it; see `remove_runs`."""
+        await self.run_worker.require_idle(thread)
+        for removed in await remove_runs(runs, thread):
+            await self.log.remove(removed.id)
+            await self.conversations.remove(removed.id)
 
     async def rewrite_follow_up(self, owner: str, message: str, turns: Sequence[Turn]) -> RewrittenQuestion:
         """Rewrite a message of a conversation into a self-contained question, charged to the owner's quota.

@@ -20,6 +20,7 @@ from sleuth.tools.documents import (
     printable,
     read_corpus,
 )
+from sleuth.tools.documents.loading import MAX_SOURCE_BYTES
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.storage import Catalogue, Difference, Entry, Stored
 from sleuth.tools.types import Document, Passage, content_hash, now
@@ -129,7 +130,12 @@ class BatchReader:
         self._files.close()
 
     def _read_item(self, batch: Batch, reading: Reading, place: FileCursor, taken: dict[str, str]) -> FileCursor:
-        item = reading.item
+        item, source = reading.item, reading.item.source
+        if len(source.encode()) > MAX_SOURCE_BYTES:
+            problem = f"its path has more than {MAX_SOURCE_BYTES:,} bytes. Give it a shorter name."
+            batch.failures.append(f"{source[:MAX_SOURCE_BYTES]}: {problem}")
+            batch.files += 1
+            return FileCursor(offset=item.next_offset)
         if reading.document is None:
             return self._read_corpus(batch, item, place)
         try:
@@ -137,7 +143,6 @@ class BatchReader:
         except DocumentError as error:
             batch.failures.append(str(error))
         else:
-            source = item.source
             document_id = self._free_id(item.document_id, source, taken)
             taken[document_id] = source
             batch.sources[document_id] = item.path, item.member

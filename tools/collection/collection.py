@@ -47,7 +47,6 @@ from sleuth.tools.storage import (
     parse_filter,
     require_restored,
 )
-from sleuth.tools.text import check_unicode
 from sleuth.tools.types import Document, EmbedderRecord, Hit, Passage
 
 _log = logging.getLogger(__name__)
@@ -69,6 +68,7 @@ class Collection:
         self._catalogue = catalogue
         self._embedder = embedder
         self._has_warned = self._is_checked = False
+        self.turn = asyncio.Semaphore(4)  # searches at a time: asyncio has more threads, for other owners
         self._model = MODEL if settings.ranker == "trained" else None
         analyzer = PassageAnalyzer(workers := make_workers(settings))
         self._indexes = IndexSet(settings, catalogue, embedder, analyzer)
@@ -282,11 +282,10 @@ class Collection:
             UsageError: the collection or the question is empty, the filter cannot be parsed, or the mode is dense
                 without an embedder. Hybrid search then uses the keyword index only, and logs that once.
         """
-        if not query.text.strip():
-            raise UsageError("The question is empty: enter the text to search for.")
-        check_unicode(query.text)
+        checked = query.checked()
         await self.require_documents()
-        return await asyncio.to_thread(self._search, query)
+        async with self.turn:
+            return await asyncio.to_thread(self._search, checked)
 
     @in_thread
     def index_seconds(self, mode: Mode) -> float | None:

@@ -36,7 +36,7 @@ class Item:
     @property
     def source(self) -> str:
         """The path, for a file in an archive that of the archive with its name in it."""
-        return printable(self.path / self.member)
+        return printable(self.path, self.member)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,7 +117,7 @@ class FoundFile:
     @property
     def source(self) -> str:
         """The path, for a file in an archive that of the archive with its name in it."""
-        return printable(self.path / self.member)
+        return printable(self.path, self.member)
 
 
 def find_files(roots: Iterable[Path], loaders: Loaders) -> Iterator[FoundFile]:
@@ -158,7 +158,7 @@ def _members(archive: Path, relative: PurePosixPath, loaders: Loaders) -> Iterat
         is_read = not suffix or suffix in {*FORMATS, *loaders}
         nested = "archives in archives are not read. Unpack it." if suffix == ZIP else NOT_READ
         yield FoundFile(
-            path=archive, document_id=printable(relative / name), member=name, reason="" if is_read else nested
+            path=archive, document_id=printable(relative, name), member=name, reason="" if is_read else nested
         )
 
 

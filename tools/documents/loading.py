@@ -37,13 +37,15 @@ from sleuth.tools.documents.formats.plain_formats import (
     read_rst,
     read_table,
 )
-from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, is_folder, ordinary_size, printable
+from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, is_folder, ordinary_size, printable, within
 from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text import normalize, title_from
 
 MIB = 1 << 20
 MAX_FILE_BYTES = 64 * MIB
+MAX_SOURCE_BYTES = 2_000
+"""Bytes of the path of a document, with its name in an archive: Postgres indexes no more than 2,700 of a row."""
 LIGHT_BYTES = 256 << 10
 """Plain text up to this size needs no limits: its time and memory grow with its size alone."""
 MAX_LIGHT_FILES = 32
@@ -167,7 +169,7 @@ class FileReader:
         try:
             read = self._worker.call(given, seconds=self._bounds.patience)
         except WorkerError as error:
-            raise DocumentError(f"{printable(path / member)}: {self._reason(error)}") from error
+            raise DocumentError(f"{printable(path, member)[:MAX_SOURCE_BYTES]}: {self._reason(error)}") from error
         if "error" in read:
             raise DocumentError(read["error"])
         return LoadedDocument.from_json(read)
@@ -209,8 +211,8 @@ def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds:
             size = f"has {len(text):,} characters of text, and at most {bounds.characters:,} are read"
             raise DocumentError(f"{size}. Split it, or raise SLEUTH_FILE_CHARACTERS.")
     except DocumentError as error:
-        raise DocumentError(f"{printable(path / member)}: {error}") from error.__cause__
-    title = title_from(normalize(content.title or "")) or _title_from_name(path / member)
+        raise DocumentError(f"{printable(path, member)[:MAX_SOURCE_BYTES]}: {error}") from error.__cause__
+    title = title_from(normalize(content.title or "")) or _title_from_name(within(path, member))
     found = content.properties
     return LoadedDocument(
         title=title,
@@ -237,7 +239,7 @@ def load_from_json(given: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
 
 def _content(path: Path, member: str, loaders: Loaders, ocr_languages: str) -> tuple[str, Content]:
     """Return the media type and the content."""
-    suffix, known = (path / member).suffix.lower(), {**FORMATS, **loaders}
+    suffix, known = within(path, member).suffix.lower(), {**FORMATS, **loaders}
     if suffix == ZIP and suffix not in loaders:
         members_of(path)
         raise DocumentError("has no files in it. Fill it, or leave it out.")

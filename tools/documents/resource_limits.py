@@ -6,7 +6,7 @@ import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Literal
+from typing import Literal, TypeVar
 
 from sleuth.tools.errors import DocumentError
 
@@ -50,9 +50,17 @@ def ordinary_size(path: Path) -> int:
     return status.st_size
 
 
-def printable(path: PurePath) -> str:
-    """Return the path on one line; bytes that cannot be printed or stored are escaped."""
-    name = os.fsencode(path).decode("utf-8", "backslashreplace")
+PathT = TypeVar("PathT", bound=PurePath)
+
+
+def within(path: PathT, member: str) -> PathT:
+    """Return the path of a file in an archive, always below that of the archive; without a name, the path itself."""
+    return type(path)(f"{path}/{member}") if member else path
+
+
+def printable(path: PurePath, member: str = "") -> str:
+    """Return the path on one line, also that of a file in an archive; bytes that cannot be stored are escaped."""
+    name = os.fsencode(within(path, member)).decode("utf-8", "backslashreplace")
     return name if name.isprintable() else name.encode("unicode_escape").decode()
 
 

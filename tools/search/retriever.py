@@ -2,10 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, get_args, runtime_checkable
+from typing import Literal, Protocol, Self, get_args, runtime_checkable
 
-from sleuth.tools.errors import UnknownName
+from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.text import check_unicode
 from sleuth.tools.types import Hit, Passage
+
+MAX_QUERY_CHARS = 4_000
+"""Characters of a query that are searched: graph search looks up every phrase of them."""
 
 Mode = Literal["keyword", "dense", "hybrid", "graph", "graph-ppr", "knowledge-graph"]
 """graph-ppr: graph search scored by Personalized PageRank, over triples too where there are any. knowledge-graph: dense
@@ -35,6 +39,19 @@ class Query:
     entities: tuple[str, ...] = ()
     seen: frozenset[str] = frozenset()
     where: str = ""
+
+    def checked(self) -> Self:
+        """Return the query with the beginning of a text of more than MAX_QUERY_CHARS.
+
+        Raises:
+            UsageError: the text is empty or no valid Unicode.
+        """
+        if not self.text.strip():
+            raise UsageError("The question is empty: enter the text to search for.")
+        check_unicode(self.text)
+        if len(self.text) <= MAX_QUERY_CHARS:
+            return self
+        return replace(self, text=self.text[: MAX_QUERY_CHARS + 1].rsplit(None, 1)[0][:MAX_QUERY_CHARS])
 
 
 class Retriever(Protocol):

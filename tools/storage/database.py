@@ -21,6 +21,8 @@ _BUSY_MILLISECONDS = 30_000
 _READ_ONLY = "25006"
 # Key of the lock that serializes writers of a Postgres catalogue; any constant.
 _WRITER_LOCK = 0x51E07
+# Classes of SQLSTATE of values that a table cannot hold: data, constraints, limits.
+_REFUSED = ("22", "23", "54")
 # Rows before the first ANALYZE.
 _FIRST_LOOK = 1_000
 
@@ -134,12 +136,22 @@ def is_database_error(error: BaseException) -> bool:
 
 def is_away(error: BaseException) -> bool:
     """Return whether an error means that a database cannot be reached or written at the moment."""
+    if is_refused(error):
+        return False
     if isinstance(error, StoreError) and error.__cause__:
         return is_away(error.__cause__)
     kinds = (OperationalError, InterfaceError, PoolExhausted, sqlite3.OperationalError)
     if isinstance(error, (*kinds, *_of_psycopg("OperationalError", "InterfaceError"))):
         return True
     return getattr(getattr(error, "orig", error), "sqlstate", None) == _READ_ONLY
+
+
+def is_refused(error: BaseException | None) -> bool:
+    """Return whether a database refuses the values of a statement: the same statement always fails."""
+    if isinstance(error, StoreError):
+        return is_refused(error.__cause__)
+    cause = getattr(error, "orig", error)
+    return isinstance(cause, sqlite3.IntegrityError) or str(getattr(cause, "sqlstate", ""))[:2] in _REFUSED
 
 
 def _of_psycopg(*names: str) -> list[type[Exception]]:

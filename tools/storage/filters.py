@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from typing import Any, Literal, cast, get_args
 
 from sleuth.tools.errors import UnknownName, UsageError
@@ -145,8 +146,20 @@ def _check_date(value: str, word: str) -> None:
         raise UsageError(f"{word!r:.200} needs a date such as 2025, 2025-01 or 2025-01-31.") from None
 
 
+@lru_cache(maxsize=512)
 def _glob(pattern: str) -> re.Pattern[str]:
-    parts = re.split(r"(\*\*/?|\*|\?)", pattern)
-    wild = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    body = "".join(wild.get(part) or re.escape(part) for part in parts)
-    return re.compile(body if pattern.startswith("/") else f"(?:.*/)?{body}", re.DOTALL)
+    """Return the regular expression of a path pattern.
+
+    `**/` at the beginning of a folder matches any number of folders, another `**` any text, `*` and `?` for text
+    without `/`. Each wildcard takes the nearest place at which the text up to the next wildcard of its kind fits. That
+    is never worse than a later place, so the groups are atomic: a failed match does not try all combinations.
+    """
+    text = pattern if pattern.startswith("/") else f"**/{pattern}"
+    literals = re.split(r"((?:(?<![^/])\*\*/)+|\*{2,})", text)
+    pieces = [[re.escape(piece).replace(r"\?", "[^/]") for piece in each.split("*")] for each in literals[::2]]
+    pieces[-1][-1] += r"\Z"
+    bodies = [first + "".join(f"(?>[^/]*?{piece})" for piece in more) for first, *more in pieces]
+    gaps = ["(?:.*?/)??" if wildcard.endswith("/") else ".*?" for wildcard in literals[1::2]]
+    return re.compile(
+        bodies[0] + "".join(f"(?>{gap}{body})" for gap, body in zip(gaps, bodies[1:], strict=True)), re.DOTALL
+    )

@@ -20,11 +20,11 @@ from langchain_core.tools import StructuredTool
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.context import tracing_v2_callback_var
 from langchain_core.tracers.langchain import LangChainTracer
-from langsmith import get_tracing_context
+from langsmith import Client, get_tracing_context
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Tracing, tracing_variables
-from sleuth.tools.tracing.exporter import open_tracer
+from sleuth.tools.tracing.exporter import direct_session, open_tracer
 
 if TYPE_CHECKING:
     from sleuth.tools.tracing.spans import SpanHandler
@@ -134,9 +134,14 @@ def _is_decided(callbacks: list[Callbacks], tracing: Tracing) -> bool:
 
 def _tracer(tracing: Tracing) -> LangChainTracer:
     if tracing == "langsmith":
-        return LangChainTracer(client=get_tracing_context()["client"])
+        return LangChainTracer(client=get_tracing_context()["client"] or _langsmith())
     _warn_of_ignored_variables()
     return Untraced()
+
+
+@cache
+def _langsmith() -> Client:
+    return Client(session=direct_session(os.environ.get("LANGSMITH_ENDPOINT") or "https://api.smith.langchain.com"))
 
 
 def _span_handler(texts: bool) -> "SpanHandler":

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.optional_imports import extra
-from sleuth.tools.settings import Tracing
+from sleuth.tools.settings import Settings, Tracing, client_options
 
 if TYPE_CHECKING:
+    import requests
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Tracer
 
@@ -58,6 +59,17 @@ def endpoint() -> str:
     return os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or f"{base.rstrip('/')}/v1/traces"
 
 
+def direct_session(url: str) -> "requests.Session":
+    """Return a session that ignores the proxies of the environment; SLEUTH_PROXY applies as elsewhere."""
+    import requests
+
+    session, proxy = requests.Session(), client_options(url, Settings().proxy)["proxy"]
+    session.trust_env = False
+    session.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
+    session.proxies = {"all": proxy} if proxy else {}
+    return session
+
+
 @cache
 def _exporting() -> "TracerProvider":
     """Return the provider of this process; it exports in the background, and when the process ends."""
@@ -75,5 +87,5 @@ def _exporting() -> "TracerProvider":
             )
     is_named = os.environ.get("OTEL_SERVICE_NAME") or "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
     provider = TracerProvider(resource=Resource.create({} if is_named else {"service.name": NAME}))
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(session=direct_session(endpoint()))))
     return provider

@@ -168,7 +168,7 @@ async def delete_(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete runs with their checkpoints, sub-runs and events. The next prune deletes texts that no run uses."""
+    """Delete runs with their checkpoints, sub-runs and events. Texts that no other run uses are deleted too."""
     settings = Settings()
     async with (
         hold(settings.home, "shared", command="sleuth runs delete", wait=settings.wait),

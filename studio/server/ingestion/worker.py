@@ -26,7 +26,7 @@ from sleuth.studio.server.schemas.errors import STORE_AWAY, describe_failure
 from sleuth.studio.server.telemetry import Telemetry
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools import errors
-from sleuth.tools.storage import is_database_error
+from sleuth.tools.storage import is_database_error, is_refused
 from sleuth.tools.types import now
 
 _log = logging.getLogger(__name__)
@@ -258,7 +258,7 @@ def _after(ingest: Ingest, progress: IngestProgress, folder: Path) -> Ingest:
 def _is_temporary(error: BaseException) -> bool:
     """Return whether a retry may succeed without the files being sent again."""
     can_pass = isinstance(error, errors.SleuthError | OSError) or is_database_error(error)
-    return can_pass and not isinstance(error, PERMANENT_ERRORS)
+    return can_pass and not (isinstance(error, PERMANENT_ERRORS) or is_refused(error))
 
 
 def _with_error(ingest: Ingest, error: BaseException) -> Ingest:

@@ -6,7 +6,6 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from sleuth.graphs.persistence import Thread
-from sleuth.graphs.runs import remove_runs
 from sleuth.studio.server.langgraph_api.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.forms import JsonRoute, ThreadForm, ThreadPatch, ThreadSearch
 from sleuth.studio.server.langgraph_api.starting import create_thread
@@ -79,8 +78,4 @@ async def change(name: str, form: ThreadPatch, access: AccessDep) -> Response:
 @router.delete("/{name}", status_code=204)
 async def remove(name: str, access: AccessDep) -> None:
     """Delete a thread with its checkpoints and sub-runs."""
-    thread = await access.thread(name)
-    await access.server.run_worker.require_idle(thread.id)
-    await remove_runs(access.runs, thread.id)
-    await access.server.log.remove(thread.id)
-    await access.server.conversations.remove(thread.id)
+    await access.server.remove_run(access.runs, (await access.thread(name)).id)

@@ -1,6 +1,5 @@
 """Authentication: by API key, or by loopback address if no keys are configured."""
 
-import ipaddress
 import re
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -14,20 +13,16 @@ from sleuth.studio.server.middleware.keys import Keys, WrongKeys
 from sleuth.studio.server.middleware.limits import respond_later
 from sleuth.studio.server.schemas.errors import respond
 from sleuth.studio.server.telemetry import Telemetry
+from sleuth.tools.settings import is_loopback
 
-OPEN = re.compile(r"(/app)?(/|/assets/.*|/favicon\.\w+)|/app|/healthz|/livez|/readyz")
+PAGE = re.compile(r"(/app)?(/|/assets/.*|/favicon\.\w+)|/app")
+"""Paths of the page, to which pages of other sites may link."""
+
+OPEN = re.compile(rf"{PAGE.pattern}|/healthz|/livez|/readyz")
 """Paths that need no key: the page, which then asks for a key, and the health checks."""
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 """HTTP methods that change nothing."""
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host name or address is a loopback address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _host_of(authority: str) -> str | None:
@@ -87,14 +82,16 @@ class Authentication:
     def _owner_by_address(self, scope: Scope, headers: Headers) -> str | None:
         """Return the owner for requests of this machine; None for others and for pages of other origins.
 
-        Browsers block reading responses of other origins, but they do send write requests.
+        Browsers block reading responses of other origins, but they do send the requests: images and forms for instance.
         """
         client, host = scope.get("client"), headers.get("host", "")
         origins = [_authority_of(headers["origin"])] if "origin" in headers else []
-        if scope["method"] not in SAFE_METHODS and not (
-            all(origin == host.lower() for origin in origins)
-            and headers.get("sec-fetch-site", "none") in ("none", "same-origin")
-        ):
+        site, is_link = headers.get("sec-fetch-site", "none"), headers.get("sec-fetch-mode") == "navigate"
+        if scope["method"] in SAFE_METHODS:
+            is_allowed = site != "cross-site" or (is_link and PAGE.fullmatch(scope["path"]) is not None)
+        else:
+            is_allowed = all(origin == host.lower() for origin in origins) and site in ("none", "same-origin")
+        if not is_allowed:
             return None
         hosts = [*([client[0]] if client else []), *(_host_of(each) or "" for each in (host, *origins))]
         return self._owner if all(map(is_loopback, hosts)) else None

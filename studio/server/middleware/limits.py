@@ -19,6 +19,8 @@ from sleuth.tools.types import now
 MINUTE = 60.0
 JSON_BYTES = 1 << 20
 UPLOAD_BYTES = 256 << 20
+UPLOADS = "/v1/documents"
+"""The only path that accepts more than JSON_BYTES."""
 
 metadata = MetaData()
 usage = Table(
@@ -49,7 +51,8 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        limit = UPLOAD_BYTES if headers.get("content-type", "").startswith("multipart/") else JSON_BYTES
+        is_form = headers.get("content-type", "").lower().startswith("multipart/form-data")
+        limit = UPLOAD_BYTES if is_form and scope["path"] == UPLOADS else JSON_BYTES
         problem = f"The body is larger than {limit >> 20} MiB."
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > limit:

@@ -13,8 +13,9 @@ from sleuth.studio.server.telemetry import Telemetry, log_fields
 _log = logging.getLogger(__name__)
 
 HEADER = "X-Request-ID"
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 UNKNOWN = "(none)"
-"""Label of paths without a route: arbitrary paths would make arbitrary many metrics."""
+"""Label of paths without a route and of other methods: arbitrary ones would make arbitrary many metrics."""
 
 
 class RequestLog:
@@ -42,17 +43,18 @@ class RequestLog:
                 MutableHeaders(scope=message)[HEADER] = id
             await send(message)
 
-        with self._telemetry.request(f"{scope['method']} {UNKNOWN}", headers) as span:
+        verb = scope["method"] if scope["method"] in METHODS else UNKNOWN
+        with self._telemetry.request(f"{verb} {UNKNOWN}", headers) as span:
             try:
                 with log_fields(request=id):
                     await self._app(scope, receive, send_observed)
             finally:
                 route = getattr(scope.get("route"), "path", UNKNOWN)
                 seconds, owner = time.monotonic() - began, scope["state"].get("owner")
-                span.update_name(f"{scope['method']} {route}")
+                span.update_name(f"{verb} {route}")
                 span.set_attributes({"http.route": route, "http.response.status_code": status, "sleuth.request": id})
                 span.set_attribute("sleuth.owner", owner or "")
-                self._telemetry.count_request(scope["method"], route, status, seconds, owner)
-                about = {"request": id, "owner": owner, "method": scope["method"]}
+                self._telemetry.count_request(verb, route, status, seconds, owner)
+                about = {"request": id, "owner": owner, "method": verb}
                 about |= {"route": route, "status": status, "seconds": round(seconds, 3)}
                 _log.info("request", extra={"about": about})

@@ -18,6 +18,7 @@ from sleuth.tools.collection import Collection, media_type_of
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import Query as SearchQuery
 from sleuth.tools.search import find_mode
+from sleuth.tools.search.retriever import MAX_QUERY_CHARS
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 from sleuth.tools.types import hit_to_json
 
@@ -41,6 +42,8 @@ SHOWN = frozenset(
     | {"application/pdf"}
 )
 """Media types that a browser may show; it saves other files."""
+
+SEARCHED = f"of a longer text, the first {MAX_QUERY_CHARS:,} characters are searched"
 
 ORIGINAL: dict[int | str, dict[str, Any]] = {200: {"content": {"*/*": {}}, "description": "The file."}}
 
@@ -183,7 +186,7 @@ async def search(
     *,
     library: LibraryDep,
     server: ServerStateDep,
-    q: Annotated[str, Query(min_length=1, max_length=20_000)],
+    q: Annotated[str, Query(min_length=1, max_length=20_000, description=SEARCHED)],
     mode: Annotated[str, Query(max_length=20)] = "hybrid",
     k: Annotated[int, Query(ge=1, le=1000)] = 5,
     where: Where = "",

@@ -8,6 +8,7 @@ from typing import Any
 
 from sleuth.graphs.core import Budget, Step
 from sleuth.studio.mcp import Events
+from sleuth.studio.server.routes.runs import find_id
 from sleuth.studio.server.state import ServerState
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
@@ -36,6 +37,7 @@ class ServerBackend:
     async def resume(self, thread: str, budget: Budget | None) -> Events:
         """Resume a run of the owner in the background."""
         runs = await self.server.tenants.read_only_runs(self.owner)
+        thread = await find_id(thread, runs, self.server, self.owner) or thread
         await runs.store.threads.get(thread)  # raises UnknownName for other owners' threads
         await self.server.quota.require(self.owner)
         stored = await self.server.log.after(thread, 0)

@@ -15,7 +15,6 @@ from sleuth.graphs.persistence import Outcome, RunFilter, explain_damage
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import RunService, check_question, export_run, fork_run
 from sleuth.graphs.runs import model_calls as calls
-from sleuth.graphs.runs import pruning as prune
 from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.runs import FollowUp
@@ -46,6 +45,11 @@ async def find_id(name: str, runs: RunService, server: ServerState, owner: str) 
         if await runs.store.threads.find(id):
             return id
     return None
+
+
+async def id_for(name: str, runs: RunService, server: ServerState, owner: str) -> str:
+    """Return the id of the owner's run of this name; if there is none, that of a new one."""
+    return await find_id(name, runs, server, owner) or scoped_id(name, server, owner)
 
 
 def scoped_id(name: str, server: ServerState, owner: str) -> str:
@@ -125,9 +129,7 @@ async def start(form: forms.RunForm, server: ServerStateDep, owner: Owner, runs:
     `chat`), it is the next message of the chat.
     """
     await server.require_ready(owner, form.where)
-    id = uuid4().hex[:12]
-    if form.thread:
-        id = await find_id(form.thread, runs, server, owner) or scoped_id(form.thread, server, owner)
+    id = await id_for(form.thread, runs, server, owner) if form.thread else uuid4().hex[:12]
     question = form.question if form.after is None else await _follow_up(form, id, server, owner)
     thread = await server.start_run(
         owner,
@@ -215,10 +217,7 @@ async def show_conversation(thread: ThreadDep, runs: RunsDep, server: ServerStat
 @router.delete("/{thread}", status_code=204)
 async def remove(thread: ThreadDep, runs: RunsDep, server: ServerStateDep) -> None:
     """Delete a run with its checkpoints and sub-runs."""
-    await server.run_worker.require_idle(thread)
-    await prune.remove_runs(runs, thread)
-    await server.log.remove(thread)
-    await server.conversations.remove(thread)
+    await server.remove_run(runs, thread)
 
 
 @router.get("/{thread}/events", response_class=EventSourceResponse, responses=STREAM_ERRORS)
@@ -271,10 +270,13 @@ async def show_checkpoint(thread: ThreadDep, checkpoint: str, runs: RunsDep) -> 
 
 
 @router.post("/{thread}/fork", status_code=201)
-async def make_fork(thread: ThreadDep, form: forms.ForkForm, runs: RunsDep, server: ServerStateDep) -> forms.Forked:
+async def make_fork(
+    thread: ThreadDep, form: forms.ForkForm, runs: RunsDep, server: ServerStateDep, owner: Owner
+) -> forms.Forked:
     """Branch a run from a checkpoint; `resume` runs the branch."""
     await server.run_worker.require_idle(thread)
-    made = await fork_run(runs, thread, at=form.at, changes=form.state, into=form.method, name=form.name)
+    name = await id_for(form.name, runs, server, owner) if form.name else None
+    made = await fork_run(runs, thread, at=form.at, changes=form.state, into=form.method, name=name)
     return forms.Forked(**made)
 
 

@@ -28,12 +28,12 @@ class ExampleQuestions:
         self._folder = tenants.settings.home / "examples"
         self._making: dict[str, asyncio.Task[None]] = {}
 
-    async def of(self, owner: str) -> list[str]:
-        """Return the questions about the present documents. If none were tried, start to write them."""
+    async def of(self, owner: str, *, write: bool = True) -> list[str]:
+        """Return the questions about the present documents. If none were tried, start to write them with `write`."""
         library = await self._tenants.library(owner)
         file = await asyncio.to_thread(self._file, owner, await library.version())
         settings = self._tenants.settings
-        is_new = not (file.rows or file.dropped) and owner not in self._making
+        is_new = write and not (file.rows or file.dropped) and owner not in self._making
         if is_new and settings.example_questions and (await library.count())[1]:
             self._making[owner] = asyncio.create_task(self._make(owner, library, file))
         return [str(row["question"]) for row in file.rows]

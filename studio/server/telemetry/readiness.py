@@ -12,7 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from sleuth.tools.errors import StoreError
-from sleuth.tools.settings import Settings
+from sleuth.tools.settings import Settings, client_options
 from sleuth.tools.storage import in_thread, require_restored, transaction
 
 SECONDS = 3.0
@@ -62,9 +62,9 @@ class Readiness:
         checks: dict[str, Coroutine[Any, Any, None]] = {"database": self._database(), "home": self._home()}
         key = self._settings.model_key
         bearer = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
-        checks["model"] = _reach(f"{self._settings.model_url.rstrip('/')}/models", bearer)
+        checks["model"] = _reach(f"{self._settings.model_url.rstrip('/')}/models", bearer, self._settings.proxy)
         if self._settings.vectors == "chroma" and self._settings.chroma_url:
-            checks["chroma"] = _reach(f"{self._settings.chroma_url.rstrip('/')}/api/v2/heartbeat", {})
+            checks["chroma"] = _reach(f"{self._settings.chroma_url.rstrip('/')}/api/v2/heartbeat", {}, None)
         limited = [asyncio.wait_for(check, SECONDS) for check in checks.values()]
         results = await asyncio.gather(*limited, return_exceptions=True)
         return ReadinessReport(problems={name: _problem(each) for name, each in zip(checks, results, strict=True)})
@@ -81,8 +81,8 @@ class Readiness:
             raise StoreError(f"{self._settings.home} is not writable.")
 
 
-async def _reach(url: str, headers: dict[str, str]) -> None:
-    async with httpx.AsyncClient(timeout=SECONDS, trust_env=False) as client:
+async def _reach(url: str, headers: dict[str, str], proxy: str | None) -> None:
+    async with httpx.AsyncClient(timeout=SECONDS, **client_options(url, proxy)) as client:
         (await client.get(url, headers=headers)).raise_for_status()
 
 

@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { post } from "./api";
 import { useDraft } from "./drafts";
 import { FilterField } from "./filter-field";
@@ -141,6 +141,10 @@ const EXAMPLES = 3;
 function Examples({ onChoose }: { onChoose: (question: string) => void }) {
   const { value: documents } = useServer<DocumentRow[]>(`documents?limit=${EXAMPLES}`);
   const { value: written, problem } = useServer<string[]>("examples");
+  const isMissing = written?.length === 0;
+  useEffect(() => {
+    if (isMissing) post("examples").catch(() => undefined);
+  }, [isMissing]);
   if (!documents || !(written ?? problem)) return null;
   const questions = written?.length
     ? written

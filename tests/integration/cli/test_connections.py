@@ -1,6 +1,6 @@
-"""Nothing leaves the machine: every command, the servers and the Python interface, with variables of tracing set.
+"""Nothing leaves the machine: every command, the servers and the Python interface.
 
-What they try to reach is written to .cache/connections.json.
+Variables of tracing and of proxies are set. What they try to reach is written to .cache/connections.json.
 """
 
 import asyncio
@@ -46,6 +46,11 @@ TELEMETRY = {
     "CHROMA_OTEL_GRANULARITY": "all",
 }
 """Addresses of collectors outside of this machine."""
+PROXIES = {
+    **dict.fromkeys(["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"], "http://192.0.2.1:3128"),
+    "NO_PROXY": "nothing.invalid",
+}
+"""A proxy outside of this machine, which is not set for sleuth."""
 TOWNS = {f"town{at}.txt": f"The mayor of Town {at} is Person {at}." for at in range(6)}
 
 PYTHON = """
@@ -121,6 +126,7 @@ class Home:
             "SLEUTH_MODEL_URL": self.model_url,
             **LANGSMITH,
             **TELEMETRY,
+            **PROXIES,
         }
 
     def command(self, name: str, command: Sequence[str | Path]) -> list[str]:

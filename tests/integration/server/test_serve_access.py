@@ -1,12 +1,14 @@
 """Access control: with keys each owner sees only their own data, without keys only this machine is served."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
 import pytest
 from fastapi.routing import APIRoute
 from serve_fixture import BOTH_STORES, Serve
-from serve_scene import ANNA, BEN, KEYS, QUESTION, app_of, begin, client_of, send, told, upload
+from serve_scene import ANNA, BEN, KEYS, QUESTION, Oracle, app_of, begin, client_of, send, told, upload
 from starlette.routing import Route
 
 from sleuth.studio.server.app import create_app
@@ -79,6 +81,29 @@ async def test_thread_name_of_another_owner_looks_unused(serving: Serve) -> None
             made = await client.post("/v1/runs", json={**begun, "thread": name}, headers=BEN)
             assert (made.status_code, made.json()["thread"]) == (201, f"ben:{name}")
             await told(client, name, headers=BEN)
+
+
+@pytest.mark.parametrize("into", [None, "closed-book"])
+async def test_fork_may_have_the_name_of_another_owners_run(serving: Serve, into: str | None) -> None:
+    async with serving(keys=KEYS) as client:
+        for headers in (ANNA, BEN):
+            await upload(client, headers=headers)
+        begun = {"question": QUESTION, "method": "plain-rag"}
+        for thread in ("trip", "anna:trip"):
+            await client.post("/v1/runs", json={**begun, "thread": thread}, headers=ANNA)
+            await told(client, thread, headers=ANNA)
+        own = await begin(client, headers=BEN)
+        await told(client, own, headers=BEN)
+        at = (await client.get(f"/v1/runs/{own}/history", headers=BEN)).json()[1]["checkpoint"]
+        for name in ("trip", "anna:trip", "unused"):
+            body = {"at": at, "name": name, "method": into}
+            made = await client.post(f"/v1/runs/{own}/fork", json=body, headers=BEN)
+            assert (made.status_code, made.json().get("thread")) == (201, f"ben:{name}"), made.text
+            again = await client.post(f"/v1/runs/{own}/fork", json=body, headers=BEN)
+            assert (again.status_code, "was used already" in again.text) == (400, True)
+            for path in (f"/v1/runs/{name}", f"/langgraph/threads/{name}"):
+                assert (await client.get(path, headers=BEN)).status_code == 200
+            assert (await client.delete(f"/v1/runs/{name}", headers=BEN)).status_code == 204
 
 
 def thread_routes(client: httpx.AsyncClient) -> list[tuple[str, str, dict[str, str]]]:
@@ -206,3 +231,41 @@ def test_invalid_keys_are_refused_without_printing_them(given: str) -> None:
 def test_several_keys_may_have_one_owner() -> None:
     keys = Keys(Settings(api_keys="anna:one, anna:two"))
     assert [keys.owner_of(each) for each in ("one", "two", "three")] == ["anna", "anna", None]
+
+
+async def test_reading_never_calls_the_model(client: httpx.AsyncClient, oracle: Oracle) -> None:
+    await upload(client)
+    app = app_of(client)
+    paths = {route.path for route in app.routes if isinstance(route, APIRoute) and "GET" in route.methods}
+    for path in sorted(path for path in paths if "{" not in path):
+        await client.get(path, params={"q": "light"})
+    assert not any(task.get_coro().__name__ == "_make" for task in asyncio.all_tasks())
+    assert oracle.requests == []
+    assert (await client.post("/v1/examples")).status_code == 202
+
+
+async def test_large_body_of_any_type_is_refused(client: httpx.AsyncClient) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b'{"metadata": {"a": "'
+        for _ in range(40):
+            yield b"a" * (1 << 16)
+        yield b'"}}'
+
+    whole = b"".join([chunk async for chunk in chunks()])
+    for kind in ("multipart/x", "application/json", "text/plain"):
+        for content in (whole, chunks()):
+            for path in ("/langgraph/threads", "/v1/runs"):
+                reply = await client.post(path, content=content, headers={"Content-Type": kind})
+                assert reply.status_code == 413, (path, kind)
+
+
+async def test_long_queries_of_one_owner_leave_others_served(serving: Serve) -> None:
+    async with serving(keys=KEYS) as client:
+        for headers in (ANNA, BEN):
+            await upload(client, headers=headers)
+        queries = [
+            {"q": text * (20_000 // len(text)), "mode": "graph"} for text in ("Ada~2 ", "light ", "lamp", "(a) ")
+        ]
+        long = [asyncio.create_task(client.get("/v1/search", params=each, headers=ANNA)) for each in 2 * queries]
+        assert (await client.get("/v1/search?q=light&mode=graph", headers=BEN)).json()
+        assert [reply.status_code for reply in await asyncio.gather(*long)] == [200] * 8

@@ -3,7 +3,9 @@
 import asyncio
 import os
 import time
+import zipfile
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from blocking_model import CORPUS, LINES, Gated
 from full_disk import full_disk
 from hashing_embedder import HashingEmbedder
 from index_contents import held
-from serve_fixture import Serve
+from serve_fixture import BOTH_STORES, Serve
 from serve_scene import ANNA, BEN, KEYS, ended, send, upload
 from sqlalchemy import create_engine
 
@@ -258,3 +260,23 @@ async def test_stop_after_the_last_file_is_done(serving: Serve) -> None:
         last = await upload(client, {"one.txt": "The first file."})
         assert await stop(client, last["id"]) == last
         assert (await client.post("/v1/ingests/none/stop")).status_code == 404
+
+
+@BOTH_STORES
+async def test_unusable_member_names_fail_alone(serving: Serve) -> None:
+    long = "".join(chr(0x4E00 + 7 * number) for number in range(1_200))  # Postgres compresses repeated ones
+    names = ["good.md", f"{long}.md", "/etc/lease.md", "../lease.md", "..\\lease.md"]
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in names:
+            archive.writestr(name, f"# Lease\n\nThe rent is {len(name)} crowns.")
+    async with serving() as client:
+        await upload(client, {"lease.md": "The rent is due in May."})
+        sent = await client.post("/v1/documents", files=[("files", ("old.zip", buffer.getvalue()))])
+        end = await ended(client, sent.json()["ingest"])
+        assert (end["status"], {each["source"] for each in end["failed"]}) == ("done", {"old.zip"})
+        assert len(end["failed"]) == 4
+        await upload(client, {"later.md": "A later upload."})
+        documents = [row["id"] for row in (await client.get("/v1/documents")).json()]
+        assert documents == ["later.md", "lease.md", "old.zip/good.md"]
+        assert await text_of(client, "lease.md") == "The rent is due in May."

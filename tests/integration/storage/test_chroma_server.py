@@ -1,3 +1,5 @@
+import os
+
 import pytest
 from chroma_fixture import ChromaServer
 from chromadb.telemetry import opentelemetry
@@ -8,6 +10,7 @@ from psutil import Process
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import StoreError
 from sleuth.tools.search.retriever import Query
+from sleuth.tools.search.vectors import chroma
 from sleuth.tools.search.vectors.chroma_index import ChromaIndex
 from sleuth.tools.settings import Settings
 
@@ -27,6 +30,15 @@ async def test_collection_keeps_its_vectors_on_a_server(settings: Settings, chro
         hits = await library.search(Query(text="bridge. A stone bridge.", k=5, mode="dense"))
         assert [hit.passage.document_id for hit in hits] == ["mill"]
         assert embedder.embedded == []
+
+
+def test_client_ignores_the_proxies_of_the_environment(chroma_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "nothing.invalid")
+    monkeypatch.setattr(chroma, "_served", chroma._served.__wrapped__)
+    assert chroma.connect(chroma_url).heartbeat() > 0
+    assert "no_proxy" not in os.environ
 
 
 @pytest.mark.parametrize("empty", [False, True])

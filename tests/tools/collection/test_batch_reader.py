@@ -1,4 +1,5 @@
 import json
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -226,3 +227,15 @@ def test_equal_passages_have_different_ids_and_spans_that_fit() -> None:
 
 def loaded(text: str) -> LoadedDocument:
     return LoadedDocument(title="A", text=text, media_type="text/plain").with_spans()
+
+
+@pytest.mark.parametrize("name", ["長" * 1_200, "a" * 3_000, "a/" * 1_500 + "b", "\N{GRINNING FACE}" * 600])
+def test_long_member_name_fails_alone_with_its_reason(catalogue: Catalogue, tmp_path: Path, name: str) -> None:
+    with zipfile.ZipFile(tmp_path / "old.zip", "w") as archive:
+        for member in (f"{name}.md", "b.md"):
+            archive.writestr(member, "Some words.")
+    (batch,) = batches(catalogue, tmp_path / "old.zip")
+    assert ids([batch]) == ["old.zip/b.md"]
+    (failure,) = batch.failures
+    assert "old.zip/" in failure and failure.endswith("its path has more than 2,000 bytes. Give it a shorter name.")
+    assert (len(failure) < 2_200, batch.files) == (True, 2)

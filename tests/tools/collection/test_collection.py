@@ -1,3 +1,5 @@
+import asyncio
+import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -176,3 +178,22 @@ async def test_indexing_time_is_known_for_each_mode(settings: Settings) -> None:
         assert (await library.index_seconds("graph") or 0.0) <= whole
         await library.rebuild()
         assert (await library.index_seconds("keyword")) is not None
+
+
+async def test_searches_of_a_collection_leave_threads_to_others(settings: Settings) -> None:
+    active: list[int] = []
+
+    class Slow(Collection):
+        def _search(self, query: Query) -> list[Hit]:
+            active.append(1)
+            time.sleep(0.05)
+            most.append(len(active))
+            active.pop()
+            return super()._search(query)
+
+    most: list[int] = []
+    async with await Slow.open(settings, embedder=HashingEmbedder()) as collection:
+        await collection.put([entry("a", "A bridge.")])
+        found = await asyncio.gather(*(collection.search(Query(text="bridge " * 3_000)) for _ in range(12)))
+    assert max(most) <= 4
+    assert all(hits[0].passage.document_id == "a" for hits in found)

@@ -271,3 +271,23 @@ def test_damaged_archive_is_reported_when_it_is_read(tmp_path: Path) -> None:
     items, _ = work(tmp_path, tmp_path / "a.zip")
     with pytest.raises(DocumentError, match="is not a zip file"):
         load(items[0].path, items[0].member)
+
+
+@pytest.mark.parametrize(
+    "name", ["/home/ada/lease.md", "//a.md", "../a.md", "b/../../a.md", "..", "c\\a.md", "C:/a.md", ".b/../a.md"]
+)
+def test_member_outside_its_archive_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / "old.zip").write_bytes(zipped({name: FERRY, "notes/ferry.md": FERRY}))
+    items, _ = work(tmp_path, tmp_path / "old.zip")
+    assert {item.source.startswith(f"{tmp_path}/old.zip/") for item in items} == {True}
+    assert {item.document_id.startswith("old.zip/") for item in items} == {True}
+    (bad,) = [item for item in items if item.member == name]
+    with pytest.raises(DocumentError, match=r"old\.zip/.*: has a name that is absolute"):
+        load(bad.path, bad.member)
+    assert load(items[0].path, "notes/ferry.md").text == FERRY
+
+
+def test_member_with_two_dots_in_its_name_is_read(tmp_path: Path) -> None:
+    (tmp_path / "old.zip").write_bytes(zipped({"a/b..c.md": FERRY, "./d.md": FERRY}))
+    items, _ = work(tmp_path, tmp_path / "old.zip")
+    assert [item.document_id for item in items] == ["old.zip/d.md", "old.zip/a/b..c.md"]

@@ -1,10 +1,12 @@
+import sqlite3
 from pathlib import Path
 
 import pytest
 from sqlalchemy import make_url
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
-from sleuth.tools.errors import UsageError
-from sleuth.tools.storage.database import catalogue_url, open_engine
+from sleuth.tools.errors import StoreError, UsageError
+from sleuth.tools.storage.database import catalogue_url, is_away, is_refused, open_engine
 
 
 def test_catalogue_without_url_is_a_file_in_the_home() -> None:
@@ -34,3 +36,28 @@ def test_other_databases_are_refused(url: str) -> None:
 def test_unparsable_url_is_refused() -> None:
     with pytest.raises(UsageError, match="SLEUTH_DATABASE_URL"):
         open_engine("postgresql+psycopg://host:port/db")
+
+
+class _Reply(Exception):
+    """An error of a driver with its SQLSTATE."""
+
+    def __init__(self, sqlstate: str | None) -> None:
+        super().__init__("no")
+        self.sqlstate = sqlstate
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "refused"),
+    [
+        (OperationalError, "54000", True),
+        (DBAPIError, "22021", True),
+        (OperationalError, "57P01", False),
+        (OperationalError, None, False),
+    ],
+)
+def test_refused_values_are_no_outage(kind: type[DBAPIError], state: str | None, refused: bool) -> None:
+    error = StoreError("The catalogue cannot be written.")
+    error.__cause__ = kind("INSERT", None, _Reply(state))
+    assert (is_refused(error), is_away(error)) == (refused, not refused)
+    error.__cause__ = IntegrityError("INSERT", None, sqlite3.IntegrityError("UNIQUE constraint failed"))
+    assert (is_refused(error), is_away(error)) == (True, False)

@@ -1,9 +1,11 @@
 import re
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from sleuth.tools.errors import UnknownName, UsageError
-from sleuth.tools.storage.filters import EXAMPLE, parse_filter
+from sleuth.tools.storage.filters import EXAMPLE, Term, parse_filter
 
 ROW = {
     "id": "reports/2025/Light.pdf",
@@ -108,3 +110,26 @@ def test_unknown_field_is_refused_with_the_nearest_one() -> None:
 
 def test_example_can_be_parsed() -> None:
     assert len(parse_filter(EXAMPLE).terms) == 4
+
+
+@pytest.mark.parametrize(
+    "pattern", ["**" * 30, "**/" * 60, "*a" * 500, "**a" * 400, "?*" * 400, "**/*a" * 300, "*/**a*" * 200]
+)
+def test_path_pattern_of_many_wildcards_ends(pattern: str) -> None:
+    row = {**ROW, "source": "/srv/" + "a" * 200 + "/aaa" * 500}
+    assert not parse_filter(f"path:{pattern}x").matches(row)
+
+
+@given(
+    pattern=st.text("ab/*?", min_size=1, max_size=8).map(lambda text: re.sub(r"(?<=[^/])\*\*+/|\*{3,}", "*/", text)),
+    path=st.text("ab/", max_size=8),
+)
+@example(pattern="**a*b", path="a/ab")
+@example(pattern="a**/*b/**", path="x/a/c/b/")
+def test_path_pattern_matches_as_its_definition(pattern: str, path: str) -> None:
+    wild = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    body = "".join(wild.get(part) or re.escape(part) for part in re.split(r"(\*\*/?|\*|\?)", pattern))
+    expected = re.fullmatch(body if pattern.startswith("/") else f"(?:.*/)?{body}", path) is not None
+    condition = Term("path", ":", pattern)
+    if "*" in pattern or "?" in pattern:
+        assert condition.matches({"source": path}) == expected

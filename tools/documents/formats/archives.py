@@ -1,5 +1,6 @@
 """Zip files: office documents, books, and archives of other files."""
 
+import re
 import stat
 import zipfile
 from io import BytesIO
@@ -51,7 +52,14 @@ def members_of(path: Path) -> list[str]:
 
 
 def read_member(data: bytes, name: str, *, limit: int) -> bytes:
-    """Return a file of an archive; raise DocumentError if it cannot be unpacked or has more bytes than `limit`."""
+    """Return a file of an archive; raise DocumentError if it cannot be unpacked or has more bytes than `limit`.
+
+    A name that is absolute or leads out of the archive is refused: it would be that of another document.
+    """
+    if _is_outside(name):
+        raise DocumentError(
+            "has a name that is absolute, or has `..` or a backslash in it. Save the archive with names relative to it."
+        )
     with open_zip(data) as archive:
         try:
             if archive.getinfo(name).file_size > limit:
@@ -67,4 +75,11 @@ def _is_link(entry: zipfile.ZipInfo) -> bool:
 
 
 def _is_hidden(name: str) -> bool:
-    return any(part.startswith(".") or part == "__MACOSX" for part in PurePosixPath(name).parts)
+    return not _is_outside(name) and any(
+        part.startswith(".") or part == "__MACOSX" for part in PurePosixPath(name).parts
+    )
+
+
+def _is_outside(name: str) -> bool:
+    """Return whether a name is not that of a file below its archive, on some operating system."""
+    return name.startswith("/") or "\\" in name or ".." in name.split("/") or bool(re.match("[A-Za-z]:", name))

@@ -3,6 +3,7 @@
 All functions block: call them in a thread.
 """
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -67,7 +68,21 @@ def _served(address: str) -> "Client":
     secure = url.scheme == "https"
     settings = Settings(**_QUIET)
     port = url.port or (443 if secure else 8000)
-    return cast("Client", chromadb.HttpClient(host=url.hostname, port=port, ssl=secure, settings=settings))
+    with _without_proxies():
+        return cast("Client", chromadb.HttpClient(host=url.hostname, port=port, ssl=secure, settings=settings))
+
+
+@contextmanager
+def _without_proxies() -> Iterator[None]:
+    """Hide the proxies of the environment, which Chroma's client reads when it is made, and only then."""
+    before, os.environ["no_proxy"] = os.environ.get("no_proxy"), "*"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["no_proxy"]
+        else:
+            os.environ["no_proxy"] = before
 
 
 @contextmanager

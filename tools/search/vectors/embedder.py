@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, ValidationError
 from sleuth.tools.errors import MissingExtra, StoreError, UsageError
 from sleuth.tools.optional_imports import DISTRIBUTION, extra
 from sleuth.tools.search.vectors.onnx_model import GRAPH, Encode, UnsupportedModel, Vectors, open_onnx
-from sleuth.tools.settings import Settings
+from sleuth.tools.settings import Settings, client_options
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -124,8 +124,9 @@ class LocalEmbedder:
 class EndpointEmbedder:
     """An OpenAI-compatible embeddings endpoint, named by its base URL; a fragment names the model: `URL#MODEL`."""
 
-    def __init__(self, url: str, *, key: str | None = None) -> None:
+    def __init__(self, url: str, *, key: str | None = None, proxy: str | None = None) -> None:
         self.name = url
+        self._proxy = proxy
         base, _, self._model = url.partition("#")
         self._base = base.rstrip("/").removesuffix("/embeddings")
         self._key = key
@@ -142,7 +143,7 @@ class EndpointEmbedder:
             api_key=self._key or "none",
             timeout=_HTTP_SECONDS,
             max_retries=RETRIES,
-            http_client=bounded_client(),
+            http_client=bounded_client(client_options(self._base, self._proxy)),
         )
 
     def embed_passages(self, texts: list[str]) -> Vectors:
@@ -220,7 +221,7 @@ def make_embedder(settings: Settings) -> Embedder:
     # The model server's key goes to no other server.
     same_server = urlsplit(name).netloc == urlsplit(settings.model_url).netloc
     key = settings.model_key.get_secret_value() if settings.model_key and same_server else None
-    return EndpointEmbedder(name, key=key)
+    return EndpointEmbedder(name, key=key, proxy=settings.proxy)
 
 
 def _give_memory_back() -> None:

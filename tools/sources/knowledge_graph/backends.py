@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 
+from sleuth.tools.settings import client_options
 from sleuth.tools.sources.knowledge_graph.functions import FUNCTIONS, Function
 from sleuth.tools.sources.knowledge_graph.local import LocalGraph, similar
 from sleuth.tools.sources.knowledge_graph.lookups import GraphUnavailable, KnowledgeGraph
@@ -75,7 +76,9 @@ class CollectionGraph:
 
 
 @asynccontextmanager
-async def open_graph(place: str | None, triples: SqlTriples | None = None) -> AsyncIterator[KnowledgeGraph | None]:
+async def open_graph(
+    place: str | None, triples: SqlTriples | None = None, *, proxy: str | None = None
+) -> AsyncIterator[KnowledgeGraph | None]:
     """Open the graph at a place as in the settings.
 
     Without a place it is the collection's triples, and None if there are none. A server is not contacted yet. Raises
@@ -84,7 +87,7 @@ async def open_graph(place: str | None, triples: SqlTriples | None = None) -> As
     if place is None:
         yield CollectionGraph(triples) if triples and await triples.any() else None
     elif is_url(place):
-        async with httpx.AsyncClient(base_url=place, timeout=10.0, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=place, timeout=10.0, **client_options(place, proxy)) as client:
             yield ServedGraph(client)
     else:
         yield await LocalGraph.read(await asyncio.to_thread(Path(place).expanduser))

@@ -13,6 +13,7 @@ import httpx
 
 from sleuth.tools.documents import decode_html
 from sleuth.tools.errors import DocumentError, UsageError
+from sleuth.tools.settings import client_options
 from sleuth.tools.sources.web_pages.page import Page
 
 Resolver = Callable[[str, int], Awaitable[list[str]]]
@@ -80,7 +81,7 @@ async def fetch_page(
     try:
         async with (
             asyncio.timeout(seconds),
-            httpx.AsyncClient(trust_env=False, timeout=seconds, limits=once) as client,
+            httpx.AsyncClient(**client_options(), timeout=seconds, limits=once) as client,
         ):
             for _ in range(MAX_REDIRECTS + 1):
                 address = await _address(target, resolver, permitted)

@@ -1,0 +1,52 @@
+"""Deletion of a chat leaves nothing of it, also by another server that shares the store."""
+
+import pytest
+from serve_fixture import BOTH_STORES, Serve
+from serve_scene import app_of
+from sqlalchemy import MetaData, select
+
+from sleuth.graphs.persistence import Origin
+from sleuth.studio.server.runs import Event, FollowUp
+from sleuth.studio.server.state import ServerState, server_state_of
+from sleuth.tools.sources.web_pages import PageText
+
+pytestmark = pytest.mark.integration
+
+
+async def begin_tree(server: ServerState) -> None:
+    """Store a chat whose turn has a run, which has a run of its own; each with a page and an event."""
+    runs = await server.tenants.read_only_runs("local")
+    outer = ""
+    for id, method in (("talk", "chat"), ("talk.1", "auto"), ("talk.1.1", "plain-rag")):
+        origin = Origin(parent=outer, checkpoint="", hop=1) if outer else None
+        page = PageText(id=id, name="page", text=f"A confidential text of {id}.")
+        await runs.start("A confidential question?", method, thread=id, pages=[page], origin=origin)
+        server.log.put(Event(thread=id, id=1, name="answer", key="1", data='"A confidential answer."'))
+        outer = id
+    await server.log.flush()
+    cost = (await runs.store.threads.average_costs()) and {}
+    first = FollowUp(thread="talk", after="x", conversation="x", asked="confidential", cost=cost, warnings=[])  # type: ignore[arg-type]
+    await server.conversations.add(first)
+
+
+def rows_with(server: ServerState, word: str) -> dict[str, int]:
+    """Count the rows of each table of the runs that contain a word, and all archived texts."""
+    engine, tables = server.tenants.store.engine, MetaData()
+    tables.reflect(engine)
+    with engine.connect() as connection:
+        rows = {name: connection.execute(select(table)).all() for name, table in tables.tables.items()}
+    found = {name: sum(word in str(tuple(row)) for row in each) for name, each in rows.items()}
+    return {name: count for name, count in found.items() if count} | {"texts": len(rows["sleuth_texts"])}
+
+
+@BOTH_STORES
+@pytest.mark.parametrize("path", ["/v1/runs", "/langgraph/threads"])
+async def test_deleted_chat_leaves_no_row(serving: Serve, path: str) -> None:
+    async with serving() as first, serving() as second:
+        server = server_state_of(app_of(first))
+        before = rows_with(server, "confidential")
+        await begin_tree(server)
+        assert len(rows_with(server, "confidential")) >= 5
+        assert (await second.delete(f"{path}/talk")).status_code == 204
+        assert rows_with(server, "confidential") == before
+        assert (await first.get("/v1/runs")).json() == []

@@ -1,0 +1,88 @@
+"""Middleware of the server: who is served, how large a body may be, and the labels of metrics."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from sleuth.studio.server.middleware.auth import Authentication
+from sleuth.studio.server.middleware.keys import Keys
+from sleuth.studio.server.middleware.limits import JSON_BYTES, BodyLimit
+from sleuth.studio.server.middleware.request_log import RequestLog
+from sleuth.studio.server.telemetry import Telemetry
+from sleuth.tools.settings import Settings
+
+
+async def read_body(scope: Scope, receive: Receive, send: Send) -> None:
+    size = len(await Request(scope, receive).body())
+    await PlainTextResponse(str(size))(scope, receive, send)
+
+
+async def send(app: ASGIApp, method: str, path: str, **options: Any) -> httpx.Response:
+    transport = httpx.ASGITransport(app=app, client=("127.0.0.1", 50_000), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8100") as client:
+        return await client.request(method, path, **options)
+
+
+async def chunks(size: int) -> AsyncIterator[bytes]:
+    for _ in range(0, size, 1 << 16):
+        yield bytes(1 << 16)
+
+
+@pytest.mark.parametrize("path", ["/langgraph/runs/wait", "/v1/runs", "/mcp", "/v1/documents/x", "/v1/ingests/x/stop"])
+@pytest.mark.parametrize("kind", ["multipart/x", "multipart/form-data; boundary=x", "application/json"])
+@pytest.mark.parametrize("has_length", [True, False])
+async def test_body_above_the_limit_is_refused(path: str, kind: str, has_length: bool) -> None:
+    body = bytes(JSON_BYTES + 1) if has_length else chunks(2 * JSON_BYTES)
+    reply = await send(BodyLimit(read_body), "POST", path, content=body, headers={"Content-Type": kind})
+    assert reply.status_code == (413 if has_length else 500)  # without the server's handler of errors
+
+
+@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "Multipart/Form-Data"])
+async def test_upload_above_the_limit_of_json_is_accepted(kind: str) -> None:
+    reply = await send(BodyLimit(read_body), "POST", "/v1/documents", content=bytes(JSON_BYTES + 1))
+    assert reply.status_code == 413
+    for body, size in ((bytes(JSON_BYTES + 1), JSON_BYTES + 1), (chunks(2 * JSON_BYTES), 2 * JSON_BYTES)):
+        reply = await send(BodyLimit(read_body), "POST", "/v1/documents", content=body, headers={"Content-Type": kind})
+        assert (reply.status_code, reply.text) == (200, str(size))
+
+
+@pytest.mark.parametrize("method", ["BREW", "GET1", "PROPFIND", "X" * 50])
+async def test_invented_method_has_no_label_of_its_own(method: str) -> None:
+    telemetry = Telemetry()
+    for made in (method, f"{method}2"):
+        await send(RequestLog(read_body, telemetry=telemetry), made, f"/{made}")
+    await send(RequestLog(read_body, telemetry=telemetry), "PATCH", "/x")
+    lines = telemetry.metrics(with_owners=False).decode().splitlines()
+    counts = {line for line in lines if line.startswith("sleuth_request_seconds_count")}
+    assert counts == {
+        'sleuth_request_seconds_count{method="(none)",route="(none)",status="200"} 2.0',
+        'sleuth_request_seconds_count{method="PATCH",route="(none)",status="200"} 1.0',
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        ("GET", "/v1/examples", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403),
+        ("GET", "/v1/examples", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 403),
+        ("HEAD", "/v1/runs", {"Sec-Fetch-Site": "cross-site"}, 403),
+        ("GET", "/healthz", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 403),
+        ("GET", "/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403),
+        ("GET", "/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 200),
+        ("GET", "/app/assets/index.js", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 200),
+        ("POST", "/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 403),
+        ("GET", "/v1/examples", {"Sec-Fetch-Site": "same-origin"}, 200),
+        ("GET", "/v1/examples", {"Sec-Fetch-Site": "none"}, 200),
+        ("GET", "/v1/examples", {}, 200),
+    ],
+)
+async def test_other_site_may_link_to_the_page_only(
+    method: str, path: str, headers: dict[str, str], status: int
+) -> None:
+    app = Authentication(read_body, keys=Keys(Settings()), owner="anna", telemetry=Telemetry())
+    assert (await send(app, method, path, headers=headers)).status_code == status
