@@ -106,10 +106,10 @@ def _labelled(number: int, reference: Source) -> str:
 
 
 class Quote(Output):
-    """Words of a numbered source; `source` counts from 1. The caller checks both."""
+    """Words of a numbered source; `source` counts from 1, and is 999 if none is named. The caller checks both."""
 
-    source: int = Field(ge=1, le=999)
-    quote: str = Field(max_length=240)
+    source: int = Field(default=999, ge=1, le=999)
+    quote: str = Field(default="", max_length=240)
 
 
 MAX_CITATIONS = 3

@@ -5,17 +5,16 @@ import json
 import re
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import cast
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 from sleuth.agents.model import Reply
+from sleuth.agents.model_calls.coercion import coerce
 from sleuth.agents.role import I, O, Role
+from sleuth.agents.thoughts import THOUGHT_TAG, without_thoughts
 from sleuth.tools.text import sanitize
 
-_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_THOUGHT_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.DOTALL)
 
 _OPENING = re.compile(r"[{\[]")
@@ -64,7 +63,7 @@ def _parse(text: str, output: type[O], *, choices: tuple[str, ...] | None, cut_o
         raise Unparsable("it is empty" + (" because it became too long while thinking" if cut_off else ""))
     if issubclass(output, str):
         return output(_choice(answer, choices) if choices else _plain(answer)), []
-    return _structured(answer, output, cut_off=cut_off)
+    return _structured(text, output, cut_off=cut_off)
 
 
 async def parse_reply(role: Role[I, O], reply: Reply) -> tuple[O, list[str]]:
@@ -80,11 +79,6 @@ async def parse_reply(role: Role[I, O], reply: Reply) -> tuple[O, list[str]]:
         return role.output(reply["text"]), []
     read = partial(_parse, reply["text"], role.output, choices=role.choices, cut_off=reply["finish"] == "length")
     return read() if len(reply["text"]) <= _LONG else await asyncio.to_thread(read)
-
-
-def without_thoughts(text: str) -> str:
-    """Return the text without `<think>` blocks; a block that is not closed extends to the end."""
-    return _THOUGHT_END.sub("", _THOUGHT.sub("", text))
 
 
 def _plain(answer: str) -> str:
@@ -104,31 +98,62 @@ def _bare(label: str) -> str:
     return label.strip().strip("\"'`*.!:").strip().casefold()
 
 
-def _structured(answer: str, output: type[O], *, cut_off: bool) -> tuple[O, list[str]]:
-    """Return the first JSON value that validates; otherwise raise Unparsable with the fault of the first one."""
-    reason = "it ends before its JSON does: be shorter" if cut_off else "it holds no complete JSON value"
-    problem: str | None = None
-    for value in _values(answer):
-        try:
-            return _validated(value, output)
-        except ValidationError as error:
-            problem = problem or _explain(error)
-    raise Unparsable(problem if problem and not cut_off else reason)
+def _structured(text: str, output: type[O], *, cut_off: bool) -> tuple[O, list[str]]:
+    """Return the output of the last JSON value that validates; otherwise raise Unparsable with the first one's fault.
 
-
-def _values(answer: str) -> Iterator[object]:
-    """Yield complete JSON objects and arrays in their order; nested ones only where the outer one is broken.
-
-    Trailing commas and line breaks in strings are accepted.
+    Objects come before lists. A value right after a valid one is ignored: the model did not stop.
     """
-    text = _STRING_OR_COMMA.sub(lambda found: "" if found.group() == "," else found.group(), answer)
+    reason = "it ends before its JSON does: be shorter" if cut_off else "it holds no complete JSON value"
+    if sum(map(text.count, "{[")) > MAX_ATTEMPTS:
+        text = without_thoughts(text)
+    # Trailing commas and line breaks in strings are accepted.
+    text = _STRING_OR_COMMA.sub(lambda found: "" if found.group() == "," else found.group(), text)
+    problem, best, best_rank, is_valid = "", None, (False, False), False
+    for value, has_words_before in _values(text):
+        is_repeated = is_valid and not has_words_before
+        try:
+            read, fault = coerce(_lower_keys(value), output), ""
+        except ValidationError as error:
+            fault = _explain(error)
+        if not fault and value and not cast(BaseModel, read[0]).model_fields_set:
+            fault = "it has none of the fields asked for"
+        is_valid, problem = not fault, problem or fault
+        rank = (bool(value), isinstance(value, dict))
+        if is_valid and not is_repeated and rank >= best_rank:
+            best, best_rank = read, rank
+    if best is None:
+        raise Unparsable(problem if problem and not cut_off else reason)
+    return best
+
+
+def _values(text: str) -> list[tuple[object, bool]]:
+    """Return the JSON objects and arrays that are not in thoughts, each with whether words precede it.
+
+    A tag inside a JSON string is a part of the string.
+    """
+    end, is_thought = 0, False
+    values: list[tuple[object, bool]] = []
+    for start, stop, value in [*_decoded(text), (len(text), len(text), None)]:
+        between = text[end:start]
+        for tag in THOUGHT_TAG.finditer(between):
+            is_thought = tag["opening"] is not None
+            if not is_thought:
+                values.clear()
+        if value is not None and not is_thought:
+            values.append((value, re.search(r"\w", between) is not None))
+        end = stop
+    return values
+
+
+def _decoded(text: str) -> Iterator[tuple[int, int, object]]:
+    """Yield complete JSON objects and arrays with their places; nested ones only where the outer one is broken."""
     decoder, at = json.JSONDecoder(strict=False), 0
     for _ in range(MAX_ATTEMPTS):
         if (opening := _OPENING.search(text, at)) is None:
             return
         try:
             value, end = decoder.raw_decode(text, opening.start())
-            yield _storable(value)
+            yield opening.start(), end, _storable(value)
             at = end
         except (ValueError, RecursionError):
             at = opening.end()
@@ -143,36 +168,6 @@ def _storable(value: object, levels: int = MAX_DEPTH) -> object:
     if isinstance(value, dict):
         return {sanitize(key): _storable(item, levels - 1) for key, item in value.items()}
     return [_storable(item, levels - 1) for item in value] if isinstance(value, list) else value
-
-
-def _validated(value: object, output: type[O]) -> tuple[O, list[str]]:
-    assert issubclass(output, BaseModel)
-    value, cuts = _lower_keys(value), list[str]()
-    while True:
-        try:
-            return output.model_validate(value), cuts
-        except ValidationError as error:
-            found = [_cut(value, fault) for fault in error.errors() if fault["type"] in ("too_long", "string_too_long")]
-            if not found or None in found:
-                raise
-            cuts += filter(None, found)
-
-
-def _cut(value: Any, fault: ErrorDetails) -> str | None:  # noqa: ANN401 - JSON
-    """Cut a text or list in a value to the length that it may have, and describe that; None if it is not in there."""
-    *place, last = fault["loc"]
-    most = fault["ctx"]["max_length"]
-    try:
-        for key in place:
-            value = value[key]
-        whole = value[last]
-        value[last] = whole[:most]
-    except (KeyError, IndexError, TypeError):
-        return None
-    if len(whole) <= most:  # a validator has changed the value before
-        return None
-    what = "characters" if isinstance(whole, str) else "entries"
-    return f"{'.'.join(map(str, fault['loc']))} was cut from {len(whole)} to {most} {what}"
 
 
 def _lower_keys(value: object) -> object:
