@@ -105,10 +105,14 @@ def _labelled(number: int, reference: Source) -> str:
 # Quotes, the citations in replies
 
 
-class Quote(Output):
-    """Words of a numbered source; `source` counts from 1, and is 999 if none is named. The caller checks both."""
+UNNAMED = 999
+"""The source of a quote that names none."""
 
-    source: int = Field(default=999, ge=1, le=999)
+
+class Quote(Output):
+    """Words of a numbered source; `source` counts from 1. The caller checks both."""
+
+    source: int = Field(default=UNNAMED, ge=1, le=999)
     quote: str = Field(default="", max_length=240)
 
 

@@ -61,7 +61,7 @@ def _unwrapped(value: Any, output: type[BaseModel]) -> Any:  # noqa: ANN401 - JS
 def _mend(value: Any, output: type[BaseModel], fault: ErrorDetails, dropped: set[tuple[int | str, ...]]) -> list[str]:  # noqa: ANN401 - JSON
     """Convert, cut or drop the value at the place of a fault; return what is lost. Raises LookupError if it cannot."""
     place, kind = fault["loc"], fault["type"]
-    if any(place[:end] in dropped for end in range(len(place))):
+    if any(place[: end + 1] in dropped for end in range(len(place))):
         return []
     parent = reduce(getitem, place[:-1], value)
     name = ".".join(map(str, place))
