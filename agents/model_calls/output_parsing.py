@@ -112,7 +112,7 @@ def _structured(text: str, output: type[O], *, cut_off: bool) -> tuple[O, list[s
     for value, has_words_before in _values(text):
         is_repeated = is_valid and not has_words_before
         try:
-            read, fault = coerce(_lower_keys(value), output), ""
+            read, fault = coerce(value, output), ""
         except ValidationError as error:
             fault = _explain(error)
         if not fault and value and not cast(BaseModel, read[0]).model_fields_set:
@@ -160,23 +160,14 @@ def _decoded(text: str) -> Iterator[tuple[int, int, object]]:
 
 
 def _storable(value: object, levels: int = MAX_DEPTH) -> object:
-    """Return a JSON value with texts that can be stored; raise ValueError if it is too deep."""
+    """Return a JSON value with texts that can be stored and keys in lower case; raise ValueError if it is too deep."""
     if levels < 0:
         raise ValueError("too deep")
     if isinstance(value, str):
         return sanitize(value)
     if isinstance(value, dict):
-        return {sanitize(key): _storable(item, levels - 1) for key, item in value.items()}
+        return {sanitize(key).strip().lower(): _storable(item, levels - 1) for key, item in value.items()}
     return [_storable(item, levels - 1) for item in value] if isinstance(value, list) else value
-
-
-def _lower_keys(value: object) -> object:
-    """Return a copy of the value with every key in lower case, as in all outputs."""
-    if isinstance(value, dict):
-        return {str(key).strip().lower(): _lower_keys(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_lower_keys(item) for item in value]
-    return value
 
 
 def _explain(error: ValidationError) -> str:

@@ -227,3 +227,38 @@ def test_reply_of_texts_with_half_characters_can_be_stored() -> None:
 def test_reply_of_a_body_without_a_message_raises_malformed(body: Any, fault: str) -> None:
     with pytest.raises(Malformed, match=fault):
         read_reply(body)
+
+
+@pytest.mark.parametrize("content", [None, "", " "])
+@pytest.mark.parametrize("name", ["reasoning", "reasoning_content"])
+def test_reply_without_text_is_its_complete_reasoning(content: str | None, name: str) -> None:
+    reply = read_reply(completion(choice={"message": {"content": content, name: "Yes"}}))
+    assert (reply["text"], reply["warnings"]) == ("Yes", ["first", REASONED])
+    cut_off = completion(choice={"message": {"content": content, name: "Well"}, "finish_reason": "length"})
+    assert (read_reply(cut_off)["text"].strip(), read_reply(cut_off)["warnings"]) == ("", ["first"])
+
+
+def test_reply_with_text_keeps_it_next_to_reasoning() -> None:
+    reply = read_reply(completion(choice={"message": {"content": "No", "reasoning": "Yes?"}}))
+    assert (reply["text"], reply["warnings"]) == ("No", ["first"])
+
+
+@pytest.mark.parametrize("name", ["reasoning", "reasoning_content"])
+async def test_assemble_keeps_streamed_reasoning(name: str) -> None:
+    pieces = [chunk(delta={name: text}) for text in ('{"a": ', "1}")]
+    body, texts = await read(written(chunk(""), *pieces, *CHUNKS[3:]))
+    assert (read_reply(body)["text"], texts) == ('{"a": 1}', [])
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"error": {"message": "out of memory"}}, 500),
+        ({"error": "out of memory", "choices": []}, 500),
+        ({"object": "error", "message": "out of memory", "code": 400}, 400),
+    ],
+)
+def test_reply_of_an_error_with_status_200_raises_it(body: dict[str, Any], status: int) -> None:
+    with pytest.raises(BrokenStream, match="out of memory") as raised:
+        read_reply(body)
+    assert raised.value.status == status

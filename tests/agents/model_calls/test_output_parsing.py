@@ -47,6 +47,43 @@ def test_parse_finds_json_in_surrounding_text(text: str) -> None:
     assert parse(text, Fact) == FACT
 
 
+DRAFT = '{"name": "Nobody"}'
+HARMONY = "<|channel|>analysis<|message|>Perhaps {}<|end|><|start|>assistant<|channel|>final<|message|>{}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"First draft: {DRAFT}\nWait, better:\n{JSON}",
+        f"{DRAFT} No: {DRAFT} Finally: {JSON} I am {{sure}} [1].",
+        f"<think>{DRAFT}</think>{JSON}",
+        f"I would say {DRAFT}.\n</think>\n\n{JSON}",
+        f"[THINK]{DRAFT}[/THINK]{JSON}",
+        HARMONY.format(DRAFT, JSON),
+        f"{JSON}<think>or {DRAFT}",
+        f"{JSON}\n{DRAFT}",  # the model did not stop
+        f"<think>{'[1] ' * 600}{DRAFT}</think>{JSON}",
+    ],
+    ids=range(9),
+)
+def test_parse_takes_the_last_json_after_the_thoughts(text: str) -> None:
+    assert parse(text, Fact) == FACT
+
+
+@pytest.mark.parametrize("name", ["a </think> tag", "the <think> tag", "from <think> to </think>", "</reasoning>"])
+@pytest.mark.parametrize("before", ["", "<think>hm</think>", "Well, {x}.</think>\n", "Here it is: "])
+def test_parse_keeps_tags_of_thoughts_in_strings(name: str, before: str) -> None:
+    assert parse(f"{before}{json.dumps({'name': name})}", Fact).name == name
+
+
+@pytest.mark.parametrize(
+    "text", [f"<think>{JSON}", f"<think>a</think><think>{JSON}", HARMONY.partition("<|end")[0].format(JSON)]
+)
+def test_parse_of_unfinished_thoughts_finds_nothing(text: str) -> None:
+    with pytest.raises(Unparsable, match=r"empty|no complete JSON"):
+        parse(text, Fact)
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
