@@ -73,7 +73,10 @@ async def test_citation_that_is_dropped_has_a_warning() -> None:
     text = reading(citations=[{"source": 1, "quote": {"a": 1, "b": 2}}, True, {"source": 1, "quote": LINE}])
     output, losses = await parse_reply(READ, reply(text))
     assert output.citations == [Quote(source=1), Quote(source=1, quote=LINE)]
-    assert sorted(loss.partition(":")[0] for loss in losses) == ["citations.0.quote was dropped", "citations.1 was dropped"]
+    assert sorted(loss.partition(":")[0] for loss in losses) == [
+        "citations.0.quote was dropped",
+        "citations.1 was dropped",
+    ]
 
 
 @pytest.mark.parametrize(
