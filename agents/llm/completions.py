@@ -84,9 +84,8 @@ class Choice(BaseModel):
     @property
     def is_reasoned(self) -> bool:
         """Whether the whole reply is in the reasoning: it is complete, but there is no other text."""
-        return (
-            self.finish_reason != "length" and not (self.message.content or "").strip() and bool(self.message.thoughts)
-        )
+        is_complete = self.finish_reason != "length" and bool(self.message.thoughts)
+        return is_complete and not (self.message.content or "").strip()
 
     @property
     def text(self) -> str:
@@ -95,12 +94,7 @@ class Choice(BaseModel):
 
 
 def parse_choice(body: object) -> Choice:
-    """Return the first choice of a completion.
-
-    Raises:
-        BrokenStream: the body reports an error.
-        Malformed: it has no choice with a message.
-    """
+    """Return the first choice of a completion; raises Malformed for a body without one, BrokenStream for an error."""
     if isinstance(body, dict) and (error := _reported(body)):
         raise BrokenStream.of(error)
     choices = body.get("choices") if isinstance(body, dict) else None

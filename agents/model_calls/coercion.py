@@ -102,7 +102,7 @@ def _converted(value: object, output: type[BaseModel], fault: ErrorDetails) -> o
         new = found and bool(found[1])
     elif kind == "literal_error":
         allowed = re.findall(r"'([^']*)'", fault["ctx"]["expected"])
-        new = next((each for each in allowed if re.match(rf"{re.escape(_bare(each))}\b", _bare(text))), None)
+        new = next((each for each in allowed if re.match(rf"{re.escape(bare(each))}\b", bare(text))), None)
     elif kind == "model_type":
         new = _as_object(value, _type_at(output, fault["loc"]))
     return new
@@ -156,5 +156,6 @@ def _as_list(value: object) -> list[Any]:
     return found if isinstance(found, list) else [found]
 
 
-def _bare(text: str) -> str:
+def bare(text: str) -> str:
+    """Return a label in lower case, without marks around it."""
     return re.sub(r"^\W+|\W+$", "", text).casefold()

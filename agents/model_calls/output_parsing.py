@@ -10,7 +10,7 @@ from typing import cast
 from pydantic import BaseModel, ValidationError
 
 from sleuth.agents.model import Reply
-from sleuth.agents.model_calls.coercion import coerce
+from sleuth.agents.model_calls.coercion import bare, coerce
 from sleuth.agents.role import I, O, Role
 from sleuth.agents.thoughts import THOUGHT_TAG, without_thoughts
 from sleuth.tools.text import sanitize
@@ -43,7 +43,7 @@ def parse(text: str, output: type[O], *, choices: tuple[str, ...] | None = None,
     Args:
         text: the raw reply.
         output: a pydantic model, or str for plain text.
-        choices: the only texts allowed, compared without case, quotes and full stops.
+        choices: the only texts allowed, compared without case and marks around them.
         cut_off: the reply ended because it reached its length limit.
 
     Texts and lists that are longer than the output allows are cut.
@@ -87,15 +87,11 @@ def _plain(answer: str) -> str:
 
 
 def _choice(answer: str, choices: tuple[str, ...]) -> str:
-    wanted = {_bare(choice): choice for choice in choices}
-    found = wanted.get(_bare(_plain(answer)))
+    wanted = {bare(choice): choice for choice in choices}
+    found = wanted.get(bare(_plain(answer)))
     if found is None:
         raise Unparsable(f"it must be exactly one of {', '.join(choices)}")
     return found
-
-
-def _bare(label: str) -> str:
-    return label.strip().strip("\"'`*.!:").strip().casefold()
 
 
 def _structured(text: str, output: type[O], *, cut_off: bool) -> tuple[O, list[str]]:
