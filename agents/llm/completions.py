@@ -139,7 +139,7 @@ def _usage(found: object) -> tuple[Usage, list[str]]:
     try:
         usage, warnings = _Usage.model_validate(found or {}), []
     except ValidationError:
-        usage, warnings = _Usage(), ["the model server sends unusable token counts"]
+        usage, warnings = _Usage(), ["the model server sends unusable token counts: the tokens are not counted"]
     cached = usage.prompt_tokens_details.cached_tokens if usage.prompt_tokens_details else 0
     counted = Usage(
         prompt_tokens=usage.prompt_tokens,

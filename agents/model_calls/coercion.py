@@ -3,7 +3,6 @@
 Pydantic's faults name the place and the kind of each. Dropped are a field with a default, or the entry of a list.
 """
 
-import json
 import re
 from functools import reduce
 from operator import getitem
@@ -120,9 +119,9 @@ def _type_at(output: type[BaseModel], place: tuple[int | str, ...]) -> type[Base
 def _as_object(value: object, output: type[BaseModel]) -> object:
     """Return an object for a bare number or text, which is its first field of that type, preferably a required one."""
     if isinstance(value, list) and len(value) == 1:
-        return value[0] if isinstance(value[0], dict) else None
+        value = value[0]
     if value is None or isinstance(value, bool | dict | list):
-        return None
+        return value if isinstance(value, dict) else None
     fields = sorted(output.model_fields.items(), key=lambda field: not field[1].is_required())
     named = {kind: next((name for name, field in fields if field.annotation is kind), None) for kind in (int, str)}
     text = _as_text(value)
@@ -146,14 +145,12 @@ def _as_text(value: object) -> str | None:
 
 
 def _as_list(value: object) -> list[Any]:
-    """Return the entries of a list that is written as a text, or a single entry as a list."""
+    """Return a single entry, or numbers in a text, as a list."""
     if not isinstance(value, str):
         return [] if value is None else [value]
-    try:
-        found = json.loads(value or "[]")
-    except (ValueError, RecursionError):
-        found = value if re.search(r"[^\W\d]", value) else _NUMBER.findall(value)
-    return found if isinstance(found, list) else [found]
+    if not re.search(r"[^\W\d]", value):
+        return [int(number) for number in _NUMBER.findall(value)]
+    return [value]
 
 
 def bare(text: str) -> str:
