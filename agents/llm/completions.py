@@ -83,7 +83,7 @@ class Choice(BaseModel):
 
     @property
     def is_reasoned(self) -> bool:
-        """Whether the whole reply is in the reasoning: it is complete, but there is no other text."""
+        """True if the whole reply is in the reasoning: it is complete, but there is no other text."""
         is_complete = self.finish_reason != "length" and bool(self.message.thoughts)
         return is_complete and not (self.message.content or "").strip()
 

@@ -100,7 +100,7 @@ def _model_error(error: Exception, url: str, seconds: float) -> ModelError:
 
 
 def _reason(body: object) -> str:
-    """Return the reason in the body of an error, in whichever form the server writes it."""
+    """Return the reason in the body of an error, in any form that servers write."""
     if isinstance(body, list):
         return _short("; ".join(map(_reason, body)))
     if isinstance(body, Mapping):

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from sleuth.agents.role import O
 
 _ROUNDS = 8
-"""Each round mends one level of nesting."""
+"""Each round repairs one level of nesting."""
 
 _NUMBER = re.compile(r"(?<!\d)(?:(?<!\w)-)?\d{1,9}(?!\d)")
 _NUMBERED = re.compile(r"\W*(?:[^\W\d]+\W*)?(\d{1,9})\W*")

@@ -142,19 +142,27 @@ _PREFACE = re.compile(
     r"\W*(?:(?:(?:i'm|i am) )?(?:sorry|afraid)|unfortunately"
     rf"|(?:based on|according to|from) {_SOURCES})\W+(?:but |that )?"
 )
+_IN_THEM = rf" (?:in|from|by) {_SOURCES}.*"
+_NOT = r"(?:do not|don't|does not|doesn't|cannot|can't|could not|couldn't)"
+_KNOW = r"(?:know|say|tell|answer|determine|find)\b.*"
+_STATE = (
+    r"(?:mention|say|state|contain|provide|specify|give|include|tell|answer|reveal|indicate|have|show|name|list"
+    r"|identify|explain|describe|address|discuss)\b.*"
+)
 _NO_ANSWER = re.compile(
-    r"(?:i|we) (?:honestly |really )?(?:do not|don't|cannot|can't|could not|couldn't) "
-    r"(?:know|say|tell|answer|determine|find|be sure)\b.*"
-    r"|(?:(?:i am|i'm|it is|it's) )?(?:unable|not able|not possible|impossible) to"
-    r" (?:say|tell|answer|determine|find)\b.*"
-    r"|(?:(?:i am|i'm) )?not sure|(?:i have )?no idea|n/a|none|null|(?:there is |there's )?no answer(?: found)?"
-    r"|(?:there is |there's )?(?:no|not enough|insufficient) (?:\w+ )?(?:information|data|details)\b.*"
-    rf"|{_SOURCES} (?:do not|don't|does not|doesn't) (?:mention|say|state|contain|provide|specify|give|include"
-    r"|tell|answer|reveal|indicate|have|show|name|list|identify|explain|describe|address|discuss)\b.*"
-    rf"|(?:(?:the answer|it|this|that|(?:the|this) information)(?: is)? )?{_NOT_GIVEN}(?: (?:in|from|by) {_SOURCES}.*)?"
-    rf"|.{{0,80}} (?:(?:is|are|was|were) )?{_NOT_GIVEN} (?:in|from|by) {_SOURCES}.*"
-    r"|ich weiß (?:es )?nicht|ich weiss (?:es )?nicht|(?:das ist )?(?:unbekannt|nicht bekannt)|je ne sais pas|inconnue?"
-    r"|no (?:lo )?sé|desconocid[oa]|non (?:lo )?so|não sei|не знаю|неизвестно|我?不知道|未知|不明"
+    "|".join(
+        (
+            rf"(?:i|we) (?:honestly |really )?{_NOT} {_KNOW}",
+            rf"(?:(?:i am|i'm|it is|it's) )?(?:unable|not able|not possible|impossible) to {_KNOW}",
+            r"(?:(?:i am|i'm) )?not sure|(?:i have )?no idea|n/a|none|null|(?:there is )?no answer(?: found)?",
+            r"(?:there is |there's )?(?:no|not enough|insufficient) (?:\w+ )?(?:information|data|details)\b.*",
+            rf"{_SOURCES} {_NOT} {_STATE}",
+            rf"(?:(?:(?:the |this )?(?:answer|information)|it|this)(?: is)? )?{_NOT_GIVEN}(?:{_IN_THEM})?",
+            rf".{{0,80}} (?:(?:is|are|was|were) )?{_NOT_GIVEN}{_IN_THEM}",
+            r"ich wei(?:ß|ss) (?:es )?nicht|(?:das ist )?(?:unbekannt|nicht bekannt)|je ne sais pas|inconnue?",
+            r"no (?:lo )?sé|desconocid[oa]|non (?:lo )?so|não sei|не знаю|неизвестно|我?不知道|未知|不明",
+        )
+    )
 )
 """A sentence or clause without an answer; an answer consists of nothing else if there is none."""
 

@@ -139,7 +139,7 @@ async def test_verify_quotes_looks_in_all_sources_first(
     assert len(asking.warnings) == warned
 
 
-async def test_verify_quotes_drops_sentence_beside_the_question() -> None:
+async def test_verify_quotes_drops_sentence_off_the_question() -> None:
     asking, born = desk(), passage("ada", "Ada Brask was born in Varn.")
     wrong = [Quote(source=1, quote="Ada Brask made the mill")]
     assert verify_quotes(asking, "Ada Brask", wrong, [born, BUILT], question=ASKED) == []
