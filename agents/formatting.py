@@ -105,11 +105,15 @@ def _labelled(number: int, reference: Source) -> str:
 # Quotes, the citations in replies
 
 
+UNNAMED = 999
+"""The source of a quote that names none."""
+
+
 class Quote(Output):
     """Words of a numbered source; `source` counts from 1. The caller checks both."""
 
-    source: int = Field(ge=1, le=999)
-    quote: str = Field(max_length=240)
+    source: int = Field(default=UNNAMED, ge=1, le=999)
+    quote: str = Field(default="", max_length=240)
 
 
 MAX_CITATIONS = 3

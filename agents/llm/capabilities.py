@@ -10,22 +10,30 @@
 | stream           | replies are read as a whole: no tokens are streamed                 |
 | context window   | asked for (`sleuth.agents.llm.context_windows`), or 8,192 tokens    |
 
-Every reply that lacks a schema, choice or logprobs has a warning. Delete the file to probe servers again.
+Every reply that lacks a schema, choice or logprobs has a warning. Servers without schemas are probed each time: a
+probe may fail by chance. Delete the file to probe the others again.
 """
 
 import asyncio
 import json
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from sleuth.agents.llm.completions import Choice
 from sleuth.agents.llm.server_info import Endpoint
 from sleuth.agents.model import Message
-from sleuth.tools.errors import StoreError
+from sleuth.agents.thoughts import without_thoughts
+from sleuth.tools.errors import ModelTimeout, StoreError
 
 CHOICES = ["amber", "violet"]
+
+THINKING_TOKENS = 2048
+"""Additional tokens of a reply if the model thinks before it answers."""
 
 _SCHEMA = {
     "type": "object",
@@ -75,34 +83,54 @@ async def detect_capabilities(endpoint: Endpoint, model: str, version: str, file
     """Return the stored capabilities of this endpoint, model and version; otherwise probe the server and store them."""
     key = f"{endpoint.url} {model} {version}"
     known = await asyncio.to_thread(_read, file)
-    try:
-        return Capabilities(**known[key])
-    except (KeyError, TypeError):  # unknown, or written by another release
-        found = await probe(endpoint, model)
+    with suppress(KeyError, TypeError):  # unknown, or written by another release
+        if (stored := Capabilities(**known[key])).schema:
+            return stored
+    found = await probe(endpoint, model)
     await asyncio.to_thread(_write, file, known | {key: asdict(found)})
     return found
 
 
 async def probe(endpoint: Endpoint, model: str) -> Capabilities:
-    """Probe each feature with a few tokens: servers may silently ignore options."""
-    guided, copied, chosen, plain, tokens = await asyncio.gather(
-        endpoint.probe(model, response_format=schema_format("probe", _SCHEMA)),
-        endpoint.probe(model, response_format=schema_format("copies", _COPIES)),
-        endpoint.probe(model, structured_outputs={"choice": CHOICES}),
+    """Probe each feature with a few tokens: servers may silently ignore options.
+
+    If the reply is cut off before its JSON ends, the model may think: then the probes have room for that.
+    """
+    plain, tokens, (guided, copied, chosen) = await asyncio.gather(
         endpoint.probe(model, **_LOGPROBS, max_tokens=4),
         endpoint.count_tokens(model, [Message(role="user", content="Good morning.")]),
+        _probe_constraints(endpoint, model),
     )
-    logprobs, message = bool(plain.logprobs), plain.message
+    if guided.finish_reason == "length" and not _is_ready(guided):
+        with suppress(ModelTimeout):
+            guided, copied, chosen = await _probe_constraints(endpoint, model, max_tokens=THINKING_TOKENS)
+    logprobs = bool(plain.logprobs)
     streamed = await endpoint.probe_stream(model, **(_LOGPROBS if logprobs else {}), max_tokens=4)
     return Capabilities(
-        schema=_READY.fullmatch(guided.text) is not None,
-        copies=copied.text in [f'{{"word" : "{word}"}}' for word in CHOICES],
-        choice=chosen.text.strip() in CHOICES,
+        schema=_is_ready(guided),
+        copies=without_thoughts(copied.text).strip() in [f'{{"word" : "{word}"}}' for word in CHOICES],
+        choice=without_thoughts(chosen.text).strip() in CHOICES,
         logprobs=logprobs,
         tokenize=tokens is not None,
         stream=streamed is not None and bool(streamed.logprobs) == logprobs,
-        thinks=bool(message.reasoning or message.reasoning_content) or plain.text.lstrip().startswith("<think"),
+        thinks=any(map(_thinks, (plain, guided, copied, chosen))),
     )
+
+
+async def _probe_constraints(endpoint: Endpoint, model: str, **options: object) -> Sequence[Choice]:
+    return await asyncio.gather(
+        endpoint.probe(model, response_format=schema_format("probe", _SCHEMA), **options),
+        endpoint.probe(model, response_format=schema_format("copies", _COPIES), **options),
+        endpoint.probe(model, structured_outputs={"choice": CHOICES}, **options),
+    )
+
+
+def _is_ready(guided: Choice) -> bool:
+    return _READY.fullmatch(without_thoughts(guided.text)) is not None
+
+
+def _thinks(choice: Choice) -> bool:
+    return (bool(choice.message.thoughts) and not choice.is_reasoned) or without_thoughts(choice.text) != choice.text
 
 
 def schema_format(name: str, schema: dict[str, Any]) -> dict[str, Any]:

@@ -189,7 +189,8 @@ def _completion(message: AIMessage) -> dict[str, Any]:
     about, usage = message.response_metadata, message.usage_metadata
     ended = about.get("finish_reason") or about.get("stop_reason") or about.get("done_reason")
     finish = "length" if ended in ("length", "max_tokens", "MAX_TOKENS") else "stop"
-    choice = {"message": {"content": _text(message)}, "finish_reason": finish, "logprobs": about.get("logprobs")}
+    said = {"content": _text(message), "reasoning": message.additional_kwargs.get("reasoning_content")}
+    choice = {"message": said, "finish_reason": finish, "logprobs": about.get("logprobs")}
     tokens = usage and {
         "prompt_tokens": usage["input_tokens"],
         "completion_tokens": usage["output_tokens"],

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +12,13 @@ import openai
 
 from sleuth import prompts
 from sleuth.agents.llm import errors
-from sleuth.agents.llm.capabilities import Capabilities, detect_capabilities, schema_format
+from sleuth.agents.llm.capabilities import THINKING_TOKENS, Capabilities, detect_capabilities, schema_format
 from sleuth.agents.llm.completions import STREAMED, parse_reply
 from sleuth.agents.llm.context_windows import CONTEXT_WINDOW, CUT, ContextWindow, find_window, warn_if_small, was_cut
 from sleuth.agents.llm.quote_grammar import constrain_quotes
 from sleuth.agents.llm.server_info import RETRIES, Endpoint, ServedModel
 from sleuth.agents.llm.tracing import trace_call
-from sleuth.agents.model import Listener, Message, Reply, Request
+from sleuth.agents.model import Listener, Message, Reply, Request, Usage
 from sleuth.agents.role import NAMES
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Settings
@@ -28,15 +28,13 @@ __all__ = ["RETRIES", "LLMClient"]
 CALL_HEADER = "X-Sleuth-Call"
 """The id of the logical call, the same for every retry."""
 
-THINKING_TOKENS = 2048
-"""Additional tokens of a reply if the model thinks before it answers."""
-
 SCHEMA_TOKENS = 512
 """Tokens reserved in every prompt if schemas have to be written into it."""
 
 NO_SCHEMA = "the model server does not guide replies by JSON schemas: they were written into the prompts"
 NO_CHOICE = "the model server does not restrict replies to choices: they were written into the prompts"
 NO_LOGPROBS = "the model server gives no log-probabilities: probabilities are unavailable"
+ESTIMATED = "the model server sends no token counts: the tokens are estimated"
 """Warnings of replies that a fallback was used for."""
 
 
@@ -104,6 +102,8 @@ class LLMClient:
                 completion = await self._complete(served, body, {CALL_HEADER: request.call_id, **headers}, listener)
                 seconds = time.monotonic() - started
             reply = parse_reply(completion, model=served.name, seconds=seconds, warnings=warnings)
+            if not completion.get("usage"):
+                return _with_estimated_usage(reply, request.messages)
             # A server that counts tokens exactly refuses prompts that are too long.
             is_cut = not served.can.tokenize and was_cut(
                 request.messages, reply["usage"]["prompt_tokens"], served.window.tokens
@@ -240,6 +240,14 @@ def _constraints(request: Request, can: Capabilities) -> tuple[dict[str, Any], s
 def estimate_tokens(messages: tuple[Message, ...]) -> int:
     """Return a careful estimate: English has about four bytes per token, Chinese about two."""
     return sum(len(message["content"].encode("utf-8", "replace")) // 2 + 16 for message in messages) + 16
+
+
+def _with_estimated_usage(reply: Reply, messages: Sequence[Message]) -> Reply:
+    """Return the reply with about one token for each four bytes."""
+    texts = "".join(message["content"] for message in messages), reply["text"]
+    prompt, completion = (len(text.encode("utf-8", "replace")) // 4 + 1 for text in texts)
+    usage = Usage(prompt_tokens=prompt, cached_tokens=0, completion_tokens=completion)
+    return {**reply, "usage": usage, "warnings": [*reply["warnings"], ESTIMATED]}
 
 
 def written(name: str, **values: str) -> str:

@@ -9,6 +9,9 @@ from sleuth.agents.llm.errors import BrokenStream, Malformed
 from sleuth.agents.model import Reply, TokenLogprob, Usage
 from sleuth.tools.text import sanitize
 
+REASONED = "the model server sends replies as reasoning: its reasoning parser does not fit the model"
+"""Warning of replies without any other text."""
+
 STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 """The options of a streamed request; the stream has everything that a whole reply has."""
 
@@ -65,6 +68,11 @@ class _Message(BaseModel):
     reasoning: object = None
     reasoning_content: object = None
 
+    @property
+    def thoughts(self) -> str:
+        """Its reasoning, under either name."""
+        return next((text for text in (self.reasoning, self.reasoning_content) if text and isinstance(text, str)), "")
+
 
 class Choice(BaseModel):
     """The first choice of a completion; its log-probabilities are not validated."""
@@ -74,13 +82,21 @@ class Choice(BaseModel):
     logprobs: object = None
 
     @property
+    def is_reasoned(self) -> bool:
+        """True if the whole reply is in the reasoning: it is complete, but there is no other text."""
+        is_complete = self.finish_reason != "length" and bool(self.message.thoughts)
+        return is_complete and not (self.message.content or "").strip()
+
+    @property
     def text(self) -> str:
         """The text of its message."""
-        return self.message.content or ""
+        return sanitize(self.message.thoughts) if self.is_reasoned else self.message.content or ""
 
 
 def parse_choice(body: object) -> Choice:
-    """Return the first choice of a completion; raises Malformed for a body without one."""
+    """Return the first choice of a completion; raises Malformed for a body without one, BrokenStream for an error."""
+    if isinstance(body, dict) and (error := _reported(body)):
+        raise BrokenStream.of(error)
     choices = body.get("choices") if isinstance(body, dict) else None
     if not isinstance(choices, list) or not choices:
         raise Malformed("it has no choices")
@@ -115,7 +131,7 @@ def parse_reply(body: Mapping[str, Any], *, model: str, seconds: float, warnings
         usage=usage,
         seconds=round(seconds, 4),
         logprobs=logprobs,
-        warnings=[*warnings, *unusable_usage, *unusable_logprobs],
+        warnings=[*warnings, *([REASONED] if choice.is_reasoned else []), *unusable_usage, *unusable_logprobs],
     )
 
 
@@ -151,21 +167,18 @@ def _logprobs(found: object) -> tuple[list[TokenLogprob] | None, list[str]]:
     ], []
 
 
-class NoUsage(Malformed):
-    """A stream without token counts; a retry does not help."""
-
-
 async def assemble_completion(chunks: AsyncIterator[object], on_text: Callable[[str], None]) -> dict[str, Any]:
     """Return the completion of a stream of chunks, as the server would have sent it without streaming.
 
-    The latest finish reason and usage count. `on_text` is called with each text.
+    The latest finish reason and usage count; some servers send no usage. `on_text` is called with each text.
 
     Raises:
-        Malformed: a chunk is invalid, the stream ends before the completion, or the usage is missing (NoUsage).
+        Malformed: a chunk is invalid, or the stream ends before the completion.
         BrokenStream: the server reports an error in the stream.
     """
     model = finish = usage = None
     texts: list[str] = []
+    thoughts: list[str] = []
     tokens: list[Any] = []
     begun = False
     async for chunk in _checked(chunks):
@@ -177,14 +190,14 @@ async def assemble_completion(chunks: AsyncIterator[object], on_text: Callable[[
             begun = True
             finish = choice.get("finish_reason") or finish
             tokens += _part(_part(choice, "logprobs", dict), "content", list)
-            if text := _part(_part(choice, "delta", dict), "content", str):
+            delta = _part(choice, "delta", dict)
+            thoughts.append(_part(delta, "reasoning", str) or _part(delta, "reasoning_content", str))
+            if text := _part(delta, "content", str):
                 texts.append(text)
                 on_text(text)
     if usage is None and finish is None:
         raise Malformed("its stream ends before the reply does")
-    if begun and usage is None:
-        raise NoUsage("its stream has no usage")
-    message = {"role": "assistant", "content": "".join(texts)}
+    message = {"role": "assistant", "content": "".join(texts), "reasoning": "".join(thoughts)}
     logprobs = {"content": tokens} if tokens else None
     choice = {"index": 0, "message": message, "finish_reason": finish or "stop", "logprobs": logprobs}
     return {"model": model, "choices": [choice] if begun else [], "usage": usage}
@@ -196,11 +209,16 @@ async def _checked(chunks: AsyncIterator[object]) -> AsyncIterator[dict[str, Any
         async for chunk in chunks:
             if not isinstance(chunk, dict):
                 raise Malformed("an event of its stream is no object")
-            if chunk.get("object") == "error":
-                raise BrokenStream.of(chunk)
+            if error := _reported(chunk):
+                raise BrokenStream.of(error)
             yield chunk
     except (ValueError, RecursionError) as error:
         raise Malformed("an event of its stream is not JSON") from error
+
+
+def _reported(body: dict[str, Any]) -> object:
+    """Return the error that a body with status 200 reports, if any."""
+    return body if body.get("object") == "error" else body.get("error")
 
 
 def _part(value: dict[str, Any], name: str, kind: type[T]) -> T:

@@ -31,11 +31,16 @@ OLLAMA_WINDOW = 4096
 _WISHED = 16_384
 """Tokens that the remedies suggest."""
 
-_SHORT_PROMPT = 4_000
-"""Characters; servers cut no prompt that is shorter."""
+_SHORT_PROMPT = 500
+"""Tokens; servers cut no prompt that is shorter."""
 
-_CHARACTERS_PER_TOKEN = 8
-"""Far above the average of any tokenizer on prose, without white space between words counted twice."""
+_CHARACTERS_PER_TOKEN = {
+    "[\u2e80-\uabff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]": 1.7,  # Chinese and Japanese
+    "[\u1100-\u11ff\uac00-\ud7ff]": 2.2,  # Hangul
+    "[\u0370-\u10ff\u1200-\u1dff]": 4.5,  # Greek, Cyrillic, Arabic, Thai and others
+}
+_LATIN = 8
+"""Above the average of any tokenizer on prose in a script, without white space between words counted twice."""
 
 CUT = (
     "the model server read only a part of a prompt: its context window is smaller than sleuth assumes. Enlarge it "
@@ -111,10 +116,12 @@ def was_cut(messages: Sequence[Message], prompt_tokens: int, window: int) -> boo
         prompt_tokens: the tokens that the server reports; 0 if it reports none.
         window: the context window that the prompt was fitted to.
     """
-    sent = sum(len(" ".join(message["content"].split())) for message in messages)
-    if not prompt_tokens or sent < _SHORT_PROMPT:
+    text = "\n".join(" ".join(message["content"].split()) for message in messages)
+    counts = {rate: len(re.findall(script, text)) for script, rate in _CHARACTERS_PER_TOKEN.items()}
+    least = (len(text) - sum(counts.values())) / _LATIN + sum(count / rate for rate, count in counts.items())
+    if not prompt_tokens or least < _SHORT_PROMPT:
         return False
-    return prompt_tokens >= window or prompt_tokens * _CHARACTERS_PER_TOKEN < sent
+    return prompt_tokens >= window or prompt_tokens < least
 
 
 async def _ask_all(endpoint: Endpoint, model: str) -> ContextWindow | None:

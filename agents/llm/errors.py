@@ -1,6 +1,7 @@
 """Errors of requests to the model server, each with a remedy in its message."""
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -13,7 +14,9 @@ from sleuth.tools.errors import ContextTooLong, ModelError, ModelTimeout, ModelU
 from sleuth.tools.http import UnusableReply
 
 _TOO_LONG = re.compile(
-    r"context_length|context (?:length|window|size)|prompt is too long|too many (?:input )?tokens|maximum.{0,20}tokens",
+    r"context[_ ](?:length|window|size)|maximum (?:context|model|input|sequence)|maximum.{0,20}tokens"
+    r"|too many (?:input )?tokens|(?:prompt|input|request) (?:is )?too (?:long|large)"
+    r"|(?:prompt|input|sequence) length.{0,40}exceed|`inputs`.{0,40} must (?:be <=|have less)",
     re.IGNORECASE,
 )
 
@@ -23,7 +26,7 @@ class Malformed(UnusableReply):
 
 
 class BrokenStream(Exception):
-    """An error that a server reports in the middle of a stream, with its HTTP status."""
+    """An error that a server reports in a reply with status 200, mostly in a stream; `status` is the error's own."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
@@ -33,9 +36,8 @@ class BrokenStream(Exception):
     @classmethod
     def of(cls, error: object) -> Self:
         """Return the error in an event's data."""
-        about = error if isinstance(error, Mapping) else {"message": error}
-        code = about.get("code")
-        return cls(code if type(code) is int and 400 <= code < 600 else 500, _short(str(about.get("message"))))
+        code = error.get("code") if isinstance(error, Mapping) else None
+        return cls(code if type(code) is int and 400 <= code < 600 else 500, _reason(error))
 
 
 FAILURES = (openai.APIError, httpx2.RequestError, BrokenStream)
@@ -53,15 +55,15 @@ def _refused(url: str, status: int, detail: str) -> ModelError:
         return ModelError(f"The model server at {url} refuses the key (status {status}): set SLEUTH_MODEL_KEY.")
     if status == 429:
         return ModelUnavailable(f"The model server at {url} is overloaded (status 429): lower SLEUTH_CONCURRENCY.")
-    if status >= 500:
-        return ModelUnavailable(f"The model server at {url} fails with status {status}: {detail}")
     if status in (400, 422) and "prompt_embeds" in detail:
         return ModelError(
             f"The model server at {url} cannot take the token of this graph model: {detail} Serve the language model "
             "that it was tuned with: `sleuth model serve --adapter FOLDER`, or vLLM with --enable-prompt-embeds."
         )
-    if status in (400, 413, 422) and _TOO_LONG.search(detail):
+    if status == 413 or _TOO_LONG.search(detail):  # older servers fail with status 500
         return ContextTooLong(f"The model server at {url} finds the prompt too long: {detail}")
+    if status >= 500:
+        return ModelUnavailable(f"The model server at {url} fails with status {status}: {detail}")
     return ModelError(f"The model server at {url} refuses the call with status {status}: {detail}")
 
 
@@ -81,17 +83,30 @@ def _model_error(error: Exception, url: str, seconds: float) -> ModelError:
     if isinstance(error, BrokenStream):
         return _refused(url, error.status, error.detail)
     if isinstance(error, openai.APIStatusError):
-        detail = error.message.removeprefix(f"Error code: {error.status_code} - ")
         code = f" ({error.code})" if isinstance(error.code, str) else ""
-        return _refused(url, error.status_code, _short(detail) + code)
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, UnusableReply):
-            return ModelUnavailable(f"The model server at {url} sends no usable reply, also after retries: {cause}.")
+        return _refused(url, error.status_code, _reason(error.body) + code)
+    cause = error
+    while not isinstance(cause, httpx2.RequestError) and isinstance(cause.__cause__, Exception):
         cause = cause.__cause__
+    if isinstance(cause, UnusableReply):
+        return ModelUnavailable(f"The model server at {url} sends no usable reply, also after retries: {cause}.")
+    if isinstance(cause, httpx2.ReadError | httpx2.RemoteProtocolError):
+        return ModelUnavailable(
+            f"The model server at {url} closed the connection during its reply, also after retries: see its log."
+        )
     return ModelUnavailable(
         f"No model server answers at {url}: start one with `sleuth model serve`, or set SLEUTH_MODEL_URL."
     )
+
+
+def _reason(body: object) -> str:
+    """Return the reason in the body of an error, in any form that servers write."""
+    if isinstance(body, list):
+        return _short("; ".join(map(_reason, body)))
+    if isinstance(body, Mapping):
+        named = (body[name] for name in ("message", "detail", "error", "msg") if body.get(name))
+        body = next((_reason(each) for each in named), json.dumps(body, ensure_ascii=False))
+    return _short(str(body or "no reason given"))
 
 
 def _short(text: str) -> str:

@@ -7,7 +7,6 @@ number of retries.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar, cast
 
@@ -15,7 +14,7 @@ import httpx2
 from openai import APIConnectionError, APIError, APIStatusError, APITimeoutError, AsyncOpenAI, AsyncStream
 
 from sleuth.agents.llm import errors
-from sleuth.agents.llm.completions import MAX_TOKENS, STREAMED, Choice, NoUsage, assemble_completion, parse_choice
+from sleuth.agents.llm.completions import MAX_TOKENS, STREAMED, Choice, assemble_completion, parse_choice
 from sleuth.agents.model import Listener, Message
 from sleuth.tools.errors import UsageError
 from sleuth.tools.http import bounded_async_client
@@ -118,7 +117,9 @@ class Endpoint:
         async def read(response: httpx2.Response) -> dict[str, Any]:
             try:
                 completion: dict[str, Any] = await self._completion(response, listener)
-                parse_choice(completion)
+                choice = parse_choice(completion)
+                if listener and choice.is_reasoned:
+                    listener.delta(choice.text)
             except BaseException:
                 if listener:
                     listener.reset()
@@ -137,9 +138,8 @@ class Endpoint:
 
         async def read(response: httpx2.Response) -> Choice | None:
             if _is_stream(response):
-                with suppress(NoUsage):
-                    return parse_choice(await self._completion(response, None))
-                return None
+                completion = await self._completion(response, None)
+                return parse_choice(completion) if completion["usage"] else None
             content = await response.aread()
             if not content.startswith(b"data:"):  # a relay may change the content type of a stream
                 parse_choice(await _decoded(content))
@@ -225,7 +225,7 @@ def _is_passing(error: Exception) -> bool:
     """Return whether to retry after a failure while a reply was read."""
     if isinstance(error, errors.BrokenStream):
         return error.status >= 500 or error.status in (408, 409, 429)
-    return not isinstance(error, APITimeoutError | httpx2.TimeoutException | NoUsage)
+    return not isinstance(error, APITimeoutError | httpx2.TimeoutException)
 
 
 def _is_stream(response: httpx2.Response) -> bool:

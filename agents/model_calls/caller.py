@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from typing import Any, Generic
+from typing import Any, Generic, NotRequired
 
 from langgraph.config import get_config
 from langgraph.func import task
@@ -57,11 +57,12 @@ class _Asked(TypedDict):
 
 
 class _Sent(TypedDict):
-    """The outcome of one call; without a reply if the server found the prompt too long."""
+    """The outcome of one call; without a reply if the server found the prompt too long, for this reason."""
 
     call_id: str
     prompt: str
     reply: Reply | None
+    reason: NotRequired[str]
 
 
 @dataclass(kw_only=True)
@@ -150,8 +151,9 @@ class ModelCaller:
         entry.warnings += asked["warnings"]
         if asked["failure"] is not None:
             raise BadReply(asked["failure"], asked["reply"]["text"])
-        output, _ = await parse_reply(role, asked["reply"])
-        return output, asked["reply"]
+        if call.output is None:  # the task was completed before a crash
+            call.output, _ = await parse_reply(role, asked["reply"])
+        return call.output, asked["reply"]
 
     def can_repair(self, pending: int) -> bool:
         """Return whether a repair fits the limit after reserving one for each pending ask."""
@@ -159,7 +161,7 @@ class ModelCaller:
 
 
 class _RoleCall(Generic[I, O]):
-    """One ask with its repair: the input as far as it fits the context, and the cost so far."""
+    """One ask with its repair: the input as far as it fits the context, the cost so far, and the typed output."""
 
     def __init__(self, caller: ModelCaller, role: Role[I, O], given: I, *, node: str, pending: int) -> None:
         self._caller = caller
@@ -169,6 +171,7 @@ class _RoleCall(Generic[I, O]):
         self._pending = pending
         self._calls: dict[str, CallRecord] = {}
         self._warnings: list[str] = []
+        self.output: O | None = None
 
     async def run(self) -> _Asked:
         """Ask, and ask once more with the fault if the reply cannot be used."""
@@ -190,7 +193,7 @@ class _RoleCall(Generic[I, O]):
     async def _find_fault(self, reply: Reply) -> str | None:
         """Return the latest reply's fault, if any, and withdraw the streamed tokens of a reply with one."""
         try:
-            _, cuts = await parse_reply(self._role, reply)
+            self.output, cuts = await parse_reply(self._role, reply)
             self._warnings += [f"{self._role.prompt}: {cut}" for cut in cuts]
         except Unparsable as fault:
             if self._caller.token_stream:
@@ -200,28 +203,24 @@ class _RoleCall(Generic[I, O]):
         return None
 
     async def _attempt(self, repair: tuple[Message, ...] = ()) -> Reply:
-        """Return one reply; if the server counts more tokens than the client, send half the passages."""
-        fitted = await fit_sources(
+        """Return one reply; if the server counts more tokens than the client, send ever fewer passages."""
+        before = self._given
+        self._given = await fit_sources(
             self._caller.model,
             self._role.name,
             self._given,
             lambda given: messages(self._role, given) + repair,
             reply_tokens=self._role.sampling.max_tokens,
         )
-        self._shrink(fitted)
-        sent = await self._send(repair)
-        if sent["reply"] is None:
-            self._shrink(halve_sources(self._given))
-            sent = await self._send(repair)
-        if sent["reply"] is None:
-            raise ContextTooLong("The model server finds the prompt too long, also with half of the passages left out.")
+        while (sent := await self._send(repair))["reply"] is None:
+            try:
+                self._given = halve_sources(self._given)
+            except ContextTooLong as error:
+                raise ContextTooLong(f"{sent.get('reason', '')} {error}".strip()) from error
+        if warning := describe_loss(before, self._given):
+            self._warnings.append(f"{self._role.prompt}: {warning}")
         self._record(sent, sent["reply"], repair=bool(repair))
         return sent["reply"]
-
-    def _shrink(self, given: I) -> None:
-        if warning := describe_loss(self._given, given):
-            self._warnings.append(f"{self._role.prompt}: {warning}")
-        self._given = given
 
     async def _send(self, repair: tuple[Message, ...]) -> _Sent:
         """Make one call as a task of its own; its prompt is stored before it is sent."""
@@ -244,8 +243,8 @@ class _RoleCall(Generic[I, O]):
             stream, send = self._caller.token_stream, self._caller.model.call
             try:
                 reply = await (stream.call(placed, send, node=self._node) if stream else send(placed))
-            except ContextTooLong:
-                return _Sent(call_id=placed.call_id, prompt=placed.text_hash(), reply=None)
+            except ContextTooLong as error:
+                return _Sent(call_id=placed.call_id, prompt=placed.text_hash(), reply=None, reason=str(error))
             stored: Reply = {**reply, "text": sanitize(reply["text"])}
             return _Sent(call_id=placed.call_id, prompt=placed.text_hash(), reply=stored)
 

@@ -3,7 +3,7 @@
 import math
 
 from sleuth.agents.model import Reply, TokenLogprob
-from sleuth.agents.model_calls.output_parsing import without_thoughts
+from sleuth.agents.thoughts import without_thoughts
 
 YES = frozenset({"yes"})
 NO = frozenset({"no"})

@@ -130,11 +130,6 @@ class Calls(Output):
 
     calls: Annotated[list[Call], Field(max_length=20, json_schema_extra={"maxItems": MAX_CALLS})]
 
-    @field_validator("calls", mode="before")
-    @classmethod
-    def _some(cls, calls: object) -> object:
-        return [] if calls is None else calls
-
 
 CHOOSE_CALLS = Role("querier/calls", ChooseInput, Calls, Sampling(max_tokens=512))
 """Choose the functions of the knowledge graph to call."""

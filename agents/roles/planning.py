@@ -46,11 +46,6 @@ class PlanStep(OrderedStep):
     needs: list[Annotated[int, Field(ge=1, le=MAX_STEPS)]] = Field(default_factory=list, max_length=MAX_STEPS)
 
 
-def _steps(value: object) -> object:
-    """Accept a bare list of steps as a plan: the paper writes plans so."""
-    return {"steps": value} if isinstance(value, list) else value
-
-
 _LENGTH = Field(min_length=1, max_length=MAX_STEPS, json_schema_extra={"maxItems": _GUIDED_STEPS})
 
 
@@ -58,8 +53,6 @@ class Plan(Output):
     """Steps with their dependencies: only on earlier steps; a repeated question is kept once."""
 
     steps: Annotated[list[PlanStep], _LENGTH]
-
-    _accept_list = model_validator(mode="before")(_steps)
 
     @field_validator("steps")
     @classmethod
@@ -80,8 +73,6 @@ class OrderedPlan(Output):
     """Steps to be taken one after the other, as in the paper."""
 
     steps: Annotated[list[OrderedStep], _LENGTH]
-
-    _accept_list = model_validator(mode="before")(_steps)
 
 
 PLAN = Role("planner/plan", StepsInput, Plan, Sampling(max_tokens=1024))

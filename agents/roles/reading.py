@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from sleuth.agents.formatting import Evidence, FactNumbers, Quotes, Sources
 from sleuth.agents.model import Sampling
@@ -118,17 +118,10 @@ class Triple(Output):
     object: str = Field(max_length=160)
 
 
-def _triples(value: object) -> object:
-    """Accept a bare list."""
-    return {"triples": value} if isinstance(value, list) else value
-
-
 class Extraction(Output):
     """All facts of a passage as triples; none where it contains none."""
 
     triples: Annotated[list[Triple], Field(max_length=4 * MAX_TRIPLES, json_schema_extra={"maxItems": MAX_TRIPLES})]
-
-    _accept_list = model_validator(mode="before")(_triples)
 
 
 EXTRACT = Role("extractor/extract", ExtractInput, Extraction, Sampling(max_tokens=1024))

@@ -15,7 +15,7 @@ from sleuth.agents.roles.inputs import StepsInput
 from sleuth.agents.roles.reading import ANSWER_FROM_MEMORY, Unaided
 from sleuth.graphs.core import Call, Context, InPaper, Method, MethodSettings, Question, RunState, RunUpdate, ask_or
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import as_steps, finish, make_verdict, strip_marks
+from sleuth.graphs.evidence import as_steps, finish, make_verdict, stated_answer
 
 
 class Settings(MethodSettings):
@@ -44,7 +44,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     given = StepsInput(question=state.question, known=as_steps(state.notes.values()))
     said = await ask_or(call.model, ANSWER_FROM_MEMORY, given, Unaided(known=False), "The question stays open.")
     stands = said.known or not settings.may_not_know
-    notes, verdict = finish(call.model, state, strip_marks(said.answer) if stands else "", [])
+    notes, verdict = finish(call.model, state, stated_answer(said.answer, state.question) if stands else "", [])
     return {"notes": notes, "verdict": verdict}
 
 

@@ -37,7 +37,7 @@ from sleuth.graphs.evidence import (
     retrieve_until_verdict,
     search_passages,
     short_names,
-    strip_marks,
+    stated_answer,
     verified_citations,
 )
 from sleuth.tools.search import Mode, Query
@@ -84,10 +84,11 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     shown = await load_passages(call.context.archive, state.evidence)
     given = ReadInput(question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values()))
     read = await ask_or(call.model, READ, given, Reading(answerable=False), "The question stays open.")
-    text = strip_marks(read.answer) if read.answerable else ""
+    text = stated_answer(read.answer, state.question) if read.answerable else ""
     if not (text or state.searched):
         return {}
-    notes, verdict = finish(call.model, state, text, verified_citations(call.model, text, read.citations, shown))
+    citations = verified_citations(call.model, text, read.citations, shown, question=state.question)
+    notes, verdict = finish(call.model, state, text, citations)
     return {"notes": notes, "verdict": verdict}
 
 

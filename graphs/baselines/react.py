@@ -42,7 +42,7 @@ from sleuth.graphs.evidence import (
     make_verdict,
     read_around,
     search_passages,
-    strip_marks,
+    stated_answer,
     verified_citations,
 )
 from sleuth.tools.search import Mode
@@ -107,11 +107,9 @@ async def act(state: State, call: Call[Settings]) -> Update:
     if said.action == "answer" and state.notes and not (state.rounds or state.is_settled):
         update = {"query": state.question, "tool": "search" if call.settings.tools == "search" else "semantic"}
     elif said.action == "answer":
-        text = strip_marks(said.answer)
-        update = {
-            "query": "",
-            "said": make_note(state.question, text, verified_citations(call.model, text, said.citations, shown)),
-        }
+        text = stated_answer(said.answer, state.question)
+        citations = verified_citations(call.model, text, said.citations, shown, question=state.question)
+        update = {"query": "", "said": make_note(state.question, text, citations)}
     elif not update["query"]:
         call.model.warn("The agent would read around a source that was not shown: it answers from what was found.")
     elif _is_repeated(state, label := _label(update["tool"], update["query"])):

@@ -43,7 +43,7 @@ from sleuth.graphs.evidence import (
     make_query,
     make_verdict,
     search_passages,
-    strip_marks,
+    stated_answer,
     verified_citations,
 )
 from sleuth.tools.search import Mode
@@ -90,7 +90,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     said = await ask_or(call.model, FOLLOW_UP, given, FollowUp(follow_up="No"), "The question stays open.")
     update: Update = {"follow_up": said.question.strip()}
     if said.follow_up == "No":
-        update = {"follow_up": "", "final": strip_marks(said.answer)}
+        update = {"follow_up": "", "final": stated_answer(said.answer, state.question)}
     elif comparison_key(said.question) in {comparison_key(known["question"]) for known in state.notes.values()}:
         call.model.warn(f"The planner asked again {said.question!r}: the question is answered with what was found.")
         update = {"follow_up": ""}
@@ -116,8 +116,9 @@ async def read(state: State, call: Call[Settings]) -> Update:
     shown = await load_passages(call.context.archive, state.rounds[at]["passages"])
     given = ReadInput(question=state.follow_up, sources=as_sources(shown))
     said = await ask_or(call.model, READ, given, Reading(answerable=False), "This follow-up question has no answer.")
-    text = strip_marks(said.answer) if said.answerable else ""
-    found = make_note(state.follow_up, text, verified_citations(call.model, text, said.citations, shown))
+    text = stated_answer(said.answer, state.follow_up) if said.answerable else ""
+    citations = verified_citations(call.model, text, said.citations, shown, question=state.follow_up)
+    found = make_note(state.follow_up, text, citations)
     return {"notes": {f"follow-up {at}": found}}
 
 

@@ -46,7 +46,7 @@ from sleuth.graphs.evidence.retrieval import (
     serialize_passage,
     short_names,
 )
-from sleuth.graphs.evidence.text_spans import find_quote, find_sentence, strip_marks
+from sleuth.graphs.evidence.text_spans import content_words, find_quote, find_sentence, strip_marks
 
 __all__ = [
     "CHECK_PART",
@@ -62,6 +62,7 @@ __all__ = [
     "check_or_end",
     "citation_at",
     "cited_passages",
+    "content_words",
     "deserialize_passage",
     "ensure_verbatim_support",
     "find_quote",

@@ -41,9 +41,8 @@ from sleuth.graphs.core import (
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence.citations import cite_sentence, verified_citations
-from sleuth.graphs.evidence.outcomes import as_steps, make_note, make_verdict
+from sleuth.graphs.evidence.outcomes import as_steps, make_note, make_verdict, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources, deserialize_passage
-from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.evidence_checker import Reading as CheckedReading
@@ -159,10 +158,10 @@ async def _answer_again(
     kept = [note for note in state.notes.values() if not same_question(note["question"], state.question)]
     given = ReadInput(question=state.question, sources=as_sources(shown), known=(*as_steps(kept), reason))
     read = await ask_or(call.model, READ, given, Reading(answerable=False), "The answer is refused.")
-    text = strip_marks(read.answer) if read.answerable else ""
+    text = stated_answer(read.answer, state.question) if read.answerable else ""
     if not text:
         return None
-    citations = verified_citations(call.model, text, read.citations, shown)
+    citations = verified_citations(call.model, text, read.citations, shown, question=state.question)
     support = await assess(checker, state.question, text, cited_passages(citations, shown))
     if support["score"] < check.min_support:
         return None

@@ -1,26 +1,33 @@
 """Verification of citations: a quote counts only if a passage shown to the model contains it literally.
 
-If a role names the right source but misquotes it, the sentence that contains the answer is cited instead. A citation
-that resolves in neither way is dropped and named in the warnings.
+A quote with the wrong number is looked for in all shown passages. If it is in none, a sentence of the named source is
+cited that contains the answer and belongs to the question. Otherwise the citation is dropped, with a warning.
 """
 
 from collections.abc import Mapping, Sequence
 
-from sleuth.agents.formatting import Quote
+from sleuth.agents.formatting import UNNAMED, Quote
 from sleuth.agents.model_calls import ModelCaller
 from sleuth.graphs.core import Citation
 from sleuth.graphs.evidence.retrieval import RetrievedPassage
-from sleuth.graphs.evidence.text_spans import find_quote, find_sentence, find_sentences
-from sleuth.tools.text import sentence_spans
+from sleuth.graphs.evidence.text_spans import content_words, find_quote, find_sentence, find_sentences
+from sleuth.tools.text import Span, sentence_spans
 from sleuth.tools.types import Passage
 
 
-def verify_quotes(model: ModelCaller, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]) -> list[Citation]:
+def verify_quotes(
+    model: ModelCaller, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage], *, question: str = ""
+) -> list[Citation]:
     """Return the citations that can be verified, and warn of each other quote."""
     citations: list[Citation] = []
+    answering = [passage for passage in shown if find_sentence(answer, passage.text)]
     for quote in quotes:
-        passage = shown[quote.source - 1] if quote.source <= len(shown) else None
-        span = passage and (find_quote(quote.quote, passage.text) or find_sentence(answer, passage.text))
+        named = shown[quote.source - 1 : quote.source]
+        others = [*answering, *shown] if named or quote.source == UNNAMED else []
+        places = ((each, find_quote(quote.quote, each.text)) for each in [*named, *others])
+        passage, span = next((place for place in places if place[1]), (None, None))
+        if not passage and named:
+            passage, span = named[0], next(iter(_answering(answer, named[0], question)), None)
         if not passage or not span:
             reason = f"neither its quote nor the answer is in {passage.id}" if passage else "no such source was shown"
             model.warn(f"dropped a citation of source {quote.source}: {reason}")
@@ -29,9 +36,19 @@ def verify_quotes(model: ModelCaller, answer: str, quotes: Sequence[Quote], show
     return citations
 
 
-def find_support(answer: str, shown: Sequence[Passage], *, containing: str = "") -> list[Citation]:
-    """Cite the first shown sentence that contains an answer, preferably one that also contains `containing`."""
-    spans = [(passage, span) for passage in shown for span in find_sentences(answer, passage.text)]
+def _answering(answer: str, passage: Passage, question: str) -> list[Span]:
+    """Return the sentences of a passage with the answer that have a word of the question, also in its title."""
+    asked, spans = content_words(question) - content_words(answer), find_sentences(answer, passage.text)
+    if not asked:
+        return list(spans)
+    return [(start, end) for start, end in spans if asked & content_words(f"{passage.title} {passage.text[start:end]}")]
+
+
+def find_support(answer: str, shown: Sequence[Passage], *, containing: str = "", question: str = "") -> list[Citation]:
+    """Cite the first shown sentence with an answer, preferably one that contains `containing` or fits the question."""
+    spans = [(passage, span) for passage in shown for span in _answering(answer, passage, question)]
+    if question and not spans:
+        return find_support(answer, shown)
     both = [
         (passage, (start, end)) for passage, (start, end) in spans if find_sentence(containing, passage.text[start:end])
     ]
@@ -45,32 +62,37 @@ def cite_sentence(passage: Passage, at: int) -> Citation:
 
 
 def verified_citations(
-    model: ModelCaller, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage]
+    model: ModelCaller, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage], *, question: str = ""
 ) -> list[Citation]:
     """Return verified citations, one of which contains the answer if any shown passage does; none without an answer."""
-    return ensure_verbatim_support(answer, verify_quotes(model, answer, quotes, shown), shown) if answer else []
+    if not answer:
+        return []
+    citations = verify_quotes(model, answer, quotes, shown, question=question)
+    return ensure_verbatim_support(answer, citations, shown, question=question)
 
 
-def ensure_verbatim_support(answer: str, citations: Sequence[Citation], shown: Sequence[Passage]) -> list[Citation]:
+def ensure_verbatim_support(
+    answer: str, citations: Sequence[Citation], shown: Sequence[Passage], *, question: str = ""
+) -> list[Citation]:
     """Adjust citations so that at least one contains the answer verbatim, if any shown passage does.
 
-    A quote without the answer is replaced by the nearest sentence of its passage that contains it, unless the passage's
-    title does: then the whole passage is about the answer. If no quote contains it after that, the first shown sentence
-    that does is cited as well.
+    A quote without the answer is replaced by the nearest sentence of its passage that contains it and belongs to the
+    question, unless the passage's title does: then the whole passage is about the answer. If no quote contains it after
+    that, the first shown sentence that does is cited as well.
     """
     passages = {passage.id: passage for passage in shown}
-    found = [_nearest_saying(answer, citation, passages) for citation in citations]
+    found = [_nearest_saying(answer, citation, passages, question) for citation in citations]
     unique = [citation for at, citation in enumerate(found) if citation not in found[:at]]
     said = any(find_sentence(answer, citation["quote"]) for citation in unique)
-    return unique if said else [*unique, *find_support(answer, shown)]
+    return unique if said else [*unique, *find_support(answer, shown, question=question)]
 
 
-def _nearest_saying(answer: str, citation: Citation, passages: Mapping[str, Passage]) -> Citation:
+def _nearest_saying(answer: str, citation: Citation, passages: Mapping[str, Passage], question: str) -> Citation:
     passage = passages.get(citation["passage"])
     if not passage or any(find_sentence(answer, text) for text in (citation["quote"], passage.title)):
         return citation
     start, end = citation["start"] - passage.start, citation["end"] - passage.start
-    spans = find_sentences(answer, passage.text)
+    spans = _answering(answer, passage, question)
     span = min(spans, key=lambda span: max(span[0] - end, start - span[1], 0), default=None)
     return citation_at(passage, span) if span else citation
 

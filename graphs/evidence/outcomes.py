@@ -1,5 +1,6 @@
 """Notes, answers and verdicts: how a run ends and what it cites."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from typing_extensions import TypedDict
@@ -58,7 +59,7 @@ async def answer_question(
     else:
         given = CitedTrajectoryInput(question=question, trajectory=steps, sources=as_sources(cited))
         final = await ask_or(model, ANSWER_WITH_SOURCES, given, nothing, loss)
-    text = strip_marks(final.answer)
+    text = stated_answer(final.answer, question)
     return verdict_for(model, text, notes) if final.known and text else make_verdict("unknown", "", [])
 
 
@@ -108,22 +109,62 @@ async def generate(model: ModelCaller, state: Question, shown: Sequence[Passage]
     """Generate an answer from passages and inherited notes; `loss` is warned of if the reply cannot be parsed."""
     given = ReadInput(question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values()))
     said = await ask_or(model, REASON, given, Reasoned(answer=""), loss)
-    text = stated_answer(said.answer)
-    return Generation(answer=text, reason=said.reason, citations=verified_citations(model, text, said.citations, shown))
+    text = stated_answer(said.answer, state.question)
+    citations = verified_citations(model, text, said.citations, shown, question=state.question)
+    return Generation(answer=text, reason=said.reason, citations=citations)
 
 
-def stated_answer(answer: str) -> str:
-    """Return an answer without marks; empty if it is one of the usual phrases for no answer."""
+def stated_answer(answer: str, question: str = "") -> str:
+    """Return an answer without marks; empty if it states that there is none, and a bare yes or no if that is asked."""
     text = strip_marks(answer)
-    return "" if comparison_key(text).rstrip(".!") in _NO_ANSWERS else text
+    parts = re.split(r"[.!?;,。！？，]+\s*", _PREFACE.sub("", comparison_key(text).replace("’", "'")).strip("\"'“” "))
+    if all(not part or _NO_ANSWER.fullmatch(part) for part in parts):
+        return ""
+    yes_or_no = _YES_OR_NO.match(text) if _ASKS_YES_OR_NO.match(question) else None
+    return yes_or_no[1].lower() if yes_or_no else text
 
 
-_NO_ANSWERS = frozenset(
-    {
-        *("unknown", "the answer is unknown", "not found", "not mentioned", "no answer", "n/a", "none"),
-        *("i do not know", "i don't know", "it cannot be determined"),
-    }
+_ASKS_YES_OR_NO = re.compile(
+    r"\W*(?:[^?,]*,\s*)?(?:and |but |so )?(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|shall"
+    r"|should|may|might|must)(?:n['’]t)?\s",
+    re.IGNORECASE,
 )
+_YES_OR_NO = re.compile(r"\W*(yes|no)\b\W*?(?:\Z|[,;:!)–—]|\.(?!\s*\d)|\s[-(])", re.IGNORECASE)
+_SOURCES = (
+    r"(?:(?:the|these|this|any|my|given|provided|available|above|shown|of) )*"
+    r"(?:sources?|passages?|documents?|texts?|context|information|articles?|materials?|steps|excerpts?)"
+)
+_NOT_GIVEN = (
+    r"(?:not (?:explicitly |directly )?|un|(?:cannot|can't|could not) be )"
+    r"(?:known|mentioned|stated|given|specified|found|provided|determined|available|answered|clear)"
+)
+_PREFACE = re.compile(
+    r"\W*(?:(?:(?:i'm|i am) )?(?:sorry|afraid)|unfortunately"
+    rf"|(?:based on|according to|from) {_SOURCES})\W+(?:but |that )?"
+)
+_IN_THEM = rf" (?:in|from|by) {_SOURCES}.*"
+_NOT = r"(?:do not|don't|does not|doesn't|cannot|can't|could not|couldn't)"
+_KNOW = r"(?:know|say|tell|answer|determine|find)\b.*"
+_STATE = (
+    r"(?:mention|say|state|contain|provide|specify|give|include|tell|answer|reveal|indicate|have|show|name|list"
+    r"|identify|explain|describe|address|discuss)\b.*"
+)
+_NO_ANSWER = re.compile(
+    "|".join(
+        (
+            rf"(?:i|we) (?:honestly |really )?{_NOT} {_KNOW}",
+            rf"(?:(?:i am|i'm|it is|it's) )?(?:unable|not able|not possible|impossible) to {_KNOW}",
+            r"(?:(?:i am|i'm) )?not sure|(?:i have )?no idea|n/a|none|null|(?:there is )?no answer(?: found)?",
+            r"(?:there is |there's )?(?:no|not enough|insufficient) (?:\w+ )?(?:information|data|details)\b.*",
+            rf"{_SOURCES} {_NOT} {_STATE}",
+            rf"(?:(?:(?:the |this )?(?:answer|information)|it|this)(?: is)? )?{_NOT_GIVEN}(?:{_IN_THEM})?",
+            rf".{{0,80}} (?:(?:is|are|was|were) )?{_NOT_GIVEN}{_IN_THEM}",
+            r"ich wei(?:ß|ss) (?:es )?nicht|(?:das ist )?(?:unbekannt|nicht bekannt)|je ne sais pas|inconnue?",
+            r"no (?:lo )?sé|desconocid[oa]|non (?:lo )?so|não sei|не знаю|неизвестно|我?不知道|未知|不明",
+        )
+    )
+)
+"""A sentence or clause without an answer; an answer consists of nothing else if there is none."""
 
 
 async def yes_probability(model: ModelCaller, role: Role[I, str], given: I, *, otherwise: float, loss: str) -> float:

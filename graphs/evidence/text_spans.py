@@ -5,39 +5,75 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
-from sleuth.tools.text import Span, sentence_spans
+from sleuth.tools.text import FUNCTION_WORDS, Span, sentence_spans, tokenize
 
 _MARKS = re.compile(r"(?<!\s)\s*+\[\d+(?:\s*,\s*\d+)*\]")
 
-
-def find_quote(quote: str, text: str) -> tuple[int, int] | None:
-    """Return the position of a quote in a text; letter case and runs of white space do not matter."""
-    words = quote.strip().strip("\"'“”‘’").split()
-    if not words:
-        return None
-    found = re.search(r"\s+".join(re.escape(word) for word in words), text, re.IGNORECASE)
-    return found.span() if found else None
+_ALIKE = str.maketrans(
+    dict.fromkeys('"“”„‟«»‹›‘’‚‛`´ʼ′″＂＇', "'") | dict.fromkeys("\u2010\u2011\u2012–—―\u2212﹘﹣－", "-")
+)
+_LONGER_OR_SHORTER = re.compile("…|[\u00ad\u200b-\u200d\u2060\ufeff]")
+_DASH = r"\s*-[-\s]*"
 
 
-def find_sentence(answer: str, text: str) -> tuple[int, int] | None:
+def find_quote(quote: str, text: str) -> Span | None:
+    """Return the position of a quote in a text.
+
+    Letter case, runs of white space, the shapes of quotation marks, dashes and ellipses, and invisible characters do
+    not matter.
+    """
+    words = re.sub(r"^\.{3}|\.{3}$", "", _folded(quote)[0].strip("-' \n")).strip("-' \n").split()
+    if words:
+        return next(_places(_pattern(words), text), None)
+    literal = quote.strip()
+    return (text.find(literal), text.find(literal) + len(literal)) if literal and literal in text else None
+
+
+def _folded(text: str) -> tuple[str, Sequence[int]]:
+    """Return a text with one shape of each mark and without invisible characters, and the place of each character."""
+    folded = text.translate(_ALIKE)
+    if not _LONGER_OR_SHORTER.search(folded):
+        return folded, range(len(folded))
+    parts = [_LONGER_OR_SHORTER.sub("..." if character == "…" else "", character) for character in folded]
+    return "".join(parts), [at for at, part in enumerate(parts) for _ in part]
+
+
+def _pattern(words: Sequence[str]) -> str:
+    """Return a pattern of words in any white space; around dashes there may be none."""
+    parts = [part.split() for part in re.split(_DASH, _folded(" ".join(words))[0])]
+    pattern = _DASH.join(r"\s+".join(map(re.escape, part)) for part in parts)
+    return pattern.removeprefix(r"\s*").removesuffix(r"[-\s]*")
+
+
+def _places(pattern: str, text: str) -> Iterator[Span]:
+    folded, places = _folded(text)
+    for found in re.finditer(pattern, folded, re.IGNORECASE):
+        yield places[found.start()], places[found.end() - 1] + 1
+
+
+def find_sentence(answer: str, text: str) -> Span | None:
     """Return the first sentence or line of a text, except headings, that contains an answer as whole words."""
     return next(find_sentences(answer, text), None)
 
 
-def find_sentences(answer: str, text: str) -> Iterator[tuple[int, int]]:
+def find_sentences(answer: str, text: str) -> Iterator[Span]:
     """Yield the sentences or lines of a text, except headings, that contain an answer as whole words, in characters."""
-    words = strip_marks(answer).rstrip(".").split()
+    words = _folded(strip_marks(answer))[0].strip("'").rstrip(".").split()
     if words and " ".join(words).casefold() not in ("yes", "no"):  # any sentence may contain a "no"
         matches = list(find_words(words, text))
         sentences = sentence_spans(text) if matches else []
-        spans = (_around(found.span(), sentences) for found in matches)
+        spans = (_around(span, sentences) for span in matches)
         yield from (span for span in spans if not text.startswith("#", span[0]))
 
 
-def find_words(words: Sequence[str], text: str) -> Iterator[re.Match[str]]:
-    """Yield the matches of a sequence of whole words; letter case and white space between them do not matter."""
-    pattern = r"(?<!\w)" + r"\s+".join(re.escape(word) for word in words) + r"(?!\w)"
-    return re.finditer(pattern, text, re.IGNORECASE)
+def find_words(words: Sequence[str], text: str) -> Iterator[Span]:
+    """Yield the places of a sequence of whole words; differences that do not matter in quotes do not matter here."""
+    return _places(rf"(?<!\w){_pattern(words)}(?!\w)", text)
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Return the words of a text that are no function words."""
+    return frozenset(word.form for word in tokenize(text)) - FUNCTION_WORDS
 
 
 def _around(span: Span, sentences: Sequence[Span]) -> Span:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from sleuth.agents.llm.completions import REASONED
 from sleuth.agents.llm.context_windows import ContextWindow
 from sleuth.agents.model import Message, Model, Request, Sampling
 from sleuth.agents.model_calls import Unparsable, parse
@@ -74,7 +75,7 @@ def window_finding(name: str, window: ContextWindow) -> Finding:
 
 async def _schema_finding(model: Model) -> Finding:
     reply = await model.call(_request(_SCHEMA_QUESTION, schema=_Word.model_json_schema()))
-    how = "written into the prompt" if reply["warnings"] else "guided by the server"
+    how = "written into the prompt" if {*reply["warnings"]} - {REASONED} else "guided by the server"
     try:
         parse(reply["text"], _Word, cut_off=reply["finish"] == "length")
     except Unparsable as fault:

@@ -18,6 +18,7 @@ from sleuth.graphs.evidence import (
     find_sentence,
     find_support,
     make_note,
+    stated_answer,
     strip_marks,
     verify_quotes,
 )
@@ -223,7 +224,7 @@ class PathAnswerer:
         last = self.last_step and len(path) > 1 and self.nodes[path[-1]]["end"]
         role = reasoning.TAKE_LAST_STEP if last else reasoning.TAKE_STEP
         said = await ask_or(model, role, given, reasoning.Result(), f"Step {path[-1]} has no result.")
-        return _found(step, strip_marks(said.answer), [backing])
+        return _found(step, stated_answer(said.answer, step), [backing])
 
     async def _take_path(self, path: Path, model: ModelCaller) -> Note:
         """Answer a path in one reading of all its steps."""
@@ -236,7 +237,7 @@ class PathAnswerer:
         )
         loss = f"{path_label(path).capitalize()} has no answer."
         said = await ask_or(model, reasoning.TAKE_PATH, given, reasoning.Result(), loss)
-        return _found(self._question, strip_marks(said.answer), backing)
+        return _found(self._question, stated_answer(said.answer, self._question), backing)
 
     def _known_along(self, path: Path) -> tuple[Step, ...]:
         """Return the inherited notes; the question itself has them among its sources already."""
@@ -256,7 +257,7 @@ async def integrate(question: str, paths: Sequence[Path], results: Results, mode
     given = reasoning.IntegrateInput(question=question, answers=answers)
     first = reasoning.Integrated(answer=answers[0].answer)
     said = await ask_or(model, reasoning.INTEGRATE, given, first, "The first path's answer is taken.")
-    return strip_marks(said.answer)
+    return stated_answer(said.answer, question)
 
 
 def store_results(results: Results) -> dict[str, Note]:

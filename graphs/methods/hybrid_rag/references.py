@@ -35,7 +35,7 @@ from sleuth.graphs.evidence import (
     find_quote,
     find_sentence,
     serialize_passage,
-    strip_marks,
+    stated_answer,
     verify_quotes,
 )
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
@@ -176,20 +176,24 @@ class Document:
     def cite(self, model: ModelCaller, said: ReasonedReply, answer: str, notes: Iterable[Note]) -> list[Citation]:
         """Return the citations that can be verified, and warn of each other quote."""
         found: list[Citation] = []
+        kinds = [reference["kind"] for reference in self._references]
+        roomy = [
+            each if kind in ROOMY else replace(each, text="") for each, kind in zip(self._passages, kinds, strict=True)
+        ]
         for quote in map(Quote.model_validate, said["quotes"]):
-            if quote.source <= len(self._references) and self._references[quote.source - 1]["kind"] not in ROOMY:
+            if quote.source <= len(kinds) and kinds[quote.source - 1] not in ROOMY:
                 found += self._cite_finding(model, answer, quote, notes)
             else:
-                checked = verify_quotes(model, answer, [quote], self._passages)
-                found += [self._with_kind(quote.source, each, answer) for each in checked]
+                checked = verify_quotes(model, answer, [quote], roomy)
+                found += [self._with_kind(each, answer) for each in checked]
         return [each for at, each in enumerate(found) if each not in found[:at]]
 
     def support(self, answer: str) -> list[Citation]:
         """Cite the first shown sentence, of text or table, that contains an answer."""
-        for at, (reference, passage) in enumerate(zip(self._references, self._passages, strict=True), start=1):
+        for reference, passage in zip(self._references, self._passages, strict=True):
             span = find_sentence(answer, passage.text) if reference["kind"] in ROOMY else None
             if span:
-                return [self._with_kind(at, citation_at(passage, span), answer)]
+                return [self._with_kind(citation_at(passage, span), answer)]
         return []
 
     def _cite_finding(self, model: ModelCaller, answer: str, quote: Quote, notes: Iterable[Note]) -> list[Citation]:
@@ -205,12 +209,13 @@ class Document:
             return []
         return [{**citation_at(passage, span), "kind": reference["kind"], "reference": reference["title"]}]
 
-    def _with_kind(self, number: int, citation: Citation, answer: str) -> Citation:
-        if self._references[number - 1]["kind"] != "table":
+    def _with_kind(self, citation: Citation, answer: str) -> Citation:
+        number = next(at for at, each in enumerate(self._passages) if each.id == citation["passage"])
+        if self._references[number]["kind"] != "table":
             return {**citation, "kind": "text"}
         in_row = find_quote(answer, citation["quote"])  # a quote may be a whole row
         place = citation["start"] + (in_row[0] if in_row else 0)
-        return {**citation, "kind": "table", "reference": self._cell(self._passages[number - 1], place)}
+        return {**citation, "kind": "table", "reference": self._cell(self._passages[number], place)}
 
     def _cell(self, passage: Passage, place: int) -> str:
         """Return row and column of a cell, if known; a table of the collection may be cut into passages."""
@@ -291,7 +296,7 @@ def _reasoned(
 
 def outcome(said: ReasonedReply, settings: Settings) -> tuple[Status, str]:
     """Return status and text: "I don't know" anywhere means unknown, a false premise an invalid question (4.7)."""
-    text = strip_marks(said["answer"])
+    text = stated_answer(said["answer"])
     if settings.false_premise and (said["false_premise"] or _INVALID.search(text)):
         return "invalid_question", " ".join(said["premise"].split())
     if not text or _NOTHING_ELSE.fullmatch(text) or (settings.refuse and _UNKNOWN.search(text)):

@@ -168,7 +168,10 @@ async def draft(state: State, call: Call[Settings]) -> Update:
     drafts = dict(zip(state.wave, await asyncio.gather(*asks), strict=True))
     final = [key for key in state.wave if not _to_review(state.plan[key], drafts[key], shown.get(key, []), settings)]
     notes: dict[str, Note | None] = {
-        key: steps.step_note(state.plan[key], with_verbatim_citations(drafts[key], shown.get(key, []))) for key in final
+        key: steps.step_note(
+            state.plan[key], with_verbatim_citations(drafts[key], shown.get(key, []), state.plan[key]["question"])
+        )
+        for key in final
     }
     return {"drafts": drafts, "notes": notes}
 

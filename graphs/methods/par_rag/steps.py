@@ -17,15 +17,16 @@ from sleuth.graphs.core import Citation, Note, Question, ask_or, same_question
 from sleuth.graphs.evidence import (
     as_sources,
     as_steps,
+    content_words,
     ensure_verbatim_support,
     find_sentence,
     make_note,
     short_names,
-    strip_marks,
+    stated_answer,
     verify_quotes,
 )
 from sleuth.tools.search import Query
-from sleuth.tools.text import FUNCTION_WORDS, comparison_key, sentence_spans, tokenize
+from sleuth.tools.text import comparison_key, sentence_spans
 from sleuth.tools.types import Passage
 
 
@@ -163,11 +164,13 @@ async def draft_step(
     if not searched:
         past = inputs.TrajectoryInput(question=question, trajectory=as_steps(trajectory(plan, notes).values()))
         concluded = await ask_or(model, reading.CONCLUDE, past, reading.Conclusion(answer=""), loss)
-        return Draft(answer=strip_marks(concluded.answer), citations=[])
+        return Draft(answer=stated_answer(concluded.answer, question), citations=[])
     given = inputs.SourcesInput(question=question, sources=as_sources(shown))
     role = reading.DRAFT_SENTENCE if sentence else reading.DRAFT
     said = await ask_or(model, role, given, reading.Draft(answer=""), loss)
-    return Draft(answer=strip_marks(said.answer), citations=verify_quotes(model, said.answer, said.citations, shown))
+    answer = stated_answer(said.answer, question)
+    citations = verify_quotes(model, answer, said.citations, shown, question=question) if answer else []
+    return Draft(answer=answer, citations=citations)
 
 
 def is_unambiguously_supported(question: str, draft: Draft, shown: Sequence[Passage]) -> bool:
@@ -178,23 +181,19 @@ def is_unambiguously_supported(question: str, draft: Draft, shown: Sequence[Pass
     title names the subject of all its sentences. Another passage fits as well if one of its sentences has all the same
     words.
     """
-    asked, cited = _content(question), {citation["passage"]: citation["start"] for citation in draft["citations"]}
+    asked, cited = content_words(question), {citation["passage"]: citation["start"] for citation in draft["citations"]}
     told: frozenset[str] = frozenset()
     fits: list[tuple[str, frozenset[str]]] = []
     for passage in shown:
         for start, end in sentence_spans(passage.text):
             sentence = passage.text[start:end]
-            fit = asked & _content(f"{passage.title} {sentence}")
+            fit = asked & content_words(f"{passage.title} {sentence}")
             fits.append((passage.id, fit))
             at = cited.get(passage.id, -1) - passage.start
             if start <= at < end and find_sentence(draft["answer"], sentence):
                 told = max(told, fit, key=len)
     best = all(len(fit) <= len(told) for _, fit in fits)
     return bool(told) and best and not any(fit >= told for id, fit in fits if id not in cited)
-
-
-def _content(text: str) -> frozenset[str]:
-    return frozenset(word.form for word in tokenize(text)) - FUNCTION_WORDS
 
 
 async def extract_names(text: str, model: ModelCaller) -> tuple[str, ...]:
@@ -228,17 +227,19 @@ async def review_step(
         looking_back = judging.add_trajectory(given, past)
         said = await ask_or(model, judging.REVIEW, looking_back, judging.Review(status="PASS"), loss)
     if said.status == "REVISED":
-        citations = verify_quotes(model, said.answer, said.citations, shown)
+        question, answer = plan[key]["question"], stated_answer(said.answer, plan[key]["question"])
+        citations = verify_quotes(model, answer, said.citations, shown, question=question) if answer else []
         if citations or not checked:
-            draft = Draft(answer=strip_marks(said.answer), citations=citations)
+            draft = Draft(answer=answer, citations=citations)
         else:
             model.warn(f"The revised answer of step {key} cites no retrieved passage; keeping the draft.")
-    return said, with_verbatim_citations(draft, shown)
+    return said, with_verbatim_citations(draft, shown, plan[key]["question"])
 
 
-def with_verbatim_citations(draft: Draft, shown: Sequence[Passage]) -> Draft:
+def with_verbatim_citations(draft: Draft, shown: Sequence[Passage], question: str) -> Draft:
     """Return an accepted draft whose citations contain the answer verbatim where possible."""
-    return Draft(answer=draft["answer"], citations=ensure_verbatim_support(draft["answer"], draft["citations"], shown))
+    citations = ensure_verbatim_support(draft["answer"], draft["citations"], shown, question=question)
+    return Draft(answer=draft["answer"], citations=citations)
 
 
 async def refine_step(original: str, plan: Plan, notes: Notes, key: str, model: ModelCaller) -> str:

@@ -59,7 +59,7 @@ from sleuth.graphs.evidence import (
     make_query,
     make_verdict,
     search_passages,
-    strip_marks,
+    stated_answer,
     verdict_of_sentences,
 )
 from sleuth.graphs.methods.ras import triple_graph
@@ -267,7 +267,7 @@ async def _plan_next(
     if not noting:
         return await ask_or(model, planning.NEXT, given, planning.Next(plan=SUFFICIENT), loss), {}
     said = await ask_or(model, planning.NEXT_WITH_FINDING, given, planning.NextWithFinding(plan=SUFFICIENT), loss)
-    at, finding = str(len(state.rounds)), strip_marks(said.finding)
+    at, finding = str(len(state.rounds)), stated_answer(said.finding)
     query = state.rounds[at]["query"]
     if finding and entity_key(query) != entity_key(state.question):
         return said, {_key(at): make_note(query, finding, cite_facts(model, shown, said.facts, finding))}
@@ -285,7 +285,7 @@ async def _answer_unaided(state: State, call: Call[Settings]) -> tuple[list[Note
     """Return the model's own answer as a note, and whether it is more than a guess."""
     role = ANSWER_UNAIDED_AT_LENGTH if call.settings.long_answers else ANSWER_UNAIDED
     said = await ask_or(call.model, role, QuestionInput(question=state.question), Unaided(), _OPEN)
-    text = strip_marks(said.answer)
+    text = stated_answer(said.answer, state.question)
     return [make_note(state.question, text, [])] if text else [], said.known
 
 
@@ -300,7 +300,7 @@ async def _answer_from_facts(state: State, call: Call[Settings]) -> tuple[list[N
     else:
         short = await ask_or(call.model, ANSWER_FROM_FACTS, given, FromFacts(), _OPEN)
         sentences, sure = [Sentence(text=short.answer, facts=short.facts)], short.known
-    texts = [(strip_marks(each.text), each.facts) for each in sentences]
+    texts = [(stated_answer(each.text, state.question), each.facts) for each in sentences]
     notes = [make_note(state.question, text, cite_facts(call.model, shown, facts, text)) for text, facts in texts]
     return [each for each in notes if each["finding"]], sure
 

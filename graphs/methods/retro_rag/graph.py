@@ -183,14 +183,14 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     first, second = await evidence.attempt_answer(
         call.model, given, from_memory=from_memory, twice=settings.evaluate_answer, examples=settings.examples
     )
-    text = stated_answer(first.answer)
+    text = stated_answer(first.answer, state.question)
     attempt = AnswerAttempt(
         answer=text,
         reason=first.reason,
         second=strip_marks(second),
         declarative=bool(text),
         consistency=None,
-        citations=verified_citations(call.model, text, first.citations, shown),
+        citations=verified_citations(call.model, text, first.citations, shown, question=state.question),
     )
     return {"attempts": {str(state.round): attempt}}
 

@@ -97,7 +97,7 @@ async def reason(state: State, call: Call[Settings]) -> Update:
     if turn.action == "search" and not is_last:
         update["query"] = turn.content
     elif turn.action == "answer":
-        update["said"] = stated_answer(turn.content)
+        update["said"] = stated_answer(turn.content, state.question)
     elif turn.action == "search" or _is_corrected(state):
         reason = "searches on" if turn.action else "gave neither a query nor an answer"
         call.model.warn(f"After its last chance the model {reason}. The question stays open.")

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 from openai import APIError, AsyncOpenAI, AsyncStream
 
-from sleuth.agents.llm.completions import LOWEST, MAX_TOKENS, NoUsage, assemble_completion, parse_reply
+from sleuth.agents.llm.completions import LOWEST, MAX_TOKENS, REASONED, assemble_completion, parse_reply
 from sleuth.agents.llm.errors import BrokenStream, Malformed
 from sleuth.agents.model import Reply
 from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
@@ -48,7 +48,7 @@ async def read(stream: bytes, size: int = 1 << 20) -> tuple[dict[str, Any], list
 async def test_assemble_is_independent_of_packet_boundaries(size: int, line: str) -> None:
     body, texts = await read(b": hello\n\nevent: chunk\n" + written(*CHUNKS, line=line), size)
     assert texts == ["In ", "Varn.\u2028\n"]
-    message = {"role": "assistant", "content": "In Varn.\u2028\n"}
+    message = {"role": "assistant", "content": "In Varn.\u2028\n", "reasoning": ""}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     assert body == {"model": "tiny", "choices": [choice], "usage": USAGE}
 
@@ -68,8 +68,14 @@ async def test_assemble_counts_repeated_end_once() -> None:
 
 @pytest.mark.parametrize(
     ("stream", "text"),
-    [(written(*CHUNKS, end=""), "In Varn.\u2028\n"), (written({"choices": [], "usage": USAGE}), "")],
-    ids=["no done event", "no choices"],
+    [
+        (written(*CHUNKS, end=""), "In Varn.\u2028\n"),
+        (written({"choices": [], "usage": USAGE}), ""),
+        (written(*CHUNKS[:4]), "In Varn.\u2028\n"),
+        (written(*CHUNKS[:4], {"choices": [], "usage": None}), "In Varn.\u2028\n"),
+        (written(*CHUNKS)[:-60], "In Varn.\u2028\n"),
+    ],
+    ids=["no done event", "no choices", "no usage", "null usage", "cut in the usage"],
 )
 async def test_assemble_accepts_incomplete_streams(stream: bytes, text: str) -> None:
     body, texts = await read(stream)
@@ -81,19 +87,16 @@ async def test_assemble_accepts_incomplete_streams(stream: bytes, text: str) -> 
     ("stream", "fault"),
     [
         (written(*CHUNKS[:2], end=""), "ends before the reply does"),
-        (written(*CHUNKS)[:-60], "no usage|not JSON"),
-        (written(*CHUNKS[:4]), "no usage"),
         (written(*CHUNKS[:2], end='data: {"id": "1", "choi\n\n'), "not JSON"),
         (written(*CHUNKS[:2], end="data: 7\n\n"), "no object"),
         (b"", "ends before"),
         (b"data: " + b"[" * 100_000 + b"\n\n", "not JSON"),
     ],
-    ids=["cut", "cut in the usage", "no usage", "half an event", "a number", "nothing", "nested"],
+    ids=["cut", "half an event", "a number", "nothing", "nested"],
 )
 async def test_assemble_of_broken_stream_raises_malformed(stream: bytes, fault: str) -> None:
-    with pytest.raises(Malformed, match=fault) as raised:
+    with pytest.raises(Malformed, match=fault):
         await read(stream)
-    assert isinstance(raised.value, NoUsage) is (str(raised.value) == "its stream has no usage")
 
 
 @pytest.mark.parametrize(
@@ -224,3 +227,38 @@ def test_reply_of_texts_with_half_characters_can_be_stored() -> None:
 def test_reply_of_a_body_without_a_message_raises_malformed(body: Any, fault: str) -> None:
     with pytest.raises(Malformed, match=fault):
         read_reply(body)
+
+
+@pytest.mark.parametrize("content", [None, "", " "])
+@pytest.mark.parametrize("name", ["reasoning", "reasoning_content"])
+def test_reply_without_text_is_its_complete_reasoning(content: str | None, name: str) -> None:
+    reply = read_reply(completion(choice={"message": {"content": content, name: "Yes"}}))
+    assert (reply["text"], reply["warnings"]) == ("Yes", ["first", REASONED])
+    cut_off = completion(choice={"message": {"content": content, name: "Well"}, "finish_reason": "length"})
+    assert (read_reply(cut_off)["text"].strip(), read_reply(cut_off)["warnings"]) == ("", ["first"])
+
+
+def test_reply_with_text_keeps_it_next_to_reasoning() -> None:
+    reply = read_reply(completion(choice={"message": {"content": "No", "reasoning": "Yes?"}}))
+    assert (reply["text"], reply["warnings"]) == ("No", ["first"])
+
+
+@pytest.mark.parametrize("name", ["reasoning", "reasoning_content"])
+async def test_assemble_keeps_streamed_reasoning(name: str) -> None:
+    pieces = [chunk(delta={name: text}) for text in ('{"a": ', "1}")]
+    body, texts = await read(written(chunk(""), *pieces, *CHUNKS[3:]))
+    assert (read_reply(body)["text"], texts) == ('{"a": 1}', [])
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"error": {"message": "out of memory"}}, 500),
+        ({"error": "out of memory", "choices": []}, 500),
+        ({"object": "error", "message": "out of memory", "code": 400}, 400),
+    ],
+)
+def test_reply_of_an_error_with_status_200_raises_it(body: dict[str, Any], status: int) -> None:
+    with pytest.raises(BrokenStream, match="out of memory") as raised:
+        read_reply(body)
+    assert raised.value.status == status

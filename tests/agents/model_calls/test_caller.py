@@ -214,6 +214,23 @@ async def test_ask_drops_the_last_sources_until_the_prompt_fits(harness: MakeHar
     assert node.caller.warnings == ["drafter/draft: 2 of 5 passages left out: the model's context is too small"]
 
 
+async def test_ask_halves_sources_until_the_server_accepts_the_length(harness: MakeHarness) -> None:
+    model = ScriptedModel([*[ContextTooLong("too long")] * 4, VARN])
+    node = harness(model)
+    texts = (f"text{at} " + "word " * 100 for at in range(5))
+    assert await node.run(lambda caller: caller.ask(DRAFT, given("Where?", *texts))) == VARN
+    assert ["text1" in request.text() for request in model.requests] == [True, True, True, False, False]
+    assert len(model.requests[4].text()) < len(model.requests[3].text())
+    loss = "drafter/draft: 4 of 5 passages left out and 1 shortened: the model's context is too small"
+    assert node.caller.warnings == [loss]
+
+
+async def test_ask_whose_shortest_prompt_is_refused_shows_the_reason(harness: MakeHarness) -> None:
+    node = harness(ScriptedModel([ContextTooLong("The server has 64 tokens.")] * 3))
+    with pytest.raises(ContextTooLong, match=r"The server has 64 tokens\. The question is too long .*: shorten it"):
+        await node.run(lambda caller: caller.ask(DRAFT, given("Where?", "one", "two", "three")))
+
+
 async def test_ask_halves_sources_once_if_the_server_refuses_the_length(harness: MakeHarness) -> None:
     model = ScriptedModel([ContextTooLong("too long"), VARN])
     node = harness(model)

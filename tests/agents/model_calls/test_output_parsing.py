@@ -9,8 +9,9 @@ from pydantic import Field
 
 from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Sampling
-from sleuth.agents.model_calls.output_parsing import MAX_CHARS, Unparsable, parse, parse_reply, without_thoughts
+from sleuth.agents.model_calls.output_parsing import MAX_CHARS, Unparsable, parse, parse_reply
 from sleuth.agents.role import Input, Output, Role
+from sleuth.agents.thoughts import without_thoughts
 
 
 class Fact(Output):
@@ -46,6 +47,43 @@ def test_parse_finds_json_in_surrounding_text(text: str) -> None:
     assert parse(text, Fact) == FACT
 
 
+DRAFT = '{"name": "Nobody"}'
+HARMONY = "<|channel|>analysis<|message|>Perhaps {}<|end|><|start|>assistant<|channel|>final<|message|>{}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"First draft: {DRAFT}\nWait, better:\n{JSON}",
+        f"{DRAFT} No: {DRAFT} Finally: {JSON} I am {{sure}} [1].",
+        f"<think>{DRAFT}</think>{JSON}",
+        f"I would say {DRAFT}.\n</think>\n\n{JSON}",
+        f"[THINK]{DRAFT}[/THINK]{JSON}",
+        HARMONY.format(DRAFT, JSON),
+        f"{JSON}<think>or {DRAFT}",
+        f"{JSON}\n{DRAFT}",  # the model did not stop
+        f"<think>{'[1] ' * 600}{DRAFT}</think>{JSON}",
+    ],
+    ids=range(9),
+)
+def test_parse_takes_the_last_json_after_the_thoughts(text: str) -> None:
+    assert parse(text, Fact) == FACT
+
+
+@pytest.mark.parametrize("name", ["a </think> tag", "the <think> tag", "from <think> to </think>", "</reasoning>"])
+@pytest.mark.parametrize("before", ["", "<think>hm</think>", "Well, {x}.</think>\n", "Here it is: "])
+def test_parse_keeps_tags_of_thoughts_in_strings(name: str, before: str) -> None:
+    assert parse(f"{before}{json.dumps({'name': name})}", Fact).name == name
+
+
+@pytest.mark.parametrize(
+    "text", [f"<think>{JSON}", f"<think>a</think><think>{JSON}", HARMONY.partition("<|end")[0].format(JSON)]
+)
+def test_parse_of_unfinished_thoughts_finds_nothing(text: str) -> None:
+    with pytest.raises(Unparsable, match=r"empty|no complete JSON"):
+        parse(text, Fact)
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -54,7 +92,7 @@ def test_parse_finds_json_in_surrounding_text(text: str) -> None:
         ("I do not know.", "no complete JSON"),
         ('{"name": "Od', "no complete JSON"),
         ('{"years": []}', "name: Field required"),
-        ('{"name": ["x"]}', "name: Input should be a valid string"),
+        ('{"name": {"first": "x", "last": "y"}}', "name: Input should be a valid string"),
         ("[1, 2]", "the whole"),
         ("[" * 2_000, "no complete JSON"),
         (f'{{"name": "Oda", "years": [{"9" * 5_000}]}}', "no complete JSON"),
@@ -90,8 +128,9 @@ async def test_texts_and_lists_beyond_their_limits_are_cut() -> None:
     ]
     with pytest.raises(Unparsable, match="steps: Field required"):
         await parse_reply(STEPS, reply('{"reason": "because it is so"}'))
-    with pytest.raises(Unparsable, match="question: Input should be a valid string"):
-        await parse_reply(STEPS, reply('{"steps": [{"question": 1}, {"question": "Where?"}]}'))
+    output, cuts = await parse_reply(STEPS, reply('{"steps": [{"question": {}}, {"question": "Where?"}]}'))
+    assert output == Steps(steps=[Step(question="Where")])
+    assert cuts[-1].startswith("steps.0.question was dropped")
 
 
 def test_parse_of_cut_off_reply_needs_complete_json() -> None:

@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from linear_time import takes_linear_time
 from scenes import passage, resolves
 
-from sleuth.agents.formatting import Quote
+from sleuth.agents.formatting import UNNAMED, Quote
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.graphs.baselines.plain_rag import Settings
@@ -64,6 +64,37 @@ def test_find_quote_ignores_case_and_white_space(quote: str, found: str | None) 
     assert (TEXT[slice(*span)] if span else None) == found
 
 
+MARKED = "It is “the finest – by far” of the co\u00adast… It’s 10\u00a0000—really – a well‑known «mill»."
+
+
+@pytest.mark.parametrize(
+    ("quote", "found"),
+    [
+        ('"the finest - by far"', "the finest – by far"),
+        ("'the finest—by far'", "the finest – by far"),
+        ("of the coast", "of the co\u00adast"),
+        ("by far' of the coast...  It's", "by far” of the co\u00adast… It’s"),
+        ("...of the coast…", "of the co\u00adast"),
+        ("It`s 10 000 -- really", "It’s 10\u00a0000—really"),
+        ("a well-known 'mill'", "a well‑known «mill"),
+        ("a well\u00ad-known", "a well‑known"),
+        ("well known", None),
+        ("«", "«"),
+        ("\u00ad", "\u00ad"),
+    ],
+)
+def test_find_quote_ignores_shapes_of_marks(quote: str, found: str | None) -> None:
+    span = find_quote(quote, MARKED)
+    assert (MARKED[slice(*span)] if span else None) == found
+
+
+@pytest.mark.parametrize(
+    "answer", ["the finest - by far", '"the finest – by far"', "coast", "It's 10 000", "well-known"]
+)
+def test_find_sentence_ignores_shapes_of_marks(answer: str) -> None:
+    assert find_sentence(answer, MARKED) == (0, len(MARKED))
+
+
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
@@ -79,6 +110,42 @@ def test_find_quote_ignores_case_and_white_space(quote: str, found: str | None) 
 def test_find_sentence_returns_sentence_or_line(answer: str, found: str | None) -> None:
     span = find_sentence(answer, TEXT)
     assert (TEXT[slice(*span)] if span else None) == found
+
+
+BUILT = passage("mill", "The Old Mill was built by Ada Brask in 1871. It is “the finest”.")
+BORN = passage("ada", "Ada Brask was born in Varn. Ada Brask drew the Old Mill.")
+ASKED = "Who built the Old Mill?"
+
+
+@pytest.mark.parametrize(
+    ("source", "quote", "cited", "warned"),
+    [
+        (2, "The Old Mill was built by Ada Brask in 1871.", "The Old Mill was built by Ada Brask in 1871.", 0),
+        (UNNAMED, "built by Ada Brask", "built by Ada Brask", 0),
+        (1, "It is 'the finest'", "It is “the finest", 0),
+        (1, "The Old Mill was made by Ada Brask", "The Old Mill was built by Ada Brask in 1871.", 0),
+        (2, "The Old Mill was made by Ada Brask", "Ada Brask drew the Old Mill.", 0),
+        (2, "", "Ada Brask drew the Old Mill.", 0),
+        (3, "The Old Mill was built by Ada Brask in 1871.", None, 1),
+    ],
+)
+async def test_verify_quotes_looks_in_all_sources_first(
+    source: int, quote: str, cited: str | None, warned: int
+) -> None:
+    asking, shown = desk(), [BUILT, BORN]
+    found = verify_quotes(asking, "Ada Brask", [Quote(source=source, quote=quote)], shown, question=ASKED)
+    assert [each["quote"] for each in found] == ([cited] if cited else [])
+    assert all(resolves(each, shown) for each in found)
+    assert len(asking.warnings) == warned
+
+
+async def test_verify_quotes_drops_sentence_off_the_question() -> None:
+    asking, born = desk(), passage("ada", "Ada Brask was born in Varn.")
+    wrong = [Quote(source=1, quote="Ada Brask made the mill")]
+    assert verify_quotes(asking, "Ada Brask", wrong, [born, BUILT], question=ASKED) == []
+    assert len(asking.warnings) == 1
+    found = verified_citations(desk(), "Ada Brask", wrong, [born, BUILT], question=ASKED)
+    assert [each["quote"] for each in found] == ["The Old Mill was built by Ada Brask in 1871."]
 
 
 async def test_verify_quotes_returns_document_offsets() -> None:

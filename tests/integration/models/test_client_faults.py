@@ -127,7 +127,8 @@ LASTING: dict[str, tuple[Any, type[Exception], str]] = {
     "429": (status(429), ModelUnavailable, "overloaded .*SLEUTH_CONCURRENCY"),
     "empty": ({**completion(), "choices": []}, ModelUnavailable, "no usable reply, also after retries: it has no choi"),
     "garbage": (garbage("{"), ModelUnavailable, "its body is not JSON"),
-    "cut stream": (Spoken(BEGUN, cut), ModelUnavailable, "No model server answers"),
+    "cut stream": (Spoken(BEGUN, cut), ModelUnavailable, "closed the connection during its reply"),
+    "error": ({"error": "out of memory"}, ModelUnavailable, "fails with status 500: out of memory"),
     "ended stream": (Spoken(BEGUN), ModelUnavailable, "after retries: its stream ends before"),
     "stream error": (Spoken([{"error": {"message": "out of memory"}}]), ModelUnavailable, "status 500: out of"),
 }
@@ -307,7 +308,7 @@ async def test_client_does_not_block_the_event_loop(tmp_path: Path) -> None:
 async def test_model_that_thinks_gets_additional_tokens(tmp_path: Path) -> None:
     server = ModelServer(thinks=True)
     server.script.append(completion("<think>{maybe}</think>Yes", reasoning_content="hm"))
-    server.script.append(completion(None, reasoning_content="so much to think about"))
+    server.script.append(completion(None, finish="length", reasoning_content="so much to think about"))
     async with connected(server, tmp_path) as model:
         reply = await model.call(request(sampling=Sampling(max_tokens=8)))
         assert model.context_window == 4096 - 2048

@@ -1,0 +1,97 @@
+"""Errors as model servers write them, and prompts that servers cut."""
+
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+
+from sleuth.agents.llm.context_windows import was_cut
+from sleuth.agents.llm.errors import as_model_errors
+from sleuth.tools.errors import ContextTooLong, ModelError, ModelUnavailable
+
+REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1/chat/completions")
+
+
+async def error_of(failure: Exception) -> ModelError:
+    with pytest.raises(ModelError) as raised:
+        async with as_model_errors("http://127.0.0.1/v1", seconds=9):
+            raise failure
+    return raised.value
+
+
+def refusal(status: int, body: Any) -> openai.APIStatusError:
+    client = openai.AsyncOpenAI(api_key="none")
+    content = {"content": body} if isinstance(body, str) else {"json": body}
+    return client._make_status_error_from_response(httpx2.Response(status, request=REQUEST, **content))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "no such seed"}},
+        {"error": "no such seed"},
+        {"detail": "no such seed"},
+        {"detail": [{"loc": ["body", "seed"], "msg": "no such seed"}]},
+        {"message": "no such seed"},
+        {"object": "error", "message": "no such seed", "code": 400},
+        "no such seed",
+        ["no such seed"],
+    ],
+)
+@pytest.mark.parametrize("status", [400, 422, 500])
+async def test_error_shows_the_reason_in_any_form(body: Any, status: int) -> None:
+    error = await error_of(refusal(status, body))
+    assert f"status {status}: no such seed" in str(error)
+    assert type(error) is (ModelUnavailable if status == 500 else ModelError)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, {"error": "The model is loaded with context length of only 2048 tokens, which is not enough."}),
+        (400, {"error": "Cannot keep the prompt: it is greater than the context length"}),
+        (400, {"error": {"message": "The decoder prompt (length 9) is longer than the maximum model length of 8."}}),
+        (422, {"error": "`inputs` tokens + `max_new_tokens` must be <= 2048. Given: 3000 and 512"}),
+        (422, {"error": "`inputs` must have less than 1024 tokens. Given: 5000", "error_type": "validation"}),
+        (422, {"detail": "input too long"}),
+        (500, {"error": {"message": "the request exceeds the available context size"}}),
+        (500, "the input length exceeds the context length"),
+        (413, "Request Entity Too Large"),
+    ],
+)
+async def test_error_of_a_long_prompt_is_recognized(status: int, body: Any) -> None:
+    assert type(await error_of(refusal(status, body))) is ContextTooLong
+
+
+@pytest.mark.parametrize("cause", [httpx2.ReadError("reset"), httpx2.RemoteProtocolError("incomplete body")])
+@pytest.mark.parametrize("is_wrapped", [True, False])
+async def test_error_of_a_broken_reply_names_the_connection(cause: Exception, is_wrapped: bool) -> None:
+    failure = openai.APIConnectionError(request=REQUEST) if is_wrapped else cause
+    failure.__cause__ = cause if is_wrapped else None
+    assert "closed the connection during its reply" in str(await error_of(failure))
+
+
+async def test_error_without_a_server_has_the_command_to_start_one() -> None:
+    failure = openai.APIConnectionError(request=REQUEST)
+    failure.__cause__ = httpx2.ConnectError("refused")
+    assert "No model server answers" in str(await error_of(failure))
+
+
+@pytest.mark.parametrize(
+    ("text", "whole", "cut"),
+    [
+        ("阿达建造了磨坊。" * 461, 2_400, 2_050),
+        ("阿达建造了磨坊。" * 1_000, 5_200, 4_098),
+        ("오래된 방앗간은 아다가 지었다. " * 200, 2_000, 1_026),
+        ("Старую мельницу построила Ада. " * 150, 1_500, 514),
+        ("بنت آدا الطاحونة القديمة. " * 150, 1_300, 514),
+        ("อาดาสร้างโรงสีเก่า " * 200, 1_800, 514),
+        ("Ada built the old mill. " * 300, 1_800, 514),
+    ],
+    ids=["Chinese", "long Chinese", "Korean", "Russian", "Arabic", "Thai", "English"],
+)
+def test_cut_prompt_is_noticed_in_any_script(text: str, whole: int, cut: int) -> None:
+    messages = [{"role": "user", "content": text}]
+    assert was_cut(messages, cut, 8192)  # type: ignore[arg-type] # plain dicts are messages
+    assert not was_cut(messages, whole, 8192)  # type: ignore[arg-type]
