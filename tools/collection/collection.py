@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Container, Sequence, Set
+from collections.abc import Callable, Container, Mapping, Sequence, Set
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -204,6 +204,11 @@ class Collection:
         await self.catch_up()
         await self.finish_change()
         return deleted
+
+    @in_thread
+    def move(self, sources: Mapping[str, str]) -> None:
+        """Give documents new sources, by id, without reading or embedding anything."""
+        self._catalogue.move_documents(sources)
 
     @in_thread
     def document(self, document_id: str) -> Document:

@@ -243,6 +243,19 @@ class Catalogue:
         with self._begin() as connection:
             return {row.id: str(row.source) for row in self._select(connection, documents, documents.c.id, ids)}
 
+    def content_hashes(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return the hashes of the texts of documents, by id."""
+        with self._begin() as connection:
+            rows = self._select(connection, documents, documents.c.id, ids)
+            return {row.id: str(row.content_hash) for row in rows}
+
+    def move_documents(self, sources: Mapping[str, str]) -> None:
+        """Give documents new sources, by id; nothing else changes."""
+        with self._begin(write=True) as connection:
+            for id_, source in sources.items():
+                mine = update(documents).where(*rows_of(documents, self.place), documents.c.id == id_)
+                connection.execute(mine.values(source=source))
+
     def sources_below(self, folder: str) -> dict[str, str]:
         """Return the sources that begin with a folder's path and a separator, by id of the document."""
         query = self._mine(documents, documents.c.id, documents.c.source)
