@@ -267,7 +267,7 @@ def _reason_for_no_text(media_type: str, data: bytes) -> str:
         return "has the names of columns, but no rows. Fill it, or leave it out."
     if media_type == "text/html" and b"<script" in data.lower():
         return "shows its text only by scripts. Save the page from a browser."
-    if data.startswith(b"PK") and re.search(rb"\.(png|jpe?g|gif|emf|wmf|svg|tiff?)PK", data, re.IGNORECASE):
+    if data.startswith(b"PK") and re.search(rb"/media/\S*?\.(png|jpe?g|gif|emf|wmf|svg|tiff?)PK", data, re.IGNORECASE):
         return "has pictures and no text. Save it as PDF: its pages are read by OCR."
     return "has no text in it. Fill it, or leave it out."
 
