@@ -1,5 +1,6 @@
 """Text out of PDF and Word files."""
 
+import math
 import re
 import struct
 import zipfile
@@ -7,7 +8,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
-from itertools import chain, groupby, pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.archives import open_zip
@@ -135,12 +136,14 @@ def _page_text(page: "PageObject") -> str:
 
     page.extract_text(visitor_text=add)
     layout, pieces = _Layout(), list[str]()
-    for text, x, y, size in chain.from_iterable(line.pieces for line in column_by_column(lines)):
-        if text.strip():
-            separator = layout.separator(x, y, size)
-            if pieces and pieces[-1].endswith("\n"):
-                pieces[-1] = pieces[-1].rstrip("\n") + separator
-        pieces.append(text)
+    for line in column_by_column(lines):
+        layout.y = math.inf if line.begins_column else layout.y
+        for text, x, y, size in line.pieces:
+            if text.strip():
+                separator = layout.separator(x, y, size)
+                if pieces and pieces[-1].endswith("\n"):
+                    pieces[-1] = pieces[-1].rstrip("\n") + separator
+            pieces.append(text)
     return "".join(pieces)
 
 
@@ -151,6 +154,7 @@ class _Line:
     x: float
     y: float
     pieces: list[tuple[str, float, float, float]] = field(default_factory=list)
+    begins_column: bool = False
 
     @property
     def text(self) -> str:
@@ -180,6 +184,8 @@ def column_by_column(lines: list[_Line]) -> list[_Line]:
                 if _is_wrapped(line.text.rstrip(), below.text, widest):
                     *rest, (last, x, y, size) = line.pieces
                     line.pieces = [*rest, (last.rstrip("\n") + " ", x, y, size)]
+            for line in others[:1]:
+                line.begins_column = True
             ordered += column + others
     return ordered
 

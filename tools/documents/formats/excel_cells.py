@@ -104,7 +104,7 @@ def format_number(value: float, code: str) -> str:
     whole, _, places = digits.rstrip(",").partition(".")
     percents = sum(part["other"] == "%" for part in parts)
     scaled = Decimal(repr(value)).scaleb(2 * percents - 3 * (len(digits) - len(digits.rstrip(","))), _EXACT)
-    rounded = abs(scaled.quantize(Decimal(1).scaleb(-len(places)), context=_EXACT))
+    rounded = scaled.quantize(Decimal(1).scaleb(-len(places)), context=_EXACT).copy_abs()
     before, _, after = f"{rounded:{',' if ',' in whole else ''}f}".partition(".")
     after = after[: places.count("0")] + after[places.count("0") :].rstrip("0")
     number = before.zfill(whole.count("0")) + (f".{after}" if after else "")

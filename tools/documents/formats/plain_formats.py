@@ -162,7 +162,7 @@ def _words(text: str) -> int:
 def show_pictures(soup: BeautifulSoup) -> None:
     """Replace pictures by their alternative texts, and make their captions paragraphs, which article finders keep."""
     for picture in soup("img", alt=str.strip):
-        picture.replace_with(soup.new_string(f" {picture['alt']} "))
+        picture.name, picture.string = "span" if picture.find_parent("p") else "p", f" {picture['alt']} "
     for caption in soup("figcaption"):
         caption.name = "p"
     for figure in soup("figure"):
