@@ -3,7 +3,7 @@
 from sleuth.tools.documents.chunking import split
 from sleuth.tools.documents.corpus import CorpusLine, is_corpus, read_corpus
 from sleuth.tools.documents.file_list import FileScan, Item, find_files, read_item, take_passed_over, write_worklist
-from sleuth.tools.documents.formats.content import quote_location
+from sleuth.tools.documents.formats.content import at_words, quote_location
 from sleuth.tools.documents.formats.plain_formats import decode_html, html_title, parse_html, whole_page
 from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders, read_bytes, read_original
 from sleuth.tools.documents.parallel_reading import LocalWorkers, ParallelReader, Reading, Workers, default_workers
@@ -29,6 +29,7 @@ __all__ = [
     "Worker",
     "WorkerError",
     "Workers",
+    "at_words",
     "decode_html",
     "default_workers",
     "find_files",

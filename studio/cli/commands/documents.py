@@ -20,6 +20,7 @@ from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.durations import seconds_in
 from sleuth.studio.console import JsonOption, Listing, emit, explanation_lines, progress_console
 from sleuth.tools.collection import Collection
+from sleuth.tools.documents import at_words
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import GRAPH_MODES, Mode, Query, find_mode
 from sleuth.tools.settings import Settings
@@ -282,7 +283,7 @@ async def search(
     if explain and chosen not in GRAPH_MODES:
         raise UsageError("--explain works with graph search only. Add --mode graph.")
     async with _library("sleuth search", latest_only=latest_only, wait=wait) as library:
-        hits = await library.search(Query(text=query, k=k, mode=chosen, where=where))
+        hits = [at_words(hit, query) for hit in await library.search(Query(text=query, k=k, mode=chosen, where=where))]
     lines = [line for hit in hits for line in _hit_lines(hit, explain)]
     emit([hit_to_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else "No passages found.")
 

@@ -34,7 +34,7 @@ _PAINTS = re.compile(rb"(?:^|\s)(?:Do|EI|[fFBbSs]\*?|sh)(?:\s|$)")
 """Operators of a page that show a picture or draw a shape."""
 _NO_TITLE = re.compile(r"^(untitled|\(?anonymous\)?|microsoft word - .*|.*\.(docx?|pdf|tex|dvi|indd))$", re.IGNORECASE)
 _ONCE = "[not(ancestor::*[local-name()='Fallback'])]"
-_WORDS = ("w:t", "w:tab", "w:br", "w:noBreakHyphen", "m:t")
+_WORDS = ("w:t", "w:tab", "w:br", "w:noBreakHyphen", "m:oMath", "m:t")
 """Elements of a paragraph of a Word file that are text; those in a fall-back are copies."""
 DAMAGE = (
     *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, OSError, RuntimeError),
@@ -339,5 +339,5 @@ def _words(paragraph: "BaseOxmlElement") -> str:
     of_it = f"[count(ancestor::w:p) = {1 + find(paragraph, 'count(ancestor::w:p)')}]"
     present = "[not(ancestor::w:del or ancestor::w:moveFrom)]"
     nodes = find(paragraph, " | ".join(f".//{name}{_ONCE}{of_it}{present}" for name in _WORDS))
-    marks = {"tab": "\t", "br": "\n", "noBreakHyphen": "-"}
+    marks = {"tab": "\t", "br": "\n", "noBreakHyphen": "-", "oMath": " "}
     return "".join(marks.get(node.tag.rpartition("}")[2], node.text or "") for node in nodes)

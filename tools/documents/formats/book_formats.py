@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from email import message_from_bytes, policy
 from email.errors import MessageError
-from email.message import EmailMessage
+from email.message import EmailMessage, MIMEPart
 from io import BytesIO
 from pathlib import PurePosixPath
 from posixpath import normpath
@@ -94,11 +94,11 @@ def read_eml(data: bytes) -> Content:
     return _mail_content(about, sections, keywords)
 
 
-def _headers(mail: EmailMessage) -> dict[str, str]:
+def _headers(mail: MIMEPart) -> dict[str, str]:
     return {name: single_line(str(mail[name])) for name in HEADERS if mail[name]}
 
 
-def _mail_sections(mail: EmailMessage) -> Iterator[Section]:
+def _mail_sections(mail: MIMEPart) -> Iterator[Section]:
     """Yield a mail, and the mails that it forwards."""
     parts = list(_parts(mail))
     texts = [_text(part) for part in parts if _is_shown(part)]
@@ -109,7 +109,7 @@ def _mail_sections(mail: EmailMessage) -> Iterator[Section]:
         yield from _mail_sections(inner)
 
 
-def _parts(part: EmailMessage) -> Iterator[EmailMessage]:
+def _parts(part: MIMEPart) -> Iterator[MIMEPart]:
     """Yield the parts that a mail program shows or lists, of alternatives the best one."""
     if part.get_content_type() == "multipart/alternative":
         yield from _best_alternative(list(part.iter_parts()) or [EmailMessage()])
@@ -120,20 +120,21 @@ def _parts(part: EmailMessage) -> Iterator[EmailMessage]:
         yield part
 
 
-def _best_alternative(parts: list[EmailMessage]) -> list[EmailMessage]:
+def _best_alternative(parts: list[MIMEPart]) -> list[MIMEPart]:
     """Return the parts of the first alternative, or of a later one if it lacks many of the words of the last one."""
     shown = [list(_parts(part)) for part in parts]
     words = [set(re.findall(r"\w+", " ".join(_text(part) for part in each if _is_shown(part)))) for each in shown]
-    best = next(filter(None, reversed(words)), set())
+    best = next(filter(None, reversed(words)), set[str]())
     return next(each for each, some in zip(shown, words, strict=True) if len(some & best) >= MIN_KEPT_SHARE * len(best))
 
 
-def _is_shown(part: EmailMessage) -> bool:
+def _is_shown(part: MIMEPart) -> bool:
     return part.get_content_type() in ("text/plain", "text/html") and not part.is_attachment()
 
 
-def _text(part: EmailMessage) -> str:
-    text = decode(part.get_payload(decode=True) or b"", declared=part.get_content_charset())
+def _text(part: MIMEPart) -> str:
+    data = part.get_payload(decode=True)
+    text = decode(data, declared=part.get_content_charset()) if isinstance(data, bytes) else ""
     return whole_page(parse_html(text), leave_out=HIDDEN) if part.get_content_subtype() == "html" else text
 
 

@@ -3,12 +3,13 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from email.utils import parsedate_to_datetime
 from itertools import accumulate, pairwise
 
 from sleuth.tools.text import normalize, title_from
+from sleuth.tools.types import Hit
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,18 @@ def quote_location(places: str, start: int, end: int) -> str:
     return location(tuple((at, Place(name, first, last)) for at, name, first, last in json.loads(places)), start, end)
 
 
+def at_words(hit: Hit, words: str) -> Hit:
+    """Return a hit with the one of the places of its passage that has most of some words, if only one has as many."""
+    passage, wanted = hit.passage, set(_WORD.findall(words.casefold()))
+    starts = [start for start, *_ in json.loads(passage.places)] if passage.places else []
+    spans = list(pairwise([*starts, len(passage.text)]))
+    counts = [len(wanted & set(_WORD.findall(passage.text[start:end].casefold()))) for start, end in spans]
+    if not counts or counts.count(max(counts)) > 1:
+        return hit
+    place = quote_location(passage.places, *spans[counts.index(max(counts))])
+    return replace(hit, passage=replace(passage, location=place))
+
+
 def location(marks: Marks, start: int, end: int) -> str:
     """Return the places of the characters from `start` to `end`, as in "p. 3–4"; empty if they are in none."""
     before = [place for at, place in marks if at <= start][-1:]
@@ -124,6 +137,7 @@ def _label(place: Place) -> str:
     return f"{place.name} {place.first}" if last == place.first else f"{place.name} {place.first}–{last}"
 
 
+_WORD = re.compile(r"\w+")
 MAX_TAGS = 50
 _TAG_SEPARATORS = re.compile(r"[,;\n]")
 _NUMERIC_DATE = re.compile(r"(?:D:)?(\d{4})-?(\d{2})-?(\d{2})")

@@ -161,7 +161,7 @@ def _words(text: str) -> int:
 
 def show_pictures(soup: BeautifulSoup) -> None:
     """Replace pictures by their alternative texts, and make their captions paragraphs, which article finders keep."""
-    for picture in soup("img", alt=str.strip):
+    for picture in soup("img", alt=re.compile(r"\S")):
         picture.name, picture.string = "span" if picture.find_parent("p") else "p", f" {picture['alt']} "
     for caption in soup("figcaption"):
         caption.name = "p"
