@@ -56,7 +56,7 @@ async def apply_diff(
         hold(settings.home, "exclusive", command="sleuth sync", wait=settings.wait),
         await Collection.open(settings, embedder=embedder) as library,
     ):
-        await library.move(diff.moved)
+        await library.move_documents(diff.moved)
         report = IngestReport()
         if diff.paths:
             report = await ingest_into(

@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Container, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Sequence, Set
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -67,6 +67,7 @@ class Collection:
         """Use `Library.open`."""
         self._settings = settings
         self._catalogue = catalogue
+        self.move_documents = in_thread(catalogue.move_documents)
         self._embedder = embedder
         self._has_warned = self._is_checked = False
         self._model = MODEL if settings.ranker == "trained" else None
@@ -204,11 +205,6 @@ class Collection:
         await self.catch_up()
         await self.finish_change()
         return deleted
-
-    @in_thread
-    def move(self, sources: Mapping[str, str]) -> None:
-        """Give documents new sources, by id, without reading or embedding anything."""
-        self._catalogue.move_documents(sources)
 
     @in_thread
     def document(self, document_id: str) -> Document:

@@ -262,7 +262,7 @@ def _content(path: Path, member: str, loaders: Loaders, ocr_languages: str) -> t
 
 def _reason_for_no_text(media_type: str, data: bytes) -> str:
     if not data.strip():
-        return "holds only white space. Fill it, or leave it out."
+        return "has no text, only white space. Fill it, or leave it out."
     if media_type in ("text/csv", "text/tab-separated-values"):
         return "has the names of columns, but no rows. Fill it, or leave it out."
     if media_type == "text/html" and b"<script" in data.lower():

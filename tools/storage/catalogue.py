@@ -203,8 +203,7 @@ class Catalogue:
         """Return the SHA-256 of the file of a document; None if no copy is kept."""
         query = self._mine(originals, originals.c.hash).where(originals.c.document_id == document_id)
         with self._begin() as connection:
-            found: str | None = connection.scalar(query)
-        return found
+            return next(iter(connection.scalars(query)), None)
 
     def originals_in_use(self) -> set[str]:
         """Return the SHA-256 of every kept file of the owner, in all collections."""
@@ -246,8 +245,7 @@ class Catalogue:
     def content_hashes(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the hashes of the texts of documents, by id."""
         with self._begin() as connection:
-            rows = self._select(connection, documents, documents.c.id, ids)
-            return {row.id: str(row.content_hash) for row in rows}
+            return {row.id: row.content_hash for row in self._select(connection, documents, documents.c.id, ids)}
 
     def move_documents(self, sources: Mapping[str, str]) -> None:
         """Give documents new sources, by id; nothing else changes."""

@@ -19,7 +19,7 @@ _USUAL = {
     "cp932": frozenset({0x81, 0x82, 0x83, *range(0x88, 0x98)}),
     "euc_jp": frozenset({0xA1, 0xA4, 0xA5, *range(0xB0, 0xD0)}),
 }
-"""First bytes of the common characters of Chinese, Korean and Japanese: each stands for about a hundred."""
+"""First bytes of the common characters of Chinese, Korean and Japanese, about a hundred each."""
 _LEAST, _CLEAR = -9.8, 5.0
 """Least mean log-likelihood of a character, and the lead over the next encoding that is clear."""
 

@@ -1,4 +1,4 @@
-"""What a reader of a file sees is in its text: office files, mails, pages, tables and encodings of several programs."""
+"""The text of a file has everything that its reader sees: office files, mails, pages, tables and encodings."""
 
 import io
 import re

@@ -191,7 +191,7 @@ def column_by_column(lines: list[_Line]) -> list[_Line]:
 
 
 def _is_wrapped(text: str, below: str, width: int) -> bool:
-    """Return whether a line of a column of this width goes on in the line below."""
+    """Return whether a line of a column of this width continues in the line below."""
     is_long = len(text) >= 0.7 * width or below[:1].islower()
     return is_long and below[:1].isalpha() and not text.endswith((".", "!", "?", ":", ";", "-", "\u2010"))
 
