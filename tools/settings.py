@@ -49,8 +49,11 @@ def _open(url: str) -> str:
         if "@" in parts.netloc:
             raise ValueError("contains a name or a password, and addresses are logged: remove them")
         parts.port  # noqa: B018 - raises ValueError with the reason
-    return url
+    return os.path.expanduser(url)  # noqa: PTH111 - it may be a path
 
+
+Folder = Annotated[Path, AfterValidator(lambda path: Path(os.path.expanduser(path)))]  # noqa: PTH111 - never raises
+"""A path, perhaps with `~` for the user's folder, as in `sleuth.toml`, which no shell expands."""
 
 Address = Annotated[str, AfterValidator(_open)]
 """An address; it appears in messages, records and reports, so it must not contain a secret."""
@@ -101,8 +104,10 @@ class Settings(BaseSettings):
         protected_namespaces=(),
     )
 
-    home: Path = Field(default_factory=lambda: user_data_path("sleuth"), description="catalogue, indexes, checkpoints")
-    runs: Path | None = Field(
+    home: Folder = Field(
+        default_factory=lambda: user_data_path("sleuth"), description="catalogue, indexes, checkpoints"
+    )
+    runs: Folder | None = Field(
         default=None, description="folder of the runs, such as an evaluation's; default: the home"
     )
     collection: str = Field(default="default", pattern=r"^[\w.-]{1,100}$", description="name of the set of documents")
@@ -154,7 +159,7 @@ class Settings(BaseSettings):
         min_length=1,
         description="JSON file or URL of a knowledge graph; default: the triples extracted so far",
     )
-    checker: Path | None = Field(
+    checker: Folder | None = Field(
         default=None, description="folder of an evidence checker; default: the one of the package"
     )
     database_url: str | None = Field(default=None, description="postgresql://… for checkpoints and catalogue")
@@ -173,7 +178,7 @@ class Settings(BaseSettings):
     api_keys: SecretStr | None = Field(
         default=None, description="name:secret,… that `sleuth serve` accepts; the name is the owner. Never logged"
     )
-    api_keys_file: Path | None = Field(
+    api_keys_file: Folder | None = Field(
         default=None,
         description="file with more keys, one name:secret a line; it is read again when it changes",
     )

@@ -44,6 +44,7 @@ class Passage:
     """A piece of a document's text: `document.text[start:end] == text`, in characters.
 
     location: its place in the file, such as "p. 12", "slide 3" or "Prices, rows 2–11"; empty if there is none.
+    places: if it has several places, where each begins, for `quote_location`.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Passage:
     start: int
     end: int
     location: str = ""
+    places: str = ""
 
     def fingerprint(self) -> str:
         """Return a hash of the content of a passage: data derived from it is valid for all passages with this hash."""

@@ -30,7 +30,8 @@ class Citation(TypedDict):
 
     `why` is present if graph search reached the passage along a name, and not by its own words. `newer` is present if
     the document is an older version: the newest one, by its id. `location` is present if the
-    passage has a place in its file, such as "p. 12". `sentence_ends` is present in an answer of several
+    passage has a place in its file, such as "p. 12". `changed` is present if the document was updated after
+    the answer and lacks the quote. `sentence_ends` is present in an answer of several
     sentences: the ends, in characters of the answer's text, of those it supports.
     """
 
@@ -45,6 +46,7 @@ class Citation(TypedDict):
     why: NotRequired[RetrievalPath]
     newer: NotRequired[str]
     location: NotRequired[str]
+    changed: NotRequired[bool]
     sentence_ends: NotRequired[list[int]]
 
 

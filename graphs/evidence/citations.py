@@ -11,6 +11,7 @@ from sleuth.agents.model_calls import ModelCaller
 from sleuth.graphs.core import Citation
 from sleuth.graphs.evidence.retrieval import RetrievedPassage
 from sleuth.graphs.evidence.text_spans import content_words, find_quote, find_sentence, find_sentences
+from sleuth.tools.documents import quote_location
 from sleuth.tools.text import Span, sentence_spans
 from sleuth.tools.types import Passage
 
@@ -109,7 +110,7 @@ def citation_at(passage: Passage, span: tuple[int, int]) -> Citation:
         end=passage.start + end,
     )
     if passage.location:
-        citation["location"] = passage.location
+        citation["location"] = quote_location(passage.places, start, end) if passage.places else passage.location
     if isinstance(passage, RetrievedPassage):
         if passage.way:
             citation["why"] = passage.way

@@ -9,7 +9,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Source
-from sleuth.graphs.core import Call, Question, RetrievalPath
+from sleuth.graphs.core import Call, Citation, Question, RetrievalPath
 from sleuth.graphs.evidence.text_spans import find_words
 from sleuth.tools.search import DocumentReader, Mode, Query
 from sleuth.tools.search.search_events import traced_search
@@ -66,6 +66,14 @@ async def read_around(call: Call[Any], reference: str, *, reach: int) -> list[st
     return await archive_passages(context.archive, [*document[max(0, at - reach) : at], *document[at + 1 :][:reach]])
 
 
+async def mark_changed(citations: Iterable[Citation], reader: DocumentReader) -> None:
+    """Mark citations whose document was updated after the answer, so that the cited passage lacks the quote."""
+    for citation in citations:
+        passages = await reader.passages_of(citation["document"]) if citation["passage"] else []
+        if passages and not any(citation["quote"] in each.text for each in passages if each.id == citation["passage"]):
+            citation["changed"] = True
+
+
 def search_notes(hits: Iterable[Hit]) -> list[str]:
     """Return each note of the hits once: why a search was not the requested one."""
     return list(dict.fromkeys(hit.why.note for hit in hits if hit.why and hit.why.note))
@@ -95,7 +103,7 @@ async def archive_passages(archive: Archive, passages: Iterable[Passage]) -> lis
 
 def serialize_passage(passage: Passage) -> str:
     """Return a passage in the form of the archive."""
-    added = [name for name in ("way", "newer", "location") if not getattr(passage, name, None)]
+    added = [name for name in ("way", "newer", "location", "places") if not getattr(passage, name, None)]
     kept = {name: value for name, value in asdict(passage).items() if name not in added}
     return json.dumps(kept, ensure_ascii=False, sort_keys=True)
 

@@ -45,7 +45,7 @@ async def compare_folder(folder: Path, *, settings: Settings, changed: frozenset
 async def apply_diff(
     diff: FolderDiff, *, settings: Settings, on_progress: OnProgress | None = None, embedder: Embedder | None = None
 ) -> SyncReport:
-    """Ingest the files that differ, then delete the documents that no longer exist.
+    """Give moved documents their new path, ingest the files that differ, then delete documents that no longer exist.
 
     Documents are deleted last, so a document that moved to another file keeps its triples.
 
@@ -59,6 +59,7 @@ async def apply_diff(
         hold(settings.home, "exclusive", command="sleuth sync", wait=settings.wait),
         await Collection.open(settings, embedder=embedder) as library,
     ):
+        await library.move_documents(diff.moved)
         report = IngestReport()
         if diff.paths:
             report = await ingest_into(

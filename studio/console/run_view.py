@@ -91,8 +91,10 @@ def answer_view(answer: Answer) -> RenderableType:
         parts.append(Text(f"    {_where(citation)}", style="dim"))
         if way := citation.get("why"):
             parts.append(Text(f"    found from {way['passage']} by the name “{way['name']}”", style="dim"))
-        if newest := citation.get("newer"):
-            parts.append(Text(f"    an older version; the newest is {newest}", style="yellow"))
+        newest, has_changed = citation.get("newer"), citation.get("changed")
+        remarks = [f"an older version; the newest is {newest}"] * bool(newest)
+        remarks += ["the document has changed since this answer; ask again"] * bool(has_changed)
+        parts += [Text(f"    {remark}", style="yellow") for remark in remarks]
     parts += [Text(f"! {warning}", style="yellow") for warning in answer.warnings]
     if answer.asks is not None:
         options = f" ({' / '.join(answer.asks['options'])})" if answer.asks.get("options") else ""

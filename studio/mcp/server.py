@@ -25,6 +25,7 @@ from sleuth.graphs.core import Answer, Budget, Citation, Cost, Note, Status, Ste
 from sleuth.graphs.registry import METHODS, runnable
 from sleuth.studio.client import DEFAULT_METHOD
 from sleuth.studio.mcp.backend import Backend, Events
+from sleuth.tools.documents import at_words
 from sleuth.tools.errors import SleuthError, UnknownName
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.search import Mode, Query
@@ -162,7 +163,7 @@ class Tools:
         with _tool_errors():
             async with self._of(context).library() as library:
                 hits = await library.search(Query(text=query, k=k, mode=mode, where=where))
-        return [SearchResult.model_validate(hit_to_json(hit)) for hit in hits]
+        return [SearchResult.model_validate(hit_to_json(at_words(hit, query))) for hit in hits]
 
     async def list_documents(
         self,

@@ -88,3 +88,12 @@ def test_settings_file_in_the_working_folder_is_read(tmp_path: Path, monkeypatch
     (tmp_path / "sleuth.toml").write_text('timeout = 5\nmodels = {reader = "small"}\n')
     monkeypatch.chdir(tmp_path)
     assert (Settings().timeout, Settings().models) == (5, {"reader": "small"})
+
+
+@pytest.mark.parametrize("name", ["home", "runs", "checker", "api_keys_file", "embedder", "knowledge_graph"])
+def test_user_folder_is_expanded_in_paths(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    Path("sleuth.toml").write_text(f'{name} = "~/notes/x"\n')
+    assert str(getattr(Settings(), name)) == str(tmp_path / "notes" / "x")
+    assert str(getattr(Settings.model_validate({name: "notes~/x"}), name)) == "notes~/x"

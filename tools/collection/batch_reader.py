@@ -3,6 +3,7 @@
 All methods block: call them in a thread.
 """
 
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -144,6 +145,10 @@ class BatchReader:
             batch.failures.append(str(error))
         else:
             document_id = self._free_id(item.document_id, source, taken)
+            former = self._catalogue.sources_of_ids([item.document_id]).get(item.document_id, source)
+            if former != source and not exists(Path(former)):
+                delete = f"`sleuth docs delete {item.document_id}` removes the former one"
+                batch.notes.append(f"{source}: perhaps moved from {former}, which is gone: {delete}.")
             taken[document_id] = source
             batch.sources[document_id] = item.path, item.member
             batch.add(file_entry(document_id=document_id, source=source, loaded=loaded))
@@ -215,11 +220,26 @@ class BatchReader:
         return wanted if holder in (None, source) else f"{wanted}~{sha256(source.encode()).hexdigest()[:8]}"
 
 
+def exists(path: Path) -> bool:
+    """Return whether a file exists, or the archive that it is in; also if that cannot be examined."""
+    return not is_missing(path) or any(above.is_file() for above in path.parents)
+
+
+def is_missing(path: Path) -> bool:
+    """Return whether there is no such file; False if that cannot be examined."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+
+
 def file_entry(*, document_id: str, source: str, loaded: LoadedDocument) -> Entry:
     """Return a file as a document with passages; an unchanged passage keeps its id when the file changes."""
     seen: dict[str, int] = {}
     passages = []
-    for start, end, location in loaded.spans:
+    for start, end, location, places in loaded.spans:
         text = loaded.text[start:end]
         mark = content_hash(text)[:8]
         seen[mark] = seen.get(mark, 0) + 1
@@ -233,6 +253,7 @@ def file_entry(*, document_id: str, source: str, loaded: LoadedDocument) -> Entr
                 start=start,
                 end=end,
                 location=location,
+                places=places,
             )
         )
     document = _document(document_id, loaded.title, source, loaded.text, loaded.media_type)

@@ -66,6 +66,7 @@ class Collection:
         """Use `Library.open`."""
         self._settings = settings
         self._catalogue = catalogue
+        self.move_documents = in_thread(catalogue.move_documents)
         self._embedder = embedder
         self._has_warned = self._is_checked = False
         self.turn = asyncio.Semaphore(4)  # searches at a time: asyncio has more threads, for other owners

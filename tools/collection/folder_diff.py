@@ -4,13 +4,12 @@ All functions and methods block: call them in a thread.
 """
 
 import os
-import stat
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor
+from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor, exists, is_missing
 from sleuth.tools.documents import Loaders, find_files, is_corpus, printable, write_worklist
 from sleuth.tools.documents.formats.archives import ZIP
 from sleuth.tools.documents.resource_limits import is_folder
@@ -29,6 +28,7 @@ class FolderDiff:
         added: files and lines that the collection does not have.
         updated: files and lines whose content has changed.
         removed: documents whose file or line no longer exists, by id.
+        moved: new sources of documents, by id: a new file has their content, and the former one no longer exists.
         unchanged: number of equal documents.
         failures: reasons why files cannot be read; their documents are kept.
         paths: the files to ingest.
@@ -38,20 +38,22 @@ class FolderDiff:
     added: tuple[str, ...] = ()
     updated: tuple[str, ...] = ()
     removed: Mapping[str, str] = field(default_factory=dict)
+    moved: Mapping[str, str] = field(default_factory=dict)
     unchanged: int = 0
     failures: tuple[str, ...] = ()
     paths: frozenset[Path] = frozenset()
 
     def is_empty(self) -> bool:
         """Return whether there is nothing to do."""
-        return not (self.added or self.updated or self.removed)
+        return not (self.added or self.updated or self.removed or self.moved)
 
 
 @dataclass(kw_only=True, slots=True)
 class _Comparison:
-    """Documents of the files that were read: source and difference of each by id, and reasons for failures."""
+    """Documents of the files that were read: source, content and difference of each by id, and reasons for failures."""
 
     sources: dict[str, str] = field(default_factory=dict)
+    hashes: dict[str, str] = field(default_factory=dict)
     differences: dict[str, Difference] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
@@ -93,6 +95,8 @@ class FolderComparer:
         found = self._read(folder, set(read.values()))
         removed = {id_: source for id_, source in stored.items() if _is_removed(id_, source, files, read, found)}
         added, updated = found.ids("added"), found.ids("updated")
+        moved = self._moved(folder, {source: files[source] for source in new})
+        new = [source for source in new if source not in moved.values()]
         paths = {files[source] for source in (*new, *(found.sources[id_] for id_ in (*added, *updated)))}
         if any(map(is_corpus, paths)):  # of lines with equal ids the last one is stored
             paths |= set(filter(is_corpus, files.values()))
@@ -102,10 +106,23 @@ class FolderComparer:
             added=(*(_below(source, folder) for source in new), *(_name(id_, sources, folder) for id_ in added)),
             updated=tuple(_name(id_, sources, folder) for id_ in updated),
             removed={id_: _name(id_, sources, folder) for id_ in removed},
+            moved=moved,
             unchanged=len(found.ids("unchanged")),
             failures=tuple(found.failures),
             paths=frozenset(paths),
         )
+
+    def _moved(self, folder: Path, new: Mapping[str, Path]) -> dict[str, str]:
+        """Return which of the new files have the content of documents from elsewhere whose file is gone."""
+        places = {id_: Path(source) for id_, source in self._catalogue.files().items()} if new else {}
+        here = (folder, self._home)
+        gone = [id_ for id_, place in places.items() if not (any(map(place.is_relative_to, here)) or exists(place))]
+        if not gone:
+            return {}
+        found = self._read(folder, set(new.values()))
+        free = {content: id_ for id_, content in self._catalogue.content_hashes(gone).items()}
+        sources = {found.sources[id_]: content for id_, content in found.hashes.items()}
+        return {free.pop(content): source for source, content in sources.items() if content in free}
 
     def _stored(self, folder: Path) -> dict[str, str]:
         stored = self._catalogue.sources_below(os.path.join(printable(folder), ""))  # noqa: PTH118 - ends with "/"
@@ -119,6 +136,7 @@ class FolderComparer:
             for batch in self._batches(worklist):
                 found.failures += batch.failures
                 found.sources |= {entry.document.id: entry.document.source for entry in batch.entries}
+                found.hashes |= {entry.document.id: entry.document.content_hash for entry in batch.entries}
                 found.differences |= self._catalogue.compare(batch.entries)
         return found
 
@@ -152,19 +170,9 @@ def _is_removed(id_: str, source: str, files: Mapping[str, Path], read: Mapping[
     if id_ in found.sources:
         return False
     if source not in files:  # nor in an archive that cannot be opened
-        return _is_missing(Path(source)) and not any(str(above) in files for above in Path(source).parents)
+        return is_missing(Path(source)) and not any(str(above) in files for above in Path(source).parents)
     failed = any(failure.startswith(source) for failure in found.failures)
     return is_corpus(Path(source)) and source in read and not failed
-
-
-def _is_missing(path: Path) -> bool:
-    """Return whether there is no such file; False if that cannot be examined."""
-    try:
-        return not stat.S_ISREG(path.stat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False
 
 
 def _name(id_: str, sources: Mapping[str, str], folder: Path) -> str:

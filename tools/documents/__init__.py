@@ -3,6 +3,7 @@
 from sleuth.tools.documents.chunking import split
 from sleuth.tools.documents.corpus import CorpusLine, is_corpus, read_corpus
 from sleuth.tools.documents.file_list import FileScan, Item, find_files, read_item, take_passed_over, write_worklist
+from sleuth.tools.documents.formats.content import at_words, quote_location
 from sleuth.tools.documents.formats.plain_formats import decode_html, html_title, parse_html, whole_page
 from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders, read_bytes, read_original
 from sleuth.tools.documents.parallel_reading import LocalWorkers, ParallelReader, Reading, Workers, default_workers
@@ -28,6 +29,7 @@ __all__ = [
     "Worker",
     "WorkerError",
     "Workers",
+    "at_words",
     "decode_html",
     "default_workers",
     "find_files",
@@ -36,6 +38,7 @@ __all__ = [
     "parse_html",
     "parse_name",
     "printable",
+    "quote_location",
     "read_bytes",
     "read_corpus",
     "read_item",

@@ -37,8 +37,7 @@ def split(text: str, media_type: str) -> list[tuple[int, int]]:
     Together they contain every character that is not white space. None is longer than CHUNK_CHARS, or CHUNK_CHARS +
     HEADING_CHARS with a heading that would otherwise be a passage by itself.
     """
-    plain = media_type in _PLAIN_TYPES or media_type in _LINE_TYPES
-    splitter = TextSplitter(CHUNK_CHARS) if plain else MarkdownSplitter(CHUNK_CHARS)
+    splitter = MarkdownSplitter(CHUNK_CHARS) if is_markdown(media_type) else TextSplitter(CHUNK_CHARS)
     # The splitter prefers any line end to the end of a sentence, so meaningless line ends are replaced first.
     shown = text if media_type in _LINE_TYPES else unwrap_lines(text)
     spans = [
@@ -48,6 +47,11 @@ def split(text: str, media_type: str) -> list[tuple[int, int]]:
     ]
     spans = [(start, end) for start, end in spans if start < end]
     return spans if media_type in _LINE_TYPES else _with_headings(text, spans)
+
+
+def is_markdown(media_type: str) -> bool:
+    """Return whether the text of files of this type is Markdown."""
+    return media_type not in _PLAIN_TYPES | _LINE_TYPES
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:

@@ -3,6 +3,7 @@
 All functions and methods block: call them in a thread.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
-from sleuth.tools.documents.chunking import split
+from sleuth.tools.documents.chunking import is_markdown, split
 from sleuth.tools.documents.community_loaders import read_with
 from sleuth.tools.documents.formats.archives import ZIP, members_of, read_member
 from sleuth.tools.documents.formats.binary_formats import read_docx, read_pdf
@@ -27,6 +28,8 @@ from sleuth.tools.documents.formats.content import (
     join_sections,
     location,
     parts,
+    places_within,
+    row_marks,
 )
 from sleuth.tools.documents.formats.office_formats import read_odf, read_pptx, read_rtf, read_xlsx
 from sleuth.tools.documents.formats.plain_formats import (
@@ -37,10 +40,11 @@ from sleuth.tools.documents.formats.plain_formats import (
     read_rst,
     read_table,
 )
+from sleuth.tools.documents.formats.tables import repeat_headers
 from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, is_folder, ordinary_size, printable, within
 from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text import normalize, title_from
+from sleuth.tools.text import encoding_doubt, normalize, title_from
 
 MIB = 1 << 20
 MAX_FILE_BYTES = 64 * MIB
@@ -99,11 +103,12 @@ WITHOUT_SUFFIX: tuple[str, Read] = ("text/plain", read_plain)
 
 
 class PassageSpan(NamedTuple):
-    """The characters of a text that are a passage, and their place in the file."""
+    """The characters of a text that are a passage, and their place in the file, or the beginnings of several."""
 
     start: int
     end: int
     location: str
+    places: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -204,9 +209,8 @@ def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds:
     """
     try:
         media_type, content = _content(path, member, loaders, bounds.ocr_languages)
-        text, marks = join_sections(replace(section, text=normalize(section.text)) for section in content.sections)
-        if not text.strip():
-            raise DocumentError("has no text in it. Fill it, or leave it out.")
+        as_read = repeat_headers if is_markdown(media_type) else str
+        text, marks = join_sections(replace(each, text=as_read(normalize(each.text))) for each in content.sections)
         if len(text) > bounds.characters:
             size = f"has {len(text):,} characters of text, and at most {bounds.characters:,} are read"
             raise DocumentError(f"{size}. Split it, or raise SLEUTH_FILE_CHARACTERS.")
@@ -227,9 +231,11 @@ def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds:
 
 
 def _spans(text: str, media_type: str, marks: Marks) -> Iterator[PassageSpan]:
+    lines = row_marks(text, marks)
     for begin, end in parts(marks, len(text)):
         for start, stop in split(text[begin:end], media_type):
-            yield PassageSpan(begin + start, begin + stop, location(marks, begin + start, begin + stop))
+            span = begin + start, begin + stop
+            yield PassageSpan(*span, location(marks, *span), places_within(lines, *span))
 
 
 def load_from_json(given: dict[str, Any], bounds: Bounds) -> dict[str, Any]:
@@ -249,7 +255,23 @@ def _content(path: Path, member: str, loaders: Loaders, ocr_languages: str) -> t
     if suffix in loaders:
         return "text/plain", _as_content(_read_with(loaders[suffix], path, member, data))
     media_type, reader = FORMATS[suffix] if suffix else WITHOUT_SUFFIX
-    return media_type, _as_content(read_pdf(data, ocr_languages) if reader is read_pdf else reader(data))
+    content = _as_content(read_pdf(data, ocr_languages) if reader is read_pdf else reader(data))
+    if not any(section.text.strip() for section in content.sections):
+        raise DocumentError(_reason_for_no_text(media_type, data))
+    doubt = encoding_doubt(data) if media_type.startswith("text/") and reader is not read_html else ""
+    return media_type, replace(content, note=content.note or doubt)
+
+
+def _reason_for_no_text(media_type: str, data: bytes) -> str:
+    if not data.strip():
+        return "has no text, only white space. Fill it, or leave it out."
+    if media_type in ("text/csv", "text/tab-separated-values"):
+        return "has the names of columns, but no rows. Fill it, or leave it out."
+    if media_type == "text/html" and b"<script" in data.lower():
+        return "shows its text only by scripts. Save the page from a browser."
+    if data.startswith(b"PK") and re.search(rb"/media/\S*?\.(png|jpe?g|gif|emf|wmf|svg|tiff?)PK", data, re.IGNORECASE):
+        return "has pictures and no text. Save it as PDF: its pages are read by OCR."
+    return "has no text in it. Fill it, or leave it out."
 
 
 def _read_with(loader: str, path: Path, member: str, data: bytes) -> tuple[str | None, str]:

@@ -203,8 +203,7 @@ class Catalogue:
         """Return the SHA-256 of the file of a document; None if no copy is kept."""
         query = self._mine(originals, originals.c.hash).where(originals.c.document_id == document_id)
         with self._begin() as connection:
-            found: str | None = connection.scalar(query)
-        return found
+            return next(iter(connection.scalars(query)), None)
 
     def originals_in_use(self) -> set[str]:
         """Return the SHA-256 of every kept file of the owner, in all collections."""
@@ -242,6 +241,18 @@ class Catalogue:
         """Return the sources of those of the documents that exist, by id."""
         with self._begin() as connection:
             return {row.id: str(row.source) for row in self._select(connection, documents, documents.c.id, ids)}
+
+    def content_hashes(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return the hashes of the texts of documents, by id."""
+        with self._begin() as connection:
+            return {row.id: row.content_hash for row in self._select(connection, documents, documents.c.id, ids)}
+
+    def move_documents(self, sources: Mapping[str, str]) -> None:
+        """Give documents new sources, by id; nothing else changes."""
+        with self._begin(write=True) as connection:
+            for id_, source in sources.items():
+                mine = update(documents).where(*rows_of(documents, self.place), documents.c.id == id_)
+                connection.execute(mine.values(source=source))
 
     def sources_below(self, folder: str) -> dict[str, str]:
         """Return the sources that begin with a folder's path and a separator, by id of the document."""

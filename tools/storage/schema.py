@@ -34,7 +34,14 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
     ),
     # `sleuth docs refresh` and the next ingest fill these columns.
     2: tuple(f"ALTER TABLE sleuth_documents ADD COLUMN {name} TEXT" for name in ("author", "date", "language", "tags")),
-    3: ("ALTER TABLE sleuth_collections ADD COLUMN vectors_version INTEGER",),
+    3: (
+        "ALTER TABLE sleuth_collections ADD COLUMN vectors_version INTEGER",
+        "ALTER TABLE sleuth_passages ADD COLUMN places TEXT NOT NULL DEFAULT ''",
+        # The next ingest reads files with passages of several places again; nothing is embedded again.
+        "UPDATE sleuth_documents SET content_hash = '' WHERE EXISTS (SELECT 1 FROM sleuth_passages p WHERE "
+        "p.owner = sleuth_documents.owner AND p.collection = sleuth_documents.collection AND "
+        "p.document_id = sleuth_documents.id AND p.location LIKE '%–%')",
+    ),
 }
 
 # The names have a prefix because the application may use the same Postgres database.
@@ -91,6 +98,7 @@ passages = Table(
     Column("end", Integer, nullable=False),
     Column("content_hash", String, nullable=False),
     Column("location", Text, nullable=False, server_default=""),
+    Column("places", Text, nullable=False, server_default=""),
     ForeignKeyConstraint(
         ["owner", "collection", "document_id"],
         ["sleuth_documents.owner", "sleuth_documents.collection", "sleuth_documents.id"],

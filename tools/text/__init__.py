@@ -19,12 +19,14 @@ from sleuth.tools.text.normalization import (
     clauses,
     comparison_key,
     decode,
+    encoding_doubt,
     markdown_table,
     normalize,
     sanitize,
     single_line,
     title_from,
     unwrap_lines,
+    without_bom,
 )
 from sleuth.tools.text.sentences import Span, sentence_spans, sentences
 from sleuth.tools.text.stemming import (
@@ -54,6 +56,7 @@ __all__ = [
     "comparison_key",
     "decode",
     "detect_language",
+    "encoding_doubt",
     "find_aliases",
     "find_mentions",
     "find_names",
@@ -76,4 +79,5 @@ __all__ = [
     "title_from",
     "tokenize",
     "unwrap_lines",
+    "without_bom",
 ]

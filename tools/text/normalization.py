@@ -3,14 +3,13 @@
 import re
 import unicodedata
 from collections.abc import Sequence
-
-from charset_normalizer import from_bytes
+from contextlib import suppress
 
 from sleuth.tools.errors import DocumentError, UsageError
+from sleuth.tools.text.encodings import Guess, guess_encoding
 
 MAX_TITLE_CHARS = 200
 MAX_CONTROL_SHARE = 0.02
-GUESS_BYTES = 1 << 20
 
 _BOMS = (
     (b"\xef\xbb\xbf", "utf-8"),
@@ -25,6 +24,8 @@ _BINARY_STARTS = (
     *(b"\x89PNG", b"GIF8", b"\xff\xd8\xff"),
 )
 _ASCII = bytes(range(128))
+_SHIFTING = re.compile(r"iso-?2022|hz|utf-?7", re.IGNORECASE)
+"""Encodings of other characters by ASCII alone."""
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
 # Soft hyphens and byte order marks are invisible, and would cut words in two for every search.
 _INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\ufeff]")
@@ -54,22 +55,41 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
 
     Undecodable characters become U+FFFD. Raises DocumentError for binary data.
     """
-    text = _decode(data, declared)
+    text = _decode(data, declared)[0].rstrip("\x1a")  # the end of a file in DOS
     if data.startswith(_BINARY_STARTS) or len(_CONTROLS.findall(text)) > MAX_CONTROL_SHARE * len(text):
         raise DocumentError("holds binary data under a text suffix. Give it the suffix of its real format.")
     return normalize(text)
 
 
-def _decode(data: bytes, declared: str | None) -> str:
+def without_bom(data: bytes) -> bytes:
+    """Return text with a byte order mark as UTF-8 without it; other bytes unchanged."""
+    is_marked = any(data.startswith(mark) for mark, _ in _BOMS)
+    return _decode(data, None)[0].encode("utf-8", "surrogatepass") if is_marked else data
+
+
+def encoding_doubt(data: bytes) -> str:
+    """Return a remark about a text whose encoding is uncertain; empty for others."""
+    guess = None if data.isascii() else _decode(data, None)[1]
+    if guess is None or guess.is_sure:
+        return ""
+    return f"read as {guess.encoding}, which is uncertain. Save it as UTF-8 if its letters are wrong."
+
+
+def _decode(data: bytes, declared: str | None) -> tuple[str, Guess | None]:
+    """Return the text, and its encoding if that was guessed."""
     for mark, encoding in _BOMS:
         if data.startswith(mark):
-            return data[len(mark) :].decode(encoding, "replace")
+            return data[len(mark) :].decode(encoding, "replace"), None
     if unmarked := _unmarked_utf16(data):
-        return data.decode(unmarked, "replace")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return _decode_damaged(data, declared, error.start)
+        return data.decode(unmarked, "replace"), None
+    text = data.decode("utf-8", "replace")
+    is_shifted = data.isascii() and _SHIFTING.match(declared or "") is not None
+    if not is_shifted and text.count("\ufffd") * 3 <= len(data.translate(None, _ASCII)):  # none, or few broken bytes
+        return text, None
+    with suppress(LookupError, ValueError):  # unknown, or not its encoding
+        return data.decode(declared or ""), None
+    guess = guess_encoding(data)
+    return data.decode(guess.encoding, "replace"), guess
 
 
 def _unmarked_utf16(data: bytes) -> str | None:
@@ -80,18 +100,6 @@ def _unmarked_utf16(data: bytes) -> str | None:
     if half and high > 0.4 * half and low < 0.05 * half:
         return "utf-16-le"
     return "utf-16-be" if half and low > 0.4 * half and high < 0.05 * half else None
-
-
-def _decode_damaged(data: bytes, declared: str | None, first_fault: int) -> str:
-    """Decode UTF-8 with a few broken bytes as UTF-8, and text with many as another encoding."""
-    text = data.decode("utf-8", "replace")
-    if text.count("\ufffd") * 3 <= len(data.translate(None, _ASCII)):
-        return text
-    guess = from_bytes(data[max(0, first_fault - 2048) : first_fault + GUESS_BYTES]).best()
-    try:
-        return data.decode(declared or (guess.encoding if guess else "cp1252"), "replace")
-    except LookupError:  # a declared encoding that nobody knows
-        return data.decode("cp1252", "replace")
 
 
 def normalize(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import shlex
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
@@ -19,6 +20,7 @@ from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.durations import seconds_in
 from sleuth.studio.console import JsonOption, Listing, emit, explanation_lines, progress_console
 from sleuth.tools.collection import Collection
+from sleuth.tools.documents import at_words
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import GRAPH_MODES, Mode, Query, find_mode
 from sleuth.tools.settings import Settings
@@ -61,7 +63,7 @@ SNIPPET = 240
 """Maximum characters of a passage in search results."""
 
 MAX_SKIPPED = 10
-"""Maximum skipped files in the summary of an ingest."""
+"""Maximum lines of skipped files, failures and warnings each in the text of an ingest."""
 
 
 @run_async
@@ -113,7 +115,7 @@ def _export(place: str, collection: str | None, folder: Path) -> Path:
 
 @contextmanager
 def show_progress(console: Console, failures: list[str]) -> Iterator[Callable[[IngestProgress], None]]:
-    """Show a progress bar; print failures and add them to `failures`."""
+    """Show a progress bar; print the first failures and add all to `failures`."""
     columns = SpinnerColumn(), TextColumn("files"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")
     with Progress(
         *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal
@@ -123,6 +125,7 @@ def show_progress(console: Console, failures: list[str]) -> Iterator[Callable[[I
         def show(progress: IngestProgress) -> None:
             if progress.failure:
                 failures.append(progress.failure)
+            if progress.failure and len(failures) <= MAX_SKIPPED:
                 bar.console.print(Text(f"! {progress.failure}", style="yellow"), soft_wrap=True)
             passages = f"{progress.embedded:,} of {progress.stored:,} new passages indexed"
             bar.update(task, completed=progress.files, total=progress.total or None, description=passages)
@@ -139,11 +142,14 @@ def _in_words(report: IngestReport, failures: list[str], *, has_files: bool) -> 
 
 
 def report_lines(report: IngestReport, failures: list[str]) -> list[str]:
-    """Return the warnings that were not printed as `failures`, and the skipped files."""
-    lines = [warning for warning in report.warnings if warning not in failures]
+    """Return the failures that were not printed by reason, the other warnings, and the skipped files."""
+    reasons = Counter(failure.partition(": ")[2] for failure in failures[MAX_SKIPPED:])
+    lines = [f"! {count:,} more: {reason}" for reason, count in reasons.most_common(MAX_SKIPPED)]
+    lines += [warning for warning in report.warnings if warning not in failures]
     lines += [f"Skipped: {line}" for line in report.passed_over[:MAX_SKIPPED]]
-    more = len(report.passed_over) - MAX_SKIPPED
-    return [*lines, *([f"Skipped: {more} more (--json lists all)."] if more > 0 else [])]
+    skipped, kinds = len(report.passed_over) - MAX_SKIPPED, len(reasons) - MAX_SKIPPED
+    lines += [f"! {kinds:,} more reasons (--json lists all)."] if kinds > 0 else []
+    return [*lines, *([f"Skipped: {skipped:,} more (--json lists all)."] if skipped > 0 else [])]
 
 
 def settings_with(
@@ -277,7 +283,7 @@ async def search(
     if explain and chosen not in GRAPH_MODES:
         raise UsageError("--explain works with graph search only. Add --mode graph.")
     async with _library("sleuth search", latest_only=latest_only, wait=wait) as library:
-        hits = await library.search(Query(text=query, k=k, mode=chosen, where=where))
+        hits = [at_words(hit, query) for hit in await library.search(Query(text=query, k=k, mode=chosen, where=where))]
     lines = [line for hit in hits for line in _hit_lines(hit, explain)]
     emit([hit_to_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else "No passages found.")
 

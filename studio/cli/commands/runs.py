@@ -13,6 +13,7 @@ from pydantic_core import to_json
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from sleuth.graphs.evidence import mark_changed
 from sleuth.graphs.methods.retro_rag import summarize_removed
 from sleuth.graphs.persistence import Thread, open_store
 from sleuth.graphs.runs import (
@@ -31,6 +32,7 @@ from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.durations import seconds_in
 from sleuth.studio.console import JsonOption, Listing, answer_view, emit, graph_view
 from sleuth.studio.server.runs import Conversations, EventLog
+from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import hold
@@ -85,6 +87,8 @@ async def show(thread: ThreadArgument, *, as_json: JsonOption = False) -> None:
     """Show the answer of a finished run with its evidence, graph, sub-runs and cost."""
     async with _open_runs() as runs:
         answer = await runs.answer(await runs.store.threads.complete(thread))
+    async with await Collection.open(Settings(), check_embedder=False) as library:
+        await mark_changed(answer.citations, library)
     shown = [*([graph_view(answer.graph)] if answer.graph else []), answer_view(answer)]
     emit(answer.to_json(), as_json, Group(*shown))
 

@@ -15,6 +15,7 @@ from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.errors import STREAM_ERRORS
 from sleuth.studio.server.state import ServerState, ServerStateDep
 from sleuth.tools.collection import Collection, media_type_of
+from sleuth.tools.documents import at_words
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import Query as SearchQuery
 from sleuth.tools.search import find_mode
@@ -194,4 +195,4 @@ async def search(
     """Return the best passages for a query; no model is called."""
     async with server.home_lock.hold("shared"):
         hits = await library.search(SearchQuery(text=q, k=k, mode=find_mode(mode), where=where))
-    return [forms.HitView.model_validate(hit_to_json(hit)) for hit in hits]
+    return [forms.HitView.model_validate(hit_to_json(at_words(hit, q))) for hit in hits]

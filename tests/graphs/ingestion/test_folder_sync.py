@@ -270,3 +270,44 @@ async def test_following_ends_when_it_is_stopped(folder: Path, settings: Setting
     assert [each async for each in followed] == []
     assert working.is_set() != is_waiting
     assert (await compare_folder(folder, settings=settings)).is_empty() == is_waiting
+
+
+async def moved(tmp_path: Path, new: str) -> tuple[Path, Settings]:
+    """Ingest a folder of two notes and move it."""
+    settings, old = Settings(home=tmp_path / "home", embedder="none"), tmp_path / "old" / "notes"
+    old.mkdir(parents=True)
+    for name, text in (("kelp.md", TEXTS[0]), ("mill.txt", TEXTS[1])):
+        (old / name).write_text(text)
+    await ingest([old], settings=settings)
+    (tmp_path / new).parent.mkdir(parents=True, exist_ok=True)
+    old.rename(tmp_path / new)
+    return tmp_path / new, settings
+
+
+@pytest.mark.parametrize("synchronized", ["new/notes", "new"])
+async def test_moved_folder_is_recognized_and_keeps_its_ids(synchronized: str, tmp_path: Path) -> None:
+    folder, settings = await moved(tmp_path, "new/notes")
+    diff, report = await synchronize(tmp_path / synchronized, settings)
+    assert diff.moved == {name: str(folder / name) for name in ("kelp.md", "mill.txt")}
+    assert not (diff.added or diff.removed) and not diff.is_empty() and report.ingest.passages == 0
+    assert await stored_texts(settings) == {str(folder / "kelp.md"): TEXTS[0], str(folder / "mill.txt"): TEXTS[1]}
+    assert (await compare_folder(tmp_path / synchronized, settings=settings)).is_empty()
+
+
+async def test_copied_or_changed_files_are_not_moves(tmp_path: Path) -> None:
+    folder, settings = await moved(tmp_path, "new/notes")
+    (folder / "kelp.md").write_text("Another text about kelp.")
+    (tmp_path / "old" / "notes").mkdir()
+    (tmp_path / "old" / "notes" / "mill.txt").write_text(TEXTS[1])
+    diff = await compare_folder(folder, settings=settings)
+    assert not diff.moved and sorted(diff.added) == ["kelp.md", "mill.txt"]
+
+
+async def test_ingest_of_a_moved_folder_names_the_former_documents(tmp_path: Path) -> None:
+    folder, settings = await moved(tmp_path, "new/notes")
+    report = await ingest([folder], settings=settings)
+    assert [line for line in report.warnings if "sleuth docs delete kelp.md" in line and "is gone" in line]
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    (beside / "fair.md").write_text(TEXTS[2])
+    assert not (await ingest([beside], settings=settings)).warnings

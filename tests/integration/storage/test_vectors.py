@@ -3,6 +3,7 @@ import multiprocessing
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -246,3 +247,21 @@ def test_missing_embedding_model_names_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(StoreError, match="SLEUTH_EMBEDDER"):
         LocalEmbedder(str(tmp_path / "empty")).embed_query("x")
+
+
+def test_stored_vectors_are_compared_by_id_and_numbers(tmp_path: Path) -> None:
+    embedder = HashingEmbedder()
+    index = opened(tmp_path, embedder)
+    index.apply(upsert=PASSAGES, delete=[])
+    ids, vectors = (
+        [passage.id for passage in PASSAGES],
+        embedder.embed_passages(["a. a stone bridge", "b. a water mill"]),
+    )
+    assert index._has(ids, vectors) and index._has(ids[::-1], vectors[::-1])
+    assert not index._has(ids, vectors[::-1]) and not index._has([*ids, "other"], vectors[[0, 1, 1]])
+    index.set_reached(4)
+    index.set_reached(4)
+    changed = [replace(PASSAGES[0], text="a wooden bridge")]
+    index.apply(upsert=changed, delete=[])
+    assert index._has(ids[:1], embedder.embed_passages(["a. a wooden bridge"]))
+    index.close()

@@ -1,17 +1,21 @@
 """Text out of PDF and Word files."""
 
+import math
 import re
 import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.archives import open_zip
 from sleuth.tools.documents.formats.content import Content, Place, Properties, Section
 from sleuth.tools.documents.formats.scanned_pages import advice, read_scanned_pages
 from sleuth.tools.documents.formats.tables import markdown_tables
+from sleuth.tools.documents.formats.word_numbering import Numbering, find
 from sleuth.tools.errors import DocumentError, MissingExtra
 from sleuth.tools.text import normalize, single_line, title_from, unwrap_lines
 
@@ -24,9 +28,14 @@ _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _HYPHENATED = re.compile(r"(?<=[^\W\d_]{2})[-\u2010]\n(?=[^\W\d_])")
 _TABLE = re.compile(r"^[^\n|]+(?: \| [^\n|]+)+(?:\n[^\n|]+(?: \| [^\n|]+)+)+$", re.MULTILINE)
+LEAST_LINES = 3
+"""Lines next to each other that can be columns."""
 _PAINTS = re.compile(rb"(?:^|\s)(?:Do|EI|[fFBbSs]\*?|sh)(?:\s|$)")
 """Operators of a page that show a picture or draw a shape."""
 _NO_TITLE = re.compile(r"^(untitled|\(?anonymous\)?|microsoft word - .*|.*\.(docx?|pdf|tex|dvi|indd))$", re.IGNORECASE)
+_ONCE = "[not(ancestor::*[local-name()='Fallback'])]"
+_WORDS = ("w:t", "w:tab", "w:br", "w:noBreakHyphen", "m:oMath", "m:t")
+"""Elements of a paragraph of a Word file that are text; those in a fall-back are copies."""
 DAMAGE = (
     *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, OSError, RuntimeError),
     *(TypeError, ValueError, struct.error, zipfile.BadZipFile, zlib.error),
@@ -47,7 +56,7 @@ def read_pdf(data: bytes, ocr_languages: str = "eng") -> Content:
         reader = PdfReader(BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):  # many files have an empty password
             raise DocumentError("is encrypted. Save a copy without a password.")
-        texts = [_tidy(_page_text(page)) for page in reader.pages]
+        texts = ["\n\n".join(filter(None, [_tidy(_page_text(page)), *_annotations(page)])) for page in reader.pages]
         scanned = [number for number, text in enumerate(texts) if not text.strip() and _is_drawn(reader.pages[number])]
         title = title_from(str(reader.metadata.title or "")) if reader.metadata else None
         properties = _pdf_properties(reader)
@@ -98,23 +107,101 @@ def _markdown(lines: str) -> str:
     return markdown_tables(rows) if len({len(row) for row in rows}) == 1 else lines
 
 
+def _annotations(page: "PageObject") -> Iterator[str]:
+    """Yield the values of form fields, with their names, and the notes of a page."""
+    for reference in page.get("/Annots") or ():
+        annotation = reference.get_object()
+        named = annotation if "/T" in annotation else annotation.get("/Parent", annotation).get_object()
+        value = named.get("/V", annotation.get("/V"))
+        note = annotation.get("/Contents")
+        if annotation.get("/Subtype") == "/Widget":
+            values = [str(each).removeprefix("/") for each in (value if isinstance(value, list) else [value]) if each]
+            if values and values != ["Off"]:
+                yield f"{named.get('/T', 'Field')}: {', '.join(values)}"
+        elif note and annotation.get("/Subtype") not in ("/Popup", "/Link"):
+            yield f"[Note: {normalize(str(note)).strip()}]"
+
+
 def _page_text(page: "PageObject") -> str:
     """Return the page in reading order; positions separate paragraphs and table rows."""
-    pieces: list[str] = []
-    layout = _Layout()
+    lines: list[_Line] = []
 
     def add(text: str, outer: list[float], inner: list[float], _font: object, size: float) -> None:
-        if text.strip():
-            x = inner[4] * outer[0] + inner[5] * outer[2] + outer[4]
-            y = inner[4] * outer[1] + inner[5] * outer[3] + outer[5]
-            separator = layout.separator(x, y, size)
-            if pieces and pieces[-1].endswith("\n"):
-                pieces[-1] = pieces[-1].rstrip("\n") + separator
-        if text:
-            pieces.append(text)
+        x = inner[4] * outer[0] + inner[5] * outer[2] + outer[4]
+        y = inner[4] * outer[1] + inner[5] * outer[3] + outer[5]
+        if text.strip() and (not lines or lines[-1].text.endswith("\n")):
+            lines.append(_Line(x, y))
+        if text and lines:
+            lines[-1].pieces.append((text, x, y, size))
 
     page.extract_text(visitor_text=add)
+    layout, pieces = _Layout(), list[str]()
+    for line in column_by_column(lines):
+        layout.y = math.inf if line.begins_column else layout.y
+        for text, x, y, size in line.pieces:
+            if text.strip():
+                separator = layout.separator(x, y, size)
+                if pieces and pieces[-1].endswith("\n"):
+                    pieces[-1] = pieces[-1].rstrip("\n") + separator
+            pieces.append(text)
     return "".join(pieces)
+
+
+@dataclass
+class _Line:
+    """A line of a page or of one of its columns or cells: its beginning, and its pieces with position and size."""
+
+    x: float
+    y: float
+    pieces: list[tuple[str, float, float, float]] = field(default_factory=list)
+    begins_column: bool = False
+
+    @property
+    def text(self) -> str:
+        return "".join(text for text, *_ in self.pieces)
+
+
+def column_by_column(lines: list[_Line]) -> list[_Line]:
+    """Return lines that run on down the columns of a page, but alternate between them, in the order of the columns.
+
+    Rows of a table stay: their cells are short, or begin and end with sentences.
+    """
+    pairs = [(left, right) for left, right in pairwise(lines) if abs(left.y - right.y) < 1 and left.x < right.x]
+    if len(pairs) < LEAST_LINES or not all(_runs_on([line.text for line in side]) for side in zip(*pairs, strict=True)):
+        return lines
+    gutter = min(right.x for _, right in pairs) - 1
+    widest = max(len(left.text) for left, _ in pairs if left.x < gutter)
+    ordered: list[_Line] = []
+    # A line across the columns ends them.
+    for is_across, group in groupby(lines, lambda line: line.x < gutter and len(line.text) > 1.3 * widest):
+        block = list(group)
+        if is_across:
+            ordered += block
+        else:
+            column = [line for line in block if line.x < gutter]
+            others = column_by_column([line for line in block if line.x >= gutter])
+            for line, below in (*pairwise(column), *pairwise(others)):
+                if _is_wrapped(line.text.rstrip(), below.text, widest):
+                    *rest, (last, x, y, size) = line.pieces
+                    line.pieces = [*rest, (last.rstrip("\n") + " ", x, y, size)]
+            for line in others[:1]:
+                line.begins_column = True
+            ordered += column + others
+    return ordered
+
+
+def _is_wrapped(text: str, below: str, width: int) -> bool:
+    """Return whether a line of a column of this width continues in the line below."""
+    is_long = len(text) >= 0.7 * width or below[:1].islower()
+    return is_long and below[:1].isalpha() and not text.endswith((".", "!", "?", ":", ";", "-", "\u2010"))
+
+
+def _runs_on(texts: Sequence[str]) -> bool:
+    """Return whether lines are running text: of several words, seldom at the end of a sentence."""
+    words = sorted(len(text.split()) for text in texts)
+    open_ends = sum(not text.rstrip().endswith((".", "!", "?", ":", ";")) for text in texts)
+    lower = sum(text.lstrip()[:1].islower() for text in texts)
+    return words[len(words) // 2] >= 4 and 2 * open_ends > len(texts) and 5 * lower >= 2 * len(texts)
 
 
 class _Layout:
@@ -148,15 +235,23 @@ def read_docx(data: bytes) -> Content:
     if data.startswith(_OLE):
         raise DocumentError("is encrypted, or in the old .doc format. Save it as .docx without a password.")
     try:
-        open_zip(data, kind="a Word file").close()
+        check_office(data, "a Word file")
         document = Document(BytesIO(data))
-        blocks = list(_blocks(document))
+        blocks = list(_Word(document).blocks(document.element.body))
+        around = [Section("\n\n".join(texts), Place(f"page {kind}")) for kind, texts in _around(document).items()]
         title = title_from(document.core_properties.title)
         properties = office_properties(document.core_properties)
     except (OpcError, LxmlError, *DAMAGE) as error:
         raise DocumentError("is not a Word file, or is damaged. Save it again as .docx, or leave it out.") from error
     first_heading = next((block.lstrip("# ") for block in blocks if block.startswith("#")), None)
-    return Content(title or title_from(first_heading), [Section("\n\n".join(blocks))], properties)
+    return Content(title or title_from(first_heading), [Section("\n\n".join(blocks)), *around], properties)
+
+
+def check_office(data: bytes, kind: str) -> None:
+    """Raise DocumentError for a file that is not an Office file, or one in a form that the libraries do not read."""
+    with open_zip(data, kind=kind) as archive:
+        if "_rels/.rels" in archive.namelist() and b"purl.oclc.org/ooxml" in archive.read("_rels/.rels"):
+            raise DocumentError('is saved as "Strict Open XML", which is not read. Save it in the usual format.')
 
 
 def office_properties(found: Any) -> Properties:  # noqa: ANN401 - of python-docx, python-pptx or openpyxl
@@ -165,40 +260,84 @@ def office_properties(found: Any) -> Properties:  # noqa: ANN401 - of python-doc
     return Properties(author=author, date=found.modified or found.created, tags=found.keywords)
 
 
-def _blocks(document: "WordDocument") -> Iterator[str]:
-    """Yield the text of each paragraph and table, including those in content controls, which python-docx skips."""
-    outermost = "not(ancestor::w:tbl) and not(ancestor::w:p)"
-    styles = {style.style_id: style.name or "" for style in document.styles}
-    for element in document.element.body.xpath(f".//w:p[{outermost}] | .//w:tbl[{outermost}]"):
-        block = _table(element) if element.tag.endswith("}tbl") else _paragraph(element, styles)
-        if block:
-            yield block
+def _parts(document: "WordDocument", kind: str) -> list["BaseOxmlElement"]:
+    """Return the parts of a Word file of a kind, such as "footnotes"."""
+    from docx.opc.part import XmlPart
+    from docx.oxml import parse_xml
+
+    of_kind = (each for each in document.part.rels.values() if each.reltype.endswith(f"/{kind}"))
+    parts = [each.target_part for each in of_kind if not each.is_external]
+    return [part.element if isinstance(part, XmlPart) else parse_xml(part.blob) for part in parts]
+
+
+def _around(document: "WordDocument") -> dict[str, list[str]]:
+    """Return the different headers and footers of a file."""
+    kinds = {kind: [_words_below(part) for part in _parts(document, kind)] for kind in ("header", "footer")}
+    return {kind: list(dict.fromkeys(filter(None, texts))) for kind, texts in kinds.items()}
+
+
+class _Word:
+    """The text of a Word file in order, with the numbers of its paragraphs and its notes and comments."""
+
+    def __init__(self, document: "WordDocument") -> None:
+        self._names = {style.style_id: style.name or "" for style in document.styles}
+        self._numbering = Numbering(next(iter(_parts(document, "numbering")), None), document.styles.element)
+        self._notes = {
+            (kind, find(note, "string(@w:id)")): text
+            for kind in ("footnote", "endnote", "comment")
+            for part in _parts(document, f"{kind}s")
+            for note in find(part, f"./w:{kind}")
+            if (text := _words_below(note))
+        }
+
+    def blocks(self, root: "BaseOxmlElement") -> Iterator[str]:
+        """Yield the text of each paragraph and table, also of those in content controls and text boxes.
+
+        A note and a comment follow the paragraph or table that refers to it.
+        """
+        above = "count(ancestor::w:tbl | ancestor::w:p)"
+        here = f"[{above} = {find(root, above)}]"
+        for element in find(root, f".//w:p{here} | .//w:tbl{here}"):
+            is_table = element.tag.endswith("}tbl")
+            yield from filter(None, [_table(element) if is_table else self._paragraph(element)])
+            for box in [] if is_table else find(element, f".//w:txbxContent{_ONCE}"):
+                if find(box, above) == find(element, above) + 1:  # not in another box, which yields it
+                    yield from self.blocks(box)
+            for kind in ("footnote", "endnote", "comment"):
+                for name in find(element, f".//w:{kind}Reference/@w:id"):
+                    if text := self._notes.pop((kind, name), ""):
+                        yield f"[{kind.capitalize()}: {text}]"
+
+    def _paragraph(self, element: "BaseOxmlElement") -> str:
+        """Return one paragraph with its number and the Markdown mark of its style."""
+        text = _words(element).strip()
+        name = self._names.get(next(iter(find(element, "./w:pPr/w:pStyle/@w:val")), ""), "")
+        if not text:
+            return ""
+        number = self._numbering.number(element)
+        text = f"{number} {text}" if number else text
+        if heading := re.fullmatch(r"Heading ([1-6])", name):
+            return f"{'#' * int(heading[1])} {single_line(text)}"
+        if name == "Title":
+            return f"# {single_line(text)}"
+        return f"- {text}" if name.startswith("List") and not number else text
 
 
 def _table(table: "BaseOxmlElement") -> str:
-    rows: list[list[str]] = []
-    for row in table.xpath("./w:tr | ./w:sdt/w:sdtContent/w:tr"):
-        cells = row.xpath("./w:tc | ./w:sdt/w:sdtContent/w:tc")
-        rows.append([" ".join(_words(paragraph) for paragraph in cell.xpath(".//w:p")) for cell in cells])
-    return markdown_tables(rows)
+    """Return a table; rows and cells may be in content controls, and deleted rows are left out."""
+    depth = f"count(ancestor::w:tbl) = {1 + find(table, 'count(ancestor::w:tbl)')}"
+    rows = find(table, f".//w:tr[{depth}][not(w:trPr/w:del)]")
+    return markdown_tables([[_words_below(cell) for cell in find(row, f".//w:tc[{depth}]")] for row in rows])
 
 
-def _paragraph(element: "BaseOxmlElement", styles: dict[str, str]) -> str:
-    """Return one paragraph with the Markdown mark of its style."""
-    text = _words(element).strip()
-    name = styles.get(next(iter(element.xpath("./w:pPr/w:pStyle/@w:val")), ""), "")
-    if not text:
-        return ""
-    if heading := re.fullmatch(r"Heading ([1-6])", name):
-        return f"{'#' * int(heading[1])} {single_line(text)}"
-    if name == "Title":
-        return f"# {single_line(text)}"
-    return f"- {text}" if name.startswith("List") else text
+def _words_below(element: "BaseOxmlElement") -> str:
+    return " ".join(filter(None, map(_words, find(element, ".//w:p")))).strip()
 
 
 def _words(paragraph: "BaseOxmlElement") -> str:
-    """Return all text of a paragraph, including insertions and links, without deletions and fall-back copies."""
-    once = "[not(ancestor::*[local-name()='Fallback'])]"
-    nodes = paragraph.xpath(f".//w:t{once} | .//w:tab{once} | .//w:br{once} | .//w:noBreakHyphen{once}")
-    marks = {"tab": "\t", "br": "\n", "noBreakHyphen": "-"}
+    """Return the text of a paragraph with insertions, links and formulas, without deletions, moved text and boxes."""
+    of_it = f"[count(ancestor::w:p) = {1 + find(paragraph, 'count(ancestor::w:p)')}]"
+    present = "[not(ancestor::w:del or ancestor::w:moveFrom)]"
+    nodes = find(paragraph, " | ".join(f".//{name}{_ONCE}{of_it}{present}" for name in _WORDS))
+    marks = {"tab": "\t", "br": "\n", "noBreakHyphen": "-", "oMath": " "}
     return "".join(marks.get(node.tag.rpartition("}")[2], node.text or "") for node in nodes)

@@ -1,22 +1,31 @@
 """Text out of books, mails and notebooks."""
 
 import json
+import re
 from collections.abc import Iterator
 from email import message_from_bytes, policy
 from email.errors import MessageError
-from email.message import EmailMessage
+from email.message import EmailMessage, MIMEPart
 from io import BytesIO
 from pathlib import PurePosixPath
+from posixpath import normpath
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urldefrag
 from zipfile import ZipFile
 
 from sleuth.tools.documents.formats.archives import open_zip
 from sleuth.tools.documents.formats.binary_formats import DAMAGE
 from sleuth.tools.documents.formats.content import Content, Place, Properties, Section
-from sleuth.tools.documents.formats.plain_formats import decode_html, html_title, parse_html, whole_page
+from sleuth.tools.documents.formats.plain_formats import (
+    HIDDEN,
+    MIN_KEPT_SHARE,
+    decode_html,
+    html_title,
+    parse_html,
+    whole_page,
+)
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text import decode, single_line, title_from
+from sleuth.tools.text import decode, single_line, title_from, without_bom
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -56,37 +65,77 @@ def _package(archive: ZipFile) -> tuple[PurePosixPath, "Element"]:
 
 def _chapters(archive: ZipFile, package_path: PurePosixPath, package: "Element") -> Iterator[Section]:
     files = {item.get("id"): item.get("href", "") for item in package.iter(f"{_OPF}item")}
+    names = set(archive.namelist())
     for number, reference in enumerate(package.iter(f"{_OPF}itemref"), start=1):
-        href = unquote(files.get(reference.get("idref"), ""))
-        name = str(package_path.parent / href)
-        if href and name in archive.namelist():
+        href = files.get(reference.get("idref"), "")
+        name = normpath(str(package_path.parent / unquote(urldefrag(href).url))).lstrip("/")
+        if href and name in names:
             page = parse_html(decode_html(archive.read(name)))
             heading = page.find(["h1", "h2", "h3"])
             title = title_from(heading.get_text(" ") if heading else None) or html_title(page)
-            yield Section(whole_page(page), Place(f"chapter “{title}”") if title else Place("chapter", number))
+            yield Section(
+                whole_page(page, leave_out=HIDDEN), Place(f"chapter “{title}”") if title else Place("chapter", number)
+            )
+        elif href:
+            yield Section(f"(The file of this chapter is missing: {href})", Place("chapter", number))
 
 
 def read_eml(data: bytes) -> Content:
-    """Return the headers and the text of a mail; attachments are named, not read."""
+    """Return the headers and the text of a mail and of the mails in it; attachments are named, not read."""
     try:
-        mail = message_from_bytes(data, policy=policy.default)
-        headers = {name: single_line(str(mail[name])) for name in HEADERS if mail[name]}
-        body = mail.get_body(("plain", "html"))
-        text = _body(body) if isinstance(body, EmailMessage) else ""
-        attached = [part.get_filename() or "without a name" for part in mail.iter_attachments()]
+        mail = message_from_bytes(without_bom(data), policy=policy.default)
+        sections = list(_mail_sections(mail))
+        about = _headers(mail)
         keywords = str(mail["Keywords"] or "")
     except (MessageError, *DAMAGE) as error:
         raise DocumentError("is not a mail, or is damaged. Leave it out.") from error
-    if not headers:
+    if not about:
         raise DocumentError("is not a mail: it has no sender, date or subject. Leave it out.")
-    return _mail(headers, text, attached, keywords=keywords)
+    return _mail_content(about, sections, keywords)
 
 
-def _body(part: EmailMessage) -> str:
-    content = part.get_content()
-    if not isinstance(content, str):
-        return ""
-    return whole_page(parse_html(content)) if part.get_content_subtype() == "html" else content
+def _headers(mail: MIMEPart) -> dict[str, str]:
+    return {name: single_line(str(mail[name])) for name in HEADERS if mail[name]}
+
+
+def _mail_sections(mail: MIMEPart) -> Iterator[Section]:
+    """Yield a mail, and the mails that it forwards."""
+    parts = list(_parts(mail))
+    texts = [_text(part) for part in parts if _is_shown(part)]
+    attached = [part.get_filename() or "without a name" for part in parts if not _is_shown(part)]
+    forwarded = [mail for part in parts if part.get_content_type() == "message/rfc822" for mail in part.iter_parts()]
+    yield from _mail(_headers(mail), "\n\n".join(filter(str.strip, texts)), attached)
+    for inner in forwarded:
+        yield from _mail_sections(inner)
+
+
+def _parts(part: MIMEPart) -> Iterator[MIMEPart]:
+    """Yield the parts that a mail program shows or lists, of alternatives the best one."""
+    if part.get_content_type() == "multipart/alternative":
+        yield from _best_alternative(list(part.iter_parts()) or [EmailMessage()])
+    elif part.get_content_maintype() == "multipart":
+        for inner in part.iter_parts():
+            yield from _parts(inner)
+    else:
+        yield part
+
+
+def _best_alternative(parts: list[MIMEPart]) -> list[MIMEPart]:
+    """Return the parts of the first alternative, or of a later one if it lacks many of the words of the last one."""
+    shown = [list(_parts(part)) for part in parts]
+    words = [set(re.findall(r"\w+", " ".join(_text(part) for part in each if _is_shown(part)))) for each in shown]
+    best = next(filter(None, reversed(words)), set[str]())
+    return next(each for each, some in zip(shown, words, strict=True) if len(some & best) >= MIN_KEPT_SHARE * len(best))
+
+
+def _is_shown(part: MIMEPart) -> bool:
+    return part.get_content_type() in ("text/plain", "text/html") and not part.is_attachment()
+
+
+def _text(part: MIMEPart) -> str:
+    data = part.get_payload(decode=True)
+    text = decode(data, declared=part.get_content_charset()) if isinstance(data, bytes) else ""
+    return whole_page(parse_html(text), leave_out=HIDDEN) if part.get_content_subtype() == "html" else text
 
 
 def read_msg(data: bytes) -> Content:
@@ -98,20 +147,24 @@ def read_msg(data: bytes) -> Content:
         to = "; ".join(f"{each.name} <{each.email_address}>" for each in mail.recipients)
         date = mail.sent_date.isoformat(" ", "minutes") if mail.sent_date else ""
         found = {"From": mail.sender, "To": to, "Date": date, "Subject": mail.subject}
-        text = mail.body or (whole_page(parse_html(mail.html_body)) if mail.html_body else "")
+        text = mail.body or (whole_page(parse_html(mail.html_body), leave_out=HIDDEN) if mail.html_body else "")
         attached = [each.file_name or "without a name" for each in mail.attachments]
     except DAMAGE as error:
         raise DocumentError("is not an Outlook mail, or is damaged. Save it as .eml.") from error
-    return _mail({name: single_line(value) for name, value in found.items() if value}, text, attached)
+    about = {name: single_line(value) for name, value in found.items() if value}
+    return _mail_content(about, list(_mail(about, text, attached)))
 
 
-def _mail(headers: dict[str, str], text: str, attached: list[str], *, keywords: str = "") -> Content:
+def _mail(headers: dict[str, str], text: str, attached: list[str]) -> Iterator[Section]:
     lines = [f"{name}: {value}" for name, value in headers.items()]
     lines += [f"Attachment: {name}" for name in attached]
     about = ", ".join(filter(None, [headers.get("From"), headers.get("Date")]))
-    sections = [Section("\n".join(lines), Place(f"mail from {about}")), Section(text)]
-    properties = Properties(author=headers.get("From"), date=headers.get("Date"), tags=keywords)
-    return Content(title_from(headers.get("Subject")), sections, properties)
+    yield from (Section("\n".join(lines), Place(f"mail from {about}")), Section(text))
+
+
+def _mail_content(about: dict[str, str], sections: list[Section], tags: str = "") -> Content:
+    properties = Properties(author=about.get("From"), date=about.get("Date"), tags=tags)
+    return Content(title_from(about.get("Subject")), sections, properties)
 
 
 def read_notebook(data: bytes) -> Content:

@@ -1,13 +1,15 @@
 """The text of a file in sections, each with its place in the file."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from email.utils import parsedate_to_datetime
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from sleuth.tools.text import normalize, title_from
+from sleuth.tools.types import Hit
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +73,47 @@ def join_sections(sections: Iterable[Section]) -> tuple[str, Marks]:
 
 def parts(marks: Marks, length: int) -> Iterator[tuple[int, int]]:
     """Yield the starts and ends of a text's sheets, chapters and mails, which no passage crosses."""
-    names = [(at, place.name) for at, place in marks]
-    starts = [at for (at, name), (_, before) in zip(names[1:], names, strict=False) if name != before]
+    names = [(0, ""), *((at, place.name) for at, place in marks)]
+    starts = [at for (_, before), (at, name) in pairwise(names) if at and name != before]
     yield from pairwise([0, *starts, length])
+
+
+def row_marks(text: str, marks: Marks) -> Marks:
+    """Return the marks with one for each row of a table; rows are only counted where none of its range is empty."""
+    found: list[tuple[int, Place]] = []
+    for (at, place), (end, _) in pairwise([*marks, (len(text), Place(""))]):
+        found.append((at, place))
+        _, rule, body = text[at:end].rstrip().partition(" --- |\n")
+        lines = body.split("\n") if rule else []
+        if len(lines) > 1 and len(lines) == place.last - place.first + 1:
+            starts = accumulate((len(line) + 1 for line in lines[:-1]), initial=text.index(rule, at) + len(rule))
+            found += [(start, Place(place.name, number)) for number, start in enumerate(starts, start=place.first)]
+    return tuple(found)
+
+
+def places_within(marks: Marks, start: int, end: int) -> str:
+    """Return the places of the characters from `start` to `end`, if there are several, for `quote_location`."""
+    within = [place for at, place in marks if at <= start][-1:]
+    after = [(at - start, place) for at, place in marks if start < at < end]
+    places = [*((0, place) for place in within), *after]
+    return json.dumps([[at, place.name, place.first, place.last] for at, place in places]) if len(places) > 1 else ""
+
+
+def quote_location(places: str, start: int, end: int) -> str:
+    """Return the place of the characters from `start` to `end` of a passage with the given places."""
+    return location(tuple((at, Place(name, first, last)) for at, name, first, last in json.loads(places)), start, end)
+
+
+def at_words(hit: Hit, words: str) -> Hit:
+    """Return a hit with the one of the places of its passage that has most of some words, if only one has as many."""
+    passage, wanted = hit.passage, set(_WORD.findall(words.casefold()))
+    starts = [start for start, *_ in json.loads(passage.places)] if passage.places else []
+    spans = list(pairwise([*starts, len(passage.text)]))
+    counts = [len(wanted & set(_WORD.findall(passage.text[start:end].casefold()))) for start, end in spans]
+    if not counts or counts.count(max(counts)) > 1:
+        return hit
+    place = quote_location(passage.places, *spans[counts.index(max(counts))])
+    return replace(hit, passage=replace(passage, location=place))
 
 
 def location(marks: Marks, start: int, end: int) -> str:
@@ -92,9 +132,12 @@ def _label(place: Place) -> str:
     if not place.first:
         return place.name
     last = place.last or place.first
+    if last == place.first and place.name.endswith(", rows"):
+        return f"{place.name.removesuffix('s')} {last}"
     return f"{place.name} {place.first}" if last == place.first else f"{place.name} {place.first}–{last}"
 
 
+_WORD = re.compile(r"\w+")
 MAX_TAGS = 50
 _TAG_SEPARATORS = re.compile(r"[,;\n]")
 _NUMERIC_DATE = re.compile(r"(?:D:)?(\d{4})-?(\d{2})-?(\d{2})")

@@ -1,13 +1,13 @@
 """Text out of presentations, spreadsheets, OpenDocument and RTF files."""
 
 from collections.abc import Iterator
-from datetime import date, datetime, time
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.archives import open_zip
-from sleuth.tools.documents.formats.binary_formats import DAMAGE, office_properties
+from sleuth.tools.documents.formats.binary_formats import DAMAGE, check_office, office_properties
 from sleuth.tools.documents.formats.content import Content, Place, Properties, Section
+from sleuth.tools.documents.formats.excel_cells import sheet_rows
 from sleuth.tools.documents.formats.tables import Numbered, markdown_tables, table_pieces
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text import decode, title_from
@@ -28,7 +28,7 @@ def read_pptx(data: bytes) -> Content:
     from pptx import Presentation
     from pptx.exc import PythonPptxError
 
-    open_zip(data, kind="a PowerPoint file").close()
+    check_office(data, "a PowerPoint file")
     try:
         shown = Presentation(BytesIO(data))
         slides = [
@@ -71,25 +71,23 @@ def _shapes(shapes: Any) -> Iterator[Any]:  # noqa: ANN401 - python-pptx is unty
 
 
 def read_xlsx(data: bytes) -> Content:
-    """Return the sheets as Markdown tables, whose first row with values is the header."""
+    """Return the sheets as Markdown tables; a formula without a stored result is shown itself."""
     from lxml.etree import LxmlError
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 
-    open_zip(data, kind="an Excel file").close()
+    check_office(data, "an Excel file")
     try:
         book = load_workbook(BytesIO(data), read_only=True, data_only=True)
-        sections = [
-            section
-            for sheet in book.worksheets
-            for section in _sheet(
-                sheet.title, [(at, [_cell(value) for value in row]) for at, row in enumerate(sheet.values, start=1)]
-            )
-        ]
+        sheets = [(sheet.title, sheet_rows(sheet)) for sheet in book.worksheets]
         title, properties = title_from(book.properties.title), office_properties(book.properties)
     except (InvalidFileException, LxmlError, *DAMAGE) as error:
         raise DocumentError("is not an Excel file, or is damaged. Save it again as .xlsx.") from error
-    return Content(title, sections, properties)
+    formulas = sum(cell.startswith("=") for _, rows in sheets for _, cells in rows for cell in cells)
+    note = f"cells that show a formula, since its result is not stored: {formulas}. Save the file in Excel."
+    return Content(
+        title, [section for name, rows in sheets for section in _sheet(name, rows)], properties, note * (formulas > 0)
+    )
 
 
 def _sheet(name: str, rows: list[Numbered]) -> Iterator[Section]:
@@ -97,17 +95,6 @@ def _sheet(name: str, rows: list[Numbered]) -> Iterator[Section]:
     for number, (text, first, last) in enumerate(table_pieces(rows)):
         heading = "" if number else f"## {name}\n\n"
         yield Section(heading + text, Place(f"{name}, row" if first == last else f"{name}, rows", first, last))
-
-
-def _cell(value: object) -> str:
-    """Return a value as people read it."""
-    if value is None:
-        return ""
-    if isinstance(value, datetime) and value.time() == time():
-        return value.date().isoformat()
-    if isinstance(value, date | time):
-        return value.isoformat(" ") if isinstance(value, datetime) else value.isoformat()
-    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def read_odf(data: bytes) -> Content:

@@ -2,23 +2,29 @@
 
 import csv
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import date
 from io import StringIO
 from itertools import chain, repeat
+from operator import itemgetter
 from typing import Any
 
 from bs4 import BeautifulSoup
 from bs4.dammit import EncodingDetector
 
 from sleuth.tools.documents.formats.content import Content, Properties, Section
+from sleuth.tools.documents.formats.tables import MOST_TITLES, markdown_tables, titles_above
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.text import decode, markdown_table, single_line, title_from
+from sleuth.tools.text import decode, single_line, title_from
 
 MIN_KEPT_SHARE = 0.6
 """A page of which the article finder keeps less is converted as a whole."""
 
 _DELIMITERS = ",;\t|"
+SAMPLE_ROWS = 100
+"""Rows that show the delimiter of a table."""
 _FENCED = re.compile(r"^ {0,3}(```|~~~).*?^ {0,3}\1", re.MULTILINE | re.DOTALL)
 _XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
 _TOP_HEADING = re.compile(r"^# +(\S.*)$", re.MULTILINE)
@@ -27,7 +33,8 @@ _ASCIIDOC_TITLE = re.compile(r"^= +(\S.*)$", re.MULTILINE)
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.{,65536}?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
 _CLOSING_MARKS = re.compile(r"(?<=[ \t])#+$")
 _EMPTY_LINES = re.compile(r"(?<![ \t])[ \t]*\n[ \t]*(?:\n\s*)?\n")
-_NOT_CONTENT = ("script", "style", "template", "noscript", "svg", "head", "nav", "header", "footer", "aside", "form")
+HIDDEN = ("script", "style", "template", "noscript", "svg", "head", "nav")
+_NOT_CONTENT = (*HIDDEN, "header", "footer", "aside", "form")
 _BLOCKS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "li", "tr", "div", "section", "article", "blockquote", "pre", "dt")
 
 
@@ -110,6 +117,7 @@ def read_html(data: bytes) -> Content:
         if table:
             table.insert_before(caption.extract())
     title, properties = html_title(soup), _html_properties(soup)
+    show_pictures(soup)
     article, page = _article(str(soup)), whole_page(soup)
     has_tables = "| --- |" not in page or "|---" in article
     text = article if _words(article) >= MIN_KEPT_SHARE * _words(page) and has_tables else page
@@ -151,14 +159,28 @@ def _words(text: str) -> int:
     return len(re.findall(r"\w+", text))
 
 
-def whole_page(soup: BeautifulSoup) -> str:
-    """Return every visible word of the page in order, with headings, list items and tables as Markdown."""
-    for tag in soup(_NOT_CONTENT):
+def show_pictures(soup: BeautifulSoup) -> None:
+    """Replace pictures by their alternative texts, and make their captions paragraphs, which article finders keep."""
+    for picture in soup("img", alt=re.compile(r"\S")):
+        picture.name, picture.string = "span" if picture.find_parent("p") else "p", f" {picture['alt']} "
+    for caption in soup("figcaption"):
+        caption.name = "p"
+    for figure in soup("figure"):
+        figure.name = "div"
+
+
+def whole_page(soup: BeautifulSoup, *, leave_out: Sequence[str] = _NOT_CONTENT) -> str:
+    """Return every visible word of the page in order, with headings, list items and tables as Markdown.
+
+    `leave_out`: elements that are not content; only HIDDEN ones are not in a book or mail, whose pictures have text.
+    """
+    for tag in soup(leave_out):
         tag.decompose()
+    show_pictures(soup)
     for table in soup("table"):
         if not table.find("table"):
             rows = [[cell.get_text(" ") for cell in row(("th", "td"))] for row in table("tr")]
-            table.replace_with(soup.new_string(f"\n\n{markdown_table(rows)}\n\n"))
+            table.replace_with(soup.new_string(f"\n\n{markdown_tables(rows)}\n\n"))
     for block in soup(_BLOCKS):
         level = int(block.name[1]) if re.fullmatch(r"h\d", block.name) else 0
         heading = f"\n\n{'#' * level} " if level else "\n\n"
@@ -169,18 +191,39 @@ def whole_page(soup: BeautifulSoup) -> str:
 
 def read_table(data: bytes) -> tuple[str | None, str]:
     """Return one line per row, "column: value; column: value", so that a row can be found and read by itself."""
-    text = decode(data)
-    first_line = text.lstrip("\n").partition("\n")[0]
-    delimiter = max(_DELIMITERS, key=first_line.count)
+    lines = decode(data).splitlines(keepends=True)
+    stated = re.fullmatch(r"sep=(.)\s*", lines[0], re.IGNORECASE) if lines else None
     try:
-        return None, "\n".join(_rows(text, delimiter))
+        rows = (
+            [*csv.reader(lines[1:], delimiter=stated[1])]
+            if stated
+            else [*csv.reader(lines, delimiter=_delimiter(lines))]
+        )
+        return None, "\n".join(_rows([row for row in rows if any(map(str.strip, row))]))
     except csv.Error as error:
         raise DocumentError(f"is not a readable table ({error}). Check its quotes and separators.") from error
 
 
-def _rows(text: str, delimiter: str) -> Iterator[str]:
-    rows = (row for row in csv.reader(text.splitlines(keepends=True), delimiter=delimiter) if any(map(str.strip, row)))
-    names = [title_from(name) or "" for name in next(rows, [])]
-    for row in rows:
+def _delimiter(lines: Sequence[str]) -> str:
+    """Return the delimiter that gives most rows the same number of cells, the most frequent if several do."""
+    first_line = next(filter(str.strip, lines), "")
+
+    def fitness(delimiter: str) -> tuple[float, int]:
+        with suppress(csv.Error):
+            widths = Counter(len(row) for row in csv.reader(lines[:SAMPLE_ROWS], delimiter=delimiter) if row)
+            width, count = max(widths.items(), key=itemgetter(1), default=(0, 0))
+            if width > 1:
+                return count / widths.total(), first_line.count(delimiter)
+        return 0, first_line.count(delimiter)
+
+    return max(_DELIMITERS, key=fitness)
+
+
+def _rows(rows: list[list[str]]) -> Iterator[str]:
+    above = titles_above(rows[: MOST_TITLES + 1])
+    yield from (single_line(row[0]) for row in rows[:above])
+    header, *body = rows[above:] or [[]]
+    names = [title_from(name) or "" for name in header]
+    for row in body:
         named = zip(chain(names, repeat("")), map(single_line, row), strict=False)
         yield "; ".join(f"{name}: {value}" if name else value for name, value in named if value)

@@ -1,25 +1,38 @@
 """Tables as Markdown, in pieces that fit a passage: each repeats the header."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from sleuth.tools.text import markdown_table, single_line
 
 TABLE_CHARS = 700
 """Maximum length of a piece; a passage has room for it."""
+MOST_TITLES = 5
+"""Rows above a header that can be titles."""
 
 Numbered = tuple[int, Sequence[str]]
 """A row with its number."""
 
+_MARKDOWN_TABLE = re.compile(
+    r"^ {0,3}(?P<fence>```|~~~).*?^ {0,3}(?P=fence)"  # code, which stays as it is
+    r"|^ {0,3}\|?[^\n|]+\|[^\n]*\n {0,3}\|?(?: *:?-+:? *\|)+(?: *:?-+:?)?[ \t]*(?:\n(?=[^\n]*\|)[^\n]+)+",
+    re.MULTILINE | re.DOTALL,
+)
+_BAR = re.compile(r"(?<!\\)\|")
+
 
 def table_pieces(rows: Sequence[Numbered]) -> Iterator[tuple[str, int, int]]:
-    """Yield a table, whose first row is the header, in pieces with the numbers of their first and last rows.
+    """Yield a table in pieces with the numbers of their first and last rows; the titles above it are pieces too.
 
-    If the header or a row is too long for that, each row becomes a line "column: value; column: value".
+    The first row below the titles is the header. If the header or a row is too long for a piece, each row becomes a
+    line "column: value; column: value".
     """
     filled = [(number, cells) for number, cells in rows if any(cell.strip() for cell in cells)]
+    above = titles_above([cells for _, cells in filled[: MOST_TITLES + 1]])
+    yield from ((single_line(cells[0]), number, number) for number, cells in filled[:above])
     if not filled:
         return
-    (top, header), *body = filled
+    (top, header), *body = filled[above:]
     if not body:
         yield markdown_table([header]), top, top
         return
@@ -37,6 +50,26 @@ def table_pieces(rows: Sequence[Numbered]) -> Iterator[tuple[str, int, int]]:
         piece.append((number, cells))
         used += _length(cells)
     yield _piece(header, piece)
+
+
+def titles_above(rows: Sequence[Sequence[str]]) -> int:
+    """Return the number of rows that only have a first cell, above one with more: titles of the table."""
+    widths = [sum(map(bool, map(str.strip, cells))) for cells in rows]
+    above = next((at for at, width in enumerate(widths) if width > 1), 0)
+    return above if all(rows[at][0].strip() for at in range(above)) else 0
+
+
+def repeat_headers(text: str) -> str:
+    """Return Markdown in which tables that are too long for a passage are in pieces with their header."""
+    return _MARKDOWN_TABLE.sub(lambda found: found[0] if found["fence"] else _in_pieces(found[0]), text)
+
+
+def _in_pieces(table: str) -> str:
+    lines = [line.strip() for line in table.split("\n")]
+    if len(table) <= TABLE_CHARS:
+        return table
+    rows = [_BAR.split(line.removeprefix("|").removesuffix("|")) for line in (lines[0], *lines[2:])]
+    return markdown_tables([[cell.strip().replace("\\|", "|") for cell in row] for row in rows])
 
 
 def markdown_tables(rows: Sequence[Sequence[str]]) -> str:

@@ -76,6 +76,15 @@ class ChromaIndex(VectorIndex):
             if vectors is not None:
                 self._collection.upsert(ids=list(ids), embeddings=vectors)
 
+    def _has(self, ids: Sequence[str], vectors: NDArray[np.float32]) -> bool:
+        with translate_errors(self._place):
+            found, stored = self._vectors(ids)
+        wanted = dict(
+            zip(ids, vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12), strict=True)
+        )
+        same = (np.allclose(wanted[id_], vector, atol=1e-4) for id_, vector in zip(found, stored, strict=True))
+        return len(found) == len(wanted) and all(same)
+
     def clear(self) -> None:
         """Replace the collection by an empty one for the present embedder."""
         with self._swap:

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.errors import EmbedderChanged
+from sleuth.tools.errors import EmbedderChanged, StoreDamaged
 from sleuth.tools.search.keyword_index import search_deeper
 from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.types import Passage
@@ -44,6 +44,7 @@ class VectorIndex(ABC):
         self._mark = sha256(json.dumps([owner, collection]).encode()).hexdigest()[:32]
         self._embedder = embedder
         self._allowed: frozenset[str] | None = None
+        self._was_interrupted = False
 
     @abstractmethod
     def close(self) -> None:
@@ -79,6 +80,10 @@ class VectorIndex(ABC):
     @abstractmethod
     def _change(self, ids: Sequence[str], vectors: NDArray[np.float32] | None, delete: Sequence[str]) -> None:
         """Add or replace vectors, None for no ids, and remove others."""
+
+    def _has(self, ids: Sequence[str], vectors: NDArray[np.float32]) -> bool:
+        """Return whether these vectors are stored; a database with transactions has what was written."""
+        return True
 
     @abstractmethod
     def _search(self, vector: NDArray[np.float32], k: int, dimension: int | None) -> Found:
@@ -120,14 +125,25 @@ class VectorIndex(ABC):
 
     def set_reached(self, seq: int) -> None:
         """Store the last journal number that may be partly applied."""
+        self._was_interrupted = self.reached() > self.applied()
         self._remember(reached=seq)
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
-        """Embed and add passages, and remove ids; repeating it changes nothing."""
+        """Embed and add passages, and remove ids; repeating it changes nothing.
+
+        After an interruption, each stored vector is compared: a killed store may keep the former vector of an id.
+        """
         vectors = self._embedder.embed_passages([index_text(passage) for passage in upsert]) if upsert else None
         if vectors is not None and self._check_dimension(vectors.shape[1]) is None:
             self._remember(dimension=vectors.shape[1])
-        self._change([passage.id for passage in upsert], vectors, delete)
+        ids = [passage.id for passage in upsert]
+        self._change(ids, vectors, delete)
+        if self._was_interrupted and vectors is not None and not self._has(ids, vectors):
+            self._change([], None, ids)
+            self._change(ids, vectors, [])
+            if not self._has(ids, vectors):
+                reason = "The vectors that were written when sleuth was killed cannot be repaired."
+                raise StoreDamaged(reason, advice="Run `sleuth ingest --rebuild`.")
 
     def search(self, text: str, k: int) -> Found:
         """Return the nearest passages, as ids with cosine similarities, best first.

@@ -1,0 +1,478 @@
+"""The text of a file has everything that its reader sees: office files, mails, pages, tables and encodings."""
+
+import io
+import re
+import zipfile
+from collections.abc import Callable
+from datetime import date, timedelta
+from email.message import EmailMessage
+from pathlib import Path
+
+import docx
+import openpyxl
+import pytest
+from docx.oxml import parse_xml
+from docx.oxml.ns import nsdecls
+from openpyxl.comments import Comment
+from reportlab.pdfgen.canvas import Canvas
+
+from sleuth.tools.documents import quote_location
+from sleuth.tools.documents.formats.binary_formats import read_docx, read_pdf
+from sleuth.tools.documents.formats.book_formats import read_eml, read_epub
+from sleuth.tools.documents.formats.content import Content, join_sections
+from sleuth.tools.documents.formats.excel_cells import format_number
+from sleuth.tools.documents.formats.office_formats import read_xlsx
+from sleuth.tools.documents.formats.plain_formats import read_html, read_table
+from sleuth.tools.documents.loading import load
+from sleuth.tools.errors import DocumentError
+from sleuth.tools.text import decode, encoding_doubt
+
+W = nsdecls("w")
+
+
+def text_of(content: Content) -> str:
+    return join_sections(content.sections)[0]
+
+
+def excel(fill: Callable[[openpyxl.worksheet.worksheet.Worksheet], object], dimension: str = "") -> Content:
+    book, written, changed = openpyxl.Workbook(), io.BytesIO(), io.BytesIO()
+    fill(book.worksheets[0])
+    book.save(written)
+    with zipfile.ZipFile(written) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            is_sheet = dimension and "worksheets/sheet" in name
+            new.writestr(
+                name, re.sub(rb'(<dimension ref=)"[^"]*"', rb'\1"%s"' % dimension.encode(), data) if is_sheet else data
+            )
+    return read_xlsx(changed.getvalue())
+
+
+@pytest.mark.parametrize("dimension", ["A1", "A1:B3", "A1:XFD1048576", "C7:D9"])
+def test_sheet_with_a_wrong_dimension_is_read_whole(dimension: str) -> None:
+    rows = [["boat", "harbor"], *([f"boat {number}", f"harbor {number}"] for number in range(2, 40))]
+    content = excel(lambda sheet: [sheet.append(row) for row in rows], dimension)
+    assert "| boat 39 | harbor 39 |" in text_of(content)
+    assert content.sections[-1].place and content.sections[-1].place.last == 39
+
+
+def test_sheet_shows_formulas_merged_values_and_comments() -> None:
+    def fill(sheet: openpyxl.worksheet.worksheet.Worksheet) -> None:
+        for row in (["coast", "boat", "fee"], ["north", "Heron", 2], [None, "Wagtail", 3], [None, "Ash", "=C2+C3"]):
+            sheet.append(row)
+        sheet.merge_cells("A2:A4")
+        sheet["B2"].comment = Comment("sunk in 1901", "Rosa")
+
+    content = excel(fill)
+    assert "| north | Heron (comment: sunk in 1901) | 2 |" in text_of(content)
+    assert "| north | Wagtail | 3 |\n| north | Ash | =C2+C3 |" in text_of(content)
+    assert "not stored: 1." in content.note
+
+
+def test_sheet_keeps_dates_durations_and_shows_formats() -> None:
+    def fill(sheet: openpyxl.worksheet.worksheet.Worksheet) -> None:
+        sheet.append(["day", "share", "time"])
+        sheet.append([date(2021, 3, 4), 0.075, timedelta(hours=25, minutes=30)])
+        sheet["B2"].number_format = "0.0%"
+
+    assert "| 2021-03-04 | 7.5% | 25:30:00 |" in text_of(excel(fill))
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "shown"),
+    [
+        (0.25, "0%", "25%"),
+        (1234.5, '#,##0.00 "EUR"', "1,234.50 EUR"),
+        (1234.5, "#,##0.00\\ [$€-407]", "1,234.50 €"),
+        (-5, "#,##0_);(#,##0)", "(5)"),
+        (-5.5, "0.0", "-5.5"),
+        (42, "00000", "00042"),
+        (3.0, "0.##", "3"),
+        (0.125, "0.00", "0.13"),
+        (1_234_567, "#,##0,", "1,235"),
+        (1e30, "0.0", "1" + "0" * 30 + ".0"),
+        (0.5, "# ?/?", "0.5"),
+        (5, "General", "5"),
+    ],
+)
+def test_number_is_shown_in_its_format(number: float, code: str, shown: str) -> None:
+    assert format_number(number, code) == shown
+
+
+def test_titles_above_a_sheet_are_not_its_header() -> None:
+    rows = [["Fees of the harbor"], [], ["Year 2024"], ["boat", "fee"], ["Heron", 2]]
+    text = text_of(excel(lambda sheet: [sheet.append(row) for row in rows]))
+    assert text == "## Sheet\n\nFees of the harbor\n\nYear 2024\n\n| boat | fee |\n| --- | --- |\n| Heron | 2 |"
+
+
+def word(fill: Callable[[docx.document.Document], object], parts: dict[str, str] | None = None) -> str:
+    document, written, changed = docx.Document(), io.BytesIO(), io.BytesIO()
+    fill(document)
+    document.save(written)
+    names = parts or {}
+    with zipfile.ZipFile(written) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            data = old.read(name).decode("utf-8", "surrogateescape")
+            office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+            if name == "word/_rels/document.xml.rels":
+                rels = "".join(
+                    f'<Relationship Id="x{part}" Type="{office}/{part}" Target="{part}.xml"/>' for part in names
+                )
+                data = data.replace("</Relationships>", f"{rels}</Relationships>")
+            if name == "[Content_Types].xml":
+                kind = "application/vnd.openxmlformats-officedocument.wordprocessingml"
+                types = "".join(
+                    f'<Override PartName="/word/{part}.xml" ContentType="{kind}.{part}+xml"/>' for part in names
+                )
+                data = data.replace("</Types>", f"{types}</Types>")
+            new.writestr(name, data.encode("utf-8", "surrogateescape"))
+        for part, xml in names.items():
+            new.writestr(f"word/{part}.xml", xml)
+    return text_of(read_docx(changed.getvalue()))
+
+
+def run(xml: str) -> object:
+    return parse_xml(f"<w:r {W}>{xml}</w:r>")
+
+
+@pytest.mark.parametrize("kind", ["footnote", "endnote"])
+def test_word_notes_follow_the_paragraph_that_refers_to_them(kind: str) -> None:
+    note = f'<w:{kind}s {W}><w:{kind} w:id="3"><w:p><w:r><w:t>Sunk in 1901.</w:t></w:r></w:p></w:{kind}></w:{kind}s>'
+
+    def fill(document: docx.document.Document) -> None:
+        document.add_paragraph("The Heron.")._p.append(run(f'<w:{kind}Reference w:id="3"/>'))
+        document.add_paragraph("The Wagtail.")
+
+    assert word(fill, {f"{kind}s": note}) == f"The Heron.\n\n[{kind.capitalize()}: Sunk in 1901.]\n\nThe Wagtail."
+
+
+def test_word_comments_headers_and_footers_are_read() -> None:
+    def fill(document: docx.document.Document) -> None:
+        paragraph = document.add_paragraph("The Heron sails daily.")
+        document.add_comment(paragraph.runs, text="Weekly, I think.")
+        document.sections[0].header.paragraphs[0].text = "Harbor office"
+        document.sections[0].footer.paragraphs[0].text = "Draft"
+
+    assert word(fill) == "The Heron sails daily.\n\n[Comment: Weekly, I think.]\n\nHarbor office\n\nDraft"
+
+
+def test_word_text_boxes_are_paragraphs_of_their_own() -> None:
+    box = "".join(f"<w:p><w:r><w:t>{word}</w:t></w:r></w:p>" for word in ("Mooring", "Harbor"))
+    content = f"<w:txbxContent>{box}</w:txbxContent>"
+    shape = f"<w:pict><v:textbox xmlns:v='urn:schemas-microsoft-com:vml'>{content}</v:textbox></w:pict>"
+    assert word(lambda document: document.add_paragraph("Ferry")._p.append(run(shape))) == "Ferry\n\nMooring\n\nHarbor"
+
+
+def test_word_moved_and_deleted_text_is_left_out() -> None:
+    def fill(document: docx.document.Document) -> None:
+        paragraph = document.add_paragraph("She sails")
+        for tag, text in (("moveFrom", " north"), ("del", " west"), ("moveTo", " south"), ("ins", " daily")):
+            inner = f'<w:{tag} {W} w:id="1" w:author="a"><w:r><w:t xml:space="preserve">{text}</w:t></w:r></w:{tag}>'
+            paragraph._p.append(parse_xml(inner))
+
+    assert word(fill) == "She sails south daily"
+
+
+def test_word_rows_in_nested_content_controls_are_read() -> None:
+    row = "<w:tr><w:tc><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc></w:tr>"
+    control = "<w:sdt><w:sdtContent>{}</w:sdtContent></w:sdt>"
+    table = row.format("boat") + control.format(control.format(row.format("Heron")))
+    text = word(lambda document: document.element.body.insert(0, parse_xml(f"<w:tbl {W}>{table}</w:tbl>")))
+    assert text == "| boat |\n| --- |\n| Heron |"
+
+
+def numbered(levels: list[tuple[str, str]], paragraphs: list[tuple[int, str]], start: str = "") -> str:
+    def fill(document: docx.document.Document) -> None:
+        lists = document.part.numbering_part.element
+        shown = "".join(
+            f'<w:lvl w:ilvl="{at}"><w:start w:val="1"/><w:numFmt w:val="{kind}"/><w:lvlText w:val="{text}"/></w:lvl>'
+            for at, (kind, text) in enumerate(levels)
+        )
+        lists.insert(0, parse_xml(f'<w:abstractNum {W} w:abstractNumId="90">{shown}</w:abstractNum>'))
+        override = f'<w:lvlOverride w:ilvl="0"><w:startOverride w:val="{start}"/></w:lvlOverride>' if start else ""
+        lists.append(parse_xml(f'<w:num {W} w:numId="90"><w:abstractNumId w:val="90"/>{override}</w:num>'))
+        for level, text in paragraphs:
+            place = f'<w:numPr {W}><w:ilvl w:val="{level}"/><w:numId w:val="90"/></w:numPr>'
+            document.add_paragraph(text)._p.get_or_add_pPr().append(parse_xml(place))
+
+    return word(fill)
+
+
+def test_word_clauses_have_their_numbers() -> None:
+    text = numbered([("decimal", "%1."), ("decimal", "%1.%2")], [(0, "Rent"), (0, "Boats"), (1, "Oars"), (1, "Sails")])
+    assert text == "1. Rent\n\n2. Boats\n\n2.1 Oars\n\n2.2 Sails"
+
+
+def test_word_clauses_have_letters_roman_numbers_and_starts() -> None:
+    levels = [("upperRoman", "Part %1"), ("lowerLetter", "(%2)"), ("bullet", "•")]
+    paragraphs = [(0, "Rent"), (1, "Oars"), (1, "Sails"), (2, "white"), (0, "Boats"), (1, "Hulls")]
+    text = "Part IV Rent\n\n(a) Oars\n\n(b) Sails\n\nwhite\n\nPart V Boats\n\n(a) Hulls"
+    assert numbered(levels, paragraphs, start="4") == text
+
+
+def mail(*parts: EmailMessage, **headers: str) -> EmailMessage:
+    message = EmailMessage()
+    for name, value in {"From": "rosa@example.org", "Subject": "Ferry", **headers}.items():
+        message[name] = value
+    for part in parts:
+        message.make_mixed() if not message.is_multipart() else None
+        message.attach(part)
+    return message
+
+
+def part(text: str, subtype: str = "plain") -> EmailMessage:
+    message = EmailMessage()
+    message.set_content(text, subtype=subtype)
+    return message
+
+
+@pytest.mark.parametrize("plain", ["", " \n", "Please use an HTML reader."])
+def test_html_of_a_mail_is_read_if_its_plain_text_lacks_it(plain: str) -> None:
+    message = mail()
+    message.set_content(plain)
+    message.add_alternative("<p>The ferry leaves at nine from the pier.</p>", subtype="html")
+    assert "leaves at nine" in text_of(read_eml(message.as_bytes()))
+
+
+def test_plain_text_of_a_mail_is_preferred() -> None:
+    message = mail()
+    message.set_content("The ferry *leaves* at nine.")
+    message.add_alternative("<p>The ferry <b>leaves</b> at nine.</p>", subtype="html")
+    assert text_of(read_eml(message.as_bytes())).endswith("The ferry *leaves* at nine.\n")
+
+
+def test_mail_text_after_a_picture_is_read() -> None:
+    picture = EmailMessage()
+    picture.set_content(b"x", "image", "png", disposition="inline", filename="map.png")
+    text = text_of(read_eml(mail(part("Before."), picture, part("After it.")).as_bytes()))
+    assert "Attachment: map.png" in text and text.index("Before.") < text.index("After it.")
+
+
+def test_forwarded_mails_are_read_with_their_own_place() -> None:
+    inner = mail(part("Innermost."), From="ash@example.org", Subject="Third")
+    middle = mail(part("The middle one."), From="edric@example.org", Subject="Second")
+    middle.attach(forwarded(inner))
+    outer = mail(part("Look below."))
+    outer.attach(forwarded(middle))
+    content = read_eml(outer.as_bytes())
+    names = [section.place.name for section in content.sections if section.place]
+    assert names == [f"mail from {name}@example.org" for name in ("rosa", "edric", "ash")]
+    assert all(text in text_of(content) for text in ("Look below.", "The middle one.", "Innermost.", "Subject: Third"))
+
+
+def forwarded(message: EmailMessage) -> EmailMessage:
+    wrapper = EmailMessage()
+    wrapper.set_content(message)
+    return wrapper
+
+
+@pytest.mark.parametrize("charset", ["unknown-8bit", "x-sjis", "utf8mb4", "binary", "hex", "us-ascii", "utf-8; format"])
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+def test_mail_with_an_unusable_charset_is_decoded_as_text(charset: str, encoding: str) -> None:
+    head = f'From: rosa@example.org\r\nContent-Type: text/plain; charset="{charset}"\r\n'
+    body = "Content-Transfer-Encoding: 8bit\r\n\r\nDie Fähre fährt täglich für alle.\r\n"
+    assert "Die Fähre fährt täglich" in text_of(read_eml((head + body).encode(encoding)))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_mail_with_a_byte_order_mark_is_read(encoding: str) -> None:
+    content = read_eml("From: rosa@example.org\r\nSubject: Fähre\r\n\r\nUm neun.\r\n".encode(encoding))
+    assert content.title == "Fähre" and "Um neun." in text_of(content)
+
+
+def page(draw: Callable[[Canvas], object]) -> bytes:
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer)
+    draw(canvas)
+    canvas.save()
+    return buffer.getvalue()
+
+
+LEFT = [
+    "the ferry to the islands was built",
+    "by Rosa Quill in the spring of 1843",
+    "and sailed for forty long years",
+    "until she sank.",
+]
+RIGHT = [
+    "every keeper of the light had to",
+    "carry the oil up by hand, and in",
+    "winter they slept next to the lamp",
+    "for warmth.",
+]
+
+
+@pytest.mark.parametrize("longer", [0, 1])
+def test_alternating_columns_of_a_page_are_read_one_by_one(longer: int) -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.drawString(72, 780, "A heading that runs across both of the columns of this whole page, to the end")
+        for at, (left, right) in enumerate(zip(LEFT, RIGHT, strict=True)):
+            canvas.drawString(72, 740 - 14 * at, left)
+            canvas.drawString(320, 740 - 14 * at, right)
+        for at in range(longer):
+            canvas.drawString(320, 684 - 14 * at, "Then came the day.")
+
+    text = text_of(read_pdf(page(draw)))
+    assert " ".join(LEFT) in text and " ".join(RIGHT) in text and "|" not in text
+
+
+def test_rows_of_a_table_are_not_taken_for_columns() -> None:
+    rows = [
+        ("Repair of the northern pier", "Paid by the town."),
+        ("Oil for the old lamp", "Paid by the crew."),
+        ("Sails", "None"),
+    ]
+
+    def draw(canvas: Canvas) -> None:
+        for at, (left, right) in enumerate(rows):
+            canvas.drawString(72, 740 - 14 * at, left)
+            canvas.drawString(320, 740 - 14 * at, right)
+
+    assert "| Repair of the northern pier | Paid by the town. |" in text_of(read_pdf(page(draw)))
+
+
+def test_form_values_and_notes_of_a_page_are_read() -> None:
+    def draw(canvas: Canvas) -> None:
+        canvas.drawString(72, 700, "Application")
+        canvas.acroForm.textfield(name="boat", value="Heron", x=72, y=600)
+        canvas.acroForm.checkbox(name="paid", checked=True, x=72, y=560)
+        canvas.acroForm.checkbox(name="sunk", checked=False, x=72, y=540)
+        canvas.textAnnotation("Ask Rosa first.", (72, 500, 200, 550))
+        canvas.showPage()
+        canvas.drawString(72, 700, "Second page")
+
+    first, second = read_pdf(page(draw)).sections
+    assert first.text.split("\n\n") == ["Application", "boat: Heron", "paid: Yes", "[Note: Ask Rosa first.]"]
+    assert second.text == "Second page"
+
+
+@pytest.mark.parametrize("suffix", [".md", ".html"])
+def test_pieces_of_a_long_table_have_its_header(suffix: str, tmp_path: Path) -> None:
+    rows = [("boat", "built"), *((f"boat {number} of the fleet", f"{1800 + number}") for number in range(80))]
+    if suffix == ".md":
+        lines = [f"| {left} | {right} |" for left, right in rows]
+        text = "\n".join(["# Boats", "", lines[0], "|:---|---:|", *lines[1:], "", "After the table."])
+    else:
+        cells = "".join(f"<tr><td>{left}</td><td>{right}</td></tr>" for left, right in rows)
+        text = f"<h1>Boats</h1><table>{cells}</table><p>After the table.</p>"
+    path = tmp_path / f"boats{suffix}"
+    path.write_text(text)
+    document = load(path)
+    passages = [document.text[span.start : span.end] for span in document.spans]
+    assert all("| boat | built |" in passage for passage in passages if "of the fleet" in passage)
+    assert "After the table." in passages[-1] and sum("boat 79" in passage for passage in passages) == 1
+
+
+def test_long_table_in_code_stays_as_it_is(tmp_path: Path) -> None:
+    code = "```\n| a | b |\n| --- | --- |\n" + "| x | y |\n" * 200 + "```\n"
+    path = tmp_path / "code.md"
+    path.write_text(code)
+    assert load(path).text == code
+
+
+@pytest.mark.parametrize(
+    ("table", "rows"),
+    [
+        ("sep=;\nboat;built\nHeron;1843\n", ["boat: Heron; built: 1843"]),
+        ("SEP=|\r\nboat|built\r\nHeron|1843\r\n", ["boat: Heron; built: 1843"]),
+        ("Fees of 2024\n\nboat,fee\nHeron,2\n", ["Fees of 2024", "boat: Heron; fee: 2"]),
+        ("Fees,,\nboat,fee,paid\nHeron,2,no\n", ["Fees", "boat: Heron; fee: 2; paid: no"]),
+        ('"a, b, c";built\n"Quill, Rosa, and Ash";"1,5"\n', ["a, b, c: Quill, Rosa, and Ash; built: 1,5"]),
+        ("name;price\nHeron;1,5\nAsh;2,5\n", ["name: Heron; price: 1,5", "name: Ash; price: 2,5"]),
+        ("boat\nHeron\nAsh\n", ["boat: Heron", "boat: Ash"]),
+    ],
+)
+def test_table_has_its_delimiter_and_header(table: str, rows: list[str]) -> None:
+    assert read_table(table.encode())[1].split("\n") == rows
+
+
+def test_book_has_chapters_outside_its_folder_and_names_missing_ones() -> None:
+    package = """<package xmlns="http://www.idpf.org/2007/opf"><manifest><item id="a" href="../text/one.xhtml#top"/>
+    <item id="b" href="gone.xhtml"/></manifest><spine><itemref idref="a"/><itemref idref="b"/></spine></package>"""
+    container = '<container><rootfiles><rootfile full-path="inner/book.opf"/></rootfiles></container>'
+    entries = {"META-INF/container.xml": container, "inner/book.opf": package}
+    entries["text/one.xhtml"] = "<body><h1>One</h1><p>Ferries.</p><aside>A note.</aside><img alt='A map'/></body>"
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    text = text_of(read_epub(buffer.getvalue()))
+    assert all(part in text for part in ("Ferries.", "A note.", "A map", "missing: gone.xhtml"))
+
+
+@pytest.mark.parametrize("declared", ["utf-8", "ascii", "nobody-knows"])
+def test_wrong_charset_of_a_page_is_not_obeyed(declared: str) -> None:
+    html = f"<meta charset='{declared}'><p>Die Größe der Fähre ist schön für Müller.</p>"
+    assert "Die Größe der Fähre ist schön für Müller." in text_of(read_html(html.encode("latin-1")))
+
+
+def test_captions_and_alternative_texts_of_pictures_are_read() -> None:
+    prose = "<p>" + "The harbor of the town is described in this long text. " * 12 + "</p>"
+    figure = "<figure><img src='b' alt='The pier in winter'><figcaption>Drawn by Ash</figcaption></figure>"
+    html = (
+        f"<article><h1>Harbor</h1>{prose}<p>See <img src='a' alt='a map of Arden'> here.</p>{figure}{prose}</article>"
+    )
+    text = text_of(read_html(html.encode()))
+    assert all(part in text for part in ("a map of Arden", "The pier in winter", "Drawn by Ash"))
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("灯塔由老船长建造", "gb2312"),
+        ("我们的家在海边。", "gb2312"),
+        ("燈塔由老船長建造", "big5"),
+        ("등대는 로사가 지었다", "euc_kr"),
+        ("灯台はローザが建てた", "shift_jis"),
+        ("灯台はローザが建てた", "euc_jp"),
+        ("Le phare a été bâti à côté", "cp1252"),
+        ("Grüße", "latin-1"),
+    ],
+)
+def test_short_text_is_decoded_to_common_characters(text: str, encoding: str) -> None:
+    assert decode(text.encode(encoding)) == text
+
+
+def test_uncertain_encoding_is_a_remark(tmp_path: Path) -> None:
+    path = tmp_path / "city.txt"
+    path.write_bytes("北京".encode("gb2312"))
+    assert "uncertain" in load(path).note
+    assert (
+        encoding_doubt("灯塔由老船长建造，镇上的人都认识他。".encode("gb2312"))
+        == encoding_doubt("Fähre".encode())
+        == ""
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("a.txt", b" \n\t\n", "only white space"),
+        ("a.csv", b"boat,built\n", "no rows"),
+        ("a.html", b"<body><div></div><script>show()</script></body>", "only by scripts"),
+    ],
+)
+def test_file_without_text_has_its_reason(name: str, data: bytes, reason: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(DocumentError, match=reason):
+        load(tmp_path / name)
+
+
+def test_quote_has_the_page_or_row_of_its_own(tmp_path: Path) -> None:
+    def draw(canvas: Canvas) -> None:
+        for number in range(1, 5):
+            canvas.drawString(72, 700, f"Boat {number} is old.")
+            canvas.showPage()
+
+    (tmp_path / "boats.pdf").write_bytes(page(draw))
+    book = openpyxl.Workbook()
+    for row in (["boat", "built"], *([f"Boat {number} is old.", number] for number in range(2, 9))):
+        book.worksheets[0].append(row)
+    book.save(tmp_path / "boats.xlsx")
+    found = {}
+    for name in ("boats.pdf", "boats.xlsx"):
+        document = load(tmp_path / name)
+        (span,) = document.spans
+        at = document.text.index("Boat 3 is old.") - span.start
+        found[name] = span.location, quote_location(span.places, at, at + 14)
+    assert found == {"boats.pdf": ("p. 1–4", "p. 3"), "boats.xlsx": ("Sheet, rows 2–8", "Sheet, row 3")}
