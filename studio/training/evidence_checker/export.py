@@ -20,8 +20,8 @@ from sleuth.studio.training.evidence_checker.examples import UNKNOWN, Example, w
 from sleuth.studio.training.evidence_checker.measure import held_out
 from sleuth.studio.training.evidence_checker.model import from_pretrained
 from sleuth.studio.training.evidence_checker.sources import of_part, read_items
-from sleuth.studio.training.evidence_checker.train import WEIGHTS, base_folder
-from sleuth.studio.training.onnx_export import export, quantize_weights
+from sleuth.studio.training.evidence_checker.train import WEIGHTS
+from sleuth.studio.training.onnx_export import base_folder, export, quantize_weights
 from sleuth.tools.evidence_checker import NETWORK, SETTINGS, TOKENIZER, EvidenceChecker, Temperatures
 
 if TYPE_CHECKING:

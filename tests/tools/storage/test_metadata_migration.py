@@ -51,6 +51,7 @@ def test_documents_with_passages_of_several_places_are_read_again(tmp_path: Path
     made.put_documents([entry("light", "The light was lit."), entry("mill", "The mill ran.")])
     made.close()
     with closing(sqlite3.connect(path)) as database, database:
+        database.execute("ALTER TABLE sleuth_collections DROP COLUMN vectors_version")
         database.execute("ALTER TABLE sleuth_passages DROP COLUMN places")
         database.execute("UPDATE sleuth_passages SET location = 'p. 1–2' WHERE document_id = 'mill'")
         database.execute("UPDATE sleuth_meta SET value = '3' WHERE key = 'schema_version'")

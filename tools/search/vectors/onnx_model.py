@@ -127,4 +127,5 @@ def _arrays(encodings: Sequence["Encoding"], pad: int) -> dict[str, NDArray[np.i
 
 def _mean(states: Vectors, mask: NDArray[np.int64]) -> Vectors:
     vectors: Vectors = np.einsum("rlw,rl->rw", states, mask.astype(np.float32))
-    return vectors / mask.sum(axis=1, keepdims=True).clip(1).astype(np.float32)
+    vectors /= mask.sum(axis=1, keepdims=True).clip(1).astype(np.float32)
+    return vectors
