@@ -25,6 +25,7 @@ from sleuth.studio.training.evidence_checker.examples import Example, by_composi
 from sleuth.studio.training.evidence_checker.measure import NEGATIVES, held_out, measure
 from sleuth.studio.training.evidence_checker.model import SHARES, from_pretrained, losses
 from sleuth.studio.training.evidence_checker.sources import MULTI_HOP, Item, of_part, read_items
+from sleuth.studio.training.onnx_export import base_folder
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import EvidenceChecker, Floats, Ids, Layout
 
