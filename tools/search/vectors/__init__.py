@@ -5,11 +5,11 @@ from sleuth.tools.search.vectors.embedder import (
     Embedder,
     LocalEmbedder,
     NoEmbedder,
-    Vectors,
     make_embedder,
     no_embedder,
 )
 from sleuth.tools.search.vectors.index import MAX_EXACT, VECTORS_VERSION, VectorIndex, embedder_changed
+from sleuth.tools.search.vectors.onnx_model import Vectors
 from sleuth.tools.search.vectors.stores import open_vectors, place_of
 
 __all__ = [

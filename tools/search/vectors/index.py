@@ -35,7 +35,7 @@ class VectorIndex(ABC):
     name = "vectors"
 
     def __init__(self, *, owner: str, collection: str, embedder: Embedder) -> None:
-        self._about = {
+        self._about: dict[str, Any] = {
             "owner": owner,
             "collection": collection,
             "embedder": embedder.name,
