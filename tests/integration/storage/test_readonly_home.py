@@ -39,7 +39,8 @@ def content(home: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in home.rglob("*") if path.is_file()}
 
 
-async def test_each_command_reports_a_read_only_home(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["ingest {file}", "ask Where?", "docs delete a.txt", "docs list"])
+async def test_command_reports_a_read_only_home(tmp_path: Path, command: str) -> None:
     if os.geteuid() == 0 and not shutil.which("setpriv"):
         pytest.skip("root cannot be kept from writing without setpriv")
     home, file = tmp_path / "home", tmp_path / "a.txt"
@@ -50,16 +51,11 @@ async def test_each_command_reports_a_read_only_home(tmp_path: Path) -> None:
     before = content(home)
     try:
         async with proxying(Scripted(PAR.script)) as proxy:
-            for command in (
-                ["ingest", str(file)],
-                ["ask", "Where is it?"],
-                ["docs", "delete", "a.txt"],
-                ["docs", "list"],
-            ):
-                done = await asyncio.to_thread(sleuth, command, home, proxy.url)
-                assert "Traceback" not in done.stderr, done.stderr
-                assert done.returncode == (0 if command == ["docs", "list"] and "a.txt" in done.stdout else 1), done
-                assert done.returncode == 0 or ("SLEUTH_HOME" in done.stderr and "written" in done.stderr), done.stderr
+            arguments = command.format(file=file).split()
+            done = await asyncio.to_thread(sleuth, arguments, home, proxy.url)
+        assert "Traceback" not in done.stderr, done.stderr
+        assert done.returncode == (0 if command == "docs list" and "a.txt" in done.stdout else 1), done
+        assert done.returncode == 0 or ("SLEUTH_HOME" in done.stderr and "written" in done.stderr), done.stderr
     finally:
         thaw(home)
     assert content(home) == before
