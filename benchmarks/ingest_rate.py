@@ -18,7 +18,8 @@ from pathlib import Path
 from benchmarks.harness import in_own_process
 from sleuth.graphs.ingestion import ingest
 from sleuth.tools.documents.resource_limits import peak_megabytes
-from sleuth.tools.search.vectors import LocalEmbedder, make_embedder
+from sleuth.tools.search.vectors import make_embedder
+from sleuth.tools.search.vectors.embedder import find_packaged, load_torch
 from sleuth.tools.settings import Settings
 
 
@@ -30,10 +31,11 @@ def lines(path: Path, limit: int | None) -> list[str]:
 def alone(corpus: Path) -> dict[str, float]:
     """Embed all texts in one call with sentence-transformers on torch."""
     rows = [json.loads(line) for line in lines(corpus, None)]
-    embedder = LocalEmbedder(Settings().embedder)
-    embedder.embed_query("warm up")
+    name = Settings().embedder
+    encode = load_torch(name, find_packaged(name))
+    encode(["warm up"])
     began = time.perf_counter()
-    embedder.embed_passages([f"{row['title']}. {row['text']}" for row in rows])
+    encode([f"{row['title']}. {row['text']}" for row in rows])
     return {"seconds": time.perf_counter() - began}
 
 

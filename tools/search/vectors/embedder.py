@@ -107,7 +107,7 @@ class LocalEmbedder:
 
     def _load(self) -> Encode:
         has_torch = find_spec("sentence_transformers") is not None
-        packaged = _packaged(self.name)
+        packaged = find_packaged(self.name)
         folder = packaged or (Path(self.name) if Path(self.name).is_dir() else None)
         if folder is None and not has_torch:
             folder = _download(self.name)
@@ -118,7 +118,7 @@ class LocalEmbedder:
                 if not has_torch:
                     needed = f"The embedding model {self.name} needs torch ({unsupported}): "
                     raise MissingExtra(f"{needed}pip install '{DISTRIBUTION}[torch]'.") from unsupported
-        return _load_torch(self.name, folder)
+        return load_torch(self.name, folder)
 
 
 class EndpointEmbedder:
@@ -240,7 +240,13 @@ def _has_gpu() -> bool:
     return accelerator.is_available()
 
 
-def _load_torch(name: str, folder: Path | None) -> Encode:
+def load_torch(name: str, folder: Path | None) -> Encode:
+    """Return the function that encodes texts with sentence-transformers on torch; None means the cache or the hub.
+
+    Raises:
+        MissingExtra: the extra `torch` is not installed.
+        StoreError: the model cannot be loaded.
+    """
     if folder is not None:
         # All files are on the disk: without this every start requests a newer version from the hub.
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -277,7 +283,7 @@ def _not_loaded(name: str, error: Exception) -> StoreError:
     )
 
 
-def _packaged(name: str) -> Path | None:
+def find_packaged(name: str) -> Path | None:
     """Return the folder of the default model if its package is installed; None for other models."""
     spec = find_spec(_DEFAULT_PACKAGE) if name == _DEFAULT else None
     return None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
