@@ -80,7 +80,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 async def env(disk: Disk) -> AsyncIterator[dict[str, str]]:
     """The variables of a command; a model server answers."""
     async with proxying(Scripted(four_hops)) as proxy:
-        yield {"SLEUTH_HOME": str(disk.home), "SLEUTH_MODEL_URL": proxy.url}
+        yield {"SLEUTH_HOME": str(disk.home), "SLEUTH_MODEL_URL": proxy.url, "SLEUTH_EMBEDDER": "none"}
 
 
 def assert_explained(done: Done) -> None:
