@@ -1,4 +1,7 @@
-"""Sessions of onnxruntime on the processor, in the precision of the graph: 32 bits, on every processor."""
+"""Sessions of onnxruntime on the processor, in the precision of the graph: 32 bits, on every processor.
+
+Its telemetry, which is on by default since release 1.29, is turned off before it is imported.
+"""
 
 import os
 from collections.abc import Mapping
@@ -22,8 +25,10 @@ def open_session(
         weights: the weights that the file names but does not contain.
         threads: threads of the processor; None is one for each core that this process may use.
     """
-    from onnxruntime import InferenceSession, OrtValue, SessionOptions
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    from onnxruntime import InferenceSession, OrtValue, SessionOptions, disable_telemetry_events
 
+    disable_telemetry_events()  # the application may have imported it before
     options = SessionOptions()
     options.intra_op_num_threads = threads or _cores()
     # Idle threads would otherwise use the cores that a model server needs.

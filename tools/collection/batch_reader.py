@@ -134,7 +134,7 @@ class BatchReader:
         item, source = reading.item, reading.item.source
         if len(source.encode()) > MAX_SOURCE_BYTES:
             problem = f"its path has more than {MAX_SOURCE_BYTES:,} bytes. Give it a shorter name."
-            batch.failures.append(f"{source[:MAX_SOURCE_BYTES]}: {problem}")
+            batch.failures.append(f"{source[:200]}…: {problem}")
             batch.files += 1
             return FileCursor(offset=item.next_offset)
         if reading.document is None:

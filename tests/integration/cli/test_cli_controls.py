@@ -30,6 +30,7 @@ def assert_harmless(done: Done) -> None:
     assert not {character for character in shown if not character.isprintable()} - {"\n", "\t"}, done
 
 
+@pytest.mark.nightly
 async def test_commands_print_hostile_text_without_control_characters(tmp_path: Path) -> None:
     env = {**await archive(tmp_path), **TERMINAL}
     name, empty = f"note{HOSTILE}.md", f"empty{HOSTILE}.md"

@@ -55,12 +55,12 @@ async def test_chroma_database_of_another_application_is_imported(tmp_path: Path
     assert again.json()["unchanged"] == 2
 
 
-async def test_ingest_prints_each_failure_once_and_names_the_rest(tmp_path: Path) -> None:
+async def test_ingest_prints_the_first_failures_and_counts_the_rest(tmp_path: Path) -> None:
     failing = {f"empty{number:02}.md": "" for number in range(25)}
     other = {f"picture{number:02}.png": "x" for number in range(12)}
     done = await ingested(tmp_path, **failing, **other, **{"a.md": "Edric Gannow was born in Brindlecote."})
     assert done.status == 0
-    assert [(done.out + done.err).count(name) for name in failing] == [1] * 25
+    assert [(done.out + done.err).count(name) for name in failing] == [1] * 10 + [0] * 15
     assert [name for name in other if name in done.out] == sorted(other)[:10]
     assert "2 more" in done.out
     as_json = await ingested(tmp_path, "--json")

@@ -33,6 +33,7 @@ def test_terminal_is_asked(tmp_path: Path, environment: dict[str, str], reply: s
     assert terminal.end() == 0
 
 
+@pytest.mark.nightly
 def test_watch_follows_changes_until_it_is_interrupted(tmp_path: Path, environment: dict[str, str]) -> None:
     terminal = Terminal([*COMMAND, str(tmp_path / "notes"), "--yes", "--watch"], environment)
     terminal.wait_for("Ctrl-C ends it.")

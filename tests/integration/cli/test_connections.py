@@ -231,6 +231,7 @@ async def test_recorder_sees_children_and_lookups(home: Home) -> None:
     assert any(line.endswith("port 53") or "resolve" in line for line in found)
 
 
+@pytest.mark.nightly
 async def test_commands_connect_to_nothing_outside(home: Home) -> None:
     """In the order in which one needs what another has made; with the default embedder, which is compiled."""
     plain = ("--method", "plain-rag")
@@ -275,6 +276,7 @@ async def test_commands_connect_to_nothing_outside(home: Home) -> None:
     assert set(commands()) == {*home.tried, "serve", "mcp"}, "a command is missing above"
 
 
+@pytest.mark.nightly
 async def test_ingest_on_a_cluster_connects_to_nothing_outside(home: Home) -> None:
     with ray_cluster() as cluster:
         own = {"SLEUTH_EMBEDDER": "none", **cluster.environment}
@@ -293,6 +295,7 @@ async def test_server_connects_to_nothing_outside(home: Home) -> None:
         assert reply.status_code == 200, reply.text
 
 
+@pytest.mark.nightly
 async def test_mcp_connects_to_nothing_outside(home: Home) -> None:
     await home.run("ingest", documents(home.folder), SLEUTH_EMBEDDER="none")
     program, *arguments = home.command("mcp", [*SLEUTH, "mcp"])
@@ -312,6 +315,7 @@ async def test_python_interface_connects_to_nothing_outside(home: Home) -> None:
     assert (asked, tool, graph) == ("Edric Gannow", "Edric Gannow [1]", "Edric Gannow")
 
 
+@pytest.mark.nightly
 async def test_development_server_connects_to_nothing_outside(home: Home) -> None:
     await home.run("ingest", documents(home.folder), SLEUTH_EMBEDDER="none")
     (home.folder / "sleuth.toml").write_text('embedder = "none"\n')
@@ -333,6 +337,7 @@ class LangSmith:
         return Said(200, b"{}")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("setting", ["off", "langsmith"])
 async def test_only_the_setting_sends_runs_to_langsmith(home: Home, setting: str) -> None:
     langsmith = LangSmith()

@@ -97,6 +97,7 @@ async def test_doctor_shows_the_version_of_postgres(tmp_path: Path, postgres_url
     assert found["Postgres"].detail.split(".")[0].isdigit()
 
 
+@pytest.mark.nightly
 @pytest.mark.vllm
 async def test_doctor_shows_the_model_of_the_server(tmp_path: Path, vllm_url: str) -> None:
     found = await findings(tmp_path, model_url=vllm_url)

@@ -49,12 +49,14 @@ async def run(example: str, environment: dict[str, str], *arguments: str, said: 
     return out.decode()
 
 
+@pytest.mark.nightly
 async def test_embedding_ask_example(environment: dict[str, str]) -> None:
     out = await run("ask.py", environment, QUESTION)
     assert out.splitlines()[0] == "Edric Gannow"
     assert "built by Edric Gannow" in out
 
 
+@pytest.mark.nightly
 async def test_embedding_tool_example(environment: dict[str, str], proxy: Proxy) -> None:
     out = await run("tool.py", environment, "Tell me about the light.")
     assert "I have looked it up: Edric Gannow [1]" in out
@@ -66,11 +68,13 @@ async def test_embedding_node_example(environment: dict[str, str]) -> None:
     assert "It is Edric Gannow." in await run("node.py", environment, QUESTION)
 
 
+@pytest.mark.nightly
 async def test_embedding_subgraph_example(environment: dict[str, str]) -> None:
     out = await run("subgraph.py", environment, QUESTION)
     assert out.startswith("Edric Gannow [1]")
 
 
+@pytest.mark.nightly
 async def test_embedding_chat_example(environment: dict[str, str]) -> None:
     out = await run("chat.py", environment, said="Hello!\nWho built it?\nthe light\nAnd the light?\n")
     assert [line for line in out.splitlines() if line and not line.startswith("[1]")] == [

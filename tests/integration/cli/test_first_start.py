@@ -40,6 +40,7 @@ async def test_first_starts_over_one_home(settings: Settings) -> None:
     await all_served([settings] * SERVERS)
 
 
+@pytest.mark.nightly
 @pytest.mark.postgres
 async def test_first_starts_over_one_postgres_and_chroma(
     settings: Settings, postgres_url: str, chroma_url: str, tmp_path: Path

@@ -21,6 +21,7 @@ OPTIONAL = [
 POSTGRES = {"SLEUTH_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("command", "without", "extra"),
     [
@@ -52,6 +53,7 @@ async def test_missing_extra_is_named_in_one_line(tmp_path: Path, command: str, 
     assert without in done.err
 
 
+@pytest.mark.nightly
 async def test_base_embeds_searches_and_answers_without_torch(tmp_path: Path) -> None:
     (tmp_path / "light.md").write_text("# The light\n\nThe Brindle Light was built by Oda Marsh.\n")
     own = {"SLEUTH_HOME": str(tmp_path / "home")}
@@ -74,6 +76,7 @@ async def test_model_that_only_torch_computes_names_the_extra(tmp_path: Path) ->
     assert "pip install 'sleuth-rag[torch]'" in done.err and "Traceback" not in done.err
 
 
+@pytest.mark.nightly
 async def test_other_commands_work_without_extras(tmp_path: Path) -> None:
     (tmp_path / "light.md").write_text("# The light\n\nIt was built by Oda.\n")
     own = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none"}

@@ -144,6 +144,7 @@ def packed(folder: Path) -> dict[str, bytes]:
         return {name: wheel.read(name) for name in wheel.namelist()}
 
 
+@pytest.mark.nightly
 def test_wheel_from_the_source_distribution_equals_the_direct_one(installed: Installed) -> None:
     assert packed(installed.folder / "dist") == packed(installed.folder / "direct")
 
@@ -175,6 +176,7 @@ def test_wheel_contains_the_adapter(installed: Installed) -> None:
     assert done.stdout.strip() == fingerprint(ROOT / "studio" / "model_server" / "sleuth-small"), done.stderr
 
 
+@pytest.mark.nightly
 async def test_wheel_ingests_and_answers_writing_only_to_its_home(installed: Installed) -> None:
     before = installed.files()
     without = {"SLEUTH_EMBEDDER": "none"}

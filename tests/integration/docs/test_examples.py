@@ -86,6 +86,7 @@ def test_pages_include_programs_that_exist() -> None:
         assert (ROOT / found[1]).is_file(), f"{page}: {line}"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 async def test_examples_of_a_page_run(page: Path, home: Path, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")

@@ -85,6 +85,7 @@ async def test_chat_model(environment: dict[str, str], proxy: Proxy) -> None:
     assert proxy.calls == [], "sleuth's own client has sent nothing"
 
 
+@pytest.mark.nightly
 async def test_embeddings(environment: dict[str, str], proxy: Proxy, tmp_path: Path) -> None:
     environment |= {"SLEUTH_HOME": str(tmp_path / "other")}
     out = await run("embeddings.py", environment, str(tmp_path / "notes"), QUESTION)
@@ -92,6 +93,7 @@ async def test_embeddings(environment: dict[str, str], proxy: Proxy, tmp_path: P
     assert isinstance(proxy.backend, WithAgent) and proxy.backend.embedded > len(FILES), "documents and the question"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("file", ["retriever.py", "vector_store.py"])
 async def test_search_of_others(file: str, environment: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "all.txt").write_text("\n\n".join(FILES.values()))
@@ -99,26 +101,31 @@ async def test_search_of_others(file: str, environment: dict[str, str], tmp_path
     assert await run(file, environment, str(tmp_path / "all.txt"), QUESTION) == "Edric Gannow\n"
 
 
+@pytest.mark.nightly
 async def test_retriever_of_a_chain(environment: dict[str, str]) -> None:
     assert await run("as_retriever.py", environment, QUESTION) == "Edric Gannow\n"
 
 
+@pytest.mark.nightly
 async def test_tool(environment: dict[str, str]) -> None:
     out = await run("tool.py", environment, QUESTION)
     assert out.startswith("Edric Gannow [1]\n\n[1] The Pellowrig Light: “")
 
 
+@pytest.mark.nightly
 async def test_subgraph(environment: dict[str, str], proxy: Proxy) -> None:
     out = await run("subgraph.py", environment, "the Pellowrig Light")
     assert out.startswith("Edric Gannow [1]")
     assert f"{QUESTION}".encode() in proxy.calls[0].body
 
 
+@pytest.mark.nightly
 async def test_messages_state(environment: dict[str, str]) -> None:
     out = await run("messages_state.py", environment, QUESTION)
     assert out.startswith("Edric Gannow [1]")
 
 
+@pytest.mark.nightly
 async def test_create_agent(environment: dict[str, str]) -> None:
     out = await run("create_agent.py", environment, QUESTION)
     assert out.startswith("I have looked it up: Edric Gannow [1]")
@@ -130,6 +137,7 @@ async def test_langgraph_sdk(environment: dict[str, str], oracle: Oracle, tmp_pa
     assert out.startswith("Edric Gannow [1]")
 
 
+@pytest.mark.nightly
 async def test_use_stream(node: str, tmp_path: Path, oracle: Oracle) -> None:
     oracle.speaks = True
     async with talking(tmp_path, oracle) as url:
@@ -157,6 +165,7 @@ async def test_agent_chat_ui(agent_chat_ui: Path, page: Page, tmp_path: Path, or
             await expect(page.get_by_text("Edric Gannow [1]")).to_be_visible()
 
 
+@pytest.mark.nightly
 async def test_opentelemetry(environment: dict[str, str]) -> None:
     with collecting() as collector:
         environment |= {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}

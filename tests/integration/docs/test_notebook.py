@@ -15,6 +15,7 @@ pytestmark = pytest.mark.integration
 NOTEBOOK = ROOT / "examples" / "tutorial.ipynb"
 
 
+@pytest.mark.nightly
 async def test_notebook_runs_and_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     async with proxying(Scripted(script)) as proxy:

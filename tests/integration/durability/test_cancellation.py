@@ -110,6 +110,7 @@ async def test_run_stopped_over_http_ends_its_requests(server: FaultyServer, tmp
             assert stopped.status_code == 202, stopped.text
 
 
+@pytest.mark.nightly
 async def test_interrupted_command_ends_its_requests(server: FaultyServer, tmp_path: Path) -> None:
     file = tmp_path / "light.txt"
     file.write_text("The Pellowrig Light was built by Edric Gannow.", encoding="utf-8")
@@ -195,6 +196,7 @@ async def aborted(http: httpx.AsyncClient, results: list[bool]) -> AsyncIterator
     results.append(found["ended"] == taken["ended"])
 
 
+@pytest.mark.nightly
 @pytest.mark.vllm
 @STREAMED
 async def test_vllm_stops_writing_when_a_request_ends(vllm_url: str, tmp_path: Path, streamed: bool) -> None:

@@ -101,6 +101,7 @@ async def run(job: Job, **environment: str) -> dict[str, Any] | None:
     return answer
 
 
+@pytest.mark.nightly
 async def test_killed_run_resumes_with_clocks_that_are_behind(
     tmp_path: Path, database_url: str | None, clock_library: Path
 ) -> None:
@@ -132,6 +133,7 @@ def asked(calls: Sequence[Sent]) -> set[str]:
     return {json.dumps(json.loads(sent.body)["messages"]) for sent in calls}
 
 
+@pytest.mark.nightly
 async def test_chat_continues_with_a_clock_that_is_behind(tmp_path: Path, clock_library: Path) -> None:
     async with knowing() as proxy:
         own = {**await archive(tmp_path), "SLEUTH_MODEL_URL": proxy.url}

@@ -173,6 +173,7 @@ def real(trial: Trial, url: str, home: Path) -> AbstractAsyncContextManager[Scen
     return scene_of(trial, backend, Settings(home=home, embedder="hashing", timeout=300))
 
 
+@pytest.mark.nightly
 @pytest.mark.vllm
 async def test_kill_in_a_run_of_a_real_model(home: Path, vllm_url: str) -> None:
     """One method; `make test-faults` kills all of them."""

@@ -259,6 +259,7 @@ async def run_scenario(
     return scenario
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", range(len(PLACES)))
 async def test_short_sequence_of_kills(number: int, tmp_path: Path, engines: Engines) -> None:
     """Data is stored, and then each write is killed."""

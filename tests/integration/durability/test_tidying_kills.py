@@ -40,6 +40,7 @@ def killed(folder: Path, after: float) -> float | None:
         return time.monotonic() - began if pipe.poll(after) else None
 
 
+@pytest.mark.nightly
 def test_stored_documents_survive(tmp_path: Path) -> None:
     full = tmp_path / "full"
     index = opened(full)

@@ -73,6 +73,7 @@ async def run(settings: Settings, wanted: Evaluation) -> dict[str, Any]:
     return await evaluate(settings, wanted, on_progress=lambda what, done, total: None)
 
 
+@pytest.mark.nightly
 async def test_methods_are_judged_and_every_run_can_be_opened(place: Settings, tmp_path: Path) -> None:
     report = await run(place, asked(write(tmp_path, ONE, TWO), tmp_path / "out"))
     methods = report["methods"]
@@ -103,6 +104,7 @@ CRAG = {
 }
 
 
+@pytest.mark.nightly
 async def test_crag_questions_use_their_pages_without_a_collection(tmp_path: Path) -> None:
     """A table contains the answer: methods below that rung of the ladder cannot find it."""
     settings = Settings(home=tmp_path / "home", embedder="none")
@@ -191,6 +193,7 @@ def essence(value: Any) -> Any:
     return [essence(each) for each in value] if isinstance(value, list) else value
 
 
+@pytest.mark.nightly
 async def test_an_evaluation_that_was_killed_twice_reports_the_same(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path / "home", embedder="none")
     assert (await ingest([CORPUS], settings=settings)).failed == 0
@@ -218,6 +221,7 @@ def killed_after_more(lines: Path, enough: int, settings: Settings, wanted: Eval
     return process.exitcode == -signal.SIGKILL
 
 
+@pytest.mark.nightly
 async def test_a_model_server_is_asked_and_named(tmp_path: Path) -> None:
     async with proxying(Scripted(four_hops)) as proxy:
         settings = Settings(home=tmp_path / "home", embedder="none", model_url=proxy.url)

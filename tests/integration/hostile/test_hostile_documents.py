@@ -84,6 +84,7 @@ def complaint(outcome: Outcome, name: str, expected: str) -> str | None:
     return None if name not in outcome.read and any(expected in each for each in reasons) else f"{reasons}"
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(3_600)  # minutes on a machine that has others to serve, too
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.__name__)
 def test_each_file_is_read_or_refused_with_a_reason(group: Callable[[], Made], tmp_path: Path) -> None:
@@ -98,6 +99,7 @@ def test_each_file_is_read_or_refused_with_a_reason(group: Callable[[], Made], t
     assert not Path("/tmp/sleuth-was-here.xml").exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(3_600)
 def test_odd_places_and_names_are_reported_on_one_line_each(tmp_path: Path) -> None:
     folder = tmp_path / "docs"

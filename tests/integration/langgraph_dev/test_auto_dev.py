@@ -25,6 +25,7 @@ async def proxy() -> AsyncIterator[Proxy]:
         yield running
 
 
+@pytest.mark.nightly
 async def test_subruns_are_threads_of_the_dev_server(proxy: Proxy, tmp_path: Path) -> None:
     (tmp_path / "light.md").write_text("# The Pellowrig Light\n\nEdric Gannow built the Pellowrig Light.\n")
     home = tmp_path / "home"

@@ -124,6 +124,7 @@ async def stream(client: LangGraphClient) -> None:
     assert texts(without_thread) == ["Who built it?", "Edric Gannow"], "nobody can be asked back"
 
 
+@pytest.mark.nightly
 async def test_sdk_client_has_a_conversation(environment: dict[str, str], tmp_path: Path) -> None:
     def run() -> None:
         with langgraph_dev(tmp_path, **environment) as server:
@@ -156,6 +157,7 @@ def messages_in(schema: dict[str, Any]) -> list[dict[str, Any]]:
     return [schema["$defs"][name] for name in names]
 
 
+@pytest.mark.nightly
 async def test_kill_keeps_old_threads_and_young_checkpoints(environment: dict[str, str], tmp_path: Path) -> None:
     await asyncio.to_thread(kill_and_look, tmp_path, environment)
 

@@ -49,6 +49,7 @@ def script(asked: Asked) -> Any:
     return {"known": True, "answer": latest}
 
 
+@pytest.mark.nightly
 async def test_documented_debugging_session_works(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path / "home", embedder="none")
     await ingest([CORPUS / name for name in ARTICLES], settings=settings)

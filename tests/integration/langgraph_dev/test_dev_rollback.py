@@ -102,6 +102,7 @@ async def scene(tmp_path: Path, backend: Held) -> AsyncIterator[Scene]:
             await asyncio.to_thread(running.__exit__, None, None, None)
 
 
+@pytest.mark.nightly
 async def test_dev_server_rolls_back_copies_and_deletes_threads(scene: Scene) -> None:
     """Test everything with one server, which is slow to start."""
     await a_further_message_takes_the_place_of_a_run(scene)

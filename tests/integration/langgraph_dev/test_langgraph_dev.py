@@ -72,6 +72,7 @@ def test_dev_server_shows_methods_with_nodes_and_settings(server: Server) -> Non
         assert shown["max_calls"]["default"] is None
 
 
+@pytest.mark.nightly
 def test_dev_run_visits_the_nodes_and_is_forked(server: Server) -> None:
     thread, question = server.thread(), "Where was the engineer of the Orrin dam born?"
     body = {"assistant_id": "par-rag", "context": SHORT}
@@ -114,6 +115,7 @@ def test_dev_run_without_thread_and_settings(server: Server) -> None:
     assert ended(server.post("/runs/wait", assistant_id="plain-rag", input=given))
 
 
+@pytest.mark.nightly
 def test_dev_run_stops_at_its_budget(server: Server) -> None:
     given = {"question": "On which river is Quayle?"}
     state = server.post("/runs/wait", assistant_id="par-rag", input=given, context={**SHORT, "max_calls": 1})
@@ -130,6 +132,7 @@ def test_dev_errors_are_shown_as_messages(server: Server) -> None:
     assert f"coarse_k: input should be less than or equal to {highest}" in failed["__error__"]["message"]
 
 
+@pytest.mark.nightly
 def test_dev_threads_survive_a_restart(environment: dict[str, str], tmp_path: Path) -> None:
     with langgraph_dev(tmp_path, **environment) as server:
         thread = server.thread()

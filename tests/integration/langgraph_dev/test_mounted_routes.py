@@ -43,6 +43,7 @@ def test_mounted_routes_do_not_shadow_langgraph() -> None:
     assert paths_of(create_app(Settings())) - ours <= {shape(path) for path in TAKEN}
 
 
+@pytest.mark.nightly
 async def test_mounted_routes_work_next_to_langgraph(tmp_path: Path) -> None:
     own = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none"}
     with langgraph_dev(tmp_path, **own) as server:

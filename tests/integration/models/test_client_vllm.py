@@ -59,6 +59,7 @@ async def running(url: str) -> float:
     return sum(float(value) for value in re.findall(r"^vllm:num_requests_running\{.*\} (\S+)$", metrics, re.MULTILINE))
 
 
+@pytest.mark.nightly
 async def test_every_schema_guides_the_model(vllm_url: str, tmp_path: Path) -> None:
     roles: list[Role[Any, Any]] = [
         *(PLAN, PLAN_IN_ORDER, READ, DRAFT, CONCLUDE, REFINE, REVIEW, REVIEW_STEP, ANSWER),
@@ -75,6 +76,7 @@ async def test_every_schema_guides_the_model(vllm_url: str, tmp_path: Path) -> N
         jsonschema.Draft202012Validator(role.schema()).validate(output.model_dump(include=set(output.model_fields_set)))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(4))
 async def test_a_quote_is_a_copy(seed: int, model: LLMClient) -> None:
     about = 'The "Lund" (built 1604) is a ferry — 14.5 m long — at Varn. Its owner, Ada\\Lund & Co., sold it in 1711.'
@@ -128,6 +130,7 @@ async def test_a_repeated_beginning_is_cached(model: LLMClient) -> None:
     assert second["usage"]["cached_tokens"] >= 128 > first["usage"]["cached_tokens"]
 
 
+@pytest.mark.nightly
 async def test_equal_seeds_give_equal_texts(model: LLMClient) -> None:
     async def told(seed: int) -> str:
         return (await model.call(asked("Tell a story.", sampling=Sampling(max_tokens=30, temperature=1.0, seed=seed))))[
@@ -204,6 +207,7 @@ async def test_cancelling_a_stream_frees_the_server_s_slot(model: LLMClient, vll
     assert recorder.texts.count("!") == 1
 
 
+@pytest.mark.nightly
 async def test_the_server_never_sees_more_calls_than_allowed(model: LLMClient, vllm_url: str) -> None:
     sampling = Sampling(max_tokens=30)
     calls = asyncio.gather(*(model.call(asked(f"Count to {i}.", sampling=sampling)) for i in range(8)))

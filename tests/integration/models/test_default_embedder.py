@@ -32,6 +32,7 @@ def folder(tmp_path: Path) -> Path:
     return shutil.copytree(Path(spec.origin).parent / "model", tmp_path / "model")
 
 
+@pytest.mark.nightly
 def test_vectors_equal_those_of_sentence_transformers(folder: Path) -> None:
     vectors = LocalEmbedder("all-MiniLM-L6-v2").embed_passages(TEXTS)
     others = LocalEmbedder(str(folder)).embed_passages(TEXTS)

@@ -32,6 +32,7 @@ async def eventually(holds: Callable[[], Awaitable[bool]], seconds: float = 15) 
         await asyncio.sleep(0.1)
 
 
+@pytest.mark.nightly
 async def test_serve_kill_recover_stop(model_home: Path, options: ServeOptions) -> None:
     try:
         first, second = await asyncio.gather(*(server.serve(model_home, options, print) for _ in range(2)))
@@ -86,6 +87,7 @@ async def test_patience_ends_what_does_not_answer(model_home: Path, options: Ser
     assert (await server.status(model_home)).state == "stopped"
 
 
+@pytest.mark.nightly
 async def test_early_exit_shows_the_end_of_the_log(model_home: Path) -> None:
     beyond = ServeOptions(port=free_port(), max_model_len=1_000_000)
     with pytest.raises(ModelError, match="max_model_len"):

@@ -105,6 +105,7 @@ def test_endpoint_that_stays_down_is_given_up(endpoint: Bound) -> None:
     assert len(seen) == RETRIES + 1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("path", ["other", "short", *(path.split("/")[1] for path in ODD)])
 def test_reply_without_valid_vectors_is_refused(endpoint: Bound, path: str) -> None:
     url, _ = endpoint

@@ -62,6 +62,7 @@ def tokens(encoder: Encoder, *graphs: Graph) -> Any:
         return encoder.tokens(graphs, dict(zip(texts, EMBEDDER.embed_passages(texts), strict=True)))
 
 
+@pytest.mark.nightly
 def test_graphs_side_by_side_have_the_tokens_that_each_has_alone() -> None:
     encode, graph = encoder(), read_graph(of_town("Varn"))
     together = tokens(encode, graph, LEFT, RIGHT)
@@ -81,6 +82,7 @@ def test_token_encodes_nodes_edges_and_direction_with_equal_weights() -> None:
     assert said_again.tolist() == [pytest.approx(found[0].tolist(), abs=1e-5)]
 
 
+@pytest.mark.nightly
 def test_examples_that_differ_in_the_graph_only_are_distinguished(base: Path) -> None:
     """Two replies to the same text: a model that ignores the graph has a loss of at least ln 2 per example."""
     plan = replace(PLAN, tokens=200)
@@ -109,6 +111,7 @@ def test_token_precedes_the_first_user_message(base: Path) -> None:
     assert plain.answer
 
 
+@pytest.mark.nightly
 def test_interrupted_training_resumes_to_the_same_result(base: Path, tmp_path: Path) -> None:
     from transformers import AutoTokenizer
 
@@ -141,6 +144,7 @@ def test_trained_folder_is_served_with_the_same_replies(base: Path, file: Path, 
     assert replies.say(of_town("Varn"), tokens=12) != replies.say(of_town("Varn"), tokens=12, encode=False)
 
 
+@pytest.mark.nightly
 def test_without_encoding_only_an_adapter_is_learned(base: Path, file: Path, tmp_path: Path) -> None:
     tune(file, base, tmp_path / "plain", PLAN, embedder=EMBEDDER, encode=False, limit=20)
     assert not is_graph_model(tmp_path / "plain")
@@ -149,6 +153,7 @@ def test_without_encoding_only_an_adapter_is_learned(base: Path, file: Path, tmp
     assert len(said) <= 3
 
 
+@pytest.mark.nightly
 def test_comparison_is_resumed_with_the_replies_that_are_missing(base: Path, file: Path, tmp_path: Path) -> None:
     for name, encode in (("graph", True), ("text", False)):
         tune(file, base, tmp_path / name, PLAN, embedder=EMBEDDER, encode=encode, limit=8)
@@ -195,6 +200,7 @@ def test_unusable_input_is_reported_on_one_line(base: Path, file: Path, tmp_path
         load(tmp_path / "graph")
 
 
+@pytest.mark.nightly
 def test_missing_extra_is_named() -> None:
     """In a process of its own, to which the library is as good as not installed."""
     code = (

@@ -104,6 +104,7 @@ def whole(text: str) -> str:
     return text.rstrip("\ufffd").replace("\0", "")
 
 
+@pytest.mark.nightly
 async def test_served_replies_equal_direct_replies(scene: Scene, tmp_path: Path) -> None:
     replies = Replies(scene.base, scene.graph, EMBEDDER, exact=True)
     short = Sampling(max_tokens=24)

@@ -53,6 +53,7 @@ async def try_seed(environment: Environment, seed: int) -> dict[str, Any]:
     }
 
 
+@pytest.mark.nightly
 async def test_a_sample_of_faults(tmp_path: Path) -> None:
     async with open_environment(tmp_path, EVERY) as environment, asyncio.TaskGroup() as group:
         tried = [group.create_task(try_seed(environment, seed)) for seed in range(SAMPLE)]
@@ -63,6 +64,7 @@ async def test_a_sample_of_faults(tmp_path: Path) -> None:
     assert sum(row["compared"] for row in seen) >= SAMPLE // 4
 
 
+@pytest.mark.nightly
 async def test_capabilities_are_right_in_spite_of_faults(tmp_path: Path) -> None:
     async def found(server: FaultyServer, plan: FaultPlan) -> Any:
         home = tmp_path / f"home-{plan.seed}"
@@ -79,6 +81,7 @@ async def test_capabilities_are_right_in_spite_of_faults(tmp_path: Path) -> None
     assert sum(each == calm and bool(plan.injected) for each, plan in zip(tried, plans, strict=True)) > 3
 
 
+@pytest.mark.nightly
 async def test_the_server_is_started_again_in_the_middle_of_twenty_runs(tmp_path: Path) -> None:
     async with open_environment(tmp_path, [IRCOT]) as environment:
         server = environment.servers[IRCOT.method]

@@ -77,6 +77,7 @@ async def played(trial: Trial, home: Path, url: str) -> AsyncIterator[tuple[List
             yield model, (await runs.graph(thread).aget_state(runs.config(thread))).values
 
 
+@pytest.mark.nightly
 async def test_every_score_of_retro_rag_is_the_server_s(tmp_path: Path, vllm_url: str) -> None:
     two_rounds = {"max_iterations": 2, "max_sources": 6, "max_inferences": 6, "top_k": 2, "threshold": 1}
     async with played(replace(RETRO, values=two_rounds), tmp_path, vllm_url) as (model, state):
@@ -94,6 +95,7 @@ async def test_every_score_of_retro_rag_is_the_server_s(tmp_path: Path, vllm_url
         assert agreed == said["evaluator/consistency"]
 
 
+@pytest.mark.nightly
 async def test_the_perplexity_of_every_step_is_the_server_s(tmp_path: Path, vllm_url: str) -> None:
     async with played(replace(CRP, values={"samples": 3, "top_k": 2, "shortcut": False}), tmp_path, vllm_url) as (
         model,

@@ -55,6 +55,7 @@ async def sleuth(*arguments: str, **environment: str) -> None:
     assert await process.wait() == 0
 
 
+@pytest.mark.nightly
 async def test_span_of_vllm_is_below_that_of_the_model_call(model_home: Path) -> None:
     (model_home / "light.md").write_text("# Light\n\nThe Pellowrig Light was built by Edric Gannow in 1903.\n")
     checkpoint = await ensure_checkpoint(model_home)

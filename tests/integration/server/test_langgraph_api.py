@@ -42,6 +42,7 @@ async def parts_of(stream: AsyncIterator[Any]) -> list[Any]:
     return [part async for part in stream]
 
 
+@pytest.mark.nightly
 async def test_sdk_lists_and_describes_assistants(sdk: LangGraphClient) -> None:
     first, *others = await sdk.assistants.search(limit=50)
     assert first["graph_id"] == "chat"
@@ -112,6 +113,7 @@ async def test_interrupts_are_answered_with_a_command(sdk: LangGraphClient) -> N
     assert "does not wait for a reply" in refused.value.response.text
 
 
+@pytest.mark.nightly
 async def test_edited_message_branches_the_thread(sdk: LangGraphClient) -> None:
     """As agent-chat-ui edits: the new message starts at the parent of the first state that has the old one."""
     thread = await new_thread(sdk)
@@ -132,6 +134,7 @@ async def test_edited_message_branches_the_thread(sdk: LangGraphClient) -> None:
     assert texts(again) == [*GREETING, *ANSWERED], "an answer is made once more from its checkpoint"
 
 
+@pytest.mark.nightly
 async def test_state_can_be_changed_and_continued(sdk: LangGraphClient) -> None:
     thread = await new_thread(sdk)
     await turn(sdk, thread, "Who built it?")
@@ -150,6 +153,7 @@ async def test_state_can_be_changed_and_continued(sdk: LangGraphClient) -> None:
         await sdk.threads.update_state(thread, changed, as_node="clasify")
 
 
+@pytest.mark.nightly
 async def test_answer_is_streamed_in_every_mode(sdk: LangGraphClient, oracle: Oracle) -> None:
     oracle.speaks = True
     thread, modes = await new_thread(sdk), ["values", "updates", "messages-tuple", "custom", "events"]
@@ -281,6 +285,7 @@ async def test_method_answers_a_message_with_a_message(sdk: LangGraphClient, ora
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("change", "says"),
     [

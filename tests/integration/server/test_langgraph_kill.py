@@ -31,6 +31,7 @@ class Held(Scripted):
         return await super().say(method, path, body)
 
 
+@pytest.mark.nightly
 async def test_run_is_joined_after_a_kill_without_repeated_updates(tmp_path: Path) -> None:
     backend = Held(script)
     async with knowing(backend) as proxy:

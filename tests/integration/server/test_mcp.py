@@ -109,6 +109,7 @@ async def tour(client: Client) -> None:
     assert QUESTION in prompt.messages[0].content.text  # type: ignore[union-attr]
 
 
+@pytest.mark.nightly
 async def test_mcp_over_stdio(tmp_path: Path) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)

@@ -28,6 +28,7 @@ def holding(folder: Path) -> Iterator[str]:
             yield from (f"{path.relative_to(folder)}: {part}" for part in PARTS if part.encode() in data)
 
 
+@pytest.mark.nightly
 async def test_no_file_and_no_log_line_contains_a_secret(tmp_path: Path) -> None:
     home, report, export = tmp_path / "home", tmp_path / "report", tmp_path / "run.json"
     by_words = ("--set", "coarse_mode=keyword", "--set", "fine_mode=keyword")

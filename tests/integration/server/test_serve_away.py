@@ -19,6 +19,7 @@ SECONDS = 3.0
 """For which it is away."""
 
 
+@pytest.mark.nightly
 async def test_run_survives_stopped_postgres(serving: Serve, own_postgres: PostgresServer, oracle: Oracle) -> None:
     async with serving(database_url=own_postgres.url) as client:
         await upload(client)
@@ -67,6 +68,7 @@ def alter(server: PostgresServer, what: str) -> None:
         connection.execute("SELECT pg_reload_conf()")
 
 
+@pytest.mark.nightly
 async def test_upload_survives_stopped_postgres(serving: Serve, own_postgres: PostgresServer) -> None:
     async with serving(database_url=own_postgres.url) as client:
         await upload(client)

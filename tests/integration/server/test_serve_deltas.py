@@ -119,6 +119,7 @@ class Hearing(Reader):
             self.words[data["call"]] = self.words.get(data["call"], "") + data["text"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("killed", [False, True], ids=["the model's connection is cut", "the server is killed"])
 async def test_text_of_a_repeated_call_is_reset(tmp_path: Path, killed: bool) -> None:
     go, hold = asyncio.Event(), asyncio.Event()

@@ -25,6 +25,7 @@ async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
         yield running
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("begin", "piece"),
     [

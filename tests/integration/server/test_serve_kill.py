@@ -78,6 +78,7 @@ async def reach(readers: list[Reader], number: int) -> None:
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("database_url", "killed"),
     [

@@ -31,6 +31,7 @@ def schemathesis() -> None:
         pytest.skip(reason)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "database_url",
     [

@@ -24,6 +24,7 @@ def refused(*options: str, **environment: str) -> tuple[int, str]:
     return run.returncode, "\n".join(line for line in run.stderr.splitlines() if not line.startswith("{"))
 
 
+@pytest.mark.nightly
 def test_serve_with_unusable_home_explains_the_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     (tmp_path / "runs.sqlite").write_bytes(b"no database" * 1_000)
@@ -32,6 +33,7 @@ def test_serve_with_unusable_home_explains_the_error(tmp_path: Path) -> None:
         assert (status, problem in line) == (1, True), line
 
 
+@pytest.mark.nightly
 def test_serve_with_unreachable_database_explains_the_error(tmp_path: Path) -> None:
     url = f"postgresql://nobody@127.0.0.1:{free_port()}/none"
     status, line = refused("--port", str(free_port()), SLEUTH_HOME=str(tmp_path), SLEUTH_DATABASE_URL=url)
@@ -52,6 +54,7 @@ def test_serve_with_invalid_address_explains_the_error(tmp_path: Path) -> None:
     assert (status, "nowhere.invalid" in line) == (2, True), line
 
 
+@pytest.mark.nightly
 async def test_serve_prints_its_address_when_ready(tmp_path: Path) -> None:
     async with sleuth_serve(tmp_path, SLEUTH_HOME=str(tmp_path / "home"), SLEUTH_EMBEDDER="none") as served:
         assert f"{served.url} (Ctrl-C to stop)" in served.log.read_text()

@@ -127,6 +127,7 @@ async def test_requests_to_all_servers_count_for_one_rate_limit(serving: Serve, 
         assert (await two.get("/v1/runs", headers=BEN)).status_code == 200
 
 
+@pytest.mark.nightly
 async def test_run_of_a_closed_server_is_resumed_by_another(server: Server, oracle: Oracle) -> None:
     async with server("two") as two:
         async with server("one") as one:
@@ -142,6 +143,7 @@ async def test_run_of_a_closed_server_is_resumed_by_another(server: Server, orac
         assert (await told(two, stopped))[-1][1] == "stopped"
 
 
+@pytest.mark.nightly
 async def test_concurrently_recovering_servers_share_the_queue(server: Server, oracle: Oracle) -> None:
     async with server("one") as one, server("two") as two:
         await upload(one)
@@ -157,6 +159,7 @@ async def test_concurrently_recovering_servers_share_the_queue(server: Server, o
         assert len(oracle.requests) == len(threads)
 
 
+@pytest.mark.nightly
 async def test_run_ended_by_another_server_is_not_recovered(
     server: Server, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -209,6 +209,7 @@ def whole(settings: Settings) -> int:
     return count
 
 
+@pytest.mark.nightly
 async def test_stopped_upload_keeps_ingested_files_and_skips_the_rest(
     serving: Serve, settings: Settings, gated: Gated
 ) -> None:
@@ -230,6 +231,7 @@ async def test_stopped_upload_keeps_ingested_files_and_skips_the_rest(
     assert whole(settings) == LINES, "the same upload did not begin anew"
 
 
+@pytest.mark.nightly
 async def test_stopped_upload_is_not_resumed_after_a_restart(serving: Serve, settings: Settings, gated: Gated) -> None:
     async with serving(embedder=gated) as client:
         ingest = await send(client, CORPUS)

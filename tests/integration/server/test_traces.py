@@ -71,6 +71,7 @@ async def ingested(folder: Path, environment: dict[str, str]) -> None:
     await sleuth("ingest", str(folder / "papers"), **environment)
 
 
+@pytest.mark.nightly
 async def test_command_exports_its_run_without_texts(
     tmp_path: Path, environment: dict[str, str], collector: Collector, proxy: Proxy
 ) -> None:
@@ -103,6 +104,7 @@ async def test_command_exports_its_run_without_texts(
     assert not [text for text in (QUESTION, LIGHT, "Gannow") if text.encode() in posted]
 
 
+@pytest.mark.nightly
 async def test_texts_are_exported_on_request(tmp_path: Path, environment: dict[str, str], collector: Collector) -> None:
     await ingested(tmp_path, environment)
     more = {"SLEUTH_TRACING": "otel", "SLEUTH_TRACE_TEXTS": "true", "OTEL_SERVICE_NAME": "mine"}
@@ -113,6 +115,7 @@ async def test_texts_are_exported_on_request(tmp_path: Path, environment: dict[s
     assert collector.named("retrieval").attributes["gen_ai.retrieval.query.text"] == QUESTION
 
 
+@pytest.mark.nightly
 async def test_answer_does_not_depend_on_the_collector(tmp_path: Path, environment: dict[str, str]) -> None:
     await ingested(tmp_path, environment)
     environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{free_port()}"
@@ -130,6 +133,7 @@ async def asked(client: httpx.AsyncClient, **headers: str) -> None:
     assert "event: answer" in (await client.get(f"/v1/runs/{begun.json()['thread']}/events")).text
 
 
+@pytest.mark.nightly
 async def test_server_continues_the_trace_of_a_request(
     tmp_path: Path, environment: dict[str, str], collector: Collector, proxy: Proxy
 ) -> None:

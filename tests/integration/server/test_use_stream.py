@@ -27,6 +27,7 @@ TURNS = [
 ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("server", ["langgraph dev", "sleuth serve"])
 async def test_hook_of_langchain_react_has_a_conversation(node: str, tmp_path: Path, server: str) -> None:
     async with knowing(pause=0.05) as proxy:
@@ -61,6 +62,7 @@ def converse(node: str, folder: Path, environment: dict[str, str]) -> list[dict[
         return run_script(node, "use_stream.mjs", [server.url, "chat"], TURNS)
 
 
+@pytest.mark.nightly
 async def test_use_stream_hook_streams_interrupts_and_edits(node: str, tmp_path: Path, oracle: Oracle) -> None:
     oracle.speaks = True
     turns = [

@@ -92,6 +92,7 @@ async def test_orders_in_text_table_and_title_are_fenced_and_not_followed(settin
         assert "PWNED" not in FENCED.sub("", request.text())
 
 
+@pytest.mark.nightly
 async def test_a_cell_of_a_page_s_table_is_cited_whatever_other_pages_order(settings: Settings) -> None:
     model = Obedient()
     answer, state = await ask(settings, model, HONEST, HOSTILE, DEEP, "<p>" * 10_000)
@@ -107,6 +108,7 @@ async def test_a_cell_of_a_page_s_table_is_cited_whatever_other_pages_order(sett
     assert not state["calculations"]
 
 
+@pytest.mark.nightly
 @pytest.mark.vllm
 async def test_a_small_model_comes_to_a_verdict(settings: Settings, vllm_url: str) -> None:
     from sleuth.agents.llm.client import LLMClient

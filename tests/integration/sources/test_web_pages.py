@@ -70,6 +70,7 @@ def _worked() -> float:
     return used.ru_utime + used.ru_stime
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_hostile_page_stays_within_the_limits(name: str) -> None:
     before = _worked()
@@ -91,6 +92,7 @@ async def test_a_page_that_takes_too_long_is_given_up_and_the_next_is_read() -> 
     assert "Rosa Quill" in second.text
 
 
+@pytest.mark.nightly
 async def test_a_page_that_takes_too_much_memory_is_given_up() -> None:
     large = Page(html="<b>" * 1_300_000, name="Large")
     first, second = await read_pages([large, Page(html=PAGE)], megabytes=700, seconds=300)
@@ -106,6 +108,7 @@ GIGANTIC = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits a process's memory")
 @pytest.mark.parametrize("name", GIGANTIC)
 def test_twenty_megabytes_of_html_take_no_more_memory_than_is_allowed(name: str) -> None:

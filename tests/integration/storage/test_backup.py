@@ -112,6 +112,7 @@ async def change(settings: Settings) -> None:
     assert hits[0].passage.text.startswith("The new mole")
 
 
+@pytest.mark.nightly
 async def test_backup_during_writes_is_of_one_moment(tmp_path: Path, database_url: str | None) -> None:
     with store_of(database_url) as first, store_of(database_url) as second:  # type: ignore[attr-defined]
         here, there = made(tmp_path / "here", first), made(tmp_path / "there", second)
@@ -175,6 +176,7 @@ async def test_killed_backup_leaves_no_archive(tmp_path: Path) -> None:
     assert left == []  # a kill after the archive got its name leaves an empty folder at most
 
 
+@pytest.mark.nightly
 async def test_killed_restore_is_refused_until_repeated(tmp_path: Path, database_url: str | None) -> None:
     with store_of(database_url) as first, store_of(database_url) as second:  # type: ignore[attr-defined]
         here, there = made(tmp_path / "here", first), made(tmp_path / "there", second)

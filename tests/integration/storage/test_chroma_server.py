@@ -41,6 +41,7 @@ def test_client_ignores_the_proxies_of_the_environment(chroma_url: str, monkeypa
     assert "no_proxy" not in os.environ
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("empty", [False, True])
 async def test_restarted_server_is_used_again(settings: Settings, own_chroma: ChromaServer, empty: bool) -> None:
     """Also one that comes back empty, as one without a place of its own to keep things does."""

@@ -214,6 +214,7 @@ def run(part: int, steps: int) -> None:
     run_state_machine_as_test(seed(part)(CollectionMachine), settings=how)
 
 
+@pytest.mark.nightly
 def test_few_operation_sequences_match_a_dictionary() -> None:
     run(PARTS, steps=12)
 

@@ -73,6 +73,7 @@ async def look(home: Path) -> dict[str, str]:
     return {mode: said or f"found {found}" for mode, found, said in told if found != ["d0"]}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("damage", [noise, cut])
 @pytest.mark.parametrize("pattern", FILES)
 async def test_damaged_file_is_named_or_replaced(

@@ -56,6 +56,7 @@ async def found(library: Collection, number: int) -> list[str]:
     return [(await library.search(each))[0].passage.document_id for each in queries]
 
 
+@pytest.mark.nightly
 async def test_second_home_fetches_the_indexes_and_builds_only_changes(home: Home) -> None:
     async with await home("one") as one:
         await ingest(one, 0, PASSAGES)

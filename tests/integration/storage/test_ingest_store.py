@@ -138,6 +138,7 @@ async def test_passages_lost_by_an_index_are_repaired_and_reported(settings: Set
     assert {count for count, _ in held(settings)} == {30}
 
 
+@pytest.mark.nightly
 async def test_open_collection_sees_writes_of_another(settings: Settings, tmp_path: Path) -> None:
     file = corpus(tmp_path / "c.jsonl", 30)
     await run(settings, file)
@@ -191,6 +192,7 @@ async def test_ingest_killed_anywhere_loses_and_repeats_nothing(settings: Settin
     assert (again.resumed, again.unchanged) == (False, 4_000)
 
 
+@pytest.mark.nightly
 async def test_interrupted_ingest_resumes(settings: Settings, tmp_path: Path) -> None:
     file = corpus(tmp_path / "c.jsonl", 2_000)
     running = asyncio.Event()

@@ -55,6 +55,7 @@ def count(runs: RunService, table: str, id: str) -> int:
         return int(connection.scalar(text(f"SELECT count(*) FROM {table} WHERE thread_id = :id"), {"id": id}) or 0)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("keep_last", [1, 3, 20])
 async def test_kept_checkpoints_are_unchanged_by_a_prune(runs: RunService, keep_last: int) -> None:
     id, _ = await branched(runs)
@@ -83,6 +84,7 @@ async def test_kept_checkpoints_can_be_forked_to_the_same_end(runs: RunService) 
         await fork_run(runs, id, at="1f000000-0000-6000-8000-000000000000")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("keep_last", [1, 3])
 async def test_interrupted_run_resumes_after_a_prune(runs: RunService, keep_last: int) -> None:
     """Calls that had completed are still not made again: their results are kept with the latest checkpoint."""
@@ -107,6 +109,7 @@ async def one_step(runs: RunService, id: str) -> bool:
     raise AssertionError("a run ends with its answer")
 
 
+@pytest.mark.nightly
 async def test_repeated_pruning_during_a_run_changes_nothing(runs: RunService) -> None:
     _, expected = await finished(runs)
     id = await runs.start(QUESTION, "par-rag")
@@ -132,6 +135,7 @@ def tables(runs: RunService) -> tuple[str, ...]:
     return TABLES[runs.store.engine.dialect.name]
 
 
+@pytest.mark.nightly
 async def test_prune_removes_old_runs_with_their_texts(runs: RunService) -> None:
     old, _ = await finished(runs)
     await runs.store.threads.set_state(old, "done", at="2020-01-01T00:00:00.000+00:00")
@@ -154,6 +158,7 @@ async def test_prune_removes_an_old_run_whose_process_was_killed(runs: RunServic
     assert await runs.store.threads.list_newest() == []
 
 
+@pytest.mark.nightly
 async def test_prune_keeps_runs_of_other_owners(runs: RunService, tmp_path: Path, database_url: str | None) -> None:
     id, _ = await finished(runs)
     before = await states(runs, id)

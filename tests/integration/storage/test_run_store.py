@@ -179,6 +179,7 @@ async def test_two_processes_never_run_one_thread(runs: RunService, stored: Sett
     assert (await freed(runs, id)).status == "answered"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("method", "values"), [("par-rag", {}), ("auto", {"order": "plain-rag,par-rag"})])
 async def test_many_simultaneous_runs_end(runs: RunService, method: str, values: dict[str, str]) -> None:
     """More than a pool of connections has: none may be held for as long as a run takes."""

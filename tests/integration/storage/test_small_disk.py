@@ -124,6 +124,7 @@ async def embedding(file: Path, env: dict[str, str]) -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("room", [0, 50_000, 150_000, 400_000])
 async def test_documents_are_ingested_once_there_is_disk_space(
     disk: Disk, tmp_path: Path, env: dict[str, str], room: int

@@ -139,6 +139,7 @@ def rebuilds(home: Path) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.nightly
 async def test_search_works_after_another_process_rebuilds_vectors(tmp_path: Path) -> None:
     question = Query(text="the text", k=5, mode="dense")
     async with await library(tmp_path, "anna") as anna:
@@ -159,6 +160,7 @@ def reads_in(home: Path, owners: Sequence[str]) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.nightly
 async def test_server_owners_find_documents_of_another_process(tmp_path: Path) -> None:
     async with await library(tmp_path, "anna") as anna, await library(tmp_path, "ben") as ben:
         for each in (anna, ben):

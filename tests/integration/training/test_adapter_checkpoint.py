@@ -27,6 +27,7 @@ def adapter(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.nightly
 async def test_an_adapter_is_in_the_weights_of_its_checkpoint_and_nowhere_else(adapter: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file
 

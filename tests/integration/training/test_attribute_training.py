@@ -60,6 +60,7 @@ def reference(examples: list[Example], vectors: Any, report: Any) -> Any:
     return np.column_stack([domains.decision_function(vectors), dynamic.decision_function(vectors)])
 
 
+@pytest.mark.nightly
 def test_predictions_are_scikit_learn_s(trained: tuple[LinearSvm, Any], tmp_path: Path) -> None:
     embedder, (svm, report) = HashingEmbedder(dimension=64), trained
     svm.save(tmp_path / "svm.npz")
@@ -83,6 +84,7 @@ def test_separable_labels_are_predicted_and_reported(trained: tuple[LinearSvm, A
         assert diagonal / sum(counts) == pytest.approx(validated["linear"]["mean"])
 
 
+@pytest.mark.nightly
 def test_labels_without_reason_are_not_learnt() -> None:
     """Cross-validation must not see the labels it predicts: random labels cannot be predicted."""
     dice = np.random.default_rng(0)

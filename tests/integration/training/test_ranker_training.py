@@ -27,6 +27,7 @@ def trained(files: list[Path], out: Path) -> dict[str, object]:
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
+@pytest.mark.nightly
 def test_the_same_files_make_the_same_usable_model(tmp_path: Path) -> None:
     files = []
     for name, start in (("a", 0), ("b", 100)):

@@ -33,6 +33,7 @@ def weights(tuning: Tuning) -> dict[str, Any]:
     return {name: each.tolist() for name, each in tuning.model.named_parameters() if each.requires_grad}
 
 
+@pytest.mark.nightly
 def test_killed_training_resumes_to_the_same_result(base: Path, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint.pt"
     child = [sys.executable, str(CHILDREN / "tuning_child.py"), str(base), str(file), "7"]

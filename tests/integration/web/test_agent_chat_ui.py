@@ -74,6 +74,7 @@ async def send(tab: Page, text: str) -> None:
     await tab.get_by_role("button", name="Send").click()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("server", ["langgraph dev", "sleuth serve"])
 async def test_agent_chat_ui_streams_cites_branches_and_approves(
     agent_chat_ui: Path, page: Page, tmp_path: Path, server: str

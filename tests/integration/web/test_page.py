@@ -43,6 +43,7 @@ async def test_documents_are_uploaded_found_opened_and_deleted(page: Page, site:
     await expect(page.locator("tbody tr")).to_have_count(2)
 
 
+@pytest.mark.nightly
 async def test_upload_of_unreadable_file_shows_its_name(page: Page, site: Site) -> None:
     await page.goto(f"{await site()}/#/documents")
     broken = {"name": "broken.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.4 and nothing else"}
@@ -50,6 +51,7 @@ async def test_upload_of_unreadable_file_shows_its_name(page: Page, site: Site) 
     await expect(page.get_by_role("alert")).to_contain_text("broken.pdf")
 
 
+@pytest.mark.nightly
 async def test_folder_is_uploaded_with_one_summary(page: Page, site: Site, tmp_path: Path, axe: str) -> None:
     for name, text in {"a/README.md": "The first.", "b/README.md": "The second.", ".git/HEAD": "x", "c.md": ""}.items():
         (file := tmp_path / "house" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -65,6 +67,7 @@ async def test_folder_is_uploaded_with_one_summary(page: Page, site: Site, tmp_p
     assert await faults(page, axe) == []
 
 
+@pytest.mark.nightly
 async def test_upload_can_be_cancelled_while_it_is_sent(page: Page, site: Site) -> None:
     await page.goto(f"{await site()}/#/documents")
     await page.route("**/v1/documents", lambda _held: None)
@@ -97,6 +100,7 @@ async def test_answer_footnotes_open_the_quoted_passage(page: Page, site: Site, 
     await picture(page, "citation")
 
 
+@pytest.mark.nightly
 async def test_address_of_an_annotation_opens_its_source(page: Page, site: Site) -> None:
     await drop_documents(page, url := await site())
     asked = {"model": "par-rag", "input": QUESTION}
@@ -119,6 +123,7 @@ async def nodes_in(page: Page) -> list[str]:
     return nodes
 
 
+@pytest.mark.nightly
 async def test_run_is_stopped_resumed_and_followed_across_a_reload(page: Page, site: Site, teller: Teller) -> None:
     await drop_documents(page, await site())
     teller.gates["reviewer/review"].clear()
@@ -143,6 +148,7 @@ async def test_run_is_stopped_resumed_and_followed_across_a_reload(page: Page, s
     assert visited[-1] == "answer"
 
 
+@pytest.mark.nightly
 async def test_ask_page_shows_missing_documents_and_model_server(page: Page, tmp_path: Path) -> None:
     app = create_app(Settings(home=tmp_path, embedder="none", model_url=f"http://127.0.0.1:{free_port()}/v1"))
     async with app.router.lifespan_context(app), serving(app) as url:
@@ -151,6 +157,7 @@ async def test_ask_page_shows_missing_documents_and_model_server(page: Page, tmp
         await expect(page.get_by_text("The model server is not available. No model server answers")).to_be_visible()
 
 
+@pytest.mark.nightly
 async def test_failed_run_shows_its_error_and_can_be_resumed(page: Page, site: Site, teller: Teller) -> None:
     await drop_documents(page, await site())
     teller.fault = ModelUnavailable("No model server answers: start one.")
@@ -163,6 +170,7 @@ async def test_failed_run_shows_its_error_and_can_be_resumed(page: Page, site: S
     await expect(page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.nightly
 async def test_broken_stream_continues_from_the_last_event(page: Page, site: Site) -> None:
     await ask_and_wait(page, url := await site())
     after: list[str | None] = []
@@ -187,6 +195,7 @@ async def test_broken_stream_continues_from_the_last_event(page: Page, site: Sit
     assert after[:2] == [None, "3"]
 
 
+@pytest.mark.nightly
 async def test_plan_is_changed_in_a_fork_and_branches_are_compared(page: Page, site: Site, teller: Teller) -> None:
     await drop_documents(page, await site())
     teller.mistaken = True
@@ -259,6 +268,7 @@ async def test_fork_into_another_method_is_a_separate_run(page: Page, site: Site
     await expect(page.get_by_role("region", name="Second branch")).to_contain_text("Kelp Fair")
 
 
+@pytest.mark.nightly
 async def test_edits_of_a_step_are_kept_while_the_run_continues(page: Page, site: Site, teller: Teller) -> None:
     await drop_documents(page, await site())
     teller.gates["reviewer/review"].clear()
@@ -276,6 +286,7 @@ async def test_edits_of_a_step_are_kept_while_the_run_continues(page: Page, site
     await expect(form.locator("summary", has_text="changed")).to_have_count(1)
 
 
+@pytest.mark.nightly
 async def test_long_answer_has_footnotes_after_each_sentence(page: Page, site: Site) -> None:
     await ask_and_wait(page, await site(), "ras", long_answers="true")
     text = page.locator(".answer-text")
@@ -285,6 +296,7 @@ async def test_long_answer_has_footnotes_after_each_sentence(page: Page, site: S
     await expect(page.locator(".notes li", has_text=QUESTION)).to_have_count(1)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("method", "settings", "title"),
     [("ras", {}, "Triples found so far"), ("crp-rag", {"shortcut": "false"}, "Reasoning graph")],
@@ -302,6 +314,7 @@ async def test_findings_of_a_run_are_drawn_as_a_graph(
     await picture(page, method)
 
 
+@pytest.mark.nightly
 async def test_server_with_keys_shows_the_key_dialog(page: Page, site: Site) -> None:
     await page.goto(await site(keys="anna:apple-secret"))
     dialog = page.get_by_role("dialog", name="This server requires an API key")
@@ -314,6 +327,7 @@ async def test_server_with_keys_shows_the_key_dialog(page: Page, site: Site) -> 
     await expect(page.get_by_text("No documents yet")).to_be_visible()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_axe_finds_no_violation(page: Page, site: Site, axe: str, scheme: str) -> None:
     await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
@@ -336,6 +350,7 @@ async def test_axe_finds_no_violation(page: Page, site: Site, axe: str, scheme: 
     assert {place: bad for place, bad in found.items() if bad} == {}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("width", [360, 760, 1120])
 async def test_no_view_is_wider_than_the_screen(page: Page, site: Site, width: int) -> None:
     await page.set_viewport_size({"width": width, "height": 740})
@@ -349,6 +364,7 @@ async def test_no_view_is_wider_than_the_screen(page: Page, site: Site, width: i
         await picture(page, "phone")
 
 
+@pytest.mark.nightly
 async def test_all_controls_are_reachable_by_keyboard(page: Page, site: Site) -> None:
     await drop_documents(page, await site())
     await page.get_by_role("link", name="Ask", exact=True).click()

@@ -9,6 +9,7 @@ from page_fixture import installing
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("npm")
 def test_page_sources_pass_lint_and_build_the_committed_files() -> None:

@@ -28,6 +28,7 @@ async def expect_conversation(page: Page) -> None:
     await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
 
 
+@pytest.mark.nightly
 async def test_follow_up_continues_the_conversation(page: Page, site: Site, teller: Teller, axe: str) -> None:
     await ask_and_wait(page, await site())
     first = page.url
@@ -55,6 +56,7 @@ async def test_follow_up_continues_the_conversation(page: Page, site: Site, tell
     await expect_conversation(page)
 
 
+@pytest.mark.nightly
 async def test_run_out_of_budget_resumes_with_a_larger_one(page: Page, site: Site, axe: str) -> None:
     await drop_documents(page, await site())
     await page.get_by_role("link", name="Ask", exact=True).click()
@@ -76,6 +78,7 @@ async def test_run_out_of_budget_resumes_with_a_larger_one(page: Page, site: Sit
     await expect(page.get_by_role("region", name="Checkpoints")).to_contain_text("resumed from here")
 
 
+@pytest.mark.nightly
 async def test_chat_is_shown_and_continued(page: Page, site: Site) -> None:
     await drop_documents(page, url := await site())
     chat = {"question": QUESTION, "method": "chat", "thread": "talk", "values": {"method": "par-rag"}}
@@ -94,6 +97,7 @@ async def test_chat_is_shown_and_continued(page: Page, site: Site) -> None:
     await expect(page.get_by_text("Part of")).to_be_visible()
 
 
+@pytest.mark.nightly
 async def test_ingest_is_stopped(page: Page, site: Site) -> None:
     gated = Gated()
     await page.goto(f"{await site(embedder=gated)}/#/documents")

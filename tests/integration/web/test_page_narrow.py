@@ -87,6 +87,7 @@ async def fill(url: str, teller: Oracle) -> tuple[str, list[str]]:
     return ingest, runs
 
 
+@pytest.mark.nightly
 async def test_no_view_scrolls_sideways_whatever_it_shows(page: Page, site: Site, teller: Oracle) -> None:
     await page.set_viewport_size({"width": WIDTH, "height": 740})
     url = await site()

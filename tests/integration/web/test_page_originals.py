@@ -48,6 +48,7 @@ async def open_citation(page: Page) -> None:
     await answer.get_by_role("button", name=re.compile("Footnote .*: Sennick Harbour")).click()
 
 
+@pytest.mark.nightly
 async def test_citation_opens_the_page_of_the_original_with_the_quote(page: Page, site: Site, axe: str) -> None:
     loaded: list[str] = []
     page.on("request", lambda request: loaded.append(request.url))
@@ -79,6 +80,7 @@ async def test_citation_opens_the_page_of_the_original_with_the_quote(page: Page
     assert blocked == []
 
 
+@pytest.mark.nightly
 async def test_original_that_cannot_be_read_is_replaced_by_the_text(page: Page, site: Site, tmp_path: Path) -> None:
     await upload(page, await site())
     for copy in (tmp_path / "home" / "originals").rglob("*"):
@@ -91,6 +93,7 @@ async def test_original_that_cannot_be_read_is_replaced_by_the_text(page: Page, 
     await expect(dialog.get_by_role("button", name="Text", exact=True)).to_have_attribute("aria-pressed", "true")
 
 
+@pytest.mark.nightly
 async def test_document_without_an_original_shows_its_text(page: Page, site: Site, tmp_path: Path) -> None:
     await upload(page, await site())
     for copy in (tmp_path / "home" / "originals").rglob("*"):

@@ -11,6 +11,7 @@ from playwright.async_api import Page, expect
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.nightly
 async def test_answer_shows_sources_in_context_and_no_internals(page: Page, site: Site) -> None:
     await ask_and_wait(page, await site())
     sources = page.get_by_role("region", name="Sources")
@@ -31,6 +32,7 @@ async def test_answer_shows_sources_in_context_and_no_internals(page: Page, site
     assert box["y"] < 740, "the form for a follow-up is below the fold"
 
 
+@pytest.mark.nightly
 async def test_lost_server_shows_a_banner_until_it_is_back(page: Page, site: Site) -> None:
     await drop_documents(page, await site())
     await page.route("**/v1/**", lambda route: route.abort())
@@ -43,12 +45,14 @@ async def test_lost_server_shows_a_banner_until_it_is_back(page: Page, site: Sit
     await expect(page.get_by_role("main").get_by_text("No runs yet.")).to_be_visible()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("address", ["#/nowhere", "#/runs/a/b", "#/%E0%A4%A"])
 async def test_address_that_leads_nowhere_has_a_page(page: Page, site: Site, address: str) -> None:
     await page.goto(f"{await site()}/{address}")
     await expect(page.get_by_role("heading", name="This page does not exist")).to_be_visible()
 
 
+@pytest.mark.nightly
 async def test_deleted_run_has_a_page_with_ways_out(page: Page, site: Site, axe: str) -> None:
     await page.goto(f"{await site()}/#/runs/gone")
     await expect(page.get_by_role("heading", name="This run does not exist")).to_be_visible()
@@ -57,6 +61,7 @@ async def test_deleted_run_has_a_page_with_ways_out(page: Page, site: Site, axe:
     await expect(page.get_by_role("textbox", name="Question", exact=True)).to_be_focused()
 
 
+@pytest.mark.nightly
 async def test_draft_survives_navigation_and_a_long_one_is_refused(page: Page, site: Site) -> None:
     await drop_documents(page, await site())
     await page.get_by_role("link", name="Ask", exact=True).click()
@@ -74,6 +79,7 @@ async def test_draft_survives_navigation_and_a_long_one_is_refused(page: Page, s
     await expect(page.get_by_role("button", name="Ask", exact=True)).to_be_disabled()
 
 
+@pytest.mark.nightly
 async def test_plan_is_changed_before_it_is_carried_out(page: Page, site: Site, teller: Teller, axe: str) -> None:
     await drop_documents(page, await site())
     teller.mistaken = True
@@ -91,6 +97,7 @@ async def test_plan_is_changed_before_it_is_carried_out(page: Page, site: Site, 
     await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
 
 
+@pytest.mark.nightly
 async def test_feedback_is_stored_and_question_is_retried(page: Page, site: Site) -> None:
     await ask_and_wait(page, await site())
     await page.get_by_role("button", name="Bad answer").click()

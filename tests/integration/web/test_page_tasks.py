@@ -42,6 +42,7 @@ class Person:
         await place.fill(text)
 
 
+@pytest.mark.nightly
 async def test_tasks_take_few_clicks(page: Page, site: Site) -> None:
     await drop_documents(page, url := await site())
     await page.goto(f"{url}/")
