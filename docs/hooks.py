@@ -119,6 +119,7 @@ EXAMPLES = {
     "loaders": '{".ipynb" = "NotebookLoader"}',
     "knowledge_graph": '"examples/knowledge_graph.json"',
     "database_url": '"postgresql://sleuth@db.example/sleuth"',
+    "proxy": '"http://proxy.example:3128"',
     "chroma_url": '"http://chroma.example:8000"',
     "checker": '"checker"',
     "api_keys": '"anna:S3cret,ben:0ther"',
