@@ -274,7 +274,7 @@ def test_damaged_archive_is_reported_when_it_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["/home/ada/lease.md", "//a.md", "../a.md", "b/../../a.md", "..", "c\\a.md", "C:/a.md", ".b/../a.md"]
+    "name", ["/srv/ada/lease.md", "//a.md", "../a.md", "b/../../a.md", "..", "c\\a.md", "C:/a.md", ".b/../a.md"]
 )
 def test_member_outside_its_archive_is_refused_by_name(tmp_path: Path, name: str) -> None:
     (tmp_path / "old.zip").write_bytes(zipped({name: FERRY, "notes/ferry.md": FERRY}))
