@@ -52,7 +52,7 @@ $(READY): requirements.lock studio/model_server/torch.lock pyproject.toml
 demo: setup ## Read documents in, ask with two methods, kill and resume a run
 	@$(COMPILED) $(BIN)/python examples/demo.py
 
-test: setup ## Unit tests, and all integration tests that take seconds; under ten minutes on two cores
+test: setup ## Unit tests, and all integration tests that take seconds; 10 to 16 minutes on two cores
 	@rm -rf .cache/junit
 	@$(MAKE) --no-print-directory --keep-going test-unit test-integration; \
 		$(BIN)/python tests/totals.py .cache/junit unit integration
@@ -62,7 +62,7 @@ test-nightly: setup ## The slow rest: kills, Postgres, browsers, wheels, sweeps;
 	@$(MAKE) --no-print-directory --keep-going test-sweeps test-integration-nightly; \
 		$(BIN)/python tests/totals.py .cache/junit sweeps nightly
 
-test-unit: setup ## About two minutes; no sockets
+test-unit: setup ## About four minutes; no sockets
 	$(UNIT) tests -m "not sweep" --ignore tests/integration --junit-xml .cache/junit/unit.xml
 
 test-sweeps: setup ## As the unit tests, at every place or number; no sockets

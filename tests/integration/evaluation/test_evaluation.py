@@ -130,6 +130,7 @@ async def test_crag_questions_use_their_pages_without_a_collection(tmp_path: Pat
     assert [citation["kind"] for citation in answer.citations] == ["table"]
 
 
+@pytest.mark.nightly
 async def test_what_is_done_is_not_done_again(place: Settings, tmp_path: Path) -> None:
     questions, out = write(tmp_path, ONE, TWO), tmp_path / "out"
     whole = await run(place, asked(questions, tmp_path / "whole"))

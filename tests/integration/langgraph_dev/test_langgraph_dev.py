@@ -110,6 +110,7 @@ def test_dev_run_visits_the_nodes_and_is_forked(server: Server) -> None:
     assert both[-len(history) :] == history
 
 
+@pytest.mark.nightly
 def test_dev_run_without_thread_and_settings(server: Server) -> None:
     given = {"question": "On which river is Quayle?"}
     assert ended(server.post("/runs/wait", assistant_id="plain-rag", input=given))

@@ -139,6 +139,7 @@ async def test_documents_are_ingested_once_there_is_disk_space(
     await assert_whole(disk)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("room", ROOM)
 async def test_run_resumes_once_there_is_disk_space(disk: Disk, tmp_path: Path, env: dict[str, str], room: int) -> None:
     await filled(disk, tmp_path)
@@ -174,6 +175,7 @@ async def test_documents_are_deleted_completely_or_not_at_all(
     await assert_whole(disk, set(wanted))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("room", ROOM)
 @pytest.mark.parametrize("how", [("--keep-last", "2"), ("--older-than", "0s")])
 async def test_stored_runs_are_complete(

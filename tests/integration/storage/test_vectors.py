@@ -245,6 +245,7 @@ def test_default_model_ranks_related_texts_first() -> None:
     assert float(question @ question) == pytest.approx(1.0, abs=1e-5)
 
 
+@pytest.mark.nightly
 def test_missing_embedding_model_names_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(StoreError, match="SLEUTH_EMBEDDER"):
