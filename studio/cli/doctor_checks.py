@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
-from sqlalchemy import URL, Connection, func, inspect, make_url, select, text
+from sqlalchemy import URL, Connection, Table, func, inspect, make_url, select, text
 from sqlalchemy.exc import DBAPIError
 
 from sleuth.agents.llm.context_windows import find_window
@@ -217,14 +217,22 @@ async def _graph(settings: Settings) -> str:
         return f"{place} answers {len(graph.functions) if graph else 0} functions"
 
 
-def _catalogue(settings: Settings) -> str:
-    """Read the tables directly: opening a `Catalogue` would migrate its schema."""
+@contextmanager
+def _catalogue_with(table: Table, settings: Settings) -> Iterator[Connection | None]:
+    """Connect to the catalogue, None if it lacks the table; opening a `Catalogue` would migrate its schema."""
     url = make_url(catalogue_url(settings.home, settings.database_url))
     if settings.database_url is None and not Path(str(url.database)).exists():
-        return EMPTY
-    own = documents.c.owner == settings.owner, documents.c.collection == settings.collection
+        yield None
+        return
     with _connection(url) as connection:
-        if not inspect(connection).has_table(meta.name):
+        yield connection if inspect(connection).has_table(table.name) else None
+
+
+def _catalogue(settings: Settings) -> str:
+    """Compare the schema of the catalogue with that of this release, and count the documents."""
+    own = documents.c.owner == settings.owner, documents.c.collection == settings.collection
+    with _catalogue_with(meta, settings) as connection:
+        if connection is None:
             return EMPTY
         found = int(connection.scalar(select(meta.c.value).where(meta.c.key == "schema_version")) or 0)
         if found > SCHEMA_VERSION:
@@ -235,12 +243,9 @@ def _catalogue(settings: Settings) -> str:
 
 def _vectors(settings: Settings) -> str:
     """Compare the version of the stored vectors with that of new ones, if a model on this machine computes them."""
-    url = make_url(catalogue_url(settings.home, settings.database_url))
-    if settings.database_url is None and not Path(str(url.database)).exists():
-        return EMPTY
     own = collections.c.owner == settings.owner, collections.c.name == settings.collection
-    with _connection(url) as connection:
-        if not inspect(connection).has_table(collections.name):
+    with _catalogue_with(collections, settings) as connection:
+        if connection is None:
             return EMPTY
         has_version = "vectors_version" in {each["name"] for each in inspect(connection).get_columns(collections.name)}
         columns = (collections.c.embedder, *([collections.c.vectors_version] if has_version else ()))
