@@ -10,16 +10,17 @@
 | stream           | replies are read as a whole: no tokens are streamed                 |
 | context window   | asked for (`sleuth.agents.llm.context_windows`), or 8,192 tokens    |
 
-Every reply that lacks a schema, choice or logprobs has a warning. Servers without schemas are probed each time: a
-probe may fail by chance. Delete the file to probe the others again.
+Every reply that lacks a schema, choice or logprobs has a warning. What a server refuses later is
+left out of its calls from then on. Servers without schemas are probed each time: a probe may fail by chance. Delete
+the file to probe the others again.
 """
 
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -68,6 +69,7 @@ class Capabilities:
         tokenize: the server counts tokens.
         stream: replies can be streamed with their usage.
         thinks: replies begin with reasoning, for which tokens are reserved.
+        left_out: parameters that the server refuses.
     """
 
     schema: bool
@@ -77,6 +79,32 @@ class Capabilities:
     tokenize: bool
     stream: bool
     thinks: bool
+    left_out: Sequence[str] = ()
+
+
+_CONSTRAINTS = r"grammar|schema|regex|pattern|structured|guided|response_format|json"
+_REFUSED = {
+    "copies": ("response_format", _CONSTRAINTS),
+    "schema": ("response_format", _CONSTRAINTS),
+    "choice": ("structured_outputs", rf"{_CONSTRAINTS}|choice"),
+    "logprobs": ("logprobs", "logprobs"),
+}
+"""Capabilities, the parameter of each, and how servers name it when they refuse it."""
+_DISPENSABLE = ("seed", "temperature", "stream_options")
+
+
+def without(can: Capabilities, body: Mapping[str, Any], reason: str) -> tuple[Capabilities, list[str]]:
+    """Return capabilities for another try of a request that a server refuses, and the names of what they lack.
+
+    Lacking is what the server's reason names, or everything dispensable if it names nothing.
+    """
+    used = [name for name, (key, _) in _REFUSED.items() if key in body and getattr(can, name)]
+    options = [key for key in _DISPENSABLE if key in body]
+    named = [name for name in used if re.search(_REFUSED[name][1], reason, re.IGNORECASE)][:1]
+    named = named or [key for key in options if re.search(rf"\b{key}\b", reason)]
+    lacking = named or [*used, *options]
+    changes = {name: False for name in lacking if name in used}
+    return replace(can, **changes, left_out=[*can.left_out, *(set(lacking) & set(options))]), lacking
 
 
 async def detect_capabilities(endpoint: Endpoint, model: str, version: str, file: Path) -> Capabilities:

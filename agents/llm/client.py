@@ -12,7 +12,7 @@ import openai
 
 from sleuth import prompts
 from sleuth.agents.llm import errors
-from sleuth.agents.llm.capabilities import THINKING_TOKENS, Capabilities, detect_capabilities, schema_format
+from sleuth.agents.llm.capabilities import THINKING_TOKENS, Capabilities, detect_capabilities, schema_format, without
 from sleuth.agents.llm.completions import STREAMED, parse_reply
 from sleuth.agents.llm.context_windows import CONTEXT_WINDOW, CUT, ContextWindow, find_window, warn_if_small, was_cut
 from sleuth.agents.llm.quote_grammar import constrain_quotes
@@ -20,7 +20,7 @@ from sleuth.agents.llm.server_info import RETRIES, Endpoint, ServedModel
 from sleuth.agents.llm.tracing import trace_call
 from sleuth.agents.model import Listener, Message, Reply, Request, Usage
 from sleuth.agents.role import NAMES
-from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.errors import ModelError, UnknownName, UsageError
 from sleuth.tools.settings import Settings
 
 __all__ = ["RETRIES", "LLMClient"]
@@ -34,6 +34,7 @@ SCHEMA_TOKENS = 512
 NO_SCHEMA = "the model server does not guide replies by JSON schemas: they were written into the prompts"
 NO_CHOICE = "the model server does not restrict replies to choices: they were written into the prompts"
 NO_LOGPROBS = "the model server gives no log-probabilities: probabilities are unavailable"
+REFUSED = "the model server refuses a part of the request: it was asked again without {}"
 ESTIMATED = "the model server sends no token counts: the tokens are estimated"
 """Warnings of replies that a fallback was used for."""
 
@@ -91,14 +92,32 @@ class LLMClient:
     async def call(self, request: Request) -> Reply:
         """Answer one request; at most `settings.concurrency` requests are sent concurrently."""
         served = self._of(request.role)
-        listener = request.listener if served.can.stream else None
-        body, warnings = await asyncio.to_thread(_body, request, served)
-        if listener is not None:
-            body |= STREAMED
+        can = served.can
+        refused: errors.Refused | None = None
+        lacking: list[str] = []
+        while True:
+            body, warnings = await asyncio.to_thread(_body, request, served, can)
+            if lacking:
+                warnings.append(REFUSED.format(", ".join(lacking)))
+            try:
+                reply = await self._send(request, served, body, warnings)
+            except errors.Refused as error:
+                refused = refused or error
+                can, more = without(can, body, error.reason)
+                if not more:
+                    raise ModelError(str(refused)) from refused
+                lacking += more
+            else:
+                served.can = can
+                return reply
+
+    async def _send(self, request: Request, served: "_Served", body: dict[str, Any], warnings: list[str]) -> Reply:
+        """Send a request, with retries."""
 
         async def call(headers: Mapping[str, str]) -> Reply:
             async with self._slots:
                 started = time.monotonic()
+                listener = request.listener if body["stream"] else None
                 completion = await self._complete(served, body, {CALL_HEADER: request.call_id, **headers}, listener)
                 seconds = time.monotonic() - started
             reply = parse_reply(completion, model=served.name, seconds=seconds, warnings=warnings)
@@ -133,9 +152,9 @@ class LLMClient:
                 raise errors.unknown_model(served.name, known) from error
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class _Served:
-    """A model in use, its capabilities and its context window."""
+    """A model in use, its capabilities, fewer if it refuses some, and its context window."""
 
     name: str
     can: Capabilities
@@ -188,14 +207,14 @@ def _as_sent(request: Request, suffix: str) -> list[dict[str, Any]]:
     return sent
 
 
-def _body(request: Request, served: "_Served") -> tuple[dict[str, Any], list[str]]:
-    """Return the body of a request, and a warning for each fallback used."""
-    sampling, can = request.sampling, served.can
+def _body(request: Request, served: "_Served", can: Capabilities) -> tuple[dict[str, Any], list[str]]:
+    """Return the body of a request to a server with some capabilities, and a warning for each fallback used."""
+    sampling = request.sampling
     alternatives = {"top_logprobs": sampling.top_logprobs} if sampling.top_logprobs and can.logprobs else {}
     constraints, suffix, warnings = _constraints(request, can)
     if sampling.top_logprobs and not can.logprobs:
         warnings.append(NO_LOGPROBS)
-    return {
+    body = {
         "model": served.name,
         "stream": False,
         "messages": _as_sent(request, suffix),
@@ -206,7 +225,9 @@ def _body(request: Request, served: "_Served") -> tuple[dict[str, Any], list[str
         "max_tokens": sampling.max_tokens + (THINKING_TOKENS if can.thinks else 0),
         **_continuation(request),
         **constraints,
-    }, warnings
+        **(STREAMED if request.listener is not None and can.stream else {}),
+    }
+    return {name: value for name, value in body.items() if name not in can.left_out}, warnings
 
 
 def _continuation(request: Request) -> dict[str, Any]:

@@ -25,6 +25,14 @@ class Malformed(UnusableReply):
     """A response with status 200 whose body is not a completion. A retry may help."""
 
 
+class Refused(ModelError):
+    """A request with a parameter that the server does not accept, with its `reason`."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class BrokenStream(Exception):
     """An error that a server reports in a reply with status 200, mostly in a stream; `status` is the error's own."""
 
@@ -64,7 +72,8 @@ def _refused(url: str, status: int, detail: str) -> ModelError:
         return ContextTooLong(f"The model server at {url} finds the prompt too long: {detail}")
     if status >= 500:
         return ModelUnavailable(f"The model server at {url} fails with status {status}: {detail}")
-    return ModelError(f"The model server at {url} refuses the call with status {status}: {detail}")
+    message = f"The model server at {url} refuses the call with status {status}: {detail}"
+    return Refused(message, detail) if status in (400, 422) else ModelError(message)
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ the source that it names, word for word; the model chooses where it begins and e
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -22,8 +22,11 @@ _LEAST_CHARS = 12
 _SOON = 60
 """Characters from the beginning of a clause from which its sentence may end."""
 
-MOST_PATTERN = 400_000
-"""Characters of all patterns together; the server compiles them in a quarter of a second and refuses far more."""
+MOST_PATTERN = 50_000
+"""Characters of all patterns together; servers compile them in about 50 milliseconds."""
+
+MOST_ENDS = 32
+"""Places where a quote may end, for each beginning; they nest, and servers refuse more than about a hundred levels."""
 
 _DEFINITION = "Quote"
 # A word with its joining characters and trailing marks; a few characters of scripts without spaces.
@@ -42,11 +45,17 @@ def constrain_quotes(schema: dict[str, Any], messages: Sequence[Message]) -> dic
     text = "\n".join(message["content"] for message in messages)
     if _DEFINITION not in schema.get("$defs", {}) or text.count("<source ") != len(sources := parse_sources(text)):
         return schema
-    patterns = {number: pattern for number, source in sources if (pattern := _beginnings(source.text))}
-    if not 0 < sum(map(len, patterns.values())) <= MOST_PATTERN:
-        return schema
-    copies = [_copy(number, pattern) for number, pattern in patterns.items()]
-    return schema | {"$defs": schema["$defs"] | {_DEFINITION: {"anyOf": copies}}}
+    for parts in (clauses, _whole):
+        patterns = {number: pattern for number, source in sources if (pattern := _beginnings(source.text, parts))}
+        if 0 < sum(map(len, patterns.values())) <= MOST_PATTERN:
+            copies = [_copy(number, pattern) for number, pattern in patterns.items()]
+            return schema | {"$defs": schema["$defs"] | {_DEFINITION: {"anyOf": copies}}}
+    return schema
+
+
+def _whole(_: str) -> list[int]:
+    """Return the beginning of a sentence only: a text is too long for all of its clauses."""
+    return [0]
 
 
 def _copy(number: int, pattern: str) -> dict[str, Any]:
@@ -58,28 +67,29 @@ def _copy(number: int, pattern: str) -> dict[str, Any]:
     }
 
 
-def _beginnings(text: str) -> str:
-    """Return a pattern of all possible quotes of a text, in the form a(?: b(?: c)?)? for each clause."""
-    seen: set[str] = set()
-    patterns: dict[str, None] = {}
+def _beginnings(text: str, parts: Callable[[str], Iterable[int]] = clauses) -> str:
+    """Return a pattern of all possible quotes of a text, in the form a(?: b(?: c)?)? for each part of a sentence."""
+    whole: dict[str, list[str]] = {}
+    patterns: list[str] = []
     room = MOST_PATTERN
-    for clause in (clause[:MOST_CHARS] for clause in _clauses(text)):
-        if clause not in seen and (pattern := _beginning(clause)) not in patterns:
-            patterns[pattern] = None
-            room -= len(pattern)
+    for clause in (clause[:MOST_CHARS] for clause in _clauses(text, parts)):
+        alike = whole.setdefault(clause[:_LEAST_CHARS], [])
+        if not any(other.startswith(clause) for other in alike):
+            alike.append(clause)
+            patterns.append(_beginning(clause))
+            room -= len(patterns[-1])
         if room < 0:  # too long: the schema will not be changed
             break
-        seen.add(clause)
-    return "|".join(patterns)
+    return "|".join(dict.fromkeys(patterns))
 
 
-def _clauses(text: str) -> Iterator[str]:
+def _clauses(text: str, begins: Callable[[str], Iterable[int]]) -> Iterator[str]:
     """Yield all clauses, each to the end of its sentence, or further if that is near, as after an abbreviation."""
     lines = unwrap_lines(text).splitlines()
     for line in [line for line in lines if not line.startswith("#")] or lines:
         parts = [_WHITE_SPACE.sub(" ", sentence) for sentence in sentences(line)]
         for at, sentence in enumerate(parts):
-            for begin in clauses(sentence):
+            for begin in begins(sentence):
                 rest = sentence[begin : begin + MOST_CHARS]
                 for further in range(at + 1, len(parts)):
                     if len(rest) >= _SOON and (len(rest) >= MOST_CHARS or not _INITIAL.search(rest[-4:])):
@@ -94,5 +104,6 @@ def _beginning(clause: str) -> str:
     begun = (text.strip(_QUOTATION) for text in accumulate(pieces))  # without quotation marks at the ends
     least = next((at for at, text in enumerate(begun, start=1) if len(text) >= _LEAST_CHARS), len(pieces))
     escaped = [piece.translate(_ESCAPED) for piece in pieces]
-    more = escaped[least:]
+    step = -(-(len(pieces) - least) // MOST_ENDS) or 1
+    more = ["".join(escaped[at : at + step]) for at in range(least, len(pieces), step)]
     return "".join(escaped[:least]) + "".join(f"(?:{piece}" for piece in more) + ")?" * len(more)

@@ -7,7 +7,7 @@ import openai
 import pytest
 
 from sleuth.agents.llm.context_windows import was_cut
-from sleuth.agents.llm.errors import as_model_errors
+from sleuth.agents.llm.errors import Refused, as_model_errors
 from sleuth.tools.errors import ContextTooLong, ModelError, ModelUnavailable
 
 REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1/chat/completions")
@@ -43,7 +43,7 @@ def refusal(status: int, body: Any) -> openai.APIStatusError:
 async def test_error_shows_the_reason_in_any_form(body: Any, status: int) -> None:
     error = await error_of(refusal(status, body))
     assert f"status {status}: no such seed" in str(error)
-    assert type(error) is (ModelUnavailable if status == 500 else ModelError)
+    assert type(error) is (ModelUnavailable if status == 500 else Refused)
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from linear_time import takes_linear_time
 
 from sleuth.agents.formatting import LabelledSource, Source, format_references, format_sources
-from sleuth.agents.llm.quote_grammar import MOST_CHARS, constrain_quotes
+from sleuth.agents.llm.quote_grammar import MOST_CHARS, MOST_PATTERN, constrain_quotes
 from sleuth.agents.model import Message
 from sleuth.agents.role import Role
 from sleuth.agents.roles.hybrid import RESOLVE_PLAIN
@@ -19,7 +19,7 @@ from sleuth.agents.roles.reading import DRAFT, READ
 from sleuth.agents.roles.reasoning import REASON
 from sleuth.graphs.evidence.text_spans import find_quote
 from sleuth.studio.simulation.wording import quote_clause
-from sleuth.tools.text import sentences
+from sleuth.tools.text import sanitize, sentences
 
 VARN = Source(
     title="Varn",
@@ -141,3 +141,36 @@ def test_constrain_quotes_of_hostile_passage_takes_linear_time(piece: str) -> No
         constrain_quotes(schema, prompt(Source(title="Varn", text=piece * (size // len(piece)))))
 
     assert takes_linear_time(narrow)
+
+
+PIECES = st.sampled_from([" .", ". ", "1 ", "| 7 ", "a, ", "\n", "(b) ", "Ada Lund ", "é", "的", "x" * 30, "\\", '"'])
+TEXTS = st.one_of(
+    st.text(max_size=2_000),
+    st.lists(PIECES, max_size=300).map("".join),
+    st.tuples(PIECES, st.integers(0, 10_000)).map(lambda repeated: repeated[0] * repeated[1]),
+    st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=1), max_size=600).map(" | ".join),
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(TEXTS)
+@example("4.3 DER functions" + " ." * 60)
+@example(" | ".join("1234567890" * 6))
+@example(". ".join("abcdefghij" * 1_000))
+def test_any_text_gives_a_small_grammar_that_compiles(text: str) -> None:
+    xgrammar = pytest.importorskip("xgrammar", reason="the embedded model server is not installed")
+    llguidance = pytest.importorskip("llguidance", reason="the embedded model server is not installed")
+    schema = json.dumps(guided(Source(title="Varn", text=sanitize(text))))
+    assert len(schema) < 2 * MOST_PATTERN
+    assert "root ::=" in str(xgrammar.Grammar.from_json_schema(schema))
+    grammar = llguidance.LLMatcher.grammar_from_json_schema(schema)
+    assert not llguidance.LLMatcher.validate_grammar(grammar)
+
+
+def test_a_long_text_is_quoted_from_the_beginnings_of_its_sentences() -> None:
+    text = " ".join(
+        f"In {year}, the mill of Varn was sold, and Ada Lund moved to the Isk." for year in range(1000, 1250)
+    )
+    own = guided(Source(title="Varn", text=text))
+    assert allows(own, 1, "In 1249, the mill of Varn was sold")
+    assert not allows(own, 1, "the mill of Varn was sold")

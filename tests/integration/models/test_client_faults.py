@@ -156,7 +156,8 @@ async def test_call_with_a_lasting_fault_raises_its_error(name: str, tmp_path: P
         with pytest.raises(kind, match=message) as raised:
             await model.call(request(listener=recorder if streamed else None))
     assert type(raised.value) is kind
-    assert len(server.calls) == (RETRIES + 1 if name in LASTING else 1)
+    refusals = {"400": 3, "bad stream": 2}.get(name, 1)  # also without what it names, and without all helps
+    assert len(server.calls) == (RETRIES + 1 if name in LASTING else refusals)
     assert recorder.texts[-1:] == (["!"] if streamed else [])
 
 
@@ -283,6 +284,44 @@ async def test_call_without_a_capability_uses_a_fallback_and_warns(
     assert body["messages"][-1]["content"].endswith(end)
     assert len(reply["warnings"]) == 1 and warning in reply["warnings"][0]
     assert reply["logprobs"] is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "options", "lacking"),
+    [
+        ("Grammar error: regex parse error: ^(?:4", {"schema": SCHEMA}, ["response_format"]),
+        ("response_format is not supported", {"schema": SCHEMA}, ["response_format"]),
+        ("Unknown parameter: structured_outputs", {"choices": YES_OR_NO}, ["structured_outputs"]),
+        ("logprobs are not supported with this model", {"sampling": SCORED}, ["logprobs", "top_logprobs"]),
+        ("Unsupported value: 'temperature' does not support 0", {}, ["temperature"]),
+        ("extra fields not permitted: seed", {"schema": SCHEMA}, ["seed"]),
+        ("Bad Request", {"choices": YES_OR_NO}, ["structured_outputs", "seed", "temperature"]),
+    ],
+)
+async def test_call_refused_for_a_part_of_it_is_sent_without_that_from_then_on(
+    reason: str, options: dict[str, Any], lacking: list[str], tmp_path: Path
+) -> None:
+    server = ModelServer()
+    server.script += (
+        [status(400, reason), status(422, reason)] if "response_format" in lacking else [status(400, reason)]
+    )
+    async with connected(server, tmp_path) as model:
+        reply = await model.call(request(**options))
+        await model.call(request(**options))
+    refused, *_, sent, later = server.calls
+    assert refused.keys() - sent.keys() == set(lacking)
+    assert later == sent
+    assert any("was asked again without" in warning for warning in reply["warnings"])
+
+
+async def test_call_that_is_refused_in_every_form_gives_the_first_reason(tmp_path: Path) -> None:
+    server = ModelServer()
+    server.script += [status(400, "the seed is wrong"), status(400, "no"), status(400, "never")]
+    async with connected(server, tmp_path) as model:
+        with pytest.raises(ModelError, match="status 400: the seed is wrong"):
+            await model.call(request())
+        await model.call(request())
+    assert server.calls[-1]["seed"] == server.calls[0]["seed"], "what did not help is not remembered"
 
 
 async def test_count_tokens_without_a_tokenizer_is_an_upper_estimate(tmp_path: Path) -> None:
