@@ -156,7 +156,7 @@ async def test_call_with_a_lasting_fault_raises_its_error(name: str, tmp_path: P
         with pytest.raises(kind, match=message) as raised:
             await model.call(request(listener=recorder if streamed else None))
     assert type(raised.value) is kind
-    refusals = {"400": 3, "bad stream": 2}.get(name, 1)  # also without what it names, and without all helps
+    refusals = 3 if name in ("400", "bad stream") else 1  # also without what it names, and without all helps
     assert len(server.calls) == (RETRIES + 1 if name in LASTING else refusals)
     assert recorder.texts[-1:] == (["!"] if streamed else [])
 
