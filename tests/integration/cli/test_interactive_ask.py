@@ -67,8 +67,7 @@ def converse(environment: dict[str, str]) -> str:
     terminal.wait_for("refine")
     terminal.wait_for("“The Kelp Fair")
     terminal.wait_for("> ")
-    terminal.interrupt()
-    terminal.wait_for("> ")
+    terminal.interrupt_until("> ")
     terminal.close_input()
     terminal.wait_for("To continue: sleuth ask --method chat --thread ")
     assert terminal.end() == 0

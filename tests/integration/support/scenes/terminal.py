@@ -2,9 +2,11 @@
 
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -23,14 +25,29 @@ class Terminal:
         self.shown = ""
         self._read = 0
 
-    def wait_for(self, text: str) -> None:
+    def wait_for(self, text: str, *, seconds: float = 90) -> None:
         """Wait until the text is shown after that of the last wait."""
+        assert self._shows(text, seconds), f"{text!r} is not shown within {seconds} s: {self.shown}"
+
+    def _shows(self, text: str, seconds: float) -> bool:
+        until = time.monotonic() + seconds
         while (found := self.shown.find(text, self._read)) < 0:
+            if not select.select([self._ours], [], [], max(0.0, until - time.monotonic()))[0]:
+                return False
             try:
                 self.shown += os.read(self._ours, 4096).decode()
             except OSError:
                 pytest.fail(f"it ended without {text!r}: {self.shown}")
         self._read = found + len(text)
+        return True
+
+    def interrupt_until(self, text: str) -> None:
+        """Press Ctrl-C, again each second, until the text is shown: one just before readline waits has no effect."""
+        for _ in range(60):
+            self.interrupt()
+            if self._shows(text, 1):
+                return
+        pytest.fail(f"{text!r} is not shown: {self.shown}")
 
     def enter(self, line: str) -> None:
         os.write(self._ours, f"{line}\n".encode())
