@@ -64,10 +64,10 @@ test-nightly: setup ## The slow rest: kills, Postgres, browsers, wheels, sweeps;
 		$(BIN)/python tests/totals.py .cache/junit sweeps nightly
 
 test-unit: setup ## About four minutes; no sockets
-	$(UNIT) tests -m "not sweep" --ignore tests/integration --junit-xml .cache/junit/unit.xml
+	$(UNIT) tests -m "not sweep and not nightly" --ignore tests/integration --junit-xml .cache/junit/unit.xml
 
-test-sweeps: setup ## As the unit tests, at every place or number; no sockets
-	$(UNIT) tests/graphs -m sweep --junit-xml .cache/junit/sweeps.xml
+test-sweeps: setup ## Unit tests at every place or number, and slow ones; no sockets
+	$(UNIT) tests -m "sweep or nightly" --ignore tests/integration --junit-xml .cache/junit/sweeps.xml
 
 test-integration: setup ## Real vLLM server, Chroma, SQLite; cases of at most five seconds
 	$(INTEGRATION) -m "not faults and not nightly" --junit-xml .cache/junit/integration.xml
@@ -90,7 +90,7 @@ test-lowest test-newest: $(UV)/uv ## Unit tests with the lowest or newest versio
 	$(MAKE) --no-print-directory test-versions BIN=.cache/$@/bin
 
 test-versions: # of `test-lowest` and `test-newest`
-	$(UNIT) tests -m "not sweep" --ignore tests/integration $(ARGS)
+	$(UNIT) tests -m "not sweep and not nightly" --ignore tests/integration $(ARGS)
 
 install-size: $(UV)/uv ## Megabytes of the base installation
 	$(UV)/uv venv --quiet --clear --python $(PYTHON) .cache/base

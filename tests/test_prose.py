@@ -63,6 +63,7 @@ def test_prose_has_no_banned_words() -> None:
     found = [
         f"{file.relative_to(ROOT)}:{line}: {match[0]}"
         for file in files(".py", ".md")
+        if BANNED.search(file.read_text(encoding="utf-8").replace("_", " "))  # reading a file word by word is slow
         for line, text in prose_of(file)
         for match in BANNED.finditer(re.sub(r"`[^`]*`|“[^”]*”", "", text))
     ]

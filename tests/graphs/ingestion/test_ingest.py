@@ -3,6 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 from graph_rows import graph_rows
 from hashing_embedder import HashingEmbedder
 
@@ -71,6 +72,7 @@ async def contents(home: Path, folder: Path, workers: int) -> dict[str, object]:
     }
 
 
+@pytest.mark.nightly
 async def test_number_of_workers_changes_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()

@@ -31,7 +31,12 @@ from sleuth.studio.training.roles.tuning.batches import Plan
 from sleuth.tools.errors import ModelError
 from sleuth.tools.settings import Settings
 
-pytestmark = [pytest.mark.integration, pytest.mark.vllm, pytest.mark.usefixtures("vllm_installed")]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.vllm,
+    pytest.mark.nightly,  # starts a server of its own
+    pytest.mark.usefixtures("vllm_installed"),
+]
 
 EMBEDDER = HashingEmbedder(dimension=32)
 PLAN = Plan(rank=8, tokens=3000, batches_per_step=1, warm_up=2, rate=0.004, epochs=3)
@@ -104,7 +109,6 @@ def whole(text: str) -> str:
     return text.rstrip("\ufffd").replace("\0", "")
 
 
-@pytest.mark.nightly
 async def test_served_replies_equal_direct_replies(scene: Scene, tmp_path: Path) -> None:
     replies = Replies(scene.base, scene.graph, EMBEDDER, exact=True)
     short = Sampling(max_tokens=24)

@@ -18,7 +18,7 @@ from sleuth.tools.sources.question_attributes import DOMAINS, FAST
 from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples
 from sleuth.tools.sources.question_attributes.svm import LinearSvm, SvmPredictor, packaged_svm
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.nightly]
 
 CRAG = Path(__file__).parents[4] / "shared" / "data" / "crag" / "dev10.jsonl.gz"
 
@@ -60,7 +60,6 @@ def reference(examples: list[Example], vectors: Any, report: Any) -> Any:
     return np.column_stack([domains.decision_function(vectors), dynamic.decision_function(vectors)])
 
 
-@pytest.mark.nightly
 def test_predictions_are_scikit_learn_s(trained: tuple[LinearSvm, Any], tmp_path: Path) -> None:
     embedder, (svm, report) = HashingEmbedder(dimension=64), trained
     svm.save(tmp_path / "svm.npz")
@@ -84,7 +83,6 @@ def test_separable_labels_are_predicted_and_reported(trained: tuple[LinearSvm, A
         assert diagonal / sum(counts) == pytest.approx(validated["linear"]["mean"])
 
 
-@pytest.mark.nightly
 def test_labels_without_reason_are_not_learnt() -> None:
     """Cross-validation must not see the labels it predicts: random labels cannot be predicted."""
     dice = np.random.default_rng(0)

@@ -40,7 +40,7 @@ async def fill(chosen: Settings, word: str) -> None:
 
 
 @given(word=WORDS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_nothing_planted_gets_into_the_archive(word: str) -> None:
     with TemporaryDirectory() as folder:
         home = Path(folder) / f"{word}-home"

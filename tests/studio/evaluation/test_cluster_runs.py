@@ -66,6 +66,7 @@ def without_times(result: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.nightly
 async def test_workers_give_the_results_of_one_process(place: Settings) -> None:
     ray = FakeRay(processors=3)
     async with open_cluster("there:1", plan(place), connect=ray.connect) as run:

@@ -289,6 +289,7 @@ def small_data(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.nightly
 def test_an_interrupted_training_gives_the_same_weights(tmp_path: Path) -> None:
     data, base = small_data(tmp_path / "data"), tiny_encoder(tmp_path / "base")
     plan = Plan(tokens=6000, batch=512, rate=1e-3)
@@ -305,6 +306,7 @@ def test_an_interrupted_training_gives_the_same_weights(tmp_path: Path) -> None:
     assert part["curve"] == whole["curve"]
 
 
+@pytest.mark.nightly
 def test_training_lowers_the_loss_and_another_plan_is_refused(tmp_path: Path) -> None:
     data, base, out = small_data(tmp_path / "data"), tiny_encoder(tmp_path / "base"), tmp_path / "out"
     train(data, out, Plan(tokens=40_000, batch=512, rate=3e-3), base=base)
@@ -344,6 +346,7 @@ def runner(network: torch.nn.Module) -> Run:
     return run
 
 
+@pytest.mark.nightly
 def test_measurement_covers_questions_and_statements(tmp_path: Path) -> None:
     checker = EvidenceChecker(LAYOUT, runner(from_pretrained(tiny_encoder(tmp_path / "base")).eval()))
     no = replace(CLAIM, kind="contradicted", text="It was never built.")

@@ -116,6 +116,7 @@ class Evaluator:
         raise AssertionError(program)
 
 
+@pytest.mark.nightly
 def test_answers_follow_from_the_facts(pairs: list[tuple[Chapter, Chapter]]) -> None:
     seen: Counter[str] = Counter()
     for world, question in asked(pairs):
