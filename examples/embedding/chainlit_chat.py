@@ -1,6 +1,6 @@
 """A Chainlit chat over `sleuth serve`: `pip install chainlit openai`, then chainlit run chainlit_chat.py.
 
-SLEUTH_SERVER sets the server (default http://127.0.0.1:8100/v1), SLEUTH_METHOD the method (default par-rag).
+SLEUTH_SERVER sets the server (default http://127.0.0.1:8100/v1), SLEUTH_METHOD the method (default auto).
 """
 
 import os
@@ -9,7 +9,7 @@ import chainlit
 from openai import AsyncOpenAI
 
 URL = os.environ.get("SLEUTH_SERVER", "http://127.0.0.1:8100/v1")
-METHOD = os.environ.get("SLEUTH_METHOD", "par-rag")
+METHOD = os.environ.get("SLEUTH_METHOD", "auto")
 
 client = AsyncOpenAI(base_url=URL, api_key="none")  # or your API key
 

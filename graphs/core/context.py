@@ -75,7 +75,7 @@ class CheckedSettings(MethodSettings):
         default=None,
         ge=0,
         le=1,
-        description="with `check_evidence`: the least support of an accepted answer; default: as fitted, else 0.05",
+        description="with `check_evidence`: the least support of an accepted answer; default: as fitted, else 0.2",
     )
     check_spans: bool | None = Field(
         default=None,

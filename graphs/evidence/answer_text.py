@@ -35,7 +35,9 @@ def with_footnotes(verdict: Verdict) -> AnswerText:
     for number, cited in enumerate(verdict["citations"], start=1):
         where = single_line(cited["title"] or cited.get("reference", "") or cited["document"])
         notes.append(f"[{number}] {where + ': ' if where else ''}“{single_line(cited['quote'])}”")
-    return AnswerText(text="\n\n".join([text, "\n".join(notes)]) if notes else text, marks=marks)
+    is_weak = verdict["status"] == "answered" and verdict.get("support", {}).get("weak")
+    weak = "The sources support this answer only weakly." if is_weak else ""
+    return AnswerText(text="\n\n".join(filter(None, [text, "\n".join(notes), weak])), marks=marks)
 
 
 def with_marks(text: str, citations: Sequence[Citation]) -> AnswerText:

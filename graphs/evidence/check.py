@@ -3,9 +3,10 @@
     answer -> check_evidence -> end
 
 The passages that an answer cites are read together with the question (`sleuth.tools.evidence_checker`). If they do not
-support the answer, the checker's own answer from all the passages that the run has found replaces it (`check_spans`),
-or a reader answers once more from the most relevant of them; its prompt has the answer that was not supported. If the
-second answer is not supported either, the run ends as refused.
+support the answer, the checker's own answer from all the passages that the run has found takes its place
+(`check_spans`; the verdict has both), or a reader answers once more from the most relevant of them; its prompt has the
+answer that was not supported. If the second answer is not supported either, the run ends as unknown, with the nearest
+answer. An answer that is accepted with less than GOOD_SUPPORT is marked as weak.
 
 By default, answers are checked if there is a checker, and a threshold of support has been fitted for the model.
 """
@@ -61,7 +62,9 @@ SPAN_WORDS = 12
 """Answers up to this length are compared with what the checker reads; longer ones are checked as statements."""
 SHOWN = 5
 """Passages for the second attempt."""
-UNFITTED = Threshold(value=0.05, by="not fitted for this model")
+GOOD_SUPPORT = 0.6
+"""Support that 5 % of answers reach to questions which the documents do not answer (`benchmarks.false_answers`)."""
+UNFITTED = Threshold(value=0.2, by="not fitted for this model")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,7 +111,12 @@ async def assess(checker: EvidenceChecker, question: str, answer: str, passages:
     score = reading.support_of(answer)
     if len(answer.split()) > SPAN_WORDS:
         score = (await asyncio.to_thread(checker.check, answer, evidence)).supported
-    return Support(score=round(score, 4), answerable=round(reading.answerable, 4))
+    return _support(score, reading)
+
+
+def _support(score: float, reading: CheckedReading) -> Support:
+    support = Support(score=round(score, 4), answerable=round(reading.answerable, 4))
+    return Support(**support, weak=True) if score < GOOD_SUPPORT else support
 
 
 @node
@@ -129,7 +137,9 @@ async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> RunUpd
         second = await _answer_again(state, call, checker, check, _most_relevant(reading, found))
     if second is not None:
         return {**second, "warnings": [doubt]}
-    return {"notes": _rejected(state), "verdict": _refusal(state, support), "warnings": [doubt]}
+    own = reading.support_of(reading.answer)
+    nearest = reading.answer if own > support["score"] else verdict["text"]
+    return {"notes": _rejected(state), "verdict": _unknown(state, support, nearest), "warnings": [doubt]}
 
 
 def _answer_of_checker(
@@ -144,8 +154,7 @@ def _answer_of_checker(
         citations = [cite_sentence(found[reading.spans[0].passage], reading.spans[0].start)]
     else:  # yes or no, mostly of a comparison
         citations = [cite_sentence(passage, 0) for passage in _most_relevant(reading, found)[:2]]
-    support = Support(score=round(score, 4), answerable=round(reading.answerable, 4))
-    return _corrected(state, text, citations, support, "read by the checker")
+    return _corrected(state, text, citations, _support(score, reading), "read by the checker")
 
 
 async def _answer_again(
@@ -169,7 +178,9 @@ async def _answer_again(
 
 
 def _corrected(state: RunState, text: str, citations: list[Citation], support: Support, remark: str) -> RunUpdate:
+    assert state.verdict is not None
     note = make_note(state.question, text, citations, remark)
+    support = Support(**support, replaced=state.verdict["text"])
     verdict = Verdict(**{**make_verdict("answered", text, [note]), "support": support})
     return {"notes": {**_rejected(state), "checked": note}, "verdict": verdict}
 
@@ -184,11 +195,13 @@ def _rejected(state: RunState) -> dict[str, Note | None]:
     return {key: None for key, note in state.notes.items() if same_question(note["question"], state.question)}
 
 
-def _refusal(state: RunState, support: Support) -> Verdict:
+def _unknown(state: RunState, support: Support, nearest: str) -> Verdict:
     asked = [note["question"] for note in state.notes.values() if not note["finding"]] or [state.question]
     lines = [f"- {question}" for question in dict.fromkeys(asked)]
-    text = "\n".join(["The passages found do not support an answer. What is missing:", *lines])
-    return Verdict(status="refused", text=text, citations=[], support=support)
+    known = f"The passages found do not support an answer. Nearest, but not supported: {nearest}"
+    text = "\n".join([known, "What is missing:", *lines])
+    support = Support(score=support["score"], answerable=support["answerable"], nearest=nearest)
+    return Verdict(status="unknown", text=text, citations=[], support=support)
 
 
 async def support_of_run(checker: EvidenceChecker, values: Mapping[str, Any], archive: Archive) -> Support | None:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from sleuth.agents.llm.client import LLMClient
 
-DEFAULT_METHOD = "par-rag"
+DEFAULT_METHOD = "auto"
 
 ServiceFactory = Callable[..., Services]
 """Creates services from a `model` and the `triples` that its runs share."""

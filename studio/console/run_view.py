@@ -10,12 +10,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from sleuth.graphs.core import Answer, Citation, Cost, Event, Graph, Step, Subrun
+from sleuth.graphs.core import Answer, Citation, Cost, Event, Graph, Step, Subrun, Support
 from sleuth.graphs.evidence import with_marks
 from sleuth.graphs.registry import runnable
 from sleuth.tools.errors import RunError
 
-STYLES = {"answered": "green", "refused": "yellow", "unknown": "yellow", "invalid_question": "yellow"}
+STYLES = {"answered": "green", "refused": "white", "unknown": "white", "invalid_question": "white"}
 
 _CITED = {"expression": "worked out", "graph": "knowledge graph", "model": "the model's own knowledge"}
 
@@ -82,9 +82,11 @@ def subruns_view(hops: Sequence[Subrun]) -> RenderableType:
 
 def answer_view(answer: Answer) -> RenderableType:
     """Return the answer with its citations, warnings, sub-runs and cost by node."""
-    style = STYLES.get(answer.status, "red")
+    is_weak = answer.status == "answered" and (answer.support or {}).get("weak")
+    style = "yellow" if is_weak else STYLES.get(answer.status, "red")
     text = _with_sentence_marks(answer) or "(no answer)"
-    title = Text(f" {answer.status.replace('_', ' ')} · {answer.method} · thread {answer.thread} ", style=style)
+    status = "weakly supported" if is_weak else answer.status.replace("_", " ")
+    title = Text(f" {status} · {answer.method} · thread {answer.thread} ", style=style)
     parts: list[RenderableType] = [Panel(Text(text), title=title, title_align="left", border_style=style)]
     for at, citation in enumerate(answer.citations, 1):
         parts.append(Text(f"[{at}] “{citation['quote']}”"))
@@ -105,14 +107,21 @@ def answer_view(answer: Answer) -> RenderableType:
             Text(f"To continue with a larger budget: sleuth resume {answer.thread} --max-calls N", style="cyan")
         )
     if answer.support is not None:
-        read = answer.support
-        line = f"evidence: support {read['score']:.2f}, passages answer the question {read['answerable']:.2f}"
-        parts.append(Text(line, style="dim"))
+        parts.append(Text(_in_words(answer.status, answer.support), style="dim"))
     if answer.threshold is not None:
         measure = "consistency" if answer.method == "retro-rag" else "perplexity"
         bound = f"{measure} threshold {answer.threshold['value']:.2f}: {answer.threshold['by']}"
         parts.append(Text(bound, style="dim"))
     return Group(*parts, *([subruns_view(answer.hops)] if answer.hops else []), cost_table(answer.cost, answer.seconds))
+
+
+def _in_words(status: str, support: Support) -> str:
+    """Return how well the sources support an answer."""
+    how = "do not support an answer" if status != "answered" else "support this answer"
+    how += " only weakly" if status == "answered" and support.get("weak") else ""
+    replaced = support.get("replaced")
+    read = f"; the reader had answered {replaced!r}, which they support less" if replaced else ""
+    return f"The sources {how} (support {support['score']:.2f}){read}."
 
 
 def _with_sentence_marks(answer: Answer) -> str:

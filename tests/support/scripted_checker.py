@@ -11,9 +11,11 @@ from sleuth.tools.evidence_checker import AnswerSpan, Evidence, EvidenceChecker,
 class ScriptedChecker(EvidenceChecker):
     """A checker that always reads the same answer, from the passages that contain `evidence`."""
 
-    def __init__(self, answer: str = "Varn", evidence: str = "stands in Varn", *, supported: float = 0.9) -> None:
+    def __init__(
+        self, answer: str = "Varn", evidence: str = "stands in Varn", *, supported: float = 0.9, answerable: float = 0.9
+    ) -> None:
         super().__init__(Layout(TOKENIZER), lambda ids, mask, types: pytest.fail("no network is run"))
-        self.answer, self.evidence, self.supported = answer, evidence, supported
+        self.answer, self.evidence, self.supported, self.answerable = answer, evidence, supported, answerable
         self.read_of: list[tuple[str, list[str]]] = []
 
     def read(self, question: str, passages: Sequence[Evidence]) -> Reading:
@@ -21,7 +23,9 @@ class ScriptedChecker(EvidenceChecker):
         right = [at for at, each in enumerate(passages) if self.evidence in each.text]
         spans = [AnswerSpan(passage=at, start=0, end=4, text=self.answer, score=0.8) for at in right]
         relevance = tuple(float(at in right) for at in range(len(passages)))
-        return Reading(answerable=0.9 if right else 0.1, yes=0.05, no=0.05, spans=tuple(spans), relevance=relevance)
+        return Reading(
+            answerable=self.answerable if right else 0.1, yes=0.05, no=0.05, spans=tuple(spans), relevance=relevance
+        )
 
     def check(self, statement: str, passages: Sequence[Evidence]) -> Support:
         return Support(supported=self.supported, contradicted=0.0, not_mentioned=1 - self.supported, relevance=())

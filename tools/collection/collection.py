@@ -63,7 +63,7 @@ class Collection:
     """
 
     def __init__(self, settings: Settings, catalogue: Catalogue, embedder: Embedder) -> None:
-        """Use `Library.open`."""
+        """Use `Collection.open`."""
         self._settings = settings
         self._catalogue = catalogue
         self.move_documents = in_thread(catalogue.move_documents)

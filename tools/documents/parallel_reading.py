@@ -40,7 +40,7 @@ class Reading:
         try:
             return self.document.result()
         except CancelledError as error:
-            raise StoreError("The library is closed.") from error
+            raise StoreError("The collection is closed.") from error
 
 
 class Workers(Protocol):

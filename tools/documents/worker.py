@@ -121,7 +121,7 @@ class Worker:
         if self._process is not None and self._process.poll() is not None:
             self.stop()
         if self._closed:
-            raise StoreError("The library is closed.")
+            raise StoreError("The collection is closed.")
         if self._process is None:
             self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
             # -P: import nothing from the working directory. A new session: the children of the worker end with it, and

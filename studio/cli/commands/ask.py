@@ -31,7 +31,7 @@ async def ask(
     *,
     method: Annotated[
         str | None,
-        typer.Option(help=f"One of: {', '.join([*METHODS, CHAT.name])}. Default: {DEFAULT_METHOD}, in a chat auto."),
+        typer.Option(help=f"One of: {', '.join([*METHODS, CHAT.name])}. Default: {DEFAULT_METHOD}."),
     ] = None,
     thread: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""The check of an answer by the evidence checker: accepted, answered once more, or refused."""
+"""The check of an answer by the evidence checker: accepted, answered once more, or unknown."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -66,28 +66,37 @@ async def test_span_of_the_checker_replaces_an_unsupported_answer() -> None:
     verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
     assert (verdict["status"], verdict["text"]) == ("answered", "Varn")
     assert [citation["quote"] for citation in verdict["citations"]] == ["The tower stands in Varn."]
+    assert verdict["support"]["replaced"] == "Isk", "nothing is replaced silently"
     assert case.prompts() == ["reader/read"]
+
+
+@pytest.mark.parametrize(("probability", "is_weak"), [(0.9, False), (0.3, True)])
+async def test_answer_with_little_support_is_marked_as_weak(probability: float, is_weak: bool) -> None:
+    case = plain([reading("Varn")], [RAIN, TOWER], CHECKED.model_copy(update={"min_support": 0.05}))
+    verdict = await case.run("Where?", checker=ScriptedChecker(answerable=probability))
+    assert (verdict["status"], verdict["support"].get("weak", False)) == ("answered", is_weak)
 
 
 async def test_span_without_support_is_not_an_answer() -> None:
     settings = CHECKED.model_copy(update={"check_spans": True, "min_support": 0.9})
     case = plain([reading("Isk"), {"answerable": False}], [RAIN, TOWER], settings)
-    assert (await case.run("Where does the tower stand?", checker=ScriptedChecker()))["status"] == "refused"
+    assert (await case.run("Where does the tower stand?", checker=ScriptedChecker()))["status"] == "unknown"
 
 
 @pytest.mark.parametrize("second", [reading("Isk"), {"answerable": False}, "no JSON"])
-async def test_answer_unsupported_twice_is_refused_with_what_is_missing(second: Any) -> None:
+async def test_answer_unsupported_twice_is_unknown_with_what_is_missing(second: Any) -> None:
     case = plain([reading("Isk"), second, second], [RAIN, TOWER], CHECKED)
     verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
-    assert (verdict["status"], verdict["citations"]) == ("refused", [])
+    assert (verdict["status"], verdict["citations"]) == ("unknown", [])
     assert "- Where does the tower stand?" in verdict["text"]
-    assert verdict["support"]["score"] == 0
+    assert verdict["support"] == {"score": 0, "answerable": 0.1, "nearest": "Varn"}
+    assert "Nearest, but not supported: Varn" in verdict["text"]
     assert case.state["notes"] == {}
 
 
-async def test_unsupported_answer_without_budget_is_refused() -> None:
+async def test_unsupported_answer_without_budget_is_unknown() -> None:
     case = plain([reading("Isk")], [RAIN, TOWER], CHECKED, budget=Budget(max_calls=1))
-    assert (await case.run("Where?", checker=ScriptedChecker()))["status"] == "refused"
+    assert (await case.run("Where?", checker=ScriptedChecker()))["status"] == "unknown"
 
 
 @pytest.mark.parametrize(("settings", "checker"), [(Settings(), ScriptedChecker()), (Settings(), None)])
@@ -100,9 +109,9 @@ async def test_no_check_without_the_setting(settings: Settings, checker: Scripte
 @pytest.mark.parametrize(
     ("values", "end"),
     [
-        ({}, "refused"),
+        ({}, "unknown"),
         ({"min_support": 0.5}, "Varn"),
-        ({"min_support": 0.5, "check_spans": False}, "refused"),
+        ({"min_support": 0.5, "check_spans": False}, "unknown"),
         ({"check_evidence": False}, "Isk"),
     ],
 )

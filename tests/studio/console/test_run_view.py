@@ -148,6 +148,21 @@ def test_answer_view_names_threshold_and_linking_name(method: str, measure: str)
     assert found == ([f"{measure} threshold 0.56: fitted for small"] if measure else [])
 
 
+@pytest.mark.parametrize(
+    ("status", "support", "words"),
+    [
+        ("answered", {}, "The sources support this answer (support 0.30)."),
+        ("answered", {"weak": True}, "The sources support this answer only weakly (support 0.30)."),
+        ("unknown", {"nearest": "1999"}, "The sources do not support an answer (support 0.30)."),
+        ("answered", {"replaced": "1999"}, "the reader had answered '1999', which they support less"),
+    ],
+)
+def test_answer_view_has_the_support_in_words(status: str, support: dict[str, Any], words: str) -> None:
+    lines = lines_of(answer_view(answer(status=status, support={"score": 0.3, "answerable": 0.4, **support})))
+    assert words in " ".join(lines)
+    assert ("weakly supported" in lines[0]) is ("weak" in support)
+
+
 def test_answer_view_labels_an_older_version() -> None:
     place = {"passage": "p", "document": "a_v1.md", "title": "T", "quote": "q", "start": 0, "end": 1}
     old = answer(citations=[Citation(**place, newer="a_v2.md"), Citation(**place)])

@@ -285,5 +285,6 @@ def _not_loaded(name: str, error: Exception) -> StoreError:
 
 def find_packaged(name: str) -> Path | None:
     """Return the folder of the default model if its package is installed; None for other models."""
-    spec = find_spec(_DEFAULT_PACKAGE) if name == _DEFAULT else None
+    is_default = name.removeprefix("sentence-transformers/") == _DEFAULT
+    spec = find_spec(_DEFAULT_PACKAGE) if is_default else None
     return None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
