@@ -54,7 +54,7 @@ def assert_explained(done: Done, status: int, *told: str) -> None:
 
 
 async def test_ask_history_and_fork(env: dict[str, str]) -> None:
-    asked = await sleuth("ask", QUESTION, "--thread", "first", *BY_WORDS, "--json", **env)
+    asked = await sleuth("ask", QUESTION, "--method", "par-rag", "--thread", "first", *BY_WORDS, "--json", **env)
     assert asked.status == 0, asked.err
     answer = asked.json()
     assert (answer["thread"], answer["status"], answer["text"]) == ("first", "answered", "the fair at Brindlecote")
@@ -107,9 +107,9 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "empty question": (("ask", "  "), 2, ("empty",)),
     "gigantic question": (("ask", "why " * 25_000), 2, ("99,999 characters", "sleuth ingest")),
     "unknown method": (("ask", QUESTION, "--method", "par-arg"), 2, ("Did you mean par-rag?",)),
-    "unknown setting": (("ask", QUESTION, "--set", "coarse=3"), 2, ("Did you mean coarse_k?",)),
-    "setting out of range": (("ask", QUESTION, "--set", "coarse_k=0"), 2, ("coarse_k", "greater than or equal to 1")),
-    "setting without a value": (("ask", QUESTION, "--set", "coarse_k"), 2, ("KEY=VALUE",)),
+    "unknown setting": (("ask", QUESTION, "--method", "par-rag", "--set", "coarse=3"), 2, ("Did you mean coarse_k?",)),
+    "setting out of range": (("ask", QUESTION, "--method", "par-rag", "--set", "coarse_k=0"), 2, ("coarse_k", "greater than or equal to 1")),
+    "setting without a value": (("ask", QUESTION, "--method", "par-rag", "--set", "coarse_k"), 2, ("KEY=VALUE",)),
     "unknown thread": (("resume", "nowhere"), 2, ("no thread 'nowhere'", "sleuth runs list")),
     "history of nothing": (("runs", "history", "nowhere"), 2, ("no thread 'nowhere'",)),
     "unknown document": (("docs", "show", "brindlecot.md"), 2, ("Did you mean brindlecote.md?",)),
@@ -172,7 +172,7 @@ async def test_locked_store_names_the_holder(env: dict[str, str], home: Path) ->
 async def test_run_stopped_by_ctrl_c_can_be_resumed(env: dict[str, str]) -> None:
     """Use the real executable, as a shell starts it."""
     command = Path(sys.executable).parent / "sleuth"
-    arguments: list[Any] = ["ask", QUESTION, "--thread", "stopped", *BY_WORDS, "--json"]
+    arguments: list[Any] = ["ask", QUESTION, "--method", "par-rag", "--thread", "stopped", *BY_WORDS, "--json"]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(command, *arguments, env=env, stdout=pipe, stderr=pipe)
     assert process.stderr
@@ -196,7 +196,7 @@ async def test_run_stopped_by_ctrl_c_can_be_resumed(env: dict[str, str]) -> None
 
 
 async def test_finished_run_is_shown_without_a_model_server(env: dict[str, str]) -> None:
-    asked = await sleuth("ask", QUESTION, "--thread", "kept", *BY_WORDS, "--json", **env)
+    asked = await sleuth("ask", QUESTION, "--method", "par-rag", "--thread", "kept", *BY_WORDS, "--json", **env)
     nobody = f"http://127.0.0.1:{free_port()}/v1"
     again = await sleuth("resume", "kept", "--json", **env | {"SLEUTH_MODEL_URL": nobody})
     assert (again.status, again.json()) == (0, asked.json())
