@@ -8,12 +8,14 @@ from langchain_core.messages import AnyMessage
 
 from sleuth.tools.text import FUNCTION_WORDS, Word, sentence_spans, tokenize
 
-INTRODUCTION = "I am sleuth: I answer questions about your documents and cite the passages. Ask me something about them."
+INTRODUCTION = (
+    "I am sleuth: I answer questions about your documents and cite the passages. Ask me something about them."
+)
 """The reply to small talk if the model writes none that may be sent."""
 
 _ASKS = re.compile(r"[?？؟][\"'”’»)\s]*$")
 _PARTS = re.compile(r"[^,;:.!?？؟]+[?？؟]?")
-_COMMAND = re.compile(r"/[a-z]+( \S+)?")
+_COMMAND = re.compile(r"/[a-zA-Z]+(\s.*)?")
 _FEW_WORDS = 3
 _LONGEST = 12
 """Letters without case in a sentence that is not a question: longer ones may state anything."""

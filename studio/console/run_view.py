@@ -21,9 +21,22 @@ _CITED = {"expression": "worked out", "graph": "knowledge graph", "model": "the 
 
 
 async def watch(
-    events: AsyncGenerator[Event], console: Console, *, on_stop: Callable[[str], Awaitable[None]] | None = None
+    events: AsyncGenerator[Event],
+    console: Console,
+    *,
+    on_stop: Callable[[str], Awaitable[None]] | None = None,
+    verbose: bool = False,
+    in_chat: bool = False,
 ) -> Answer:
-    """Print the steps of a run as they finish; return its answer. On cancellation, call `on_stop` with the thread."""
+    """Print the steps of a run as they finish; return its answer. On cancellation, call `on_stop` with the thread.
+
+    Args:
+        events: those of the run.
+        console: where the steps are printed.
+        on_stop: is called with the thread if the run is cancelled.
+        verbose: print the findings and model calls of each step, and the thread of each sub-run.
+        in_chat: the person is in a chat, where neither threads nor commands are of use.
+    """
     thread = shown = ""
     try:
         async with aclosing(events) as stream:
@@ -32,26 +45,33 @@ async def watch(
                     return event
                 if not isinstance(event, Step):
                     continue
-                if event.thread != shown:
-                    shown, thread = event.thread, event.part_of or event.thread
-                    console.print(Text(f"thread {shown}{f': {event.method}' if event.part_of else ''}", style="dim"))
-                show_step(event, console)
+                if event.thread != shown and (verbose or not (in_chat or thread)):
+                    about = f": {event.method}" if event.part_of else ""
+                    console.print(Text(f"thread {event.thread}{about}", style="dim"))
+                shown, thread = event.thread, event.part_of or event.thread
+                show_step(event, console, verbose=verbose)
     except asyncio.CancelledError:
         if thread and on_stop:
             await on_stop(thread)
         if thread:
-            console.print(Text(f"Stopped. To resume from the last step: sleuth resume {thread}", style="yellow"))
+            remedy = "Press Enter to resume it." if in_chat else f"To resume from the last step: sleuth resume {thread}"
+            console.print(Text(f"Stopped. {remedy}", style="yellow"))
         raise
     raise RunError("The run ended without an answer.")
 
 
-def show_step(step: Step, console: Console) -> None:
-    """Print a line for a finished node and a line for each of its findings."""
+def show_step(step: Step, console: Console, *, verbose: bool) -> None:
+    """Print a line for a finished node; if `verbose` with its model calls, and a line for each of its findings."""
     if step.state == "started":
         return
     node = Text.assemble(("● ", "cyan"), f"{step.method} " if step.part_of else "", (step.node, "bold"))
+    lines = runnable(step.method).summarize_update(step.update)
+    if not verbose:
+        about = Text.assemble(node, ": " if lines else "", ("; ".join(lines), "dim"))
+        console.print(about, no_wrap=True, overflow="ellipsis" if console.is_terminal else None)
+        return
     console.print(node, Text(_summary(step.update), style="dim"))
-    for line in runnable(step.method).summarize_update(step.update):
+    for line in lines:
         console.print(Text(f"    {line}"), soft_wrap=True)
 
 
@@ -80,26 +100,22 @@ def subruns_view(hops: Sequence[Subrun]) -> RenderableType:
     return Group(*lines)
 
 
-def answer_view(answer: Answer) -> RenderableType:
-    """Return the answer with its citations, warnings, sub-runs and cost by node."""
+def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
+    """Return the answer with its citations, warnings, sub-runs and cost by node.
+
+    With `in_chat`, threads, sub-runs and commands are left out, and the cost is a line.
+    """
     style = STYLES.get(answer.status, "red")
     text = _with_sentence_marks(answer) or "(no answer)"
-    title = Text(f" {answer.status.replace('_', ' ')} · {answer.method} · thread {answer.thread} ", style=style)
+    about = "" if in_chat else f"· {answer.method} · thread {answer.thread} "
+    title = Text(f" {answer.status.replace('_', ' ')} {about}", style=style)
     parts: list[RenderableType] = [Panel(Text(text), title=title, title_align="left", border_style=style)]
-    for at, citation in enumerate(answer.citations, 1):
-        parts.append(Text(f"[{at}] “{citation['quote']}”"))
-        parts.append(Text(f"    {_where(citation)}", style="dim"))
-        if way := citation.get("why"):
-            parts.append(Text(f"    found from {way['passage']} by the name “{way['name']}”", style="dim"))
-        newest, has_changed = citation.get("newer"), citation.get("changed")
-        remarks = [f"an older version; the newest is {newest}"] * bool(newest)
-        remarks += ["the document has changed since this answer; ask again"] * bool(has_changed)
-        parts += [Text(f"    {remark}", style="yellow") for remark in remarks]
+    parts += _source_lines(answer.citations)
     parts += [Text(f"! {warning}", style="yellow") for warning in answer.warnings]
     if answer.asks is not None:
         options = f" ({' / '.join(answer.asks['options'])})" if answer.asks.get("options") else ""
-        reply = f"Waiting for your reply{options}: sleuth ask REPLY --method chat --thread {answer.thread}"
-        parts.append(Text(reply, style="cyan"))
+        command = "" if in_chat else f": sleuth ask REPLY --method chat --thread {answer.thread}"
+        parts.append(Text(f"Waiting for your reply{options}{command}", style="cyan"))
     if answer.status == "out_of_budget":
         parts.append(
             Text(f"To continue with a larger budget: sleuth resume {answer.thread} --max-calls N", style="cyan")
@@ -112,7 +128,29 @@ def answer_view(answer: Answer) -> RenderableType:
         measure = "consistency" if answer.method == "retro-rag" else "perplexity"
         bound = f"{measure} threshold {answer.threshold['value']:.2f}: {answer.threshold['by']}"
         parts.append(Text(bound, style="dim"))
+    if in_chat:
+        took = "" if answer.seconds is None else f", {answer.seconds:.1f} s"
+        return Group(*parts, Text(f"{_calls(answer.cost['calls'])}{took}", style="dim"))
     return Group(*parts, *([subruns_view(answer.hops)] if answer.hops else []), cost_table(answer.cost, answer.seconds))
+
+
+def sources_view(citations: Sequence[Citation]) -> RenderableType:
+    """Return the quotes of an answer with their places."""
+    return Group(*_source_lines(citations))
+
+
+def _source_lines(citations: Sequence[Citation]) -> list[Text]:
+    lines: list[Text] = []
+    for at, citation in enumerate(citations, 1):
+        lines.append(Text(f"[{at}] “{citation['quote']}”"))
+        lines.append(Text(f"    {_where(citation)}", style="dim"))
+        if way := citation.get("why"):
+            lines.append(Text(f"    found from {way['passage']} by the name “{way['name']}”", style="dim"))
+        newest, has_changed = citation.get("newer"), citation.get("changed")
+        remarks = [f"an older version; the newest is {newest}"] * bool(newest)
+        remarks += ["the document has changed since this answer; ask again"] * bool(has_changed)
+        lines += [Text(f"    {remark}", style="yellow") for remark in remarks]
+    return lines
 
 
 def _with_sentence_marks(answer: Answer) -> str:

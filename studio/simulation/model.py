@@ -15,7 +15,6 @@ from sleuth.studio.simulation.gold import Gold
 from sleuth.studio.simulation.parameters import Simulation
 from sleuth.studio.simulation.reply import (
     Handler,
-    SimulatedReply,
     UsageMeter,
     count_prompt_tokens,
     count_tokens,

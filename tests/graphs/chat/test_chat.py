@@ -211,7 +211,9 @@ async def test_chat_with_demo_model_introduces_itself(chain: Chain, text: str) -
     assert (talk.nodes, talk.shelf.queries) == (["classify", "converse", "answer"], [])
 
 
-@pytest.mark.parametrize("text", ["who founded the ferry yard", "Where was Ruske born", "and in 1902", "What is a quay?"])
+@pytest.mark.parametrize(
+    "text", ["who founded the ferry yard", "Where was Ruske born", "and in 1902", "What is a quay?"]
+)
 async def test_chat_with_demo_model_looks_subjects_up(chain: Chain, text: str) -> None:
     talk = Talk(Demo(chain, "ambiguous"), chain)
     assert (await talk.turn(text)).text.startswith("1868")

@@ -70,7 +70,7 @@ def step_details(*steps: tuple[str, dict[str, Any]], method: str) -> list[str]:
     """Return the lines of findings that are printed for finished nodes."""
     console = recording()
     for node, update in steps:
-        show_step(Step(thread="t", node=node, state="finished", method=method, update=update), console)
+        show_step(Step(thread="t", node=node, state="finished", method=method, update=update), console, verbose=True)
     return [line.strip() for line in recorded(console) if line.startswith("    ")]
 
 
@@ -183,24 +183,56 @@ def test_step_view_prints_the_state_of_a_subrun() -> None:
     ]
 
 
-async def test_watch_prints_the_thread_of_each_subrun() -> None:
-    async def events() -> AsyncGenerator[Event]:
-        for thread, method, node, part_of in (
-            ("t", "auto", "plan", ""),
-            ("t.1.a", "plain-rag", "retrieve", "t"),
-            ("t.1.a", "plain-rag", "answer", "t"),
-            ("t", "auto", "act", ""),
-        ):
-            yield Step(thread=thread, method=method, node=node, state="finished", part_of=part_of)
-        yield answer()
+async def events_with_a_subrun() -> AsyncGenerator[Event]:
+    for thread, method, node, part_of in (
+        ("t", "auto", "plan", ""),
+        ("t.1.a", "plain-rag", "retrieve", "t"),
+        ("t.1.a", "plain-rag", "answer", "t"),
+        ("t", "auto", "act", ""),
+    ):
+        yield Step(thread=thread, method=method, node=node, state="finished", part_of=part_of)
+    yield answer()
 
+
+@pytest.mark.parametrize(
+    ("options", "threads"),
+    [
+        ({"verbose": True}, ("thread t", "thread t.1.a: plain-rag", "thread t")),
+        ({"verbose": True, "in_chat": True}, ("thread t", "thread t.1.a: plain-rag", "thread t")),
+        ({}, ("thread t",)),
+        ({"in_chat": True}, ()),
+    ],
+)
+async def test_watch_prints_threads_of_subruns_if_verbose(options: dict[str, bool], threads: tuple[str, ...]) -> None:
     console = recording()
-    assert await watch(events(), console) == answer()
-    assert recorded(console) == [
-        *("thread t", "● plan"),
-        *("thread t.1.a: plain-rag", "● plain-rag retrieve", "● plain-rag answer"),
-        *("thread t", "● act"),
-    ]
+    assert await watch(events_with_a_subrun(), console, **options) == answer()
+    steps = ["● plan", "● plain-rag retrieve", "● plain-rag answer", "● act"]
+    lines = recorded(console)
+    assert [line for line in lines if line.startswith("●")] == steps
+    assert tuple(line for line in lines if line.startswith("thread")) == threads
+    assert len(lines) == len(steps) + len(threads)
+
+
+def test_show_step_prints_its_findings_in_one_line() -> None:
+    steps = {"1": {"planned": "Who?", "question": "Who?", "needs": []}, "2": {"planned": "When?", "question": "When?"}}
+    console = Console(record=True, width=40, file=StringIO(), force_terminal=True)
+    for update in ({"plan": steps}, {"warnings": ["w" * 90]}):
+        step = Step(thread="t", node="plan", state="finished", method="par-rag", update=update)
+        show_step(step, console, verbose=False)
+    first, second = recorded(console)
+    assert first == "● plan: 1. Who?; 2. When?"
+    assert second == f"● plan: ! {'w' * 29}…"
+
+
+def test_answer_view_in_a_chat_has_no_threads_or_commands() -> None:
+    waiting = answer(
+        method="chat", thread="abc", hops=[FIRST], seconds=1.5, asks={"question": "?", "options": ["a", "b"]}
+    )
+    text = "\n".join(lines_of(answer_view(waiting, in_chat=True)))
+    assert not [word for word in ("abc", "t.1.a", "sleuth", "thread", "tokens") if word in text]
+    assert "Waiting for your reply (a / b)" in text
+    assert text.endswith("0 model calls, 1.5 s")
+    assert "sleuth ask REPLY --method chat --thread abc" in " ".join(lines_of(answer_view(waiting)))
 
 
 def test_runs_list_shows_subruns_below_their_run() -> None:
