@@ -18,7 +18,8 @@ from sqlalchemy.exc import DBAPIError
 
 from sleuth.agents.llm.context_windows import find_window
 from sleuth.agents.llm.server_info import Endpoint, ServedModel
-from sleuth.studio.model_server import is_converted, locked_pins, missing_pins
+from sleuth.studio.model_server import PACKAGED, is_converted, locked_pins, missing_pins
+from sleuth.studio.model_server.process import ServerFiles
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
 from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, place_of
 from sleuth.tools.settings import Settings, client_options, tracing_variables
@@ -134,7 +135,9 @@ async def _embedded_server(settings: Settings) -> str:
 
 
 async def _embedded_model(settings: Settings) -> str:
-    if await asyncio.to_thread(is_converted, settings.home):
+    state = await asyncio.to_thread(ServerFiles(settings.home).read)
+    adapter = state.options.merged if state else PACKAGED
+    if await asyncio.to_thread(is_converted, settings.home, adapter):
         return "converted"
     if await _answers(settings):
         return "not converted; not needed while another server answers"

@@ -107,7 +107,8 @@ async def stop(as_json: JsonOption = False) -> None:
 async def _serve(settings: Settings, options: ServeOptions, *, as_json: bool, foreground: bool = False) -> None:
     with activity("Looking for a running model server", live=not foreground) as report:
         found = await server.serve(settings.home, options, report, foreground=foreground)
-    hint = "" if found.url == settings.model_url else f"\nTo use it: export SLEUTH_MODEL_URL={found.url}"
+    is_other = "model_url" in settings.model_fields_set and found.url != settings.model_url
+    hint = f"\nTo use it: export SLEUTH_MODEL_URL={found.url}" if is_other else ""
     emit(found, as_json, _in_words(found) + hint)
 
 

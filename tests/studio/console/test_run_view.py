@@ -216,12 +216,12 @@ async def test_watch_prints_threads_of_subruns_if_verbose(options: dict[str, boo
 def test_show_step_prints_its_findings_in_one_line() -> None:
     steps = {"1": {"planned": "Who?", "question": "Who?", "needs": []}, "2": {"planned": "When?", "question": "When?"}}
     console = Console(record=True, width=40, file=StringIO(), force_terminal=True)
-    for update in ({"plan": steps}, {"warnings": ["w" * 90]}):
+    for update in ({"plan": steps}, {"plan": {"1": {"question": "w" * 90}}}):
         step = Step(thread="t", node="plan", state="finished", method="par-rag", update=update)
         show_step(step, console, verbose=False)
     first, second = recorded(console)
     assert first == "● plan: 1. Who?; 2. When?"
-    assert second == f"● plan: ! {'w' * 29}…"
+    assert second == f"● plan: 1. {'w' * 28}…"
 
 
 def test_answer_view_in_a_chat_has_no_threads_or_commands() -> None:
