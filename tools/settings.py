@@ -133,7 +133,7 @@ class Settings(BaseSettings):
     owner: str = Field(default="local", pattern=r"^[\w.@-]{1,100}$", description="owner of the documents and threads")
     model_url: Address = Field(
         default_factory=_model_url,
-        description=f"OpenAI-compatible server; default: the running `sleuth model serve` of the home, else {MODEL_URL}",
+        description=f"OpenAI-compatible server; default: a running `sleuth model serve` of the home, else {MODEL_URL}",
     )
     model: str | None = Field(default=None, description="model or adapter name; default: the only one the server lists")
     models: dict[str, str] = Field(default_factory=dict, description="model name per role, as JSON")

@@ -1,6 +1,6 @@
 """Terminal output: tables, live runs and search results."""
 
-from sleuth.studio.console.output import JsonOption, Listing, Report, activity, emit, progress_console
+from sleuth.studio.console.output import JsonOption, Listing, Report, activity, counted, emit, progress_console
 from sleuth.studio.console.run_view import answer_view, graph_view, sources_view, watch
 from sleuth.studio.console.search_view import explanation_lines
 
@@ -10,6 +10,7 @@ __all__ = [
     "Report",
     "activity",
     "answer_view",
+    "counted",
     "emit",
     "explanation_lines",
     "graph_view",

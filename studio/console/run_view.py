@@ -13,6 +13,7 @@ from rich.text import Text
 from sleuth.graphs.core import Answer, Citation, Cost, Event, Graph, Step, Subrun
 from sleuth.graphs.evidence import with_marks
 from sleuth.graphs.registry import runnable
+from sleuth.studio.console.output import counted
 from sleuth.tools.errors import RunError
 
 STYLES = {"answered": "green", "refused": "yellow", "unknown": "yellow", "invalid_question": "yellow"}
@@ -80,11 +81,7 @@ def _summary(update: dict[str, Any]) -> str:
     calls = [call for call in (update.get("calls") or {}).values() if call]
     tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls)
     seconds = sum(call["seconds"] for call in calls)
-    return f"{_calls(len(calls))}, {tokens:,} tokens, {seconds:.1f} model seconds" if calls else ""
-
-
-def _calls(number: int) -> str:
-    return f"{number} model call{'' if number == 1 else 's'}"
+    return f"{counted(len(calls), 'model call')}, {tokens:,} tokens, {seconds:.1f} model seconds" if calls else ""
 
 
 def subruns_view(hops: Sequence[Subrun]) -> RenderableType:
@@ -93,7 +90,7 @@ def subruns_view(hops: Sequence[Subrun]) -> RenderableType:
     for number, hop in enumerate(hops, 1):
         status = hop["status"].replace("_", " ")
         sure = "" if hop["confidence"] is None else f", P(correct) {hop['confidence']:.2f}"
-        about = f"  {status}{sure}, {_calls(hop['cost']['calls'])}, thread {hop['thread']}"
+        about = f"  {status}{sure}, {counted(hop['cost']['calls'], 'model call')}, thread {hop['thread']}"
         lines.append(Text.assemble(f"{number}. ", (hop["method"], "bold"), (about, "dim")))
         lines.append(Text(f"   reason: {hop['why']}", style="dim"))
         lines += [Text(f"   answer: {hop['text']}", style="dim")] if hop["doubt"] and hop["text"] else []
@@ -130,7 +127,7 @@ def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
         parts.append(Text(bound, style="dim"))
     if in_chat:
         took = "" if answer.seconds is None else f", {answer.seconds:.1f} s"
-        return Group(*parts, Text(f"{_calls(answer.cost['calls'])}{took}", style="dim"))
+        return Group(*parts, Text(f"{counted(answer.cost['calls'], 'model call')}{took}", style="dim"))
     return Group(*parts, *([subruns_view(answer.hops)] if answer.hops else []), cost_table(answer.cost, answer.seconds))
 
 
@@ -172,7 +169,12 @@ def _where(citation: Citation) -> str:
 def graph_view(graph: Graph) -> RenderableType:
     """Return a question's graph, one line per edge with its passages."""
     names = {node["id"]: node["name"] for node in graph["nodes"]}
-    lines = [Text(f"graph: {len(graph['nodes'])} entities, {len(graph['edges'])} relations", style="dim")]
+    lines = [
+        Text(
+            f"graph: {counted(len(graph['nodes']), 'entity', 'entities')}, {counted(len(graph['edges']), 'relation')}",
+            style="dim",
+        )
+    ]
     for edge in graph["edges"]:
         subject, object = (names.get(edge[end], edge[end]) for end in ("subject", "object"))
         where = (f"  [{', '.join(edge['passages'])}]", "dim")

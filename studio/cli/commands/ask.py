@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sleuth.agents.model import DEMO_MODEL
 from sleuth.graphs.core import Budget
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import CHAT, METHODS, configure, runnable
@@ -12,8 +13,9 @@ from sleuth.graphs.runs import RunService, check_question
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.documents import LatestOnlyOption, WaitOption, WhereOption, settings_with
 from sleuth.studio.cli.interactive import chat
-from sleuth.studio.client import DEFAULT_METHOD, open_sleuth
+from sleuth.studio.client import DEFAULT_METHOD, Sleuth, open_sleuth
 from sleuth.studio.console import JsonOption, answer_view, emit, progress_console, watch
+from sleuth.studio.model_server import DEMO_NOTICE
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.web_pages import get_pages
@@ -72,6 +74,7 @@ async def ask(
         configure(kind, values, settings.profile)
     pages = await get_pages(page or [])
     async with open_sleuth(settings, command="sleuth ask") as sleuth:
+        _warn_of_demo(sleuth)
         events = sleuth.stream(
             question,
             method=method,
@@ -104,6 +107,7 @@ async def _chat(
         values = {"method": method, "method_settings": values}
     configure(CHAT, values, settings.profile)
     async with open_sleuth(settings, command="sleuth ask") as sleuth:
+        _warn_of_demo(sleuth)
         await chat(sleuth, thread=thread, values=values, budget=budget, where=where, verbose=verbose)
 
 
@@ -129,9 +133,15 @@ async def resume(
             emit(finished.to_json(), as_json, answer_view(finished))
             return
     async with open_sleuth(settings, command="sleuth resume") as sleuth:
+        _warn_of_demo(sleuth)
         events = sleuth.runs.run(thread, budget=budget)
         answer = await watch(events, progress_console(), on_stop=sleuth.runs.stopped, verbose=verbose)
     emit(answer.to_json(), as_json, answer_view(answer))
+
+
+def _warn_of_demo(sleuth: Sleuth) -> None:
+    if sleuth.model == DEMO_MODEL:
+        progress_console().print(DEMO_NOTICE, style="yellow", soft_wrap=True)
 
 
 def parse_pairs(given: list[str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from sleuth.graphs.ingestion import IngestProgress, IngestReport
 from sleuth.graphs.ingestion import ingest as ingest_paths
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.durations import seconds_in
-from sleuth.studio.console import JsonOption, Listing, emit, explanation_lines, progress_console
+from sleuth.studio.console import JsonOption, Listing, counted, emit, explanation_lines, progress_console
 from sleuth.tools.collection import Collection
 from sleuth.tools.documents import at_words
 from sleuth.tools.errors import UnknownName, UsageError
@@ -136,7 +136,7 @@ def show_progress(console: Console, failures: list[str]) -> Iterator[Callable[[I
 def _in_words(report: IngestReport, failures: list[str], *, has_files: bool) -> Text:
     """Return the counts, without files the time of the rebuild, and `report_lines`."""
     counts = f"{report.added} added, {report.updated} updated, {report.unchanged} unchanged, {report.failed} failed"
-    read = f"{counts}: {report.passages} new passages in {report.seconds:.1f} s"
+    read = f"{counts}: {counted(report.passages, 'new passage')} in {report.seconds:.1f} s"
     first = read if has_files else f"Rebuilt the indexes in {report.seconds:.1f} s"
     return Text("\n".join([first, *report_lines(report, failures)]))
 
@@ -245,7 +245,7 @@ async def refresh(
         task = bar.add_task("", total=None)
         async with _library("sleuth docs refresh", "exclusive", wait=wait) as library:
             report = await library.refresh_metadata(everything=everything, on_document=lambda _: bar.advance(task))
-    lines = [f"{report.documents} documents read, {report.updated} updated.", *report.unreadable]
+    lines = [f"{counted(report.documents, 'document')} read, {report.updated} updated.", *report.unreadable]
     emit(asdict(report), as_json, Text("\n".join(lines)))
 
 
@@ -260,7 +260,7 @@ async def delete(
     """Delete documents from the catalogue and all indexes."""
     async with _library("sleuth docs delete", "exclusive", wait=wait) as library:
         deleted = await library.delete([await library.complete_id(id_) for id_ in ids])
-    emit({"deleted": deleted}, as_json, f"Deleted {deleted} document{'s' if deleted != 1 else ''}.")
+    emit({"deleted": deleted}, as_json, f"Deleted {counted(deleted, 'document')}.")
 
 
 @run_async

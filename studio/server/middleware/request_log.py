@@ -8,12 +8,14 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sleuth.studio.server.telemetry import Telemetry, log_fields
+from sleuth.studio.server.telemetry import REQUESTS, Telemetry, log_fields
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger(REQUESTS)
 
 HEADER = "X-Request-ID"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+SERVER_ERRORS = 500
+"""Statuses from here on are failures of the server."""
 UNKNOWN = "(none)"
 """Label of paths without a route and of other methods: arbitrary ones would make arbitrary many metrics."""
 
@@ -57,4 +59,5 @@ class RequestLog:
                 self._telemetry.count_request(verb, route, status, seconds, owner)
                 about = {"request": id, "owner": owner, "method": verb}
                 about |= {"route": route, "status": status, "seconds": round(seconds, 3)}
-                _log.info("request", extra={"about": about})
+                level = logging.INFO if status < SERVER_ERRORS else logging.WARNING
+                _log.log(level, "request", extra={"about": about})

@@ -10,6 +10,8 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 LogFormat = Literal["json", "text"]
+REQUESTS = "sleuth.studio.server.requests"
+"""Logger of the line per request."""
 
 _fields: ContextVar[Mapping[str, Any]] = ContextVar("sleuth_log_fields", default=MappingProxyType({}))
 
@@ -54,10 +56,11 @@ class TextLines(logging.Formatter):
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
-def configure_logging(format: LogFormat) -> None:
-    """Log to standard error."""
+def configure_logging(format: LogFormat, *, verbose: bool = True) -> None:
+    """Log to standard error; without `verbose` no line per request, except for those that fail."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if format == "json" else TextLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     for name in ("sleuth", "uvicorn.error"):
         logging.getLogger(name).setLevel(logging.INFO)
+    logging.getLogger(REQUESTS).setLevel(logging.INFO if verbose else logging.WARNING)

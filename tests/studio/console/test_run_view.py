@@ -12,8 +12,7 @@ from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.subrun import new_subrun
 from sleuth.graphs.methods.retro_rag import summarize_removed
 from sleuth.graphs.persistence.threads import Thread
-from sleuth.graphs.runs.history import CheckpointView
-from sleuth.studio.cli.commands.runs import _moment_lines, _with_subruns
+from sleuth.studio.cli.commands.runs import _with_subruns
 from sleuth.studio.client.sleuth import Event
 from sleuth.studio.console.run_view import answer_view, graph_view, show_step, subruns_view, watch
 
@@ -75,7 +74,7 @@ def step_details(*steps: tuple[str, dict[str, Any]], method: str) -> list[str]:
 
 
 def test_graph_view_prints_a_line_per_relation() -> None:
-    assert lines_of(graph_view(GRAPH)) == ["graph: 2 entities, 1 relations", "Oda – born in → [bold] Varn  [a#1, b#2]"]
+    assert lines_of(graph_view(GRAPH)) == ["graph: 2 entities, 1 relation", "Oda – born in → [bold] Varn  [a#1, b#2]"]
 
 
 ROUNDS = [
@@ -110,14 +109,9 @@ def test_step_view_prints_the_findings_of_a_node(
     assert step_details(*steps, method=method) == lines
 
 
-def test_departures_of_the_latest_round_are_printed_with_reasons() -> None:
+def test_departures_of_the_latest_round_are_summarized_with_reasons() -> None:
     assert summarize_removed({"departures": DEPARTURES}) == LATEST
     assert summarize_removed({}) == []
-    changed = {"departures": DEPARTURES, "round": 3}
-    moment = CheckpointView(
-        checkpoint="c", parent="", step=9, node=["collate"], next=["answer"], at="", changed=changed
-    )
-    assert [line.plain.strip() for line in _moment_lines(moment, moment.checkpoint)[1:]] == ["round: 3", *LATEST]
 
 
 def test_citation_without_document_prints_its_kind() -> None:
