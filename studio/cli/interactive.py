@@ -19,7 +19,8 @@ from sleuth.graphs.chat.small_talk import is_command
 from sleuth.graphs.core import Answer, Budget, Event
 from sleuth.graphs.registry import CHAT, configure, method
 from sleuth.studio.client import Sleuth
-from sleuth.studio.console import answer_view, emit, progress_console, sources_view, watch
+from sleuth.studio.console import emit, progress_console
+from sleuth.studio.console.run_view import answer_view, sources_view, watch
 from sleuth.tools.errors import SleuthError, UnknownName
 from sleuth.tools.settings import Profile
 

@@ -14,7 +14,8 @@ from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.documents import LatestOnlyOption, WaitOption, WhereOption, settings_with
 from sleuth.studio.cli.interactive import chat
 from sleuth.studio.client import DEFAULT_METHOD, Sleuth, open_sleuth
-from sleuth.studio.console import JsonOption, answer_view, emit, progress_console, watch
+from sleuth.studio.console import JsonOption, emit, progress_console
+from sleuth.studio.console.run_view import answer_view, watch
 from sleuth.studio.model_server import DEMO_NOTICE
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings

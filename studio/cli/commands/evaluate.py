@@ -103,7 +103,7 @@ async def feedback(
         made = await export_feedback(RunService(store), out)
     good, bad = made.count(WITH_GOLD), made.count(WITHOUT_GOLD)
     lines = [
-        f"{out}: {counted(len(made.added), 'question')} added, {good} with gold and {bad} without; {made.kept} were there."
+        f"{out}: {counted(len(made.added), 'question')} added, {good} with gold, {bad} without; {made.kept} were there."
     ]
     if bad:
         lines.append(f"The {bad} of type {WITHOUT_GOLD} have no answer yet: read the comment, then add `answer`.")

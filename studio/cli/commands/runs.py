@@ -29,7 +29,8 @@ from sleuth.graphs.runs import prune as prune_runs
 from sleuth.graphs.runs.history import list_checkpoints as history_of
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.durations import seconds_in
-from sleuth.studio.console import JsonOption, Listing, answer_view, counted, emit, graph_view
+from sleuth.studio.console import JsonOption, Listing, counted, emit
+from sleuth.studio.console.run_view import answer_view, graph_view
 from sleuth.studio.server.runs import Conversations, EventLog
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError

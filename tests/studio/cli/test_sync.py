@@ -49,7 +49,7 @@ def test_yes_applies_the_plan(sync: Sync, folder: Path) -> None:
     (folder / "mill.md").unlink()
     (folder / "empty.md").write_bytes(b"")
     done = sync("--yes")
-    assert done.stdout.startswith("0 added, 1 updated, 1 removed, 0 unchanged: 1 new passages in ")
+    assert done.stdout.startswith("0 added, 1 updated, 1 removed, 0 unchanged: 1 new passage in ")
     assert "empty.md: is empty" in done.stderr
     assert "remove mill.md" in done.stderr
     again = json.loads(sync("--json").stdout)
