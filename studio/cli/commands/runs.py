@@ -31,7 +31,6 @@ from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.durations import seconds_in
 from sleuth.studio.console import JsonOption, Listing, counted, emit
 from sleuth.studio.console.run_view import answer_view, graph_view
-from sleuth.studio.server.runs import Conversations, EventLog
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
@@ -169,6 +168,8 @@ async def delete_(
     as_json: JsonOption = False,
 ) -> None:
     """Delete runs with their checkpoints, sub-runs and events. Texts that no other run uses are deleted too."""
+    from sleuth.studio.server.runs import Conversations, EventLog
+
     settings = Settings()
     async with (
         hold(settings.home, "shared", command="sleuth runs delete", wait=settings.wait),
@@ -213,6 +214,8 @@ async def prune(
         would = {"threads": [thread.id for thread in planned.threads], "checkpoints": planned.checkpoints}
         emit({**asdict(PruneReport()), "would_remove": would}, as_json, _in_words(planned, older_than, keep_last))
         return
+    from sleuth.studio.server.runs import EventLog
+
     settings = Settings()
     async with (
         hold(settings.home, "exclusive", command="sleuth runs prune", wait=settings.wait),
