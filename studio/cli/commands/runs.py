@@ -13,10 +13,12 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from sleuth.graphs.core import Method
 from sleuth.graphs.evidence import mark_changed
 from sleuth.graphs.persistence import Thread, open_store
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs import (
+    CheckpointView,
     PrunePreview,
     PruneReport,
     RunService,
@@ -99,14 +101,29 @@ async def history(thread: ThreadArgument, *, as_json: JsonOption = False) -> Non
     async with _open_runs() as runs:
         row = await runs.store.threads.get(await runs.store.threads.complete(thread))
         moments = await history_of(runs, row.id)
-    steps, method = Counter(moment.step for moment in moments), runnable(row.method)
-    ids = shorten_ids([moment.checkpoint for moment in moments])
-    table = Listing("step", "nodes", "changes", folded=["changes"], right=["step"])
-    for moment in moments:
-        step = f"{moment.step}" if steps[moment.step] == 1 else f"{moment.step} ({ids[moment.checkpoint]})"
-        place = f"{', '.join(moment.node) or 'input'} → {', '.join(moment.next) or 'end'}"
-        table.add_row(step, place, Text("; ".join(method.summarize_update(moment.changed))))
-    emit([moment.to_json() for moment in moments], as_json, table)
+    steps, ids = Counter(moment.step for moment in moments), shorten_ids([moment.checkpoint for moment in moments])
+    is_ambiguous = {moment.checkpoint: steps[moment.step] > 1 for moment in moments}  # forks repeat numbers of steps
+    lines = [
+        _moment_line(moment, runnable(row.method), ids[moment.checkpoint] if is_ambiguous[moment.checkpoint] else "")
+        for moment in moments
+    ]
+    emit([moment.to_json() for moment in moments], as_json, Group(*lines))
+
+
+def _moment_line(moment: CheckpointView, method: Method, id: str) -> Text:
+    """Return a line for a checkpoint, truncated to the width of the terminal."""
+    place = f"{', '.join(moment.node) or 'input'} → {', '.join(moment.next) or 'end'}"
+    changed = {name: value for name, value in moment.changed.items() if value and name != "calls"}
+    lines = method.summarize_update(moment.changed) or [_field(name, value) for name, value in changed.items()]
+    step = Text.assemble((f"step {moment.step}", "cyan"), f" {id}" * bool(id), "  ", (place, "bold"))
+    changes = Text(f"  {'; '.join(lines)}" if lines else "", "dim")
+    return Text.assemble(step, changes, no_wrap=True, overflow="ellipsis")
+
+
+def _field(name: str, value: object) -> str:
+    """Return the name of a field, with its text if it has one."""
+    text = value.get("text") if isinstance(value, dict) else value
+    return f"{name}: {text}" if isinstance(text, str) else name
 
 
 @runs_app.command()

@@ -12,7 +12,9 @@ from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.subrun import new_subrun
 from sleuth.graphs.methods.retro_rag import summarize_removed
 from sleuth.graphs.persistence.threads import Thread
-from sleuth.studio.cli.commands.runs import _with_subruns
+from sleuth.graphs.registry import runnable
+from sleuth.graphs.runs.history import CheckpointView
+from sleuth.studio.cli.commands.runs import _moment_line, _with_subruns
 from sleuth.studio.client.sleuth import Event
 from sleuth.studio.console.run_view import answer_view, graph_view, show_step, subruns_view, watch
 
@@ -235,3 +237,26 @@ def test_runs_list_shows_subruns_below_their_run() -> None:
 
     newest_first = [row("new"), row("late", 2, "run"), row("run"), row("early", 1, "run"), row("lone", 1, "gone")]
     assert [thread.id for thread in _with_subruns(newest_first)] == ["new", "run", "early", "late", "lone"]
+
+
+def moment(**more: Any) -> CheckpointView:
+    about = {"checkpoint": "1f1e9278-6d00", "parent": "", "step": 3, "node": ["draft"], "next": ["refine"], "at": ""}
+    return CheckpointView(**{**about, "changed": {}, **more})
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({"plan": {"1": {"question": "Who?"}}, "calls": {"x": 1}}, "step 3  draft → refine  1. Who?"),
+        ({"question": "Who built it?"}, "step 3  draft → refine  question: Who built it?"),
+        ({"coarse": {"1": ["ce65c780"]}, "notes": {}}, "step 3  draft → refine  coarse"),
+        ({"verdict": {"text": "Varn", "citations": []}}, "step 3  draft → refine  verdict: Varn"),
+        ({}, "step 3  draft → refine"),
+    ],
+)
+def test_history_has_a_line_per_step_without_hashes(changed: dict[str, Any], line: str) -> None:
+    assert _moment_line(moment(changed=changed), runnable("par-rag"), "").plain == line
+
+
+def test_history_of_a_fork_has_the_id_of_the_checkpoint() -> None:
+    assert _moment_line(moment(), runnable("par-rag"), "1f1e9278-6d").plain == "step 3 1f1e9278-6d  draft → refine"
