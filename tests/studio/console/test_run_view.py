@@ -249,7 +249,7 @@ def moment(**more: Any) -> CheckpointView:
     [
         ({"plan": {"1": {"question": "Who?"}}, "calls": {"x": 1}}, "step 3  draft → refine  1. Who?"),
         ({"question": "Who built it?"}, "step 3  draft → refine  question: Who built it?"),
-        ({"coarse": {"1": ["ce65c780"]}, "notes": {}}, "step 3  draft → refine  coarse"),
+        ({"wave": ["ce65c780"], "notes": {}}, "step 3  draft → refine  wave"),
         ({"verdict": {"text": "Varn", "citations": []}}, "step 3  draft → refine  verdict: Varn"),
         ({}, "step 3  draft → refine"),
     ],
