@@ -1,4 +1,4 @@
-"""Messages that are not looked up, checks of replies without a search, and questions that are not asked back."""
+"""Messages that are not looked up, and checks of replies without a search and of clarifying questions."""
 
 import re
 from collections.abc import Iterable, Sequence

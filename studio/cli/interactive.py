@@ -28,14 +28,13 @@ MAX_HISTORY = 1_000
 """Lines that are kept for the arrow keys."""
 
 
-HELP = """/help          show these commands
-/new           begin another conversation
-/method NAME   answer the next questions with this method; without a name, list the methods
-/sources       show the sources of the last answer again
-/exit          end the chat, as Ctrl-D does
-
-Anything else is a message. Ask about your documents; questions may refer to earlier ones."""
-COMMANDS = ("help", "new", "method", "sources", "exit")
+COMMANDS = {
+    "help": "show these commands",
+    "new": "begin another conversation",
+    "method": "with a name: answer the next questions with this method; without one: list the methods",
+    "sources": "show the sources of the last answer again",
+    "exit": "end the chat, as Ctrl-D does",
+}
 
 
 @dataclass
@@ -104,7 +103,7 @@ def _run_command(talk: _Conversation, message: str, profile: Profile) -> Rendera
     command, argument = [*message[1:].split(maxsplit=1), ""][:2]
     match command.casefold():
         case "help":
-            return HELP
+            return "\n".join(f"/{name:<8} {meaning}" for name, meaning in COMMANDS.items())
         case "new":
             talk.thread, talk.is_begun, talk.is_stopped, talk.answer = _new_thread(), False, False, None
             return "A new conversation."

@@ -50,7 +50,7 @@ LEAST_CHARACTERS = 120
 MOST_CALLS = 8
 """Model calls for one question: writing, up to three checks, and a repair of each."""
 ATTEMPTS = 10
-"""Candidates of a kind that are tried for each question; after so many without a question the kind is given up."""
+"""Candidates of a kind that are tried for each question; if none of them gives one, the kind is given up."""
 FOUND_AMONG = 5
 """Passages of a search by the question, among which its own must be."""
 SENTENCE = range(40, 301)
