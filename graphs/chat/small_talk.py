@@ -27,17 +27,13 @@ def is_command(message: str) -> bool:
 
 
 def has_subject(message: str) -> bool:
-    """Return whether part of a message names something to look up.
-
-    That is a question with a content word, a name, a number, or three content words.
-    """
-    return any(_has_subject(part) for part in _PARTS.findall(message))
-
-
-def _has_subject(part: str) -> bool:
-    words = tokenize(part)
-    content = [word for word in words if word.form not in FUNCTION_WORDS]
-    return len(content) >= (1 if _ASKS.search(part) else _FEW_WORDS) or bool(_names_and_numbers(words, part))
+    """Return whether a part of a message asks with a content word, or has a name, a number or three content words."""
+    for part in _PARTS.findall(message):
+        words = tokenize(part)
+        content = sum(word.form not in FUNCTION_WORDS for word in words)
+        if content >= (1 if _ASKS.search(part) else _FEW_WORDS) or _names_and_numbers(words, part):
+            return True
+    return False
 
 
 def find_facts(reply: str, conversation: Iterable[str]) -> list[str]:

@@ -20,7 +20,8 @@ from sleuth.agents.llm.context_windows import find_window
 from sleuth.agents.llm.server_info import Endpoint, ServedModel
 from sleuth.agents.model import DEMO_MODEL
 from sleuth.studio.console import counted
-from sleuth.studio.model_server import DEMO_NOTICE, PACKAGED, is_converted, locked_pins, missing_pins
+from sleuth.studio.model_server import PACKAGED, is_converted, locked_pins, missing_pins
+from sleuth.studio.model_server.adapter import DEMO_NOTICE
 from sleuth.studio.model_server.process import ServerFiles
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
 from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, place_of

@@ -65,7 +65,7 @@ async def chat(
         values: settings of the chat.
         budget: limits of each answer.
         where: a filter of the documents that a new chat searches.
-        verbose: print the findings and model calls of each step.
+        verbose: as in `watch`.
     """
     console, send = progress_console(), partial(sleuth.stream, method=CHAT.name, budget=budget, where=where)
     talk = _Conversation(thread=thread or _new_thread(), values=values, is_begun=thread is not None)

@@ -31,12 +31,8 @@ async def watch(
 ) -> Answer:
     """Print the steps of a run as they finish; return its answer. On cancellation, call `on_stop` with the thread.
 
-    Args:
-        events: those of the run.
-        console: where the steps are printed.
-        on_stop: is called with the thread if the run is cancelled.
-        verbose: print the findings and model calls of each step, and the thread of each sub-run.
-        in_chat: the person is in a chat, where neither threads nor commands are of use.
+    With `verbose`, also print the findings and model calls of each step, and the thread of each sub-run; with
+    `in_chat`, neither threads nor commands.
     """
     thread = shown = ""
     try:
@@ -107,7 +103,7 @@ def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
     about = "" if in_chat else f"· {answer.method} · thread {answer.thread} "
     title = Text(f" {answer.status.replace('_', ' ')} {about}", style=style)
     parts: list[RenderableType] = [Panel(Text(text), title=title, title_align="left", border_style=style)]
-    parts += _source_lines(answer.citations)
+    parts.append(sources_view(answer.citations))
     parts += [Text(f"! {warning}", style="yellow") for warning in answer.warnings]
     if answer.asks is not None:
         options = f" ({' / '.join(answer.asks['options'])})" if answer.asks.get("options") else ""
@@ -133,10 +129,6 @@ def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
 
 def sources_view(citations: Sequence[Citation]) -> RenderableType:
     """Return the quotes of an answer with their places."""
-    return Group(*_source_lines(citations))
-
-
-def _source_lines(citations: Sequence[Citation]) -> list[Text]:
     lines: list[Text] = []
     for at, citation in enumerate(citations, 1):
         lines.append(Text(f"[{at}] “{citation['quote']}”"))
@@ -147,7 +139,7 @@ def _source_lines(citations: Sequence[Citation]) -> list[Text]:
         remarks = [f"an older version; the newest is {newest}"] * bool(newest)
         remarks += ["the document has changed since this answer; ask again"] * bool(has_changed)
         lines += [Text(f"    {remark}", style="yellow") for remark in remarks]
-    return lines
+    return Group(*lines)
 
 
 def _with_sentence_marks(answer: Answer) -> str:

@@ -1,22 +1,12 @@
 """The embedded default, a small model on vLLM's CPU build: installed, converted, started and stopped."""
 
-from sleuth.studio.model_server.adapter import (
-    CONFIG,
-    DEMO_NOTICE,
-    PACKAGED,
-    WEIGHTS,
-    fingerprint,
-    merge,
-    rank,
-    resolve_adapters,
-)
+from sleuth.studio.model_server.adapter import CONFIG, PACKAGED, WEIGHTS, fingerprint, merge, rank, resolve_adapters
 from sleuth.studio.model_server.convert import is_converted
 from sleuth.studio.model_server.flags import Dtype, ServeOptions, gpu_command
 from sleuth.studio.model_server.install import locked_pins, missing_pins
 
 __all__ = [
     "CONFIG",
-    "DEMO_NOTICE",
     "PACKAGED",
     "WEIGHTS",
     "Dtype",

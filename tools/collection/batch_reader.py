@@ -99,7 +99,7 @@ class UnreadableFiles:
 
     def has(self, path: Path) -> bool:
         """Return whether a file could not be read, and has not changed since."""
-        return str(path) in (known := self._read()) and known[str(path)] == _stamp(path)
+        return self._read().get(str(path)) == _stamp(path)
 
     def update(self, batch: Batch) -> None:
         """Add the unreadable files of a batch, and remove those that were read."""
@@ -109,9 +109,7 @@ class UnreadableFiles:
         after |= {str(path): _stamp(path) for path in batch.unreadable}
         if after != before:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            draft = self._file.with_suffix(".new")
-            draft.write_text(json.dumps(after))
-            draft.replace(self._file)
+            self._file.write_text(json.dumps(after))
 
     def _read(self) -> dict[str, list[int]]:
         try:

@@ -16,7 +16,7 @@ from sleuth.studio.cli.interactive import chat
 from sleuth.studio.client import DEFAULT_METHOD, Sleuth, open_sleuth
 from sleuth.studio.console import JsonOption, emit, progress_console
 from sleuth.studio.console.run_view import answer_view, watch
-from sleuth.studio.model_server import DEMO_NOTICE
+from sleuth.studio.model_server.adapter import DEMO_NOTICE
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.web_pages import get_pages

@@ -102,11 +102,9 @@ async def history(thread: ThreadArgument, *, as_json: JsonOption = False) -> Non
         row = await runs.store.threads.get(await runs.store.threads.complete(thread))
         moments = await history_of(runs, row.id)
     steps, ids = Counter(moment.step for moment in moments), shorten_ids([moment.checkpoint for moment in moments])
-    is_ambiguous = {moment.checkpoint: steps[moment.step] > 1 for moment in moments}  # forks repeat numbers of steps
-    lines = [
-        _moment_line(moment, runnable(row.method), ids[moment.checkpoint] if is_ambiguous[moment.checkpoint] else "")
-        for moment in moments
-    ]
+    method = runnable(row.method)
+    shown = [(moment, ids[moment.checkpoint] if steps[moment.step] > 1 else "") for moment in moments]  # of forks
+    lines = (_moment_line(moment, method, id) for moment, id in shown)
     emit([moment.to_json() for moment in moments], as_json, Group(*lines))
 
 
@@ -115,9 +113,8 @@ def _moment_line(moment: CheckpointView, method: Method, id: str) -> Text:
     place = f"{', '.join(moment.node) or 'input'} → {', '.join(moment.next) or 'end'}"
     changed = {name: value for name, value in moment.changed.items() if value and name != "calls"}
     lines = method.summarize_update(moment.changed) or [_field(name, value) for name, value in changed.items()]
-    step = Text.assemble((f"step {moment.step}", "cyan"), f" {id}" * bool(id), "  ", (place, "bold"))
-    changes = Text(f"  {'; '.join(lines)}" if lines else "", "dim")
-    return Text.assemble(step, changes, no_wrap=True, overflow="ellipsis")
+    step, changes = f"step {moment.step} {id}".rstrip(), f"  {'; '.join(lines)}".rstrip()
+    return Text.assemble((step, "cyan"), "  ", (place, "bold"), (changes, "dim"), no_wrap=True, overflow="ellipsis")
 
 
 def _field(name: str, value: object) -> str:

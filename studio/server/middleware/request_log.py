@@ -3,19 +3,18 @@
 import logging
 import re
 import time
+from http import HTTPStatus
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sleuth.studio.server.telemetry import REQUESTS, Telemetry, log_fields
+from sleuth.studio.server.telemetry import Telemetry, log_fields
 
-_log = logging.getLogger(REQUESTS)
+_log = logging.getLogger(__name__)
 
 HEADER = "X-Request-ID"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-SERVER_ERRORS = 500
-"""Statuses from here on are failures of the server."""
 UNKNOWN = "(none)"
 """Label of paths without a route and of other methods: arbitrary ones would make arbitrary many metrics."""
 
@@ -59,5 +58,5 @@ class RequestLog:
                 self._telemetry.count_request(verb, route, status, seconds, owner)
                 about = {"request": id, "owner": owner, "method": verb}
                 about |= {"route": route, "status": status, "seconds": round(seconds, 3)}
-                level = logging.INFO if status < SERVER_ERRORS else logging.WARNING
+                level = logging.INFO if status < HTTPStatus.INTERNAL_SERVER_ERROR else logging.WARNING
                 _log.log(level, "request", extra={"about": about})

@@ -10,8 +10,6 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 LogFormat = Literal["json", "text"]
-REQUESTS = "sleuth.studio.server.requests"
-"""Logger of the line per request."""
 
 _fields: ContextVar[Mapping[str, Any]] = ContextVar("sleuth_log_fields", default=MappingProxyType({}))
 
@@ -63,4 +61,6 @@ def configure_logging(format: LogFormat, *, verbose: bool = True) -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     for name in ("sleuth", "uvicorn.error"):
         logging.getLogger(name).setLevel(logging.INFO)
-    logging.getLogger(REQUESTS).setLevel(logging.INFO if verbose else logging.WARNING)
+    logging.getLogger("sleuth.studio.server.middleware.request_log").setLevel(
+        logging.INFO if verbose else logging.WARNING
+    )
