@@ -7,6 +7,9 @@ from typing_extensions import TypedDict
 
 from sleuth.tools.types import content_hash
 
+DEMO_MODEL = "sleuth-small"
+"""The name of the embedded model, which shows how sleuth works: 135 million parameters are too few for most answers."""
+
 
 class Message(TypedDict):
     """One chat message; `role` is "system", "user" or "assistant"."""

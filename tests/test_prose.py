@@ -16,7 +16,7 @@ FOLDERS = (
 )
 """Folders and files that are checked."""
 SENTENCES = (
-    *("examples/corpus", "examples/sources", "graphs/chat/small_talk.py", "studio/simulation"),
+    *("examples/corpus", "examples/sources", "studio/simulation"),
     *("studio/training/roles/data", "benchmarks/growth/corpus.py", "benchmarks/codebase.py", "tests"),
 )
 """Files whose strings are questions, sentences or word lists: only their docstrings and comments are checked."""

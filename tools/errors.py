@@ -36,7 +36,7 @@ class UnknownName(UsageError):
 
     def __init__(self, kind: str, name: str, known: list[str], hint: str = "") -> None:
         self.kind = kind
-        near = get_close_matches(name, known, n=1, cutoff=0.4)
+        near = get_close_matches(name, known, n=1)
         guess = f" Did you mean {near[0]}?" if near else ""
         super().__init__(f"There is no {kind} {name!r}.{guess}{' ' + hint if hint else ''}")
 

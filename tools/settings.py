@@ -1,6 +1,7 @@
 """Settings from the environment and `sleuth.toml`; no other module reads these."""
 
 import ipaddress
+import json
 import logging
 import os
 import re
@@ -92,6 +93,24 @@ def client_options(url: str = "", proxy: str | None = None) -> dict[str, Any]:
     return options
 
 
+MODEL_URL = "http://127.0.0.1:8000/v1"
+MODEL_SERVER_STATE = Path("model-server", "state.json")
+"""State of `sleuth model serve` below its home: the process, its start and its port."""
+
+
+def _model_url(values: dict[str, Any]) -> str:
+    """Return the address of the running `sleuth model serve` of the home; the usual address without one."""
+    try:
+        state = json.loads((values["home"] / MODEL_SERVER_STATE).read_bytes())
+        process, port = state["process"], int(state["options"]["port"])
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        ticks = Path(f"/proc/{process['pid']}/stat").read_text().rpartition(")")[2].split()[19]
+        is_alive = (boot, int(ticks)) == (process["boot"], process["ticks"])
+    except (OSError, LookupError, TypeError, ValueError):  # none was started here, it has ended, or this is not Linux
+        return MODEL_URL
+    return f"http://127.0.0.1:{port}/v1" if is_alive else MODEL_URL
+
+
 class Settings(BaseSettings):
     """Settings of all runs on this machine; each field is `SLEUTH_<NAME>`, or a line in `sleuth.toml`."""
 
@@ -112,7 +131,10 @@ class Settings(BaseSettings):
     )
     collection: str = Field(default="default", pattern=r"^[\w.-]{1,100}$", description="name of the set of documents")
     owner: str = Field(default="local", pattern=r"^[\w.@-]{1,100}$", description="owner of the documents and threads")
-    model_url: Address = Field(default="http://127.0.0.1:8000/v1", description="OpenAI-compatible server")
+    model_url: Address = Field(
+        default_factory=_model_url,
+        description=f"OpenAI-compatible server; default: a running `sleuth model serve` of the home, else {MODEL_URL}",
+    )
     model: str | None = Field(default=None, description="model or adapter name; default: the only one the server lists")
     models: dict[str, str] = Field(default_factory=dict, description="model name per role, as JSON")
     model_key: SecretStr | None = Field(default=None, description="bearer token for the model server; never logged")

@@ -37,13 +37,20 @@ class AskedBack(Output):
     options: list[Annotated[str, Field(min_length=1, max_length=120)]] = Field(default_factory=list, max_length=4)
 
 
+class SmallTalk(Output):
+    """A reply to small talk; `needs_search` if the message needs the documents after all."""
+
+    needs_search: bool = False
+    reply: str = Field(default="", max_length=600)
+
+
 ROUTE = Role("router/route", ConversationInput, str, Sampling(max_tokens=8), choices=INTENTS, render=_values)
 """Classify the latest message."""
 
 REWRITE = Role("rewriter/rewrite", ConversationInput, Rewritten, Sampling(max_tokens=200), render=_values)
 """Rewrite the latest message as a question that can be understood without the conversation."""
 
-REPLY = Role("host/reply", ConversationInput, str, Sampling(max_tokens=120), render=_values)
+REPLY = Role("host/reply", ConversationInput, SmallTalk, Sampling(max_tokens=200), render=_values)
 """Reply to small talk."""
 
 ASK_BACK = Role("host/ask_back", ConversationInput, AskedBack, Sampling(max_tokens=240), render=_values)

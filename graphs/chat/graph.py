@@ -17,6 +17,8 @@ from langgraph.types import interrupt
 from pydantic import BeforeValidator, Field, model_validator
 
 from sleuth.agents.llm import AnswerStream
+from sleuth.agents.model import DEMO_MODEL
+from sleuth.agents.model_calls import CallRecord
 from sleuth.agents.roles import conversation
 from sleuth.graphs.chat import small_talk
 from sleuth.graphs.chat.messages import (
@@ -132,15 +134,16 @@ async def classify(state: State, call: Call[Settings]) -> Update:
     message = state.messages[-1] if state.messages else None
     if not isinstance(message, HumanMessage) or not message.text.strip():
         raise UsageError("There is nothing to reply to: the conversation must end with a message of the person.")
-    question, kind = message.text.strip(), "question"
+    question, kind = message.text.strip(), "small talk"
     call.start_over(State(messages=state.messages, question=question))
     halted = not call.affords()
-    if not halted:
+    if not (halted or small_talk.is_command(question)):
+        given = as_conversation(state.messages, question)
         loss = "The message is taken for a question."
-        kind = await ask_or(
-            call.model, conversation.ROUTE, as_conversation(state.messages, question), "follow-up", loss
-        )
-    if small_talk.needs_search(kind, state.messages, ask_back=call.settings.ask_back):
+        kind = await ask_or(call.model, conversation.ROUTE, given, "follow-up", loss)
+        if _is_demo(call.model.calls):  # its classification is of no use
+            kind = "follow-up" if small_talk.has_subject(question) else "small talk"
+    if kind == "ambiguous" and not (call.settings.ask_back and not small_talk.already_clarified(state.messages)):
         kind = "follow-up"
     return {
         **_NEW_TURN,
@@ -155,15 +158,22 @@ async def classify(state: State, call: Call[Settings]) -> Update:
 @node
 async def converse(state: State, call: Call[Settings]) -> Update:
     """Reply to small talk without a search; a reply that would state facts is not sent, and so not streamed."""
-    call.require()
-    call.model.token_stream = None
-    otherwise = "Ask me something about your documents."
-    text = await ask_or(call.model, conversation.REPLY, as_conversation(state.messages, state.question), otherwise, "")
-    earlier = (message.text for message in state.messages if not message.additional_kwargs.get("asked_back"))
-    if small_talk.find_facts(text, earlier):
-        call.model.warn("A reply without a search would have stated facts without evidence: the message is looked up.")
-        return {"verdict": None}
+    text = small_talk.INTRODUCTION
+    if not (small_talk.is_command(state.question) or _is_demo(state.calls)):
+        call.require()
+        call.model.token_stream = None
+        given, otherwise = as_conversation(state.messages, state.question), conversation.SmallTalk(reply=text)
+        made = await ask_or(call.model, conversation.REPLY, given, otherwise, "")
+        if made.needs_search:
+            return {"verdict": None}
+        earlier = (message.text for message in state.messages if not message.additional_kwargs.get("asked_back"))
+        if made.reply.strip() and not small_talk.find_facts(made.reply, earlier):
+            text = made.reply.strip()
     return {"verdict": Verdict(status="answered", text=text, citations=[])}
+
+
+def _is_demo(calls: Mapping[str, CallRecord]) -> bool:
+    return any(record["model"] == DEMO_MODEL for record in calls.values() if record)
 
 
 @node

@@ -18,7 +18,11 @@ from sqlalchemy.exc import DBAPIError
 
 from sleuth.agents.llm.context_windows import find_window
 from sleuth.agents.llm.server_info import Endpoint, ServedModel
-from sleuth.studio.model_server import is_converted, locked_pins, missing_pins
+from sleuth.agents.model import DEMO_MODEL
+from sleuth.studio.console import counted
+from sleuth.studio.model_server import PACKAGED, is_converted, locked_pins, missing_pins
+from sleuth.studio.model_server.adapter import DEMO_NOTICE
+from sleuth.studio.model_server.process import ServerFiles
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
 from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, place_of
 from sleuth.tools.settings import Settings, client_options, tracing_variables
@@ -134,7 +138,9 @@ async def _embedded_server(settings: Settings) -> str:
 
 
 async def _embedded_model(settings: Settings) -> str:
-    if await asyncio.to_thread(is_converted, settings.home):
+    state = await asyncio.to_thread(ServerFiles(settings.home).read)
+    adapter = state.options.merged if state else PACKAGED
+    if await asyncio.to_thread(is_converted, settings.home, adapter):
         return "converted"
     if await _answers(settings):
         return "not converted; not needed while another server answers"
@@ -168,7 +174,8 @@ async def _model_server(settings: Settings) -> str:
         raise ModelError(f"{settings.model_url} lists several models, set SLEUTH_MODEL to one: {', '.join(names)}")
     served = ", ".join([await _with_window(settings, model) for model in listed[:MOST_MODELS]])
     more = f" and {len(listed) - MOST_MODELS} more" if len(listed) > MOST_MODELS else ""
-    return f"{settings.model_url} serves {served}{more}"
+    notice = f". {DEMO_NOTICE}" if DEMO_MODEL in names else ""
+    return f"{settings.model_url} serves {served}{more}{notice}"
 
 
 async def _with_window(settings: Settings, model: ServedModel) -> str:
@@ -238,7 +245,7 @@ def _catalogue(settings: Settings) -> str:
         if found > SCHEMA_VERSION:
             raise StoreTooNew(f"written by a newer sleuth (schema {found}, this release reads up to {SCHEMA_VERSION})")
         count = connection.scalar(select(func.count()).select_from(documents).where(*own))
-    return f"schema {found}, {count} documents in {settings.collection!r}"
+    return f"schema {found}, {counted(int(count or 0), 'document')} in {settings.collection!r}"
 
 
 def _vectors(settings: Settings) -> str:
@@ -302,7 +309,7 @@ def _embedded_chroma(file: Path) -> str:
             (count,) = connection.execute("SELECT count(*) FROM collections").fetchone()
     except sqlite3.Error as error:
         raise StoreError(f"{file} cannot be read ({error})") from error
-    return f"{count} collections in {file.parent}"
+    return f"{counted(count, 'collection')} in {file.parent}"
 
 
 def _tracing(settings: Settings) -> str:

@@ -4,25 +4,60 @@ import asyncio
 import signal
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 from uuid import uuid4
 
+from rich.console import RenderableType
 from rich.text import Text
 
+from sleuth.graphs.chat.graph import MethodName
+from sleuth.graphs.chat.small_talk import is_command
 from sleuth.graphs.core import Answer, Budget, Event
-from sleuth.graphs.registry import CHAT
+from sleuth.graphs.registry import CHAT, configure, method
 from sleuth.studio.client import Sleuth
-from sleuth.studio.console import answer_view, emit, progress_console, watch
-from sleuth.tools.errors import SleuthError
+from sleuth.studio.console import emit, progress_console
+from sleuth.studio.console.run_view import answer_view, sources_view, watch
+from sleuth.tools.errors import SleuthError, UnknownName
+from sleuth.tools.settings import Profile
 
 MAX_HISTORY = 1_000
 """Lines that are kept for the arrow keys."""
 
 
-async def chat(sleuth: Sleuth, *, thread: str | None, values: dict[str, Any], budget: Budget, where: str = "") -> None:
-    """Answer messages until Ctrl-D. Ctrl-C stops the present answer, which an empty message resumes.
+COMMANDS = {
+    "help": "show these commands",
+    "new": "begin another conversation",
+    "method": "with a name: answer the next questions with this method; without one: list the methods",
+    "sources": "show the sources of the last answer again",
+    "exit": "end the chat, as Ctrl-D does",
+}
+
+
+@dataclass
+class _Conversation:
+    """The chat in the terminal: its thread, its settings, and its last answer."""
+
+    thread: str
+    values: dict[str, Any]
+    is_begun: bool = False
+    is_stopped: bool = False
+    answer: Answer | None = None
+
+
+async def chat(
+    sleuth: Sleuth,
+    *,
+    thread: str | None,
+    values: dict[str, Any],
+    budget: Budget,
+    where: str = "",
+    verbose: bool = False,
+) -> None:
+    """Answer messages until Ctrl-D or `/exit`. Ctrl-C stops the present answer, which an empty message resumes.
 
     Args:
         sleuth: what is open.
@@ -30,38 +65,64 @@ async def chat(sleuth: Sleuth, *, thread: str | None, values: dict[str, Any], bu
         values: settings of the chat.
         budget: limits of each answer.
         where: a filter of the documents that a new chat searches.
+        verbose: as in `watch`.
     """
-    console, name = progress_console(), thread or uuid4().hex[:12]
-    console.print("Ask about your documents. Ctrl-C stops an answer, Ctrl-D ends the chat.", style="dim")
-    is_begun, is_stopped = thread is not None, False
+    console, send = progress_console(), partial(sleuth.stream, method=CHAT.name, budget=budget, where=where)
+    talk = _Conversation(thread=thread or _new_thread(), values=values, is_begun=thread is not None)
+    console.print("Ask about your documents, or type /help. Ctrl-C stops an answer, Ctrl-D ends the chat.", style="dim")
     with _history(sleuth.settings.home / "history"):
-        while (message := _read("> ")) is not None:
-            if not message.strip() and not is_stopped:
-                continue
-            if is_stopped and message.strip():
-                console.print("The last answer was stopped. Press Enter to resume it.", style="yellow")
-                continue
-            if is_stopped:
-                events = sleuth.runs.run(name)
-            else:
-                events = sleuth.stream(
-                    message, method=CHAT.name, values=values, budget=budget, thread=name, where=where
-                )
+        while (line := _read("> ")) is not None and (message := line.strip()).casefold() != "/exit":
             try:
-                answer = await _answer(sleuth, events)
+                if is_command(message):
+                    console.print(_run_command(talk, message, sleuth.settings.profile))
+                elif talk.is_stopped and message:
+                    console.print("The last answer was stopped. Press Enter to resume it.", style="yellow")
+                elif message or talk.is_stopped:
+                    resumed = sleuth.runs.run(talk.thread) if talk.is_stopped else None
+                    events = resumed or send(message, values=talk.values, thread=talk.thread)
+                    answer = await _answer(sleuth, events, verbose=verbose)
+                    talk.is_begun, talk.is_stopped, talk.answer = True, answer is None, answer or talk.answer
+                    if answer:
+                        emit(answer.to_json(), as_json=False, human=answer_view(answer, in_chat=True))
             except SleuthError as error:
                 console.print(Text(str(error), style="red"))
-                continue
-            is_begun, is_stopped = True, answer is None
-            if answer:
-                emit(answer.to_json(), as_json=False, human=answer_view(answer))
-    if is_begun:
-        console.print(f"To continue: sleuth ask --method chat --thread {name}", style="dim")
+    if talk.is_begun:
+        console.print(f"To continue: sleuth ask --method chat --thread {talk.thread}", style="dim")
 
 
-async def _answer(sleuth: Sleuth, events: AsyncGenerator[Event]) -> Answer | None:
+def _new_thread() -> str:
+    return uuid4().hex[:12]
+
+
+def _run_command(talk: _Conversation, message: str, profile: Profile) -> RenderableType:
+    """Run a slash command, and return what it shows.
+
+    Raises:
+        UsageError: the command, or the method, is unknown.
+    """
+    command, argument = [*message[1:].split(maxsplit=1), ""][:2]
+    match command.casefold():
+        case "help":
+            return "\n".join(f"/{name:<8} {meaning}" for name, meaning in COMMANDS.items())
+        case "new":
+            talk.thread, talk.is_begun, talk.is_stopped, talk.answer = _new_thread(), False, False, None
+            return "A new conversation."
+        case "method" if argument:
+            values = {"method": method(argument).name, "method_settings": {}}
+            configure(CHAT, values, profile)
+            talk.values = values
+            return f"The next questions are answered by {argument}."
+        case "method":
+            return f"Methods: {', '.join(get_args(MethodName))}."
+        case "sources":
+            return sources_view(talk.answer.citations) if talk.answer and talk.answer.citations else "No sources yet."
+    raise UnknownName("command", command, list(COMMANDS), "/help lists the commands.")
+
+
+async def _answer(sleuth: Sleuth, events: AsyncGenerator[Event], *, verbose: bool) -> Answer | None:
     """Return the answer; None if Ctrl-C has stopped it."""
-    task = asyncio.ensure_future(watch(events, progress_console(), on_stop=sleuth.runs.stopped))
+    watching = watch(events, progress_console(), on_stop=sleuth.runs.stopped, verbose=verbose, in_chat=True)
+    task = asyncio.ensure_future(watching)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, task.cancel)
     try:

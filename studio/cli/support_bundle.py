@@ -117,7 +117,8 @@ def _versions() -> dict[str, Any]:
 def _settings(settings: Settings) -> dict[str, Any]:
     values = settings.model_dump(mode="json")
     default = {
-        name: field.get_default(call_default_factory=True) for name, field in type(settings).model_fields.items()
+        name: field.get_default(call_default_factory=True, validated_data={"home": settings.home})
+        for name, field in type(settings).model_fields.items()
     }
     shown = {name: values[name] for name in sorted(SHOWN_SETTINGS)}
     given = [name for name in values if name not in SHOWN_SETTINGS and getattr(settings, name) != default[name]]

@@ -60,11 +60,15 @@ class NamedModel(Model, Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Sleuth:
-    """An open collection, store of runs and model client; created by `open_sleuth`."""
+    """An open collection, store of runs and model client; created by `open_sleuth`.
+
+    `model` is the name of the default model.
+    """
 
     runs: RunService
     library: Collection
     settings: Settings
+    model: str = ""
 
     @property
     def searched(self) -> Retriever:
@@ -335,7 +339,8 @@ async def open_sleuth(
         services = await stack.enter_async_context(open_services(settings, client, library))
         if retriever:
             services = replace(services, retriever=LangChainRetriever(retriever))
-        yield Sleuth(runs=RunService(store, services), library=library, settings=settings)
+        model_name = client.name_of("default")
+        yield Sleuth(runs=RunService(store, services), library=library, settings=settings, model=model_name)
 
 
 @asynccontextmanager

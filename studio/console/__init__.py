@@ -1,7 +1,9 @@
-"""Terminal output: tables, live runs and search results."""
+"""Terminal output: tables, live runs and search results.
 
-from sleuth.studio.console.output import JsonOption, Listing, Report, activity, emit, progress_console
-from sleuth.studio.console.run_view import answer_view, graph_view, watch
+The views of runs, which import all methods, are in `run_view`.
+"""
+
+from sleuth.studio.console.output import JsonOption, Listing, Report, activity, counted, emit, progress_console
 from sleuth.studio.console.search_view import explanation_lines
 
 __all__ = [
@@ -9,10 +11,8 @@ __all__ = [
     "Listing",
     "Report",
     "activity",
-    "answer_view",
+    "counted",
     "emit",
     "explanation_lines",
-    "graph_view",
     "progress_console",
-    "watch",
 ]

@@ -26,6 +26,11 @@ Report = Callable[[str], None]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON value on standard output.")]
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun, in the plural unless the number is 1."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def printable(text: str) -> str:
     """Remove control and bidirectional characters: text from documents and models must not control the terminal."""
     return text if text.isprintable() else text.translate(_REMOVED)

@@ -13,6 +13,7 @@ from rich.text import Text
 from sleuth.graphs.core import Answer, Citation, Cost, Event, Graph, Step, Subrun, Support
 from sleuth.graphs.evidence import with_marks
 from sleuth.graphs.registry import runnable
+from sleuth.studio.console.output import counted
 from sleuth.tools.errors import RunError
 
 STYLES = {"answered": "green", "refused": "white", "unknown": "white", "invalid_question": "white"}
@@ -21,9 +22,18 @@ _CITED = {"expression": "worked out", "graph": "knowledge graph", "model": "the 
 
 
 async def watch(
-    events: AsyncGenerator[Event], console: Console, *, on_stop: Callable[[str], Awaitable[None]] | None = None
+    events: AsyncGenerator[Event],
+    console: Console,
+    *,
+    on_stop: Callable[[str], Awaitable[None]] | None = None,
+    verbose: bool = False,
+    in_chat: bool = False,
 ) -> Answer:
-    """Print the steps of a run as they finish; return its answer. On cancellation, call `on_stop` with the thread."""
+    """Print the steps of a run as they finish; return its answer. On cancellation, call `on_stop` with the thread.
+
+    With `verbose`, also print the findings and model calls of each step, and the thread of each sub-run; with
+    `in_chat`, neither threads nor commands.
+    """
     thread = shown = ""
     try:
         async with aclosing(events) as stream:
@@ -32,26 +42,33 @@ async def watch(
                     return event
                 if not isinstance(event, Step):
                     continue
-                if event.thread != shown:
-                    shown, thread = event.thread, event.part_of or event.thread
-                    console.print(Text(f"thread {shown}{f': {event.method}' if event.part_of else ''}", style="dim"))
-                show_step(event, console)
+                if event.thread != shown and (verbose or not (in_chat or thread)):
+                    about = f": {event.method}" if event.part_of else ""
+                    console.print(Text(f"thread {event.thread}{about}", style="dim"))
+                shown, thread = event.thread, event.part_of or event.thread
+                show_step(event, console, verbose=verbose)
     except asyncio.CancelledError:
         if thread and on_stop:
             await on_stop(thread)
         if thread:
-            console.print(Text(f"Stopped. To resume from the last step: sleuth resume {thread}", style="yellow"))
+            remedy = "Press Enter to resume it." if in_chat else f"To resume from the last step: sleuth resume {thread}"
+            console.print(Text(f"Stopped. {remedy}", style="yellow"))
         raise
     raise RunError("The run ended without an answer.")
 
 
-def show_step(step: Step, console: Console) -> None:
-    """Print a line for a finished node and a line for each of its findings."""
+def show_step(step: Step, console: Console, *, verbose: bool) -> None:
+    """Print a line for a finished node; if `verbose` with its model calls, and a line for each of its findings."""
     if step.state == "started":
         return
     node = Text.assemble(("● ", "cyan"), f"{step.method} " if step.part_of else "", (step.node, "bold"))
+    lines = runnable(step.method).summarize_update(step.update)
+    if not verbose:
+        about = Text.assemble(node, ": " if lines else "", ("; ".join(lines), "dim"))
+        console.print(about, no_wrap=True, overflow="ellipsis" if console.is_terminal else None)
+        return
     console.print(node, Text(_summary(step.update), style="dim"))
-    for line in runnable(step.method).summarize_update(step.update):
+    for line in lines:
         console.print(Text(f"    {line}"), soft_wrap=True)
 
 
@@ -60,11 +77,7 @@ def _summary(update: dict[str, Any]) -> str:
     calls = [call for call in (update.get("calls") or {}).values() if call]
     tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls)
     seconds = sum(call["seconds"] for call in calls)
-    return f"{_calls(len(calls))}, {tokens:,} tokens, {seconds:.1f} model seconds" if calls else ""
-
-
-def _calls(number: int) -> str:
-    return f"{number} model call{'' if number == 1 else 's'}"
+    return f"{counted(len(calls), 'model call')}, {tokens:,} tokens, {seconds:.1f} model seconds" if calls else ""
 
 
 def subruns_view(hops: Sequence[Subrun]) -> RenderableType:
@@ -73,35 +86,31 @@ def subruns_view(hops: Sequence[Subrun]) -> RenderableType:
     for number, hop in enumerate(hops, 1):
         status = hop["status"].replace("_", " ")
         sure = "" if hop["confidence"] is None else f", P(correct) {hop['confidence']:.2f}"
-        about = f"  {status}{sure}, {_calls(hop['cost']['calls'])}, thread {hop['thread']}"
+        about = f"  {status}{sure}, {counted(hop['cost']['calls'], 'model call')}, thread {hop['thread']}"
         lines.append(Text.assemble(f"{number}. ", (hop["method"], "bold"), (about, "dim")))
         lines.append(Text(f"   reason: {hop['why']}", style="dim"))
         lines += [Text(f"   answer: {hop['text']}", style="dim")] if hop["doubt"] and hop["text"] else []
     return Group(*lines)
 
 
-def answer_view(answer: Answer) -> RenderableType:
-    """Return the answer with its citations, warnings, sub-runs and cost by node."""
+def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
+    """Return the answer with its citations, warnings, sub-runs and cost by node.
+
+    With `in_chat`, threads, sub-runs and commands are left out, and the cost is a line.
+    """
     is_weak = answer.status == "answered" and (answer.support or {}).get("weak")
     style = "yellow" if is_weak else STYLES.get(answer.status, "red")
     text = _with_sentence_marks(answer) or "(no answer)"
     status = "weakly supported" if is_weak else answer.status.replace("_", " ")
-    title = Text(f" {status} · {answer.method} · thread {answer.thread} ", style=style)
+    about = "" if in_chat else f"· {answer.method} · thread {answer.thread} "
+    title = Text(f" {status} {about}", style=style)
     parts: list[RenderableType] = [Panel(Text(text), title=title, title_align="left", border_style=style)]
-    for at, citation in enumerate(answer.citations, 1):
-        parts.append(Text(f"[{at}] “{citation['quote']}”"))
-        parts.append(Text(f"    {_where(citation)}", style="dim"))
-        if way := citation.get("why"):
-            parts.append(Text(f"    found from {way['passage']} by the name “{way['name']}”", style="dim"))
-        newest, has_changed = citation.get("newer"), citation.get("changed")
-        remarks = [f"an older version; the newest is {newest}"] * bool(newest)
-        remarks += ["the document has changed since this answer; ask again"] * bool(has_changed)
-        parts += [Text(f"    {remark}", style="yellow") for remark in remarks]
+    parts.append(sources_view(answer.citations))
     parts += [Text(f"! {warning}", style="yellow") for warning in answer.warnings]
     if answer.asks is not None:
         options = f" ({' / '.join(answer.asks['options'])})" if answer.asks.get("options") else ""
-        reply = f"Waiting for your reply{options}: sleuth ask REPLY --method chat --thread {answer.thread}"
-        parts.append(Text(reply, style="cyan"))
+        command = "" if in_chat else f": sleuth ask REPLY --method chat --thread {answer.thread}"
+        parts.append(Text(f"Waiting for your reply{options}{command}", style="cyan"))
     if answer.status == "out_of_budget":
         parts.append(
             Text(f"To continue with a larger budget: sleuth resume {answer.thread} --max-calls N", style="cyan")
@@ -112,6 +121,9 @@ def answer_view(answer: Answer) -> RenderableType:
         measure = "consistency" if answer.method == "retro-rag" else "perplexity"
         bound = f"{measure} threshold {answer.threshold['value']:.2f}: {answer.threshold['by']}"
         parts.append(Text(bound, style="dim"))
+    if in_chat:
+        took = "" if answer.seconds is None else f", {answer.seconds:.1f} s"
+        return Group(*parts, Text(f"{counted(answer.cost['calls'], 'model call')}{took}", style="dim"))
     return Group(*parts, *([subruns_view(answer.hops)] if answer.hops else []), cost_table(answer.cost, answer.seconds))
 
 
@@ -122,6 +134,21 @@ def _in_words(status: str, support: Support) -> str:
     replaced = support.get("replaced")
     read = f"; the reader had answered {replaced!r}, which they support less" if replaced else ""
     return f"The sources {how} (support {support['score']:.2f}){read}."
+
+
+def sources_view(citations: Sequence[Citation]) -> RenderableType:
+    """Return the quotes of an answer with their places."""
+    lines: list[Text] = []
+    for at, citation in enumerate(citations, 1):
+        lines.append(Text(f"[{at}] “{citation['quote']}”"))
+        lines.append(Text(f"    {_where(citation)}", style="dim"))
+        if way := citation.get("why"):
+            lines.append(Text(f"    found from {way['passage']} by the name “{way['name']}”", style="dim"))
+        newest, has_changed = citation.get("newer"), citation.get("changed")
+        remarks = [f"an older version; the newest is {newest}"] * bool(newest)
+        remarks += ["the document has changed since this answer; ask again"] * bool(has_changed)
+        lines += [Text(f"    {remark}", style="yellow") for remark in remarks]
+    return Group(*lines)
 
 
 def _with_sentence_marks(answer: Answer) -> str:
@@ -143,7 +170,12 @@ def _where(citation: Citation) -> str:
 def graph_view(graph: Graph) -> RenderableType:
     """Return a question's graph, one line per edge with its passages."""
     names = {node["id"]: node["name"] for node in graph["nodes"]}
-    lines = [Text(f"graph: {len(graph['nodes'])} entities, {len(graph['edges'])} relations", style="dim")]
+    lines = [
+        Text(
+            f"graph: {counted(len(graph['nodes']), 'entity', 'entities')}, {counted(len(graph['edges']), 'relation')}",
+            style="dim",
+        )
+    ]
     for edge in graph["edges"]:
         subject, object = (names.get(edge[end], edge[end]) for end in ("subject", "object"))
         where = (f"  [{', '.join(edge['passages'])}]", "dim")

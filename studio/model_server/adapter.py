@@ -6,12 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sleuth.agents.graph_encoder import is_graph_model
+from sleuth.agents.model import DEMO_MODEL
 from sleuth.tools.errors import UsageError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-TUNED_NAME = "sleuth-small"
+TUNED_NAME = DEMO_MODEL
+DEMO_NOTICE = (
+    f"{DEMO_MODEL} is a demo model: most of its answers are wrong. Get a real one: ollama pull qwen3:4b && sleuth init"
+)
 PACKAGED = Path(__file__).with_name(TUNED_NAME)
 """The adapter of the package, with a model card."""
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"

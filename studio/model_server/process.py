@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from sleuth.studio.model_server.flags import ServeOptions
 from sleuth.tools.errors import StoreError
+from sleuth.tools.settings import MODEL_SERVER_STATE
 
 PROC = Path("/proc")
 BOOT_ID = PROC / "sys/kernel/random/boot_id"
@@ -104,8 +105,8 @@ class ServerFiles:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self.folder = home / "model-server"
-        self.state = self.folder / "state.json"
+        self.state = home / MODEL_SERVER_STATE
+        self.folder = self.state.parent
         self.log = self.folder / "server.log"
         self.lock = self.folder / "lock"
 

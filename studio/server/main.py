@@ -74,6 +74,7 @@ def serve(
     host: str,
     port: int,
     log_format: LogFormat = "json",
+    verbose: bool = False,
     on_ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until a signal stops the process.
@@ -89,7 +90,7 @@ def serve(
         )
     sockets = _listen(host, port)
     app = create_app(settings)
-    configure_logging(log_format)
+    configure_logging(log_format, verbose=verbose)
     server_of(app, host=host, port=port, on_ready=on_ready, tracing=settings.tracing).run(sockets)
 
 

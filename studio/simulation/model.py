@@ -8,13 +8,13 @@ from operator import attrgetter
 
 from sleuth.agents.model import Message, Reply, Request, Usage
 from sleuth.agents.roles import hybrid, reading, reasoning
+from sleuth.agents.roles.conversation import SmallTalk
 from sleuth.studio.simulation import answering, chatting, condensing, judging, planning
 from sleuth.studio.simulation.answering import answer_as, answer_or_admit, recall_as
 from sleuth.studio.simulation.gold import Gold
 from sleuth.studio.simulation.parameters import Simulation
 from sleuth.studio.simulation.reply import (
     Handler,
-    SimulatedReply,
     UsageMeter,
     count_prompt_tokens,
     count_tokens,
@@ -97,7 +97,7 @@ HANDLERS: dict[str, Handler] = {
     "detective/infer_all": condensing.infer,
     "router/route": chatting.route,
     "rewriter/rewrite": chatting.rewrite,
-    "host/reply": lambda _: SimulatedReply(text="Hello! Ask me something about your documents."),
+    "host/reply": lambda _: structured_reply(SmallTalk(reply="Hello! Ask me something about your documents.")),
     "host/ask_back": chatting.ask_back,
 }
 """The handler of each prompt. A new role also needs its errors in `parameters.ROLES`."""

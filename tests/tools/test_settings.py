@@ -1,11 +1,15 @@
 import logging
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
+from sleuth.studio.model_server import ServeOptions
+from sleuth.studio.model_server.process import ModelServerState, ServerFiles, identify
 from sleuth.tools.errors import UsageError
-from sleuth.tools.settings import Settings
+from sleuth.tools.settings import MODEL_URL, Settings
 
 
 def test_loader_classes_come_from_the_environment_by_suffix(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,3 +101,41 @@ def test_user_folder_is_expanded_in_paths(name: str, tmp_path: Path, monkeypatch
     Path("sleuth.toml").write_text(f'{name} = "~/notes/x"\n')
     assert str(getattr(Settings(), name)) == str(tmp_path / "notes" / "x")
     assert str(getattr(Settings.model_validate({name: "notes~/x"}), name)) == "notes~/x"
+
+
+def store_server(home: Path, **changes: object) -> None:
+    """Store the state of a model server whose process is this one, with changes to its process."""
+    process = identify(os.getpid())
+    state = ModelServerState(process=replace(process, **changes), options=ServeOptions(port=47299), started=0)
+    files = ServerFiles(home)
+    files.prepare()
+    files.write(state)
+
+
+def test_model_url_is_that_of_the_running_server_of_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLEUTH_MODEL_URL", raising=False)
+    assert Settings(home=tmp_path).model_url == MODEL_URL
+    store_server(tmp_path)
+    assert Settings(home=tmp_path).model_url == "http://127.0.0.1:47299/v1"
+    assert Settings(home=tmp_path / "other").model_url == MODEL_URL
+    monkeypatch.setenv("SLEUTH_MODEL_URL", "http://127.0.0.1:11434/v1")
+    assert Settings(home=tmp_path).model_url == "http://127.0.0.1:11434/v1"
+
+
+@pytest.mark.parametrize("changes", [{"ticks": 1}, {"boot": "an earlier one"}, {"pid": 2**22 + 1}])
+def test_model_url_of_a_dead_server_is_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object]
+) -> None:
+    monkeypatch.delenv("SLEUTH_MODEL_URL", raising=False)
+    store_server(tmp_path, **changes)
+    assert Settings(home=tmp_path).model_url == MODEL_URL
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"process": 1, "options": {"port": 1}}'])
+def test_model_url_with_a_damaged_state_is_the_usual_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.delenv("SLEUTH_MODEL_URL", raising=False)
+    ServerFiles(tmp_path).prepare()
+    ServerFiles(tmp_path).state.write_text(text)
+    assert Settings(home=tmp_path).model_url == MODEL_URL

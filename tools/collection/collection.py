@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor, never_stopped
+from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor, UnreadableFiles, never_stopped
 from sleuth.tools.collection.filtering import PassageFilter, RefreshReport, refresh_metadata
 from sleuth.tools.collection.folder_diff import FolderComparer, FolderDiff
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
@@ -79,6 +79,8 @@ class Collection:
         self._triples = TripleCache(catalogue)
         self._knowledge = KnowledgeGraphCache(self._triples, self._indexes.name_vectors, embedder)
         self._reader = BatchReader(catalogue, workers, analyzer)
+        name = f"{settings.owner}-{settings.collection}.unreadable"
+        self._unreadable = UnreadableFiles(settings.home / "ingest" / name)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -146,7 +148,10 @@ class Collection:
     def compare_folder(self, folder: Path, changed: Set[Path] | None = None) -> FolderDiff:
         """Return the differences between a folder and this collection, as `FolderComparer.compare` does."""
         loaders, home = self._settings.loaders, self._settings.home.absolute()
-        return FolderComparer(self._catalogue, self._reader, loaders=loaders, home=home).compare(folder, changed)
+        comparer = FolderComparer(
+            self._catalogue, self._reader, loaders=loaders, home=home, unreadable=self._unreadable
+        )
+        return comparer.compare(folder, changed)
 
     async def ingest_batch(
         self, worklist: Path, place: FileCursor, *, stopped: Callable[[], bool] = never_stopped
@@ -157,6 +162,7 @@ class Collection:
         copied, also those of unchanged documents. `stop_workers` ends the worker processes.
         """
         batch = await asyncio.to_thread(self._reader.read, worklist, place, stopped)
+        await asyncio.to_thread(self._unreadable.update, batch)
         if self._settings.keep_originals:
             stored = await asyncio.to_thread(self._originals.put, batch, self._put)
         else:

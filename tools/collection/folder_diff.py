@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor, exists, is_missing
+from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor, UnreadableFiles, exists, is_missing
 from sleuth.tools.documents import Loaders, find_files, is_corpus, printable, write_worklist
 from sleuth.tools.documents.formats.archives import ZIP
 from sleuth.tools.documents.resource_limits import is_folder
 from sleuth.tools.errors import UsageError
 from sleuth.tools.storage import Catalogue, Difference
+
+_UNREADABLE = "unreadable, and unchanged since. `sleuth ingest` tries it again and reports the reason."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,11 +70,14 @@ class FolderComparer:
     Documents from files below `home`, which are uploads, are left out.
     """
 
-    def __init__(self, catalogue: Catalogue, reader: BatchReader, *, loaders: Loaders, home: Path) -> None:
+    def __init__(
+        self, catalogue: Catalogue, reader: BatchReader, *, loaders: Loaders, home: Path, unreadable: UnreadableFiles
+    ) -> None:
         self._catalogue = catalogue
         self._reader = reader
         self._loaders = loaders
         self._home = home
+        self._unreadable = unreadable
 
     def compare(self, folder: Path, changed: Set[Path] | None = None) -> FolderDiff:
         """Return what differs; new files are not read.
@@ -92,6 +97,8 @@ class FolderComparer:
         considered = {source: path for source, path in files.items() if _is_among(path, changed)}
         new = [source for source, path in considered.items() if source not in known and not _must_read(path)]
         read = {source: path for source, path in considered.items() if source not in new}
+        unreadable = [source for source in new if self._unreadable.has(files[source])]
+        new = [source for source in new if source not in unreadable]
         found = self._read(folder, set(read.values()))
         removed = {id_: source for id_, source in stored.items() if _is_removed(id_, source, files, read, found)}
         added, updated = found.ids("added"), found.ids("updated")
@@ -108,7 +115,7 @@ class FolderComparer:
             removed={id_: _name(id_, sources, folder) for id_ in removed},
             moved=moved,
             unchanged=len(found.ids("unchanged")),
-            failures=tuple(found.failures),
+            failures=(*found.failures, *(f"{source}: {_UNREADABLE}" for source in unreadable)),
             paths=frozenset(paths),
         )
 

@@ -17,7 +17,7 @@ from sleuth.tools.documents.resource_limits import is_folder, ordinary_size, pri
 from sleuth.tools.errors import DocumentError, StoreError, UsageError
 from sleuth.tools.text import decode
 
-NOT_READ = "files of this type are not read: SLEUTH_LOADERS names a loader class for its suffix."
+NOT_READ = "files of this type are not read. Convert it, for example to PDF or text."
 _BEGINNING = 4096
 
 

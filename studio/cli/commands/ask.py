@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sleuth.agents.model import DEMO_MODEL
 from sleuth.graphs.core import Budget
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import CHAT, METHODS, configure, runnable
@@ -12,14 +13,17 @@ from sleuth.graphs.runs import RunService, check_question
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.documents import LatestOnlyOption, WaitOption, WhereOption, settings_with
 from sleuth.studio.cli.interactive import chat
-from sleuth.studio.client import DEFAULT_METHOD, open_sleuth
-from sleuth.studio.console import JsonOption, answer_view, emit, progress_console, watch
+from sleuth.studio.client import DEFAULT_METHOD, Sleuth, open_sleuth
+from sleuth.studio.console import JsonOption, emit, progress_console
+from sleuth.studio.console.run_view import answer_view, watch
+from sleuth.studio.model_server.adapter import DEMO_NOTICE
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.web_pages import get_pages
 
 CallsOption = Annotated[int | None, typer.Option("--max-calls", min=1, help="Maximum model calls.")]
 TokensOption = Annotated[int | None, typer.Option("--max-tokens", min=1, help="Maximum tokens.")]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Show the findings and model calls of each step.")]
 SecondsOption = Annotated[
     float | None, typer.Option("--max-seconds", min=0.001, help="Maximum wall-clock seconds from this start.")
 ]
@@ -53,13 +57,16 @@ async def ask(
     max_calls: CallsOption = None,
     max_tokens: TokensOption = None,
     max_seconds: SecondsOption = None,
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question from the documents of the collection, or from web pages."""
     values, settings = parse_pairs(set_ or []), settings_with(latest_only=latest_only, wait=wait)
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
     if question is None:
-        await _chat(method, thread, values, budget, settings, where=where, is_plain=bool(page or as_json))
+        await _chat(
+            method, thread, values, budget, settings, where=where, is_plain=bool(page or as_json), verbose=verbose
+        )
         return
     check_question(question)  # report errors that need no model server before connecting to it
     method = method or DEFAULT_METHOD
@@ -68,6 +75,7 @@ async def ask(
         configure(kind, values, settings.profile)
     pages = await get_pages(page or [])
     async with open_sleuth(settings, command="sleuth ask") as sleuth:
+        _warn_of_demo(sleuth)
         events = sleuth.stream(
             question,
             method=method,
@@ -78,7 +86,7 @@ async def ask(
             with_collection=with_collection,
             where=where,
         )
-        answer = await watch(events, progress_console(), on_stop=sleuth.runs.stopped)
+        answer = await watch(events, progress_console(), on_stop=sleuth.runs.stopped, verbose=verbose)
     emit(answer.to_json(), as_json, answer_view(answer))
 
 
@@ -91,6 +99,7 @@ async def _chat(
     *,
     where: str,
     is_plain: bool,
+    verbose: bool,
 ) -> None:
     """Chat in the terminal; `values` are settings of the method, or of the chat if the method is `chat`."""
     if is_plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -99,7 +108,8 @@ async def _chat(
         values = {"method": method, "method_settings": values}
     configure(CHAT, values, settings.profile)
     async with open_sleuth(settings, command="sleuth ask") as sleuth:
-        await chat(sleuth, thread=thread, values=values, budget=budget, where=where)
+        _warn_of_demo(sleuth)
+        await chat(sleuth, thread=thread, values=values, budget=budget, where=where, verbose=verbose)
 
 
 @run_async
@@ -110,6 +120,7 @@ async def resume(
     max_calls: CallsOption = None,
     max_tokens: TokensOption = None,
     max_seconds: SecondsOption = None,
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Resume an interrupted or forked run, or show the answer of a finished one."""
@@ -123,9 +134,15 @@ async def resume(
             emit(finished.to_json(), as_json, answer_view(finished))
             return
     async with open_sleuth(settings, command="sleuth resume") as sleuth:
+        _warn_of_demo(sleuth)
         events = sleuth.runs.run(thread, budget=budget)
-        answer = await watch(events, progress_console(), on_stop=sleuth.runs.stopped)
+        answer = await watch(events, progress_console(), on_stop=sleuth.runs.stopped, verbose=verbose)
     emit(answer.to_json(), as_json, answer_view(answer))
+
+
+def _warn_of_demo(sleuth: Sleuth) -> None:
+    if sleuth.model == DEMO_MODEL:
+        progress_console().print(DEMO_NOTICE, style="yellow", soft_wrap=True)
 
 
 def parse_pairs(given: list[str]) -> dict[str, str]:

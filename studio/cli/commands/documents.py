@@ -7,18 +7,16 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 from rich.console import Console, Group
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from sleuth.graphs.ingestion import IngestProgress, IngestReport
-from sleuth.graphs.ingestion import ingest as ingest_paths
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.durations import seconds_in
-from sleuth.studio.console import JsonOption, Listing, emit, explanation_lines, progress_console
+from sleuth.studio.console import JsonOption, Listing, counted, emit, explanation_lines, progress_console
 from sleuth.tools.collection import Collection
 from sleuth.tools.documents import at_words
 from sleuth.tools.errors import UnknownName, UsageError
@@ -27,6 +25,9 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage import LockMode, hold
 from sleuth.tools.storage.filters import EXAMPLE
 from sleuth.tools.types import Hit, hit_to_json
+
+if TYPE_CHECKING:
+    from sleuth.graphs.ingestion import IngestProgress, IngestReport
 
 docs_app = typer.Typer(no_args_is_help=True, help="List, show, refresh and delete ingested documents.")
 
@@ -88,6 +89,8 @@ async def ingest(
     as_json: JsonOption = False,
 ) -> None:
     """Ingest documents; resume an interrupted ingest and skip unchanged files."""
+    from sleuth.graphs.ingestion import ingest as ingest_paths
+
     settings = settings_with(keep_originals=keep_originals, workers=workers, ray=ray, wait=wait)
     if from_chroma:
         exported = await asyncio.to_thread(_export, from_chroma, chroma_collection, settings.home / "imports")
@@ -114,7 +117,7 @@ def _export(place: str, collection: str | None, folder: Path) -> Path:
 
 
 @contextmanager
-def show_progress(console: Console, failures: list[str]) -> Iterator[Callable[[IngestProgress], None]]:
+def show_progress(console: Console, failures: list[str]) -> Iterator[Callable[["IngestProgress"], None]]:
     """Show a progress bar; print the first failures and add all to `failures`."""
     columns = SpinnerColumn(), TextColumn("files"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")
     with Progress(
@@ -122,7 +125,7 @@ def show_progress(console: Console, failures: list[str]) -> Iterator[Callable[[I
     ) as bar:
         task = bar.add_task("", total=None)
 
-        def show(progress: IngestProgress) -> None:
+        def show(progress: "IngestProgress") -> None:
             if progress.failure:
                 failures.append(progress.failure)
             if progress.failure and len(failures) <= MAX_SKIPPED:
@@ -133,15 +136,15 @@ def show_progress(console: Console, failures: list[str]) -> Iterator[Callable[[I
         yield show
 
 
-def _in_words(report: IngestReport, failures: list[str], *, has_files: bool) -> Text:
+def _in_words(report: "IngestReport", failures: list[str], *, has_files: bool) -> Text:
     """Return the counts, without files the time of the rebuild, and `report_lines`."""
     counts = f"{report.added} added, {report.updated} updated, {report.unchanged} unchanged, {report.failed} failed"
-    read = f"{counts}: {report.passages} new passages in {report.seconds:.1f} s"
+    read = f"{counts}: {counted(report.passages, 'new passage')} in {report.seconds:.1f} s"
     first = read if has_files else f"Rebuilt the indexes in {report.seconds:.1f} s"
     return Text("\n".join([first, *report_lines(report, failures)]))
 
 
-def report_lines(report: IngestReport, failures: list[str]) -> list[str]:
+def report_lines(report: "IngestReport", failures: list[str]) -> list[str]:
     """Return the failures that were not printed by reason, the other warnings, and the skipped files."""
     reasons = Counter(failure.partition(": ")[2] for failure in failures[MAX_SKIPPED:])
     lines = [f"! {count:,} more: {reason}" for reason, count in reasons.most_common(MAX_SKIPPED)]
@@ -245,7 +248,7 @@ async def refresh(
         task = bar.add_task("", total=None)
         async with _library("sleuth docs refresh", "exclusive", wait=wait) as library:
             report = await library.refresh_metadata(everything=everything, on_document=lambda _: bar.advance(task))
-    lines = [f"{report.documents} documents read, {report.updated} updated.", *report.unreadable]
+    lines = [f"{counted(report.documents, 'document')} read, {report.updated} updated.", *report.unreadable]
     emit(asdict(report), as_json, Text("\n".join(lines)))
 
 
@@ -260,7 +263,7 @@ async def delete(
     """Delete documents from the catalogue and all indexes."""
     async with _library("sleuth docs delete", "exclusive", wait=wait) as library:
         deleted = await library.delete([await library.complete_id(id_) for id_ in ids])
-    emit({"deleted": deleted}, as_json, f"Deleted {deleted} document{'s' if deleted != 1 else ''}.")
+    emit({"deleted": deleted}, as_json, f"Deleted {counted(deleted, 'document')}.")
 
 
 @run_async

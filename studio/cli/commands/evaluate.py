@@ -18,7 +18,7 @@ from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption, parse_pairs
 from sleuth.studio.cli.commands.documents import WaitOption, settings_with
 from sleuth.studio.client import open_sleuth
-from sleuth.studio.console import JsonOption, emit, progress_console
+from sleuth.studio.console import JsonOption, counted, emit, progress_console
 from sleuth.studio.evaluation import Evaluation
 from sleuth.studio.evaluation.data import System, systems
 from sleuth.studio.evaluation.evaluate import evaluate
@@ -40,6 +40,10 @@ from sleuth.tools.settings import Profile
 
 TERMINAL_METRICS = ("f1", "em", "refused", "support", "calls", "tokens")
 """Metrics in the terminal; the report contains all."""
+TERMINAL_MEANINGS = (
+    "F1, EM, refused and support are percentages of the questions; support: a citation is of a gold passage, whether "
+    "or not the answer is right. Calls and tokens are per question."
+)
 
 PROFILES: dict[str, tuple[Profile, ...]] = {
     "default": ("default",),
@@ -98,7 +102,9 @@ async def feedback(
     async with open_store(settings_with()) as store:
         made = await export_feedback(RunService(store), out)
     good, bad = made.count(WITH_GOLD), made.count(WITHOUT_GOLD)
-    lines = [f"{out}: {len(made.added)} questions added, {good} with gold and {bad} without; {made.kept} were there."]
+    lines = [
+        f"{out}: {counted(len(made.added), 'question')} added, {good} with gold, {bad} without; {made.kept} were there."
+    ]
     if bad:
         lines.append(f"The {bad} of type {WITHOUT_GOLD} have no answer yet: read the comment, then add `answer`.")
     if not made.added and not made.kept:
@@ -109,9 +115,9 @@ async def feedback(
 
 def _made_in_words(file: WrittenQuestions, counts: Mapping[Kind, int]) -> list[str]:
     made = ", ".join(f"{file.count(kind)} of {wanted} {kind}" for kind, wanted in counts.items())
-    lines = [f"{len(file.rows)} questions in {file.path}: {made}."]
+    lines = [f"{counted(len(file.rows), 'question')} in {file.path}: {made}."]
     if file.dropped:
-        lines.append(f"{len(file.dropped)} candidates were dropped (listed in {file.dropped_path}):")
+        lines.append(f"Dropped {counted(len(file.dropped), 'candidate')} (listed in {file.dropped_path}):")
         lines += [f"  {count} × {reason}" for reason, count in file.reasons().most_common()]
     if file.shortfalls:
         lines.append("There are fewer than requested. A larger model, more documents or a rerun may give more:")
@@ -259,7 +265,7 @@ def _in_words(report: dict[str, Any], out: Path) -> str:
     parts = [label(report)] if label(report) else []
     parts += [f"! {warning}" for warning in report["warnings"]]
     if "methods" in report:
-        parts.append(align_columns(methods_table(report["methods"], TERMINAL_METRICS)))
+        parts += [align_columns(methods_table(report["methods"], TERMINAL_METRICS)), TERMINAL_MEANINGS]
     if "retrieval" in report:
         parts.append(align_columns(retrieval_table(report["retrieval"])))
     return "\n".join([*parts, f"Report: {out / 'report.html'} (also report.md and report.json)"])

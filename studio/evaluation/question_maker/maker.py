@@ -1,5 +1,8 @@
 """Evaluation questions that a model writes from the documents of a collection, each checked by a second pass.
 
+A question that one passage answers is written from one sentence of it, which is what a small model can do; if its reply
+cannot be used and the sentence defines the title, from a template. Search must find the passage by the question.
+
 The second pass is a call that knows nothing of the first: it answers the question from the gold passages, as a method
 does. A question is kept if the answers agree. One in two steps must not be answered by either passage alone, and one
 without an answer not by the passages that search finds for it.
@@ -37,6 +40,7 @@ from sleuth.tools.collection import Collection
 from sleuth.tools.errors import BadReply, ContextTooLong, UsageError
 from sleuth.tools.search import Query
 from sleuth.tools.storage import MemoryArchive
+from sleuth.tools.text import kept_names, sentences
 from sleuth.tools.types import Passage
 
 AGREES = 0.6
@@ -46,7 +50,11 @@ LEAST_CHARACTERS = 120
 MOST_CALLS = 8
 """Model calls for one question: writing, up to three checks, and a repair of each."""
 ATTEMPTS = 10
-"""Candidates that are tried for each wanted question of a kind."""
+"""Candidates of a kind that are tried for each question; if none of them gives one, the kind is given up."""
+FOUND_AMONG = 5
+"""Passages of a search by the question, among which its own must be."""
+SENTENCE = range(40, 301)
+"""Characters of a sentence from which a question is written."""
 NEIGHBOURS = 10
 """Passages among which one is searched that shares a name."""
 READ_FOR_UNANSWERABLE = 5
@@ -54,6 +62,8 @@ READ_FOR_UNANSWERABLE = 5
 
 _REFERS = re.compile(r"\b(source|passage|text|document|article|above|mentioned|shared name)s?\b", re.IGNORECASE)
 
+_DEFINES = r"(?P<name>(?:the )?{}) (?P<verb>is|was|are|were) (?P<answer>(?:an?|the) [^.,;:()]{{3,100}})"
+_NUMBER = re.compile(r"\d+")
 _QUESTION = re.compile(r"[^?？؟]+[?？؟]")
 
 
@@ -129,7 +139,7 @@ async def make_questions(
             return
         batch = [each async for each in _next_batch(candidates, plan.concurrency)]
         if not batch:
-            file.shortfalls = {kind: _shortfall(kind, plan, attempts) for kind in _missing(file, plan)}
+            file.shortfalls = {kind: _shortfall(kind, file, attempts) for kind in _missing(file, plan)}
             return
         for made in await asyncio.gather(*map(attempt, batch)):
             spent.update(calls=made.calls, tokens=made.tokens)
@@ -173,7 +183,7 @@ async def _candidates(
     while is_fruitful:
         is_fruitful = False
         for id_ in ids:
-            kinds = [kind for kind in _missing(file, plan) if attempts[kind] < ATTEMPTS * plan.counts[kind]]
+            kinds = [kind for kind in _missing(file, plan) if not _is_given_up(kind, file, attempts)]
             if not kinds:
                 return
             if (candidate := await _candidate(library, id_, kinds, tried)) is not None:
@@ -183,10 +193,15 @@ async def _candidates(
                 yield candidate
 
 
-def _shortfall(kind: Kind, plan: QuestionPlan, attempts: Mapping[Kind, int]) -> str:
+def _is_given_up(kind: Kind, file: WrittenQuestions, attempts: Mapping[Kind, int]) -> bool:
+    return attempts[kind] >= ATTEMPTS * (file.count(kind) + 1)
+
+
+def _shortfall(kind: Kind, file: WrittenQuestions, attempts: Mapping[Kind, int]) -> str:
     """Return why no more questions of a kind can be written."""
-    if attempts[kind] >= ATTEMPTS * plan.counts[kind]:
-        return f"of {attempts[kind]} candidates too few passed the check"
+    if _is_given_up(kind, file, attempts):
+        remedy = "The model is probably too small: use one with at least 3 billion parameters"
+        return f"of {attempts[kind]} candidates too few passed the check. {remedy}"
     return _USED_UP[kind]
 
 
@@ -248,14 +263,43 @@ async def write(state: _State, runtime: Runtime[_Context]) -> dict[str, Made]:
 Written = tuple[dict[str, Any] | None, str]
 
 
-async def _write_single(candidate: Candidate, caller: ModelCaller, _library: Collection) -> Written:
+async def _write_single(candidate: Candidate, caller: ModelCaller, library: Collection) -> Written:
     (passage,) = candidate.passages
-    written = await caller.ask(WRITE_SINGLE, PassageInput(sources=_sources(candidate.passages)))
-    if problem := _problem(written.question, written.answer, passage):
+    if (sentence := _telling_sentence(passage)) is None:
+        return None, "the passage has no sentence with a name or a number"
+    question, answer, problem = await _question_of(caller, replace(passage, text=sentence))
+    if problem:
         return None, problem
-    if not await _answers(caller, written.question, written.answer, candidate.passages):
+    hits = await library.search(Query(text=question, k=FOUND_AMONG))
+    if passage.document_id not in {hit.passage.document_id for hit in hits}:
+        return None, "search does not find the passage by the question"
+    if not await _answers(caller, question, answer, candidate.passages):
         return None, "the second pass gives another answer"
-    return _row(candidate, written.question, written.answer), ""
+    return _row(candidate, question, answer), ""
+
+
+async def _question_of(caller: ModelCaller, passage: Passage) -> tuple[str, str, str]:
+    """Return a question and its answer from a passage of one sentence, or the reason why there is none.
+
+    Without a usable reply, a sentence that defines the title, as in "X is a …", gives "What is X?".
+    """
+    try:
+        written = await caller.ask(WRITE_SINGLE, PassageInput(sources=_sources([passage])))
+        question, answer = written.question, written.answer
+        problem = _problem(question, answer, passage)
+    except BadReply:
+        question, answer, problem = "", "", "the model's reply cannot be used (BadReply)"
+    if problem and (defined := re.match(_DEFINES.format(re.escape(passage.title)), passage.text, re.IGNORECASE)):
+        return f"What {defined['verb'].lower()} {defined['name']}?", defined["answer"], ""
+    return question, answer, problem
+
+
+def _telling_sentence(passage: Passage) -> str | None:
+    """Return the sentence with the most names and numbers; None if none has any."""
+    suitable = [sentence for sentence in sentences(passage.text) if len(sentence) in SENTENCE]
+    counts = {sentence: len(kept_names(sentence)) + len(_NUMBER.findall(sentence)) for sentence in suitable}
+    best = max(counts, key=lambda sentence: counts[sentence], default=None)
+    return best if best and counts[best] else None
 
 
 async def _write_multi(candidate: Candidate, caller: ModelCaller, _library: Collection) -> Written:

@@ -3,6 +3,7 @@
 import logging
 import re
 import time
+from http import HTTPStatus
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -57,4 +58,5 @@ class RequestLog:
                 self._telemetry.count_request(verb, route, status, seconds, owner)
                 about = {"request": id, "owner": owner, "method": verb}
                 about |= {"route": route, "status": status, "seconds": round(seconds, 3)}
-                _log.info("request", extra={"about": about})
+                level = logging.INFO if status < HTTPStatus.INTERNAL_SERVER_ERROR else logging.WARNING
+                _log.log(level, "request", extra={"about": about})

@@ -54,10 +54,13 @@ class TextLines(logging.Formatter):
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
-def configure_logging(format: LogFormat) -> None:
-    """Log to standard error."""
+def configure_logging(format: LogFormat, *, verbose: bool = True) -> None:
+    """Log to standard error; without `verbose` no line per request, except for those that fail."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if format == "json" else TextLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     for name in ("sleuth", "uvicorn.error"):
         logging.getLogger(name).setLevel(logging.INFO)
+    logging.getLogger("sleuth.studio.server.middleware.request_log").setLevel(
+        logging.INFO if verbose else logging.WARNING
+    )

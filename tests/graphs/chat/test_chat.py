@@ -10,10 +10,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, Interrupt
 from scenes import Chain, Json, Replying, Shelf, example, resolves, sent, without_checkpoints
 
-from sleuth.agents.model import Request
+from sleuth.agents.model import DEMO_MODEL, Reply, Request
 from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.chat.messages import reply_id
 from sleuth.graphs.chat.plan_approval import approval_request, parse_decision
+from sleuth.graphs.chat.small_talk import INTRODUCTION
 from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.methods.auto import graph as auto
@@ -148,7 +149,7 @@ async def test_chat_runs_auto_with_its_subruns(chain: Chain) -> None:
     assert "auto/par-rag/plan" in message.additional_kwargs["cost"]["nodes"]
 
 
-@pytest.mark.parametrize(("kind", "reply"), [("question", ""), ("small talk", "It was founded in 1871.")])
+@pytest.mark.parametrize(("kind", "reply"), [("question", ""), ("small talk", "")])
 async def test_chat_unknown_answer_is_explained(chain: Chain, kind: str, reply: str) -> None:
     unknown = replace(chain, answer="", hops=[replace(hop, answer="") for hop in chain.hops])
     message = await Talk(ChatModel(unknown, kind, reply=reply), unknown).turn("Tell me more about it")
@@ -166,40 +167,68 @@ INVENTED = ["It was founded in 1871.", "It was founded by Ada Merriweather.", "M
 
 
 @pytest.mark.parametrize("reply", INVENTED)
-async def test_converse_with_invented_fact_is_looked_up(chain: Chain, reply: str) -> None:
-    talk = Talk(ChatModel(chain, "small talk", "small talk", reply=reply), chain)
-    message = await talk.turn("Tell me more about it")
-    assert talk.nodes == ["classify", "converse", "refine", "plan", "act", "answer"]
-    assert message.additional_kwargs["citations"]
-    assert message.text.startswith("1868 [1]")
-    assert reply not in "\n".join(message.text for message in talk.state["messages"])
-    assert talk.state["kind"] == "follow-up"
-    assert "without evidence" in message.additional_kwargs["warnings"][0]
+async def test_converse_with_invented_fact_introduces_itself(chain: Chain, reply: str) -> None:
+    talk = Talk(ChatModel(chain, "small talk", reply=reply), chain)
+    message = await talk.turn("Hello there")
+    assert talk.nodes == ["classify", "converse", "answer"]
+    assert (message.text, message.additional_kwargs["citations"]) == (INTRODUCTION, [])
 
 
 async def test_converse_ignores_its_own_clarification(chain: Chain) -> None:
     back = {"question": "Do you mean the yard of Ada Merriweather?", "options": []}
-    talk = Talk(ChatModel(chain, "ambiguous", "small talk", reply="Merriweather was kind.", back=back), chain)
+    talk = Talk(ChatModel(chain, "ambiguous", "small talk", reply="I like Merriweather.", back=back), chain)
     await talk.send("How old is it?")
-    talk.nodes.clear()
-    await talk.turn("tell me more")
+    assert (await talk.turn("tell me more")).text == INTRODUCTION
+
+
+async def test_converse_that_needs_a_search_looks_it_up(chain: Chain) -> None:
+    talk = Talk(ChatModel(chain, "small talk", "small talk", reply=""), chain)
+    assert (await talk.turn("Tell me more about it")).text.startswith("1868 [1]")
     assert talk.nodes == ["classify", "converse", "refine", "plan", "act", "answer"]
-
-
-async def test_classify_question_is_not_small_talk(chain: Chain) -> None:
-    talk = Talk(ChatModel(chain, "small talk", "small talk"), chain)
-    await talk.turn("I like Trevandle & Ruske.")
-    talk.nodes.clear()
-    assert (await talk.turn(FOLLOW_UP)).text.startswith("1868 [1]")
-    assert talk.nodes == ["classify", "refine", "plan", "act", "answer"]
+    assert talk.state["kind"] == "follow-up"
 
 
 @pytest.mark.parametrize("most", [2, 3])
 async def test_chat_withheld_reply_keeps_rest_of_budget(chain: Chain, most: int) -> None:
-    talk = Talk(ChatModel(chain, "small talk", reply=INVENTED[0]), chain, budget=Budget(max_calls=most))
+    talk = Talk(ChatModel(chain, "small talk", reply=""), chain, budget=Budget(max_calls=most))
     message = await talk.turn("Tell me more about it")
     assert message.additional_kwargs["status"] == "out_of_budget"
-    assert INVENTED[0] not in message.text
+
+
+class Demo(ChatModel):
+    """The embedded model, which takes every message for an ambiguous one."""
+
+    async def call(self, request: Request) -> Reply:
+        return {**await super().call(request), "model": DEMO_MODEL}
+
+
+@pytest.mark.parametrize(
+    "text", ["hello", "hello, what can you do?", "Who are you?", "thanks! that was helpful", "ok", "😊", "Danke"]
+)
+async def test_chat_with_demo_model_introduces_itself(chain: Chain, text: str) -> None:
+    talk = Talk(Demo(chain, "ambiguous"), chain)
+    assert (await talk.turn(text)).text == INTRODUCTION
+    assert (talk.nodes, talk.shelf.queries) == (["classify", "converse", "answer"], [])
+
+
+@pytest.mark.parametrize(
+    "text", ["who founded the ferry yard", "Where was Ruske born", "and in 1902", "What is a quay?"]
+)
+async def test_chat_with_demo_model_looks_subjects_up(chain: Chain, text: str) -> None:
+    talk = Talk(Demo(chain, "ambiguous"), chain)
+    assert (await talk.turn(text)).text.startswith("1868")
+    assert "clarify" not in talk.nodes
+
+
+@pytest.mark.parametrize("text", ["/help", "/method par-rag", "/unknown"])
+async def test_chat_command_calls_no_model(chain: Chain, text: str) -> None:
+    talk = Talk(ChatModel(chain), chain)
+    assert (await talk.turn(text)).text == INTRODUCTION
+    assert talk.model.requests == []
+
+
+async def test_chat_path_is_no_command(chain: Chain) -> None:
+    assert (await Talk(ChatModel(chain, "question"), chain).turn("/etc/hosts")).text.startswith("1868")
 
 
 # Asking back

@@ -11,7 +11,10 @@ BACK = {"question": "Which of the two?", "options": ["the yard", "the bank"]}
 
 
 class ChatModel(Replying):
-    """Classifies messages as the given kinds in turn, and rewrites a follow-up as the chain's question."""
+    """Classifies messages as the given kinds in turn, and rewrites a follow-up as the chain's question.
+
+    Without a `reply`, small talk needs a search after all.
+    """
 
     def __init__(self, chain: Chain, *kinds: str, reply: str = GREETING, back: Json = BACK) -> None:
         super().__init__(self._say)
@@ -24,7 +27,7 @@ class ChatModel(Replying):
             case "rewriter/rewrite":
                 return {"question": self.chain.question}
             case "host/reply":
-                return self.reply
+                return {"needs_search": not self.reply, "reply": self.reply}
             case "host/ask_back":
                 return self.back
         return self.chain.reply_to(request)

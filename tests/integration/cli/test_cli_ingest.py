@@ -24,7 +24,7 @@ async def ingested(tmp_path: Path, *arguments: str, **files: str) -> Done:
     ("files", "reason"),
     [
         ({"empty.md": ""}, "empty.md: is empty."),
-        ({"a.xyz": "text"}, "a.xyz: files of this type are not read: SLEUTH_LOADERS names a loader class"),
+        ({"a.xyz": "text"}, "a.xyz: files of this type are not read. Convert it"),
         ({".a.md": "text"}, ".a.md: is hidden."),
         ({}, "There is nothing to read there."),
     ],

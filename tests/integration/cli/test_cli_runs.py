@@ -108,7 +108,11 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "gigantic question": (("ask", "why " * 25_000), 2, ("99,999 characters", "sleuth ingest")),
     "unknown method": (("ask", QUESTION, "--method", "par-arg"), 2, ("Did you mean par-rag?",)),
     "unknown setting": (("ask", QUESTION, "--method", "par-rag", "--set", "coarse=3"), 2, ("Did you mean coarse_k?",)),
-    "setting out of range": (("ask", QUESTION, "--method", "par-rag", "--set", "coarse_k=0"), 2, ("coarse_k", "greater than or equal to 1")),
+    "setting out of range": (
+        ("ask", QUESTION, "--method", "par-rag", "--set", "coarse_k=0"),
+        2,
+        ("coarse_k", "greater than or equal to 1"),
+    ),
     "setting without a value": (("ask", QUESTION, "--method", "par-rag", "--set", "coarse_k"), 2, ("KEY=VALUE",)),
     "unknown thread": (("resume", "nowhere"), 2, ("no thread 'nowhere'", "sleuth runs list")),
     "history of nothing": (("runs", "history", "nowhere"), 2, ("no thread 'nowhere'",)),

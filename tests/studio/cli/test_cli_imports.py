@@ -74,3 +74,9 @@ def test_completion_imports_no_command(words: str, tmp_path: Path, monkeypatch: 
 def test_root_help_line_equals_the_help_of_the_command(name: str) -> None:
     first, *_ = load(name).help.split("\n\n")
     assert COMMANDS[name][1] == " ".join(first.split())
+
+
+@pytest.mark.parametrize("name", ["search", "docs"])
+def test_command_without_a_method_does_not_import_langgraph(name: str) -> None:
+    _, packages = imported(f"from sleuth.studio.cli.app import load\nload({name!r})")
+    assert not packages & {"langgraph", "langchain_core", "langsmith", "openai"}

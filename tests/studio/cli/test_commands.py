@@ -1,12 +1,15 @@
 """Commands that need neither a model nor documents."""
 
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.cli.app import app
+from sleuth.studio.cli.commands.ask import _warn_of_demo
 from sleuth.studio.cli.commands.methods import methods
 from sleuth.studio.cli.commands.runs import runs_app
 from sleuth.tools.errors import UsageError
@@ -44,3 +47,12 @@ def test_methods_shows_typical_calls_and_baselines(as_json: bool, capsys: pytest
         assert [method["typical_calls"] for method in json.loads(printed)] == [each.calls for each in METHODS.values()]
         baselines = {method["name"] for method in json.loads(printed) if method["baseline"]}
         assert baselines == {"plain-rag", "closed-book", "iter-retgen", "self-ask", "ircot", "agent"}
+
+
+@pytest.mark.parametrize(("model", "lines"), [("sleuth-small", 1), ("qwen3:4b", 0), ("", 0)])
+def test_ask_calls_the_embedded_model_a_demo(model: str, lines: int, capsys: pytest.CaptureFixture[str]) -> None:
+    opened: Any = SimpleNamespace(model=model)
+    _warn_of_demo(opened)
+    printed = capsys.readouterr()
+    assert (printed.out, len(printed.err.splitlines())) == ("", lines)
+    assert ("demo model" in printed.err and "sleuth init" in printed.err) is bool(lines)

@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.panel import Panel
 from rich.text import Text
 
-from sleuth.studio.console.output import Listing, activity, emit, progress_console
+from sleuth.studio.console.output import Listing, activity, counted, emit, progress_console
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,3 +92,12 @@ def test_progress_outside_a_terminal_is_lines_on_stderr(capsys: pytest.CaptureFi
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == "first [stage]\nsecond stage\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0 entities"), (1, "1 entity"), (2, "2 entities"), (12_000, "12,000 entities")]
+)
+def test_counted_has_the_plural_unless_one(number: int, text: str) -> None:
+    assert counted(number, "entity", "entities") == text
+    assert counted(1, "question") == "1 question"
+    assert counted(3, "new passage") == "3 new passages"

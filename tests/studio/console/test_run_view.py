@@ -12,8 +12,9 @@ from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.subrun import new_subrun
 from sleuth.graphs.methods.retro_rag import summarize_removed
 from sleuth.graphs.persistence.threads import Thread
+from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.history import CheckpointView
-from sleuth.studio.cli.commands.runs import _moment_lines, _with_subruns
+from sleuth.studio.cli.commands.runs import _moment_line, _with_subruns
 from sleuth.studio.client.sleuth import Event
 from sleuth.studio.console.run_view import answer_view, graph_view, show_step, subruns_view, watch
 
@@ -70,12 +71,12 @@ def step_details(*steps: tuple[str, dict[str, Any]], method: str) -> list[str]:
     """Return the lines of findings that are printed for finished nodes."""
     console = recording()
     for node, update in steps:
-        show_step(Step(thread="t", node=node, state="finished", method=method, update=update), console)
+        show_step(Step(thread="t", node=node, state="finished", method=method, update=update), console, verbose=True)
     return [line.strip() for line in recorded(console) if line.startswith("    ")]
 
 
 def test_graph_view_prints_a_line_per_relation() -> None:
-    assert lines_of(graph_view(GRAPH)) == ["graph: 2 entities, 1 relations", "Oda – born in → [bold] Varn  [a#1, b#2]"]
+    assert lines_of(graph_view(GRAPH)) == ["graph: 2 entities, 1 relation", "Oda – born in → [bold] Varn  [a#1, b#2]"]
 
 
 ROUNDS = [
@@ -110,14 +111,9 @@ def test_step_view_prints_the_findings_of_a_node(
     assert step_details(*steps, method=method) == lines
 
 
-def test_departures_of_the_latest_round_are_printed_with_reasons() -> None:
+def test_departures_of_the_latest_round_are_summarized_with_reasons() -> None:
     assert summarize_removed({"departures": DEPARTURES}) == LATEST
     assert summarize_removed({}) == []
-    changed = {"departures": DEPARTURES, "round": 3}
-    moment = CheckpointView(
-        checkpoint="c", parent="", step=9, node=["collate"], next=["answer"], at="", changed=changed
-    )
-    assert [line.plain.strip() for line in _moment_lines(moment, moment.checkpoint)[1:]] == ["round: 3", *LATEST]
 
 
 def test_citation_without_document_prints_its_kind() -> None:
@@ -198,24 +194,56 @@ def test_step_view_prints_the_state_of_a_subrun() -> None:
     ]
 
 
-async def test_watch_prints_the_thread_of_each_subrun() -> None:
-    async def events() -> AsyncGenerator[Event]:
-        for thread, method, node, part_of in (
-            ("t", "auto", "plan", ""),
-            ("t.1.a", "plain-rag", "retrieve", "t"),
-            ("t.1.a", "plain-rag", "answer", "t"),
-            ("t", "auto", "act", ""),
-        ):
-            yield Step(thread=thread, method=method, node=node, state="finished", part_of=part_of)
-        yield answer()
+async def events_with_a_subrun() -> AsyncGenerator[Event]:
+    for thread, method, node, part_of in (
+        ("t", "auto", "plan", ""),
+        ("t.1.a", "plain-rag", "retrieve", "t"),
+        ("t.1.a", "plain-rag", "answer", "t"),
+        ("t", "auto", "act", ""),
+    ):
+        yield Step(thread=thread, method=method, node=node, state="finished", part_of=part_of)
+    yield answer()
 
+
+@pytest.mark.parametrize(
+    ("options", "threads"),
+    [
+        ({"verbose": True}, ("thread t", "thread t.1.a: plain-rag", "thread t")),
+        ({"verbose": True, "in_chat": True}, ("thread t", "thread t.1.a: plain-rag", "thread t")),
+        ({}, ("thread t",)),
+        ({"in_chat": True}, ()),
+    ],
+)
+async def test_watch_prints_threads_of_subruns_if_verbose(options: dict[str, bool], threads: tuple[str, ...]) -> None:
     console = recording()
-    assert await watch(events(), console) == answer()
-    assert recorded(console) == [
-        *("thread t", "● plan"),
-        *("thread t.1.a: plain-rag", "● plain-rag retrieve", "● plain-rag answer"),
-        *("thread t", "● act"),
-    ]
+    assert await watch(events_with_a_subrun(), console, **options) == answer()
+    steps = ["● plan", "● plain-rag retrieve", "● plain-rag answer", "● act"]
+    lines = recorded(console)
+    assert [line for line in lines if line.startswith("●")] == steps
+    assert tuple(line for line in lines if line.startswith("thread")) == threads
+    assert len(lines) == len(steps) + len(threads)
+
+
+def test_show_step_prints_its_findings_in_one_line() -> None:
+    steps = {"1": {"planned": "Who?", "question": "Who?", "needs": []}, "2": {"planned": "When?", "question": "When?"}}
+    console = Console(record=True, width=40, file=StringIO(), force_terminal=True)
+    for update in ({"plan": steps}, {"plan": {"1": {"question": "w" * 90}}}):
+        step = Step(thread="t", node="plan", state="finished", method="par-rag", update=update)
+        show_step(step, console, verbose=False)
+    first, second = recorded(console)
+    assert first == "● plan: 1. Who?; 2. When?"
+    assert second == f"● plan: 1. {'w' * 28}…"
+
+
+def test_answer_view_in_a_chat_has_no_threads_or_commands() -> None:
+    waiting = answer(
+        method="chat", thread="abc", hops=[FIRST], seconds=1.5, asks={"question": "?", "options": ["a", "b"]}
+    )
+    text = "\n".join(lines_of(answer_view(waiting, in_chat=True)))
+    assert not [word for word in ("abc", "t.1.a", "sleuth", "thread", "tokens") if word in text]
+    assert "Waiting for your reply (a / b)" in text
+    assert text.endswith("0 model calls, 1.5 s")
+    assert "sleuth ask REPLY --method chat --thread abc" in " ".join(lines_of(answer_view(waiting)))
 
 
 def test_runs_list_shows_subruns_below_their_run() -> None:
@@ -224,3 +252,26 @@ def test_runs_list_shows_subruns_below_their_run() -> None:
 
     newest_first = [row("new"), row("late", 2, "run"), row("run"), row("early", 1, "run"), row("lone", 1, "gone")]
     assert [thread.id for thread in _with_subruns(newest_first)] == ["new", "run", "early", "late", "lone"]
+
+
+def moment(**more: Any) -> CheckpointView:
+    about = {"checkpoint": "1f1e9278-6d00", "parent": "", "step": 3, "node": ["draft"], "next": ["refine"], "at": ""}
+    return CheckpointView(**{**about, "changed": {}, **more})
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({"plan": {"1": {"question": "Who?"}}, "calls": {"x": 1}}, "step 3  draft → refine  1. Who?"),
+        ({"question": "Who built it?"}, "step 3  draft → refine  question: Who built it?"),
+        ({"wave": ["ce65c780"], "notes": {}}, "step 3  draft → refine  wave"),
+        ({"verdict": {"text": "Varn", "citations": []}}, "step 3  draft → refine  verdict: Varn"),
+        ({}, "step 3  draft → refine"),
+    ],
+)
+def test_history_has_a_line_per_step_without_hashes(changed: dict[str, Any], line: str) -> None:
+    assert _moment_line(moment(changed=changed), runnable("par-rag"), "").plain == line
+
+
+def test_history_of_a_fork_has_the_id_of_the_checkpoint() -> None:
+    assert _moment_line(moment(), runnable("par-rag"), "1f1e9278-6d").plain == "step 3 1f1e9278-6d  draft → refine"

@@ -216,7 +216,37 @@ async def test_shortfall_names_the_budget_or_the_failed_checks(library: Collecti
     assert file.shortfalls == {"single": "the budget is used up"}
     plan = QuestionPlan(counts={"single": 1}, concurrency=1)
     _ = [made async for made in make_questions(library, writing(lambda _: UNKNOWN), file, plan)]
-    assert file.shortfalls == {"single": "of 10 candidates too few passed the check"}
+    assert "of 10 candidates too few passed the check. The model is probably too small" in file.shortfalls["single"]
+
+
+async def test_single_question_is_written_from_one_telling_sentence(library: Collection, tmp_path: Path) -> None:
+    model = writing()
+    await make(library, model, tmp_path / "q.jsonl", {"single": 1})
+    shown = [request.text() for request in model.requests if request.prompt == "questioner/single"]
+    assert shown
+    assert all(FILL not in text for text in shown)
+    assert any("built by Bastian Oake on Ram Rock." in text for text in shown)
+
+
+@pytest.mark.parametrize("reply", [{"nonsense": 1}, {**SINGLE, "answer": "Ada Brask"}])
+async def test_definition_gives_a_question_without_a_usable_reply(
+    library: Collection, tmp_path: Path, reply: Mapping[str, Any]
+) -> None:
+    model = writing(lambda _: found("a mason"), single=reply)
+    made = await make(library, model, tmp_path / "q.jsonl", {"single": 1})
+    (row,) = [each.row for each in made if each.row]
+    assert (row["question"], row["answer"]) == ("What was Bastian Oake?", "a mason who came from Sennick Harbour")
+    assert row["gold_documents"] == ["builder"]
+
+
+async def test_question_that_search_does_not_connect_is_dropped(library: Collection, tmp_path: Path) -> None:
+    text = (
+        "Zorbax zorbax zorbax engine number {} of Zorbax was shown. " + "More zorbax is to be seen there each day. " * 3
+    )
+    await library.put([entry(f"z{n}", text.format(n), title=f"Zorbax {n}") for n in range(9)])
+    asked = {**SINGLE, "question": "Where is zorbax zorbax zorbax engine zorbax?"}
+    made = await make(library, writing(single=asked), tmp_path / "q.jsonl", {"single": 1})
+    assert "search does not find the passage by the question" in reasons(made)
 
 
 async def test_unreachable_model_keeps_the_questions_so_far(library: Collection, tmp_path: Path) -> None:

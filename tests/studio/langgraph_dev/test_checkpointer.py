@@ -49,7 +49,7 @@ class Conversation:
         model.done()
 
     async def small_talk(self, run: str, text: str) -> None:
-        await self.send(run, text, ["small talk", f"{text} too"])
+        await self.send(run, text, ["small talk", {"needs_search": False, "reply": f"{text} too"}])
 
     @property
     def place(self) -> Any:

@@ -126,7 +126,7 @@ def test_file_list_names_skipped_files_with_reasons(tmp_path: Path) -> None:
     assert take_passed_over(worklist) == [
         f"{docs}/.b.md: is hidden. Name it to read it.",
         f"{docs}/.git: is hidden. Name it to read it.",
-        f"{docs}/a.png: files of this type are not read: SLEUTH_LOADERS names a loader class for its suffix.",
+        f"{docs}/a.png: files of this type are not read. Convert it, for example to PDF or text.",
     ]
     assert take_passed_over(worklist) == []
     assert write_worklist(worklist, [docs / ".b.md", docs / ".git"]).passed_over == 0

@@ -15,7 +15,7 @@ SAID = {
     "reviewer/review": {"status": "PASS"},
     "answerer/answer": {"known": True, "answer": "Edric Gannow"},
     "rewriter/rewrite": {"question": QUESTION},
-    "host/reply": "Hello to you.",
+    "host/reply": {"needs_search": False, "reply": "Hello to you."},
     "host/ask_back": {"question": "Built what?", "options": ["the light"]},
 }
 KINDS = {"Hello!": "small talk", "Who built it?": "ambiguous", "And the light?": "follow-up", QUESTION: "question"}

@@ -28,7 +28,7 @@ SAID: dict[str, Any] = {
     "reviewer/review": {"status": "PASS"},
     "answerer/answer": {"known": True, "answer": "Edric Gannow"},
     "rewriter/rewrite": {"question": QUESTION},
-    "host/reply": "Hello to you.",
+    "host/reply": {"needs_search": False, "reply": "Hello to you."},
     "host/ask_back": BACK,
     "evaluator/support": "Yes",
 }

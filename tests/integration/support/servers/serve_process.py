@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 from process import free_port
 
-COMMAND = [sys.executable, "-c", "from sleuth.studio.cli.app import main; main()", "serve"]
+COMMAND = [sys.executable, "-c", "from sleuth.studio.cli.app import main; main()", "serve", "--verbose"]
 SECONDS = 120.0
 
 
