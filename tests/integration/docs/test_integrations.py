@@ -170,5 +170,5 @@ async def test_opentelemetry(environment: dict[str, str]) -> None:
     with collecting() as collector:
         environment |= {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
         assert await run("otel_spans.py", environment, QUESTION) == "Edric Gannow\n"
-    assert collector.named("run par-rag").parent == ""
+    assert collector.named("run auto").parent == ""
     assert {"chat scripted", "retrieval"} <= {span.name for span in collector.spans}

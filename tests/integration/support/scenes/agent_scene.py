@@ -13,6 +13,7 @@ SAID = {
     "planner/plan": [{"question": QUESTION}],
     "drafter/draft": {"answer": "Edric Gannow", "citations": QUOTED},
     "reviewer/review": {"status": "PASS"},
+    "evaluator/support": "yes",
     "answerer/answer": {"known": True, "answer": "Edric Gannow"},
     "rewriter/rewrite": {"question": QUESTION},
     "host/reply": {"needs_search": False, "reply": "Hello to you."},
