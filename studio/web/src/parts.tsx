@@ -11,9 +11,9 @@ export function Problem({ children }: { children: ReactNode }) {
   ) : null;
 }
 
-/** A status as a colored word; the color adds no information. */
-export function Chip({ status }: { status: string }) {
-  return <span className={`chip is-${status}`}>{words(status)}</span>;
+/** A status as a colored word; `look` is its color if that is another one. */
+export function Chip({ status, look = status }: { status: string; look?: string }) {
+  return <span className={`chip is-${look}`}>{words(status)}</span>;
 }
 
 export function Busy({ children }: { children: ReactNode }) {

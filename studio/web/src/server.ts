@@ -27,12 +27,13 @@ export interface Loaded<T> {
   status: number;
 }
 
-/** The value of a path below `v1/`; an empty path loads nothing. */
-export function useServer<T>(path: string): Loaded<T> {
+/** The value of a path below `v1/`; an empty path loads nothing. `every` returns the milliseconds to the next load. */
+export function useServer<T>(path: string, every: (value?: T) => number | false = () => false): Loaded<T> {
   const { data, error } = useQuery({
     queryKey: [path],
     queryFn: ({ signal }) => get<T>(path, signal),
     enabled: path !== "",
+    refetchInterval: ({ state }) => every(state.data),
   });
   const failed = data === undefined ? error : null;
   return {

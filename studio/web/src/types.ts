@@ -107,6 +107,12 @@ export interface Answer {
   warnings: string[];
   /** What the evidence checker gives to the answer and to the question. */
   support?: { score: number; answerable: number };
+  /** The sources support the answer only weakly. */
+  weak?: boolean;
+  /** Of a question without an answer: the nearest finding, which the sources do not support. */
+  nearest?: string;
+  /** The reader's answer that the check replaced or refused. */
+  rejected?: string;
   hops?: Hop[];
   /** The question of a waiting chat. */
   asks?: JsonObject;

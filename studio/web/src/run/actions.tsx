@@ -51,13 +51,6 @@ export function Actions({ thread, question, answer, running, isResumable, onResu
     },
     { label: "Save as JSON", onChoose: () => void exporting.run() },
     {
-      label: "Retry with another method",
-      onChoose: () => {
-        keepDraft("ask", thread.question);
-        go(hrefOf("", "", { from: thread.method }));
-      },
-    },
-    {
       label: "Delete this run",
       disabled: running,
       onChoose: () => {
@@ -75,6 +68,16 @@ export function Actions({ thread, question, answer, running, isResumable, onResu
       {isResumable && (
         <button className="primary" onClick={() => void resuming.run()} disabled={resuming.busy}>
           Resume
+        </button>
+      )}
+      {!running && (
+        <button
+          onClick={() => {
+            keepDraft("ask", thread.question);
+            go(hrefOf("", "", { from: thread.method }));
+          }}
+        >
+          Retry with another method
         </button>
       )}
       <Menu label="More" items={items} />

@@ -1,5 +1,6 @@
 import { useState, type ReactNode } from "react";
 import { DocumentDialog } from "../documents/document-dialog";
+import { SourceText } from "../documents/source-text";
 import { count } from "../format";
 import type { Search, Texts } from "../texts";
 import type { JsonObject, Passage } from "../types";
@@ -72,7 +73,7 @@ export function PassageItem({ passage, children }: { passage: Passage | undefine
       </button>{" "}
       {passage.location && <span className="quiet">{passage.location}</span>}
       {children}
-      <p className="passage">{passage.text}</p>
+      <SourceText document={passage.document} text={passage.text} />
       {isOpen && (
         <DocumentDialog
           citation={{ ...passage, quote: passage.text }}

@@ -48,6 +48,17 @@ export function workOf(node: string, running: boolean): string {
   return name.charAt(0).toUpperCase() + name.slice(1);
 }
 
+/**
+ * What a person may read of a reply while it is written: of JSON the latest question or answer in it, of which the end
+ * may be missing.
+ */
+export function draftOf(reply: string): string {
+  if (!/^\s*(?:```\w*\s*)?[{[]/.test(reply)) return reply;
+  const texts = [...reply.matchAll(/"(?:answer|finding|question|query)"\s*:\s*"((?:[^"\\]|\\.)*)/g)];
+  const text = texts.at(-1)?.[1] ?? "";
+  return text.replace(/\\n/g, " ").replace(/\\(["\\/])/g, "$1");
+}
+
 /** What a finished step found or decided, as short lines. */
 export function findingsOf({ update, node }: Pick<LiveStep, "update" | "node">): string[] {
   const entries = (name: string) => (isObject(update[name]) ? Object.values(update[name]).filter(isObject) : []);

@@ -1,6 +1,8 @@
 /** The sources of an answer as cards: the title, the place, and the quote in its context. */
 
 import { around, placeOf } from "../documents/place";
+import { excerptOf, isMarkdown, marked } from "../documents/excerpt";
+import { SourceMarkdown } from "../documents/source-text";
 import { words } from "../format";
 import { useServer } from "../server";
 import type { Citation, Passage } from "../types";
@@ -68,25 +70,33 @@ export function titleOf({ title, reference, kind = "" }: Citation): string {
   return title || KINDS[kind] || reference || words(kind) || "Source";
 }
 
-const CONTEXT = 120;
-
 /** The quote between the words around it in its paragraph; alone if its passage has been deleted. */
 function Quote({ citation }: { citation: Citation }) {
   const path = citation.document && citation.passage ? `passages/${encodeURIComponent(citation.passage)}` : "";
-  const { value: passage } = useServer<Passage>(path);
-  const place = passage && placeIn(passage, citation);
-  const { before, after } = place ? around(passage.text, place, CONTEXT) : { before: "", after: "" };
+  const { value: passage, status } = useServer<Passage>(path);
+  const { quote } = citation;
+  const text = passage?.text ?? quote;
+  const place = passage ? placeIn(passage, citation) : { start: 0, end: quote.length };
   return (
-    <p className="context">
-      {before
-        .split(/\n\s*\n/)
-        .at(-1)
-        ?.replace(/^… \S* /, "… ")}
-      <q>{citation.quote}</q>
-      {after.split(/\n\s*\n/)[0]?.replace(/ \S* …$/, " …")}
-    </p>
+    <div className="context">
+      {citation.document && isMarkdown(citation.document) ? (
+        <SourceMarkdown>
+          {place ? excerptOf(text, place) : marked(quote, { start: 0, end: quote.length })}
+        </SourceMarkdown>
+      ) : (
+        <p>
+          {place && around(text, place, CONTEXT).before}
+          <mark>{quote}</mark>
+          {place && around(text, place, CONTEXT).after}
+        </p>
+      )}
+      {status === MISSING && <p>The document is no longer in the collection.</p>}
+    </div>
   );
 }
+
+const CONTEXT = 120;
+const MISSING = 404;
 
 function placeIn(passage: Passage, { start, end, quote }: Citation) {
   return placeOf(passage.text, { start: start - passage.start, end: end - passage.start, quote });

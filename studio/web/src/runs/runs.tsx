@@ -3,6 +3,7 @@
 import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { get, messageOf } from "../api";
+import { pauseOf } from "../outcome";
 import { Busy, Problem } from "../parts";
 import { hrefOf, replace } from "../route";
 import { refresh, useServer } from "../server";
@@ -82,6 +83,7 @@ function useRuns(filters: Filters) {
     initialPageParam: "",
     getNextPageParam: (page) => (page.length === PAGE ? after(page.at(-1)) : undefined),
     placeholderData: keepPreviousData,
+    refetchInterval: ({ state }) => pauseOf(state.data?.pages.flat()),
   });
   return {
     runs: data?.pages.flat() ?? null,
