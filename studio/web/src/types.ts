@@ -64,6 +64,8 @@ export interface Note {
   question: string;
   finding: string;
   passages: string[];
+  /** Its own quotes; a run has them in its state only. */
+  citations?: Citation[];
   remark?: string;
 }
 

@@ -24,6 +24,8 @@ export interface Shape extends Box {
   look: string;
   /** A small label, such as the step that visited the node. */
   remark?: string;
+  /** Shown while the pointer is on the box. */
+  title?: string;
   onChoose?: () => void;
 }
 
@@ -135,11 +137,13 @@ function BoxView({ data: { shape } }: NodeProps<BoxNode>) {
     <>
       <Handle type="target" position={Position.Left} isConnectable={false} />
       {shape.onChoose ? (
-        <button className={`shape nodrag nopan ${shape.look}`} onClick={shape.onChoose}>
+        <button className={`shape nodrag nopan ${shape.look}`} title={shape.title} onClick={shape.onChoose}>
           {words}
         </button>
       ) : (
-        <div className={`shape ${shape.look}`}>{words}</div>
+        <div className={`shape ${shape.look}`} title={shape.title}>
+          {words}
+        </div>
       )}
       <Handle type="source" position={Position.Right} isConnectable={false} />
     </>

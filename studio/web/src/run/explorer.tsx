@@ -33,18 +33,18 @@ export default function Explorer({ thread, at, onBegun }: Props) {
   if (!history || !methods) return <Busy>Loading the checkpoints</Busy>;
   if (!moment) return <p className="quiet">No checkpoints yet.</p>;
   return (
-    <div className="explorer">
-      <section aria-labelledby="timeline">
-        <h2 id="timeline">Checkpoints</h2>
-        <Timeline history={history} chosen={chosen} path={path} onChoose={choose} />
-      </section>
-      <div className="stack">
-        {method && (
-          <section aria-labelledby="machine">
-            <h2 id="machine">State machine of {method.name}</h2>
-            <Machine method={method} path={path} chosen={chosen} onChoose={choose} />
-          </section>
-        )}
+    <>
+      {method && (
+        <section aria-labelledby="machine" className="wide">
+          <h2 id="machine">State machine of {method.name}</h2>
+          <Machine method={method} path={path} chosen={chosen} onChoose={choose} />
+        </section>
+      )}
+      <div className="explorer">
+        <section aria-labelledby="timeline">
+          <h2 id="timeline">Checkpoints</h2>
+          <Timeline history={history} chosen={chosen} path={path} onChoose={choose} />
+        </section>
         <StepDetails
           key={chosen}
           thread={thread}
@@ -58,6 +58,6 @@ export default function Explorer({ thread, at, onBegun }: Props) {
           }}
         />
       </div>
-    </div>
+    </>
   );
 }

@@ -160,7 +160,7 @@ function AnswerTab({ run, turns, live, outcome, active, answer, query, onResumed
           )}
           {!asksForApproval(answer) && <FollowUpForm run={run} onSent={onSent} />}
           <Later turns={turns} id={id} />
-          <Findings answer={answer} live={live} id={id} />
+          <Findings answer={answer} live={live} id={id} state={run.state} />
           <CostTable cost={answer.cost} took={answer.seconds} />
           <Feedback thread={run.thread} />
         </AnswerView>

@@ -11,7 +11,8 @@ import { Calls } from "./calls";
 import { Evidence } from "./evidence";
 import { ForkForm } from "./fork";
 import { KnowledgeGraph } from "./knowledge-graph";
-import { titleOf } from "./timeline";
+import { titleOfNode } from "./sentences";
+import { Names, titleOf } from "./timeline";
 import { Value } from "./value";
 
 interface Props {
@@ -38,8 +39,10 @@ export function StepDetails({ thread, moment, history, methods, onBegun, onUsed 
     <section aria-labelledby="step" className="details" onFocus={onUsed}>
       <header className="row spread">
         <h2 id="step">
-          {titleOf(moment)}
-          {moment.next.length > 0 && <span className="quiet"> then {moment.next.join(", ")}</span>}
+          {titleOf(moment, changed)} <Names nodes={moment.node} />
+          {moment.next.length > 0 && (
+            <span className="quiet"> then {moment.next.map((node) => titleOfNode(node).toLowerCase()).join(", ")}</span>
+          )}
         </h2>
         <button
           aria-expanded={forking}
@@ -59,6 +62,7 @@ export function StepDetails({ thread, moment, history, methods, onBegun, onUsed 
           next={moment.next}
           own={Object.keys(changed)}
           methods={methods}
+          texts={texts}
           onBegun={onBegun}
         />
       )}
