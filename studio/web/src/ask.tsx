@@ -66,7 +66,14 @@ export function Ask({ from }: { from: string }) {
           </button>
         </div>
         <Problem>{asking.problem || problem}</Problem>
-        {open && methods && method && <MethodPanel methods={methods} method={method} way={way} onChange={setWay} />}
+        {open && methods && method && (
+          <MethodPanel
+            methods={[...methods].sort((a, b) => Number(b.name === DEFAULT) - Number(a.name === DEFAULT))}
+            method={method}
+            way={way}
+            onChange={setWay}
+          />
+        )}
         {!question && <Examples onChoose={setQuestion} />}
       </form>
     </article>

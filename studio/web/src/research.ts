@@ -25,9 +25,12 @@ function subscribe(changed: () => void): () => void {
   };
 }
 
-/** True for a switch between a method and its paper, a fitted value, and a setting that is typed as JSON. */
+/** True for a switch between a method and its paper, a fitted value, and what only a reader of the code understands. */
 export function isForResearch({ kind, description }: Pick<Field, "kind" | "description">): boolean {
-  return kind === "json" || /\(ablation\)|\(paper: (?:true|keep)\)|\bours:|\bfitted\b|\b[A-Z]{5,}\b/.test(description);
+  return (
+    kind === "json" ||
+    /\(ablation\)|\(paper: (?:true|keep)\)|\bours:|\bfitted\b|\b[A-Z]{5,}\b|P\(|\ba\/b\b/.test(description)
+  );
 }
 
 /** A description without its remarks on the paper. */

@@ -82,7 +82,7 @@ export function Diagram({ label, shapes, arrows, direction = "LR" }: Props) {
   );
 }
 
-const FIT = { padding: 0.08, maxZoom: 1.15 };
+const FIT = { padding: 0.02, maxZoom: 1.15 };
 
 /** Space for the buttons above and below a flat graph. */
 const ROOM = 60;

@@ -1,5 +1,6 @@
 import { lazy, Suspense, useCallback, useState } from "react";
 import { Dialog } from "../dialog";
+import { loaded } from "../loaded";
 import { Busy, Problem } from "../parts";
 import type { Citation, DocumentText } from "../types";
 import { useServer } from "../server";
@@ -7,7 +8,7 @@ import { around, placeOf } from "./place";
 import { SourceText } from "./source-text";
 
 const MISSING = 404;
-const PdfOriginal = lazy(() => import("./pdf-original"));
+const PdfOriginal = lazy(() => loaded(() => import("./pdf-original")));
 
 type Cited = Pick<Citation, "document" | "title" | "quote" | "start" | "end" | "kind" | "reference" | "location">;
 

@@ -5,21 +5,25 @@ import { count, when } from "../format";
 import { FilterField } from "../filter-field";
 import { Busy, Problem } from "../parts";
 import type { DocumentRow } from "../types";
+import { go, hrefOf } from "../route";
 import { refresh, useAction, useServer } from "../server";
 import { DocumentDialog } from "./document-dialog";
 import { Upload } from "./upload";
 
 const PAGE = 200;
+const COLUMNS = 8;
 
-/** The documents of the collection: add, find, read and delete them. */
-export default function Documents({ ingest }: { ingest: string }) {
-  const [opened, setOpened] = useState<DocumentRow | null>(null);
+/** The documents of the collection: add, find, read and delete them. The address may name one to open. */
+export default function Documents({ ingest, id }: { ingest: string; id: string }) {
+  const [opened, setOpened] = useState<Pick<DocumentRow, "id" | "title"> | null>(id ? { id, title: id } : null);
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [find, setFind] = useState("");
   const [typed, setTyped] = useState("");
   const [where, setWhere] = useState("");
   const changed = () => {
-    refresh("documents");
+    refresh("documents", "/healthz");
   };
+  const list = { find, where, selected, onSelect: setSelected, onOpen: setOpened, onGone: changed };
   return (
     <article className="page">
       <h1>Documents</h1>
@@ -45,10 +49,14 @@ export default function Documents({ ingest }: { ingest: string }) {
         <FilterField where={typed} onType={setTyped} />
         <button>Filter</button>
       </form>
+      <Selection selected={selected} onSelect={setSelected} onGone={changed} />
       <div>
         <table className="documents cards">
           <thead>
             <tr>
+              <th scope="col">
+                <span className="unseen">selected</span>
+              </th>
               <th scope="col">title</th>
               <th scope="col">type</th>
               <th scope="col">passages</th>
@@ -60,7 +68,7 @@ export default function Documents({ ingest }: { ingest: string }) {
               </th>
             </tr>
           </thead>
-          <Page key={`${find}\n${where}`} find={find} where={where} after="" onOpen={setOpened} onGone={changed} />
+          <Page key={`${find}\n${where}`} {...list} after="" />
         </table>
       </div>
       {opened && (
@@ -68,6 +76,7 @@ export default function Documents({ ingest }: { ingest: string }) {
           citation={{ document: opened.id, title: opened.title, quote: "", start: 0, end: 0 }}
           onClose={() => {
             setOpened(null);
+            if (id) go(hrefOf("documents"));
           }}
         />
       )}
@@ -75,16 +84,73 @@ export default function Documents({ ingest }: { ingest: string }) {
   );
 }
 
-interface PageProps {
+interface SelectionProps {
+  selected: ReadonlySet<string>;
+  onSelect: (selected: ReadonlySet<string>) => void;
+  onGone: () => void;
+}
+
+/** What can be done with the selected documents. */
+function Selection({ selected, onSelect, onGone }: SelectionProps) {
+  const [asking, setAsking] = useState(false);
+  const deleting = useAction(async () => {
+    try {
+      for (const id of selected) await remove(`documents/${encodeURIComponent(id)}`);
+      onSelect(new Set());
+    } finally {
+      onGone();
+    }
+  });
+  return (
+    <div className="selection" role="status">
+      {selected.size > 0 && (
+        <div className="row">
+          <strong>{count(selected.size, "document")} selected</strong>
+          <button
+            disabled={deleting.busy}
+            onClick={() => {
+              setAsking(true);
+            }}
+          >
+            {deleting.busy ? "Deleting…" : "Delete the selected"}
+          </button>
+          <button
+            className="plain"
+            onClick={() => {
+              onSelect(new Set());
+            }}
+          >
+            Clear the selection
+          </button>
+        </div>
+      )}
+      <Problem>{deleting.problem}</Problem>
+      {asking && (
+        <Confirm
+          title={`Delete ${count(selected.size, "document")}?`}
+          action="Delete"
+          onConfirm={() => void deleting.run()}
+          onClose={() => {
+            setAsking(false);
+          }}
+        >
+          The documents are deleted from the collection. The files themselves are not deleted.
+        </Confirm>
+      )}
+    </div>
+  );
+}
+
+interface PageProps extends SelectionProps {
   find: string;
   where: string;
   after: string;
   onOpen: (row: DocumentRow) => void;
-  onGone: () => void;
 }
 
 /** A page of documents, and a button for the next page. */
-function Page({ find, where, after, onOpen, onGone }: PageProps) {
+function Page({ after, ...list }: PageProps) {
+  const { find, where, selected, onSelect, onOpen, onGone } = list;
   const path = `documents?${new URLSearchParams({ limit: String(PAGE), after, find, where }).toString()}`;
   const { value: rows, problem } = useServer<DocumentRow[]>(path);
   const [wanted, setWanted] = useState(false);
@@ -94,11 +160,37 @@ function Page({ find, where, after, onOpen, onGone }: PageProps) {
   return (
     <>
       <tbody>
+        {!after && rows.length > 1 && (
+          <tr>
+            <td>
+              <input
+                type="checkbox"
+                aria-label="Select all documents"
+                checked={rows.every(({ id }) => selected.has(id))}
+                onChange={(event) => {
+                  onSelect(new Set(event.target.checked ? rows.map(({ id }) => id) : []));
+                }}
+              />
+            </td>
+            <td colSpan={COLUMNS - 1} className="quiet">
+              Select all of these
+            </td>
+          </tr>
+        )}
         {rows.map((row) => (
-          <Row key={row.id} row={row} onOpen={onOpen} onGone={onGone} />
+          <Row
+            key={row.id}
+            row={row}
+            selected={selected.has(row.id)}
+            onSelect={(add) => {
+              onSelect(new Set(add ? [...selected, row.id] : [...selected].filter((id) => id !== row.id)));
+            }}
+            onOpen={onOpen}
+            onGone={onGone}
+          />
         ))}
       </tbody>
-      {last && wanted && <Page find={find} where={where} after={last.id} onOpen={onOpen} onGone={onGone} />}
+      {last && wanted && <Page {...list} after={last.id} />}
       {last && !wanted && (
         <FullRow>
           <button
@@ -118,7 +210,7 @@ function FullRow({ children }: { children: ReactNode }) {
   return (
     <tbody>
       <tr>
-        <td colSpan={7}>{children}</td>
+        <td colSpan={COLUMNS}>{children}</td>
       </tr>
     </tbody>
   );
@@ -138,11 +230,13 @@ function typeOf(mediaType: string): string {
 
 interface RowProps {
   row: DocumentRow;
+  selected: boolean;
+  onSelect: (add: boolean) => void;
   onOpen: (row: DocumentRow) => void;
   onGone: () => void;
 }
 
-function Row({ row, onOpen, onGone }: RowProps) {
+function Row({ row, selected, onSelect, onOpen, onGone }: RowProps) {
   const [asking, setAsking] = useState(false);
   const deleting = useAction(async () => {
     await remove(`documents/${encodeURIComponent(row.id)}`);
@@ -150,6 +244,16 @@ function Row({ row, onOpen, onGone }: RowProps) {
   });
   return (
     <tr>
+      <td>
+        <input
+          type="checkbox"
+          aria-label={`Select ${row.title}`}
+          checked={selected}
+          onChange={(event) => {
+            onSelect(event.target.checked);
+          }}
+        />
+      </td>
       <th scope="row">
         <button
           className="link"

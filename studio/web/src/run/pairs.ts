@@ -40,9 +40,10 @@ const LONGEST = 60;
 
 function branches(thread: Thread, history: readonly Moment[]): Option[] {
   const parent = thread.part_of ? "" : thread.parent;
-  return treeOf(history).heads.map(({ checkpoint, at }, place) => ({
+  const { heads } = treeOf(history);
+  return heads.map(({ checkpoint, at }, place) => ({
     value: checkpoint,
-    label: `branch ${place + 1}, until ${when(at)}`,
+    label: heads.length > 1 ? `branch ${place + 1}, until ${when(at)}` : `this run, ${thread.method}`,
     thread: thread.id,
     at: checkpoint,
     origin: forkedFrom(history, checkpoint) || parent,

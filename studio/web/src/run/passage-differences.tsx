@@ -19,10 +19,12 @@ export function PassageDifferences({ a, b }: { a: Branch; b: Branch }) {
   return (
     <section aria-labelledby="passages">
       <h2 id="passages">Passages</h2>
-      <div className="compare">
-        <Only label="Only in the first" found={onlyA} />
-        <Only label="Only in the second" found={onlyB} />
-      </div>
+      {onlyA.length + onlyB.length > 0 && (
+        <div className="compare">
+          <Only label="Only in the first" found={onlyA} />
+          <Only label="Only in the second" found={onlyB} />
+        </div>
+      )}
       {both.length > 0 && (
         <details className="box">
           <summary>In both branches ({count(both.length, "passage")})</summary>

@@ -4,6 +4,7 @@ import { lazy, Suspense, useEffect } from "react";
 import type { Live } from "../events";
 import { NotFound } from "../not-found";
 import { hasAnswer, lookOf, outcomeOf } from "../outcome";
+import { loaded } from "../loaded";
 import { Busy, Problem } from "../parts";
 import { hrefOf } from "../route";
 import { refresh, useServer } from "../server";
@@ -23,8 +24,8 @@ import { asksForApproval, Request } from "./request";
 import { Progress } from "./steps";
 import { useLive } from "./use-live";
 
-const Explorer = lazy(() => import("./explorer"));
-const Compare = lazy(() => import("./compare"));
+const Explorer = lazy(() => loaded(() => import("./explorer")));
+const Compare = lazy(() => loaded(() => import("./compare")));
 
 const TABS = [
   { tab: "", label: "Answer" },

@@ -11,7 +11,7 @@ interface Props {
 /** A run that has no answer: its steps so far, the latest last, and replies while they are written. */
 export function Progress({ live, running, id }: Props & { running: boolean }) {
   const drafts = Object.entries(live.drafts).filter(([, { text }]) => draftOf(text));
-  const working = live.steps.filter((step) => step.state === "running").map((step) => workOf(step.node, true));
+  const waiting = running && !live.steps.some((step) => step.state === "running");
   return (
     <section aria-labelledby="steps" className="progress-of-run">
       <h2 id="steps">Steps</h2>
@@ -21,15 +21,7 @@ export function Progress({ live, running, id }: Props & { running: boolean }) {
           {draftOf(draft.text)}
         </p>
       ))}
-      {running && (
-        <Busy>
-          {working.length
-            ? [...new Set(working)].join(", ")
-            : live.steps.length
-              ? "Waiting for the next step"
-              : "Waiting for its turn"}
-        </Busy>
-      )}
+      {waiting && <Busy>{live.steps.length ? "Waiting for the next step" : "Waiting for its turn"}</Busy>}
       {live.end?.kind === "stopped" && (
         <p className="hint">Stopped. Resume it to continue; no finished model call is repeated.</p>
       )}

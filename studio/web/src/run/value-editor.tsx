@@ -23,7 +23,13 @@ export function ValueEditor({ path, label, value, texts, onEdit }: Props) {
   return <Leaf path={path} label={label} value={value} texts={texts} onEdit={onEdit} />;
 }
 
-function Leaf({ path, label, value, texts, onEdit }: Props & { value: string | number | boolean | null }) {
+function Leaf({
+  path,
+  label,
+  value,
+  texts,
+  onEdit,
+}: Omit<Props, "value"> & { value: string | number | boolean | null }) {
   const id = useId();
   const title = <label htmlFor={id}>{label}</label>;
   const common = { id, "aria-label": path };
@@ -79,13 +85,12 @@ function Leaf({ path, label, value, texts, onEdit }: Props & { value: string | n
   );
 }
 
-function Entries({ path, label, value, texts, onEdit }: Props & { value: Json[] | JsonObject }) {
+function Entries({ path, label, value, texts, onEdit }: Omit<Props, "value"> & { value: Json[] | JsonObject }) {
   const entries = Object.entries(value);
   const open = isOpenEnded(value);
   const added = extendedBy(value);
-  return (
-    <fieldset className="group entries">
-      <legend>{label}</legend>
+  const fields = (
+    <>
       {!entries.length && <p className="quiet">none</p>}
       {entries.map(([key, each]) => (
         <div key={key} className="entry">
@@ -124,9 +129,28 @@ function Entries({ path, label, value, texts, onEdit }: Props & { value: Json[] 
           Add
         </button>
       )}
+    </>
+  );
+  if (path.split(" ").length > DEEP && entries.some(([, each]) => isObject(each))) {
+    return (
+      <details>
+        <summary>
+          {label} ({entries.length})
+        </summary>
+        <div className="entries">{fields}</div>
+      </details>
+    );
+  }
+  return (
+    <fieldset className="group entries">
+      <legend>{label}</legend>
+      {fields}
     </fieldset>
   );
 }
+
+/** Lists of objects below this level, such as the citations of a note, are folded. */
+const DEEP = 2;
 
 /** True for a list, and for an object whose keys are names of entries, not of fields. */
 function isOpenEnded(value: Json[] | JsonObject): boolean {
