@@ -154,7 +154,8 @@ function Setup() {
       </p>
       {isDemo && (
         <p className="hint">
-          The demo model is small and often wrong. Use a real one: <code>SLEUTH_MODEL_URL=http://HOST:8000/v1</code>
+          The demo model is small and often wrong. Use a real one:{" "}
+          <code>SLEUTH_MODEL_URL=http://HOST:8000/v1 sleuth serve</code>
         </p>
       )}
       {documents === 0 && (

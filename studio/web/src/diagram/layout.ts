@@ -28,7 +28,7 @@ export interface Placement {
 
 /** The widest box: boxes beside each other are narrow, so that their letters stay large when the graph is fitted. */
 const WIDEST = { LR: 104, TB: 190 };
-const LETTER = 7.4;
+const LETTER = 8;
 const LINE = 18;
 
 /** The size of a box for its label. */
@@ -36,7 +36,7 @@ export function sizeOf(label: string, direction: "LR" | "TB"): { width: number; 
   const widest = WIDEST[direction];
   const letters = label.length * LETTER;
   const lines = Math.max(1, Math.ceil(letters / (widest - 20)));
-  return { width: lines > 1 ? widest : Math.max(52, letters + 16), height: 24 + lines * LINE };
+  return { width: lines > 1 ? widest : Math.max(60, letters + 18), height: 24 + lines * LINE };
 }
 
 export function place(boxes: readonly Box[], lines: readonly Line[], direction: "LR" | "TB"): Placement {

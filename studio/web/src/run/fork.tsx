@@ -68,7 +68,7 @@ export function ForkForm({ thread, checkpoint, next, own, methods, texts, onBegu
             </summary>
             <ValueEditor
               path={name}
-              label={words(name)}
+              label=""
               value={edits[name] ?? checkpoint.values[name] ?? null}
               texts={texts}
               onEdit={(value) => {

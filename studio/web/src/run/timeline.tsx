@@ -45,13 +45,13 @@ export function Timeline({ history, chosen, path, onChoose }: Props) {
                 onChoose(moment.checkpoint);
               }}
             >
+              <strong>{titleOf(moment, freshIn(moment, history))}</strong>
               <span className="row spread">
-                <strong>{titleOf(moment, freshIn(moment, history))}</strong>
+                <small>
+                  <Names nodes={moment.node} /> {about(moment, history, lane)}
+                </small>
                 <small>{clock(moment.at)}</small>
               </span>
-              <small>
-                <Names nodes={moment.node} /> {about(moment, history, lane)}
-              </small>
             </button>
           </li>
         ))}

@@ -31,9 +31,9 @@ function Leaf({
   onEdit,
 }: Omit<Props, "value"> & { value: string | number | boolean | null }) {
   const id = useId();
-  const title = <label htmlFor={id}>{label}</label>;
+  const title = <label htmlFor={id}>{label || path}</label>;
   const common = { id, "aria-label": path };
-  if (value === null) return <p className="leaf quiet">{label}: none</p>;
+  if (value === null) return <p className="leaf quiet">{label || path}: none</p>;
   if (typeof value === "string" && isReference(value)) {
     const passage = texts.passages.get(value);
     return <p className="leaf quiet">{passage ? `Passage: ${passage.title}` : "An archived text"}</p>;
@@ -143,7 +143,7 @@ function Entries({ path, label, value, texts, onEdit }: Omit<Props, "value"> & {
   }
   return (
     <fieldset className="group entries">
-      <legend>{label}</legend>
+      {label && <legend>{label}</legend>}
       {fields}
     </fieldset>
   );
