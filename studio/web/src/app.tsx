@@ -29,9 +29,7 @@ export function App() {
   const [locked, setLocked] = useState(false);
   const [session, setSession] = useState(0);
   useEffect(() => {
-    onUnauthorized(() => {
-      setLocked(true);
-    });
+    onUnauthorized(() => setLocked(true));
   }, []);
   useFocusOnChange(`${place.view}/${place.id}`);
   const unlock = () => {

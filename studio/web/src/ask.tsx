@@ -55,9 +55,7 @@ export function Ask({ from }: { from: string }) {
             aria-expanded={open}
             aria-controls="method"
             disabled={!method}
-            onClick={() => {
-              setOpen(!open);
-            }}
+            onClick={() => setOpen(!open)}
           >
             Method: {method?.name ?? "…"} <span aria-hidden="true">{open ? "▴" : "▾"}</span>
           </button>
@@ -118,13 +116,7 @@ function Examples({ onChoose }: { onChoose: (question: string) => void }) {
     <div className="stack examples" role="group" aria-label="Examples">
       <h2>Worth asking</h2>
       {[...new Set(questions)].slice(0, EXAMPLES).map((question) => (
-        <button
-          key={question}
-          type="button"
-          onClick={() => {
-            onChoose(question);
-          }}
-        >
+        <button key={question} type="button" onClick={() => onChoose(question)}>
           {question}
         </button>
       ))}

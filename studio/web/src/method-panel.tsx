@@ -1,8 +1,8 @@
+import { useDraft } from "./drafts";
 import { FilterField } from "./filter-field";
 import { LimitsForm, type Limits } from "./limits";
 import { MethodCards } from "./method-cards";
-import { isForResearch, plainly, useResearch } from "./research";
-import { fieldsOf } from "./schema";
+import { fieldsOf, isForResearch, plainly } from "./schema";
 import { SettingsForm } from "./settings-form";
 import type { Method } from "./types";
 
@@ -32,7 +32,7 @@ interface Props {
 
 /** The methods, and the settings and limits of the chosen one. */
 export function MethodPanel({ methods, method, way, onChange }: Props) {
-  const [research, setResearch] = useResearch();
+  const [research, setResearch] = useDraft("research", localStorage);
   const fields = fieldsOf(method.settings);
   const visible = research
     ? fields
@@ -44,9 +44,7 @@ export function MethodPanel({ methods, method, way, onChange }: Props) {
       <MethodCards
         methods={methods}
         chosen={method.name}
-        onChoose={(name) => {
-          onChange({ ...way, method: name, typed: {}, approval: false });
-        }}
+        onChoose={(name) => onChange({ ...way, method: name, typed: {}, approval: false })}
       />
       <div className="row">
         <Check
@@ -58,40 +56,22 @@ export function MethodPanel({ methods, method, way, onChange }: Props) {
           }}
         />
         {!method.baseline && (
-          <Check
-            label="Start a chat"
-            checked={way.chat}
-            onCheck={(chat) => {
-              onChange({ ...way, chat });
-            }}
-          />
+          <Check label="Start a chat" checked={way.chat} onCheck={(chat) => onChange({ ...way, chat })} />
         )}
-        <Check label="For research: all settings and internal names" checked={research} onCheck={setResearch} />
+        <Check
+          label="For research: all settings and internal names"
+          checked={research !== ""}
+          onCheck={(on) => setResearch(on ? "on" : "")}
+        />
       </div>
       {visible.length > 0 && (
         <fieldset className="group">
           <legend>Settings of {method.name}</legend>
-          <SettingsForm
-            fields={visible}
-            typed={way.typed}
-            onType={(typed) => {
-              onChange({ ...way, typed });
-            }}
-          />
+          <SettingsForm fields={visible} typed={way.typed} onType={(typed) => onChange({ ...way, typed })} />
         </fieldset>
       )}
-      <LimitsForm
-        limits={way.limits}
-        onType={(limits) => {
-          onChange({ ...way, limits });
-        }}
-      />
-      <FilterField
-        where={way.where}
-        onType={(where) => {
-          onChange({ ...way, where });
-        }}
-      />
+      <LimitsForm limits={way.limits} onType={(limits) => onChange({ ...way, limits })} />
+      <FilterField where={way.where} onType={(where) => onChange({ ...way, where })} />
     </section>
   );
 }
@@ -105,13 +85,7 @@ interface CheckProps {
 function Check({ label, checked, onCheck }: CheckProps) {
   return (
     <label className="inline">
-      <input
-        type="checkbox"
-        checked={checked}
-        onChange={(event) => {
-          onCheck(event.target.checked);
-        }}
-      />
+      <input type="checkbox" checked={checked} onChange={(event) => onCheck(event.target.checked)} />
       {label}
     </label>
   );

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { methodAfter } from "../src/ask";
 import { titleOf } from "../src/run/timeline";
-import { isForResearch, plainly } from "../src/research";
+import { isForResearch, plainly } from "../src/schema";
 import { moment } from "./scene";
 
 const METHODS = ["plain-rag", "par-rag", "crp-rag", "auto"].map((name) => ({ name, baseline: name === "plain-rag" }));

@@ -80,9 +80,10 @@ function Both({ document, citation }: { document: DocumentText; citation: Cited 
 
 /** The text of a document, scrolled to the quote. */
 function Text({ document: { id, text }, citation }: { document: DocumentText; citation: Cited }) {
-  const show = useCallback((box: HTMLElement | null) => {
-    box?.querySelector("mark")?.scrollIntoView({ block: "center" });
-  }, []);
+  const show = useCallback(
+    (box: HTMLElement | null) => box?.querySelector("mark")?.scrollIntoView({ block: "center" }),
+    [],
+  );
   const place = placeOf(text, citation);
   const { before, quoted, after } = around(text, place ?? { start: 0, end: 0 });
   return (

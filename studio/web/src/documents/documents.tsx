@@ -1,11 +1,11 @@
 import { useState, type ReactNode } from "react";
 import { remove } from "../api";
-import { Confirm } from "../dialog";
 import { count, when } from "../format";
 import { FilterField } from "../filter-field";
 import { Busy, Problem } from "../parts";
 import type { DocumentRow } from "../types";
 import { go, hrefOf } from "../route";
+import { DeleteButton, Selection } from "../selection";
 import { refresh, useAction, useServer } from "../server";
 import { DocumentDialog } from "./document-dialog";
 import { Upload } from "./upload";
@@ -20,9 +20,7 @@ export default function Documents({ ingest, id }: { ingest: string; id: string }
   const [find, setFind] = useState("");
   const [typed, setTyped] = useState("");
   const [where, setWhere] = useState("");
-  const changed = () => {
-    refresh("documents", "/healthz");
-  };
+  const changed = () => refresh("documents", "/healthz");
   const list = { find, where, selected, onSelect: setSelected, onOpen: setOpened, onGone: changed };
   return (
     <article className="page">
@@ -30,14 +28,7 @@ export default function Documents({ ingest, id }: { ingest: string; id: string }
       <Upload ingest={ingest} onRead={changed} />
       <label className="inline find">
         Find by title
-        <input
-          type="search"
-          maxLength={200}
-          value={find}
-          onChange={(event) => {
-            setFind(event.target.value);
-          }}
-        />
+        <input type="search" maxLength={200} value={find} onChange={(event) => setFind(event.target.value)} />
       </label>
       <form
         className="row at-bottom"
@@ -49,7 +40,14 @@ export default function Documents({ ingest, id }: { ingest: string; id: string }
         <FilterField where={typed} onType={setTyped} />
         <button>Filter</button>
       </form>
-      <Selection selected={selected} onSelect={setSelected} onGone={changed} />
+      <Selection
+        ids={[...selected]}
+        noun="document"
+        remark="The documents are deleted from the collection. The files themselves are not deleted."
+        remove={removeDocument}
+        onGone={changed}
+        onDone={() => setSelected(new Set())}
+      />
       <div>
         <table className="documents cards">
           <thead>
@@ -84,67 +82,13 @@ export default function Documents({ ingest, id }: { ingest: string; id: string }
   );
 }
 
-interface SelectionProps {
-  selected: ReadonlySet<string>;
-  onSelect: (selected: ReadonlySet<string>) => void;
-  onGone: () => void;
-}
-
-/** What can be done with the selected documents. */
-function Selection({ selected, onSelect, onGone }: SelectionProps) {
-  const [asking, setAsking] = useState(false);
-  const deleting = useAction(async () => {
-    try {
-      for (const id of selected) await remove(`documents/${encodeURIComponent(id)}`);
-      onSelect(new Set());
-    } finally {
-      onGone();
-    }
-  });
-  return (
-    <div className="selection" role="status">
-      {selected.size > 0 && (
-        <div className="row">
-          <strong>{count(selected.size, "document")} selected</strong>
-          <button
-            disabled={deleting.busy}
-            onClick={() => {
-              setAsking(true);
-            }}
-          >
-            {deleting.busy ? "Deleting…" : "Delete the selected"}
-          </button>
-          <button
-            className="plain"
-            onClick={() => {
-              onSelect(new Set());
-            }}
-          >
-            Clear the selection
-          </button>
-        </div>
-      )}
-      <Problem>{deleting.problem}</Problem>
-      {asking && (
-        <Confirm
-          title={`Delete ${count(selected.size, "document")}?`}
-          action="Delete"
-          onConfirm={() => void deleting.run()}
-          onClose={() => {
-            setAsking(false);
-          }}
-        >
-          The documents are deleted from the collection. The files themselves are not deleted.
-        </Confirm>
-      )}
-    </div>
-  );
-}
-
-interface PageProps extends SelectionProps {
+interface PageProps {
   find: string;
   where: string;
   after: string;
+  selected: ReadonlySet<string>;
+  onSelect: (selected: ReadonlySet<string>) => void;
+  onGone: () => void;
   onOpen: (row: DocumentRow) => void;
 }
 
@@ -167,9 +111,7 @@ function Page({ after, ...list }: PageProps) {
                 type="checkbox"
                 aria-label="Select all documents"
                 checked={rows.every(({ id }) => selected.has(id))}
-                onChange={(event) => {
-                  onSelect(new Set(event.target.checked ? rows.map(({ id }) => id) : []));
-                }}
+                onChange={(event) => onSelect(new Set(event.target.checked ? rows.map(({ id }) => id) : []))}
               />
             </td>
             <td colSpan={COLUMNS - 1} className="quiet">
@@ -182,9 +124,9 @@ function Page({ after, ...list }: PageProps) {
             key={row.id}
             row={row}
             selected={selected.has(row.id)}
-            onSelect={(add) => {
-              onSelect(new Set(add ? [...selected, row.id] : [...selected].filter((id) => id !== row.id)));
-            }}
+            onSelect={(add) =>
+              onSelect(new Set(add ? [...selected, row.id] : [...selected].filter((id) => id !== row.id)))
+            }
             onOpen={onOpen}
             onGone={onGone}
           />
@@ -193,13 +135,7 @@ function Page({ after, ...list }: PageProps) {
       {last && wanted && <Page {...list} after={last.id} />}
       {last && !wanted && (
         <FullRow>
-          <button
-            onClick={() => {
-              setWanted(true);
-            }}
-          >
-            Show more
-          </button>
+          <button onClick={() => setWanted(true)}>Show more</button>
         </FullRow>
       )}
     </>
@@ -237,9 +173,8 @@ interface RowProps {
 }
 
 function Row({ row, selected, onSelect, onOpen, onGone }: RowProps) {
-  const [asking, setAsking] = useState(false);
   const deleting = useAction(async () => {
-    await remove(`documents/${encodeURIComponent(row.id)}`);
+    await removeDocument(row.id);
     onGone();
   });
   return (
@@ -249,18 +184,11 @@ function Row({ row, selected, onSelect, onOpen, onGone }: RowProps) {
           type="checkbox"
           aria-label={`Select ${row.title}`}
           checked={selected}
-          onChange={(event) => {
-            onSelect(event.target.checked);
-          }}
+          onChange={(event) => onSelect(event.target.checked)}
         />
       </td>
       <th scope="row">
-        <button
-          className="link"
-          onClick={() => {
-            onOpen(row);
-          }}
-        >
+        <button className="link" onClick={() => onOpen(row)}>
           {row.title}
         </button>
         <span className="quiet source">{row.source}</span>
@@ -272,28 +200,17 @@ function Row({ row, selected, onSelect, onOpen, onGone }: RowProps) {
       <td>{row.tags?.join(", ")}</td>
       <td>{when(row.added_at)}</td>
       <td>
-        <button
-          onClick={() => {
-            setAsking(true);
-          }}
-          disabled={deleting.busy}
-          aria-label={`Delete ${row.title}`}
-        >
-          {deleting.busy ? "Deleting…" : "Delete"}
-        </button>
-        {asking && (
-          <Confirm
-            title={`Delete “${row.title}”?`}
-            action="Delete"
-            onConfirm={() => void deleting.run()}
-            onClose={() => {
-              setAsking(false);
-            }}
-          >
-            The document is deleted from the collection. The file itself is not deleted.
-          </Confirm>
-        )}
+        <DeleteButton
+          label={`Delete ${row.title}`}
+          title={`Delete “${row.title}”?`}
+          remark="The document is deleted from the collection. The file itself is not deleted."
+          deleting={deleting}
+        />
       </td>
     </tr>
   );
+}
+
+function removeDocument(id: string): Promise<void> {
+  return remove(`documents/${encodeURIComponent(id)}`);
 }

@@ -17,8 +17,8 @@ export function marked(text: string, { start, end }: Span): string {
 
 const CONTEXT = 120;
 
-/** The quote with the words around it in its paragraph; of a table its header and the quoted rows. */
-export function excerptOf(text: string, { start, end }: Span): string {
+/** The quote with the words around it in its paragraph; in a table with all its rows, cut from their header or not. */
+export function excerptOf(text: string, { start, end }: Span): { text: string; place: Span } {
   const from =
     start -
     (text
@@ -28,27 +28,21 @@ export function excerptOf(text: string, { start, end }: Span): string {
   const to = end + (text.slice(end).split(/\n\s*\n/)[0]?.length ?? 0);
   const block = text.slice(from, to);
   const place = { start: start - from, end: end - from };
-  if (/^\s*\|/m.test(block)) return tableOf(marked(block, place));
+  if (/^\s*\|/.test(block)) return { text: block, place };
   const { before, quoted, after } = around(block, place, CONTEXT);
   const first = before.replace(/^… \S* /, "… ");
-  const whole = first + quoted + after.replace(/ \S* …$/, " …");
-  return marked(whole, { start: first.length, end: first.length + quoted.length });
+  return {
+    text: first + quoted + after.replace(/ \S* …$/, " …"),
+    place: { start: first.length, end: first.length + quoted.length },
+  };
 }
 
-const RULE = /^\s*\|?[\s:|-]*-[\s:|-]*$/;
-
-/** The header and the marked rows of a table; rows that were cut from their header get an empty one. */
-function tableOf(block: string): string {
-  const lines = block.split("\n");
-  const rule = lines.findIndex((line) => RULE.test(line));
-  const head = rule > 0 ? lines.slice(rule - 1, rule + 1) : [];
-  const first = lines.findIndex((line) => line.includes(OPEN));
-  const last = lines.findLastIndex((line) => line.includes(CLOSE));
-  const rows = first < 0 ? lines.slice(rule + 1) : lines.slice(first, last + 1).filter((line) => !RULE.test(line));
-  if (rule > 0 && first === rule - 1) return [rows[0], lines[rule], ...rows.slice(1)].join("\n");
-  const cells = (rows[0]?.match(/\|/g)?.length ?? 2) - 1;
-  const empty = ["|" + " |".repeat(cells), "|" + "---|".repeat(cells)];
-  return [...(head.length ? head : empty), ...rows].join("\n");
+/** Markdown whose first table rows, if they were cut from their header, have an empty one. */
+export function withHeader(markdown: string): string {
+  const [row = "", rule = ""] = markdown.split("\n");
+  if (!/^\s*\|/.test(row) || /^[\s|:-]+$/.test(rule)) return markdown;
+  const cells = row.split("|").length - 2;
+  return `|${" |".repeat(cells)}\n|${"---|".repeat(cells)}\n${markdown}`;
 }
 
 interface Node {

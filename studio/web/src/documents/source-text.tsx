@@ -1,6 +1,6 @@
 import Markdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
-import { isMarkdown, marked, markQuote } from "./excerpt";
+import { isMarkdown, marked, markQuote, withHeader } from "./excerpt";
 import type { Span } from "./place";
 
 interface Props {
@@ -11,21 +11,18 @@ interface Props {
   place?: Span | null;
 }
 
-/** The text of a source with its quote marked: Markdown and tables as such, other texts as they are. */
+/** The text of a source with its quote marked: Markdown without images and links, other texts as they are. */
 export function SourceText({ document, text, place }: Props) {
-  if (isMarkdown(document)) return <SourceMarkdown>{place ? marked(text, place) : text}</SourceMarkdown>;
   const { start, end } = place ?? { start: 0, end: 0 };
-  return (
-    <div className="source-text plain-text">
-      {text.slice(0, start)}
-      {end > start && <mark>{text.slice(start, end)}</mark>}
-      {text.slice(end)}
-    </div>
-  );
-}
-
-/** Markdown of a source; images and links are left out, because they may lead anywhere. */
-export function SourceMarkdown({ children }: { children: string }) {
+  if (!isMarkdown(document)) {
+    return (
+      <div className="source-text plain-text">
+        {text.slice(0, start)}
+        {end > start && <mark>{text.slice(start, end)}</mark>}
+        {text.slice(end)}
+      </div>
+    );
+  }
   return (
     <div className="source-text">
       <Markdown
@@ -35,7 +32,7 @@ export function SourceMarkdown({ children }: { children: string }) {
         disallowedElements={LEFT_OUT}
         unwrapDisallowed
       >
-        {children}
+        {withHeader(marked(text, { start, end }))}
       </Markdown>
     </div>
   );

@@ -39,9 +39,7 @@ export function Upload({ ingest, onRead }: Props) {
     event.preventDefault();
     setOver(true);
   };
-  const leave = () => {
-    setOver(false);
-  };
+  const leave = () => setOver(false);
   return (
     <section
       className={`upload ${over ? "over" : ""}`}
@@ -55,11 +53,7 @@ export function Upload({ ingest, onRead }: Props) {
         <Chooser label="a folder" folder disabled={busy} onChoose={take} />
       </p>
       {sending.busy ? (
-        <Sending
-          onCancel={() => {
-            sent.current.abort("The upload was cancelled.");
-          }}
-        />
+        <Sending onCancel={() => sent.current.abort("The upload was cancelled.")} />
       ) : (
         state && <IngestProgress id={ingest} state={state} />
       )}

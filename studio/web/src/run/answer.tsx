@@ -50,14 +50,7 @@ export function AnswerView({ answer, label, children, folded = false, linked }: 
         sources
       )}
       <div className="stack rest">{children}</div>
-      {opened && (
-        <DocumentDialog
-          citation={opened}
-          onClose={() => {
-            setOpened(null);
-          }}
-        />
-      )}
+      {opened && <DocumentDialog citation={opened} onClose={() => setOpened(null)} />}
     </div>
   );
 }

@@ -70,9 +70,7 @@ interface PairProps {
 function Pair({ thread, history, options, a, left, right }: PairProps) {
   const paths = [usePath(left, thread, history), usePath(right, thread, history)] as const;
   const [first, second] = alike(left, right, paths);
-  const show = (one: string, other: string) => {
-    go(hrefOf("runs", thread.id, { tab: "compare", a: one, b: other }));
-  };
+  const show = (one: string, other: string) => go(hrefOf("runs", thread.id, { tab: "compare", a: one, b: other }));
   return (
     <>
       <div className="compare">
@@ -83,9 +81,7 @@ function Pair({ thread, history, options, a, left, right }: PairProps) {
           path={paths[0]}
           alike={first}
           others={textsOf(paths[1], second)}
-          onChoose={(value) => {
-            show(value, right.value);
-          }}
+          onChoose={(value) => show(value, right.value)}
         />
         <Side
           label="Second branch"
@@ -94,9 +90,7 @@ function Pair({ thread, history, options, a, left, right }: PairProps) {
           path={paths[1]}
           alike={second}
           others={textsOf(paths[0], first)}
-          onChoose={(value) => {
-            show(a, value);
-          }}
+          onChoose={(value) => show(a, value)}
         />
       </div>
       <PassageDifferences a={{ thread: left.thread, path: paths[0] }} b={{ thread: right.thread, path: paths[1] }} />
@@ -133,12 +127,7 @@ function Side({ label, options, chosen, path, alike: first, others, onChoose }: 
     <section aria-label={label}>
       <label className="inline">
         {label}
-        <select
-          value={chosen.value}
-          onChange={(event) => {
-            onChoose(event.target.value);
-          }}
-        >
+        <select value={chosen.value} onChange={(event) => onChoose(event.target.value)}>
           {options.map((option) => (
             <option key={option.value} value={option.value}>
               {option.label}

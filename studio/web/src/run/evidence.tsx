@@ -63,25 +63,13 @@ export function PassageItem({ passage, children }: { passage: Passage | undefine
   if (!passage) return <li>{children}</li>;
   return (
     <li>
-      <button
-        className="link"
-        onClick={() => {
-          setOpen(true);
-        }}
-      >
+      <button className="link" onClick={() => setOpen(true)}>
         {passage.title}
       </button>{" "}
       {passage.location && <span className="quiet">{passage.location}</span>}
       {children}
       <SourceText document={passage.document} text={passage.text} />
-      {isOpen && (
-        <DocumentDialog
-          citation={{ ...passage, quote: passage.text }}
-          onClose={() => {
-            setOpen(false);
-          }}
-        />
-      )}
+      {isOpen && <DocumentDialog citation={{ ...passage, quote: passage.text }} onClose={() => setOpen(false)} />}
     </li>
   );
 }

@@ -22,9 +22,7 @@ export default function Explorer({ thread, at, onBegun }: Props) {
   const chosen = history?.some((moment) => moment.checkpoint === at) ? at : (history?.[0]?.checkpoint ?? "");
   const path = useMemo(() => (history ? pathTo(history, headOf(history, chosen)) : []), [history, chosen]);
   const choose = useCallback(
-    (checkpoint: string) => {
-      go(hrefOf("runs", thread.id, { tab: "explore", at: checkpoint }));
-    },
+    (checkpoint: string) => go(hrefOf("runs", thread.id, { tab: "explore", at: checkpoint })),
     [thread.id],
   );
   const moment = path.find((each) => each.checkpoint === chosen);

@@ -63,14 +63,7 @@ function Notes({ notes, citations }: NotesProps) {
           </li>
         ))}
       </ol>
-      {opened && (
-        <DocumentDialog
-          citation={opened}
-          onClose={() => {
-            setOpened(null);
-          }}
-        />
-      )}
+      {opened && <DocumentDialog citation={opened} onClose={() => setOpened(null)} />}
     </>
   );
 }
@@ -127,12 +120,7 @@ function SourceLink({ citation, onOpen }: LinkProps) {
   return (
     <>
       {" "}
-      <button
-        className="link"
-        onClick={() => {
-          onOpen(citation);
-        }}
-      >
+      <button className="link" onClick={() => onOpen(citation)}>
         {titleOf(citation)}
       </button>
     </>

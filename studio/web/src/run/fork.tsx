@@ -61,31 +61,20 @@ export function ForkForm({ thread, checkpoint, next, own, methods, texts, onBegu
         .filter((name) => !FIXED.has(name))
         .sort((a, b) => Number(own.includes(b)) - Number(own.includes(a)))
         .map((name) => (
-          <details key={name} className="box" open={own.includes(name)}>
-            <summary>
-              {words(name)}{" "}
-              {isChanged(edits[name], checkpoint.values[name]) && <span className="chip is-changed">changed</span>}
-            </summary>
-            <ValueEditor
-              path={name}
-              label=""
-              value={edits[name] ?? checkpoint.values[name] ?? null}
-              texts={texts}
-              onEdit={(value) => {
-                setEdits({ ...edits, [name]: value });
-              }}
-            />
-          </details>
+          <ValueEditor
+            key={name}
+            path={words(name)}
+            label={isChanged(edits[name], checkpoint.values[name]) ? `${words(name)}, changed` : words(name)}
+            open={own.includes(name)}
+            value={edits[name] ?? checkpoint.values[name] ?? null}
+            texts={texts}
+            onEdit={(value) => setEdits({ ...edits, [name]: value })}
+          />
         ))}
       <div className="row">
         <label className="inline">
           Continue with
-          <select
-            value={method}
-            onChange={(event) => {
-              setMethod(event.target.value);
-            }}
-          >
+          <select value={method} onChange={(event) => setMethod(event.target.value)}>
             {methods.map((each) => (
               <option key={each.name}>{each.name}</option>
             ))}

@@ -60,9 +60,7 @@ function Timer({ seconds: before }: { seconds: number }) {
   const [start] = useState(() => Date.now() - before * TICK);
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
-    const timer = setInterval(() => {
-      setNow(Date.now());
-    }, TICK);
+    const timer = setInterval(() => setNow(Date.now()), TICK);
     return () => {
       clearInterval(timer);
     };

@@ -36,9 +36,7 @@ function drawing(method: Method, path: Moment[], chosen: string, onChoose: (chec
       ...(own.length > 0 && { remark: own.length > 1 ? `${own.length} times` : `step ${own[0]?.number}` }),
       ...(!ENDS[name] && { title: name }),
       ...(last && {
-        onChoose: () => {
-          onChoose(after(own, chosen));
-        },
+        onChoose: () => onChoose(after(own, chosen)),
       }),
     };
   });

@@ -68,9 +68,7 @@ export function Footnote({ number, citation, onOpen }: FootnoteProps) {
       <button
         className="footnote"
         aria-label={`Footnote ${number}: ${citation.title || citation.reference || "source"}`}
-        onClick={() => {
-          onOpen(citation);
-        }}
+        onClick={() => onOpen(citation)}
       >
         {number}
       </button>

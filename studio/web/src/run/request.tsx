@@ -57,9 +57,7 @@ function PlanForm({ steps: shown, replying }: PlanProps) {
   const [steps, setSteps] = useState(shown);
   const changed = JSON.stringify(steps) !== JSON.stringify(shown);
   const wrong = steps.some((step, at) => problemOf(textOf(step.question), at + 1));
-  const rearrange = (order: number[]) => {
-    setSteps(rearranged(steps, order));
-  };
+  const rearrange = (order: number[]) => setSteps(rearranged(steps, order));
   return (
     <form
       className="stack plan"
@@ -77,9 +75,7 @@ function PlanForm({ steps: shown, replying }: PlanProps) {
             number={at + 1}
             count={steps.length}
             question={textOf(step.question)}
-            onType={(question) => {
-              setSteps(steps.with(at, { ...step, question }));
-            }}
+            onType={(question) => setSteps(steps.with(at, { ...step, question }))}
             onRearrange={rearrange}
           />
         ))}
@@ -88,12 +84,7 @@ function PlanForm({ steps: shown, replying }: PlanProps) {
         <button className="primary" disabled={replying.busy || wrong}>
           Carry out the plan
         </button>
-        <button
-          type="button"
-          onClick={() => {
-            rearrange(extended(steps.length));
-          }}
-        >
+        <button type="button" onClick={() => rearrange(extended(steps.length))}>
           Add a step
         </button>
         <button type="button" disabled={replying.busy} onClick={() => void replying.run("reject")}>
@@ -130,20 +121,10 @@ function PlanStep({ number, count, question, onType, onRearrange }: StepProps) {
           maxLength={2000}
           value={question}
           aria-invalid={Boolean(problem)}
-          onChange={(event) => {
-            onType(event.target.value);
-          }}
+          onChange={(event) => onType(event.target.value)}
         />
         {buttons.map(({ label, sign, order, disabled }) => (
-          <button
-            key={label}
-            type="button"
-            aria-label={label}
-            disabled={disabled}
-            onClick={() => {
-              onRearrange(order);
-            }}
-          >
+          <button key={label} type="button" aria-label={label} disabled={disabled} onClick={() => onRearrange(order)}>
             {sign}
           </button>
         ))}

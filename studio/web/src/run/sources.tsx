@@ -1,8 +1,8 @@
 /** The sources of an answer as cards: the title, the place, and the quote in its context. */
 
-import { around, placeOf } from "../documents/place";
-import { excerptOf, isMarkdown, marked } from "../documents/excerpt";
-import { SourceMarkdown } from "../documents/source-text";
+import { placeOf } from "../documents/place";
+import { excerptOf } from "../documents/excerpt";
+import { SourceText } from "../documents/source-text";
 import { words } from "../format";
 import { useServer } from "../server";
 import type { Citation, Passage } from "../types";
@@ -42,12 +42,7 @@ function Card({ number, citation, onOpen }: CardProps) {
         <span className="number" aria-hidden="true">
           {number}
         </span>
-        <button
-          className="link title"
-          onClick={() => {
-            onOpen(citation);
-          }}
-        >
+        <button className="link title" onClick={() => onOpen(citation)}>
           {titleOf(citation)}
         </button>
         {location && <span className="quiet">{location}</span>}
@@ -72,30 +67,19 @@ export function titleOf({ title, reference, kind = "" }: Citation): string {
 
 /** The quote between the words around it in its paragraph; alone if its passage has been deleted. */
 function Quote({ citation }: { citation: Citation }) {
-  const path = citation.document && citation.passage ? `passages/${encodeURIComponent(citation.passage)}` : "";
+  const { document, quote } = citation;
+  const path = document && citation.passage ? `passages/${encodeURIComponent(citation.passage)}` : "";
   const { value: passage, status } = useServer<Passage>(path);
-  const { quote } = citation;
-  const text = passage?.text ?? quote;
-  const place = passage ? placeIn(passage, citation) : { start: 0, end: quote.length };
+  const place = passage && placeIn(passage, citation);
+  const excerpt = place ? excerptOf(passage.text, place) : { text: quote, place: { start: 0, end: quote.length } };
   return (
     <div className="context">
-      {citation.document && isMarkdown(citation.document) ? (
-        <SourceMarkdown>
-          {place ? excerptOf(text, place) : marked(quote, { start: 0, end: quote.length })}
-        </SourceMarkdown>
-      ) : (
-        <p>
-          {place && around(text, place, CONTEXT).before}
-          <mark>{quote}</mark>
-          {place && around(text, place, CONTEXT).after}
-        </p>
-      )}
+      <SourceText document={document || "quote.txt"} {...excerpt} />
       {status === MISSING && <p>The document is no longer in the collection.</p>}
     </div>
   );
 }
 
-const CONTEXT = 120;
 const MISSING = 404;
 
 function placeIn(passage: Passage, { start, end, quote }: Citation) {

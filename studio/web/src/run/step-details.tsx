@@ -3,6 +3,7 @@
 import { useState } from "react";
 import { pathTo } from "../branches";
 import { fresh, linesOf } from "../changes";
+import { words } from "../format";
 import { Problem } from "../parts";
 import { textsOf, type Texts } from "../texts";
 import type { Checkpoint, JsonObject, Method, Moment, Thread } from "../types";
@@ -13,7 +14,7 @@ import { ForkForm } from "./fork";
 import { KnowledgeGraph } from "./knowledge-graph";
 import { titleOfNode } from "./sentences";
 import { Names, titleOf } from "./timeline";
-import { Value } from "./value";
+import { ValueEditor } from "./value-editor";
 
 interface Props {
   thread: Thread;
@@ -34,7 +35,6 @@ export function StepDetails({ thread, moment, history, methods, onBegun, onUsed 
   const texts = textsOf(exported?.texts ?? {});
   const changed = fresh(moment, pathTo(history, moment.checkpoint));
   const lines = linesOf(changed);
-  const names = new Set(Object.keys(changed));
   return (
     <section aria-labelledby="step" className="details" onFocus={onUsed}>
       <header className="row spread">
@@ -77,25 +77,31 @@ export function StepDetails({ thread, moment, history, methods, onBegun, onUsed 
       {after && <Calls calls={after.calls} />}
       <Evidence texts={texts} changed={changed} />
       <State title="State before" state={before?.values} texts={texts} />
-      <State title="State after" state={after?.values} texts={texts} changed={names} />
+      <State title="State after" state={after?.values} texts={texts} />
     </section>
   );
 }
 
-interface StateProps {
-  title: string;
-  state: JsonObject | undefined;
-  texts: Texts;
-  /** The fields that are highlighted. */
-  changed?: ReadonlySet<string>;
-}
-
-function State({ title, state, texts, changed }: StateProps) {
+/** A state, which only a fork changes. */
+function State({ title, state, texts }: { title: string; state: JsonObject | undefined; texts: Texts }) {
   if (!state) return null;
   return (
     <details className="box">
       <summary>{title}</summary>
-      <Value value={state} texts={texts} changed={changed} />
+      <fieldset disabled className="group">
+        {Object.entries(state).map(([name, value]) => (
+          <ValueEditor
+            key={name}
+            path={`${title} ${name}`}
+            label={words(name)}
+            value={value}
+            texts={texts}
+            onEdit={ignore}
+          />
+        ))}
+      </fieldset>
     </details>
   );
 }
+
+const ignore = () => undefined;

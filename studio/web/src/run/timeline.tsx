@@ -41,9 +41,7 @@ export function Timeline({ history, chosen, path, onChoose }: Props) {
           >
             <button
               aria-current={moment.checkpoint === chosen ? "step" : undefined}
-              onClick={() => {
-                onChoose(moment.checkpoint);
-              }}
+              onClick={() => onChoose(moment.checkpoint)}
             >
               <strong>{titleOf(moment, freshIn(moment, history))}</strong>
               <span className="row spread">

@@ -1,6 +1,5 @@
 /** Fields to edit a value of the state: texts, numbers and switches; entries of lists and keyed fields come and go. */
 
-import { useId } from "react";
 import { isReference } from "../changes";
 import { words } from "../format";
 import { isObject } from "../json";
@@ -13,144 +12,94 @@ interface Props {
   label: string;
   value: Json;
   texts: Texts;
+  /** Its entries are shown. */
+  open?: boolean;
   onEdit: (value: Json) => void;
 }
 
-export function ValueEditor({ path, label, value, texts, onEdit }: Props) {
-  if (typeof value === "object" && value !== null) {
-    return <Entries path={path} label={label} value={value} texts={texts} onEdit={onEdit} />;
-  }
-  return <Leaf path={path} label={label} value={value} texts={texts} onEdit={onEdit} />;
-}
-
-function Leaf({
-  path,
-  label,
-  value,
-  texts,
-  onEdit,
-}: Omit<Props, "value"> & { value: string | number | boolean | null }) {
-  const id = useId();
-  const title = <label htmlFor={id}>{label || path}</label>;
-  const common = { id, "aria-label": path };
-  if (value === null) return <p className="leaf quiet">{label || path}: none</p>;
+export function ValueEditor({ value, ...props }: Props) {
+  if (typeof value === "object" && value !== null) return <Entries value={value} {...props} />;
+  const { path, label, texts } = props;
+  if (value === null) return <p className="quiet">{label}: none</p>;
   if (typeof value === "string" && isReference(value)) {
-    const passage = texts.passages.get(value);
-    return <p className="leaf quiet">{passage ? `Passage: ${passage.title}` : "An archived text"}</p>;
-  }
-  if (typeof value === "boolean") {
-    return (
-      <div className="leaf">
-        {title}
-        <input
-          {...common}
-          type="checkbox"
-          checked={value}
-          onChange={(event) => {
-            onEdit(event.target.checked);
-          }}
-        />
-      </div>
-    );
-  }
-  if (typeof value === "number") {
-    return (
-      <div className="leaf">
-        {title}
-        <input
-          {...common}
-          type="number"
-          step="any"
-          required
-          defaultValue={value}
-          onChange={({ target }) => {
-            if (Number.isFinite(target.valueAsNumber)) onEdit(target.valueAsNumber);
-          }}
-        />
-      </div>
-    );
+    return <p className="quiet">Passage: {texts.passages.get(value)?.title ?? "an archived text"}</p>;
   }
   return (
-    <div className="leaf">
-      {title}
-      <textarea
-        {...common}
-        rows={Math.min(8, 1 + Math.floor(value.length / 70))}
-        value={value}
-        onChange={(event) => {
-          onEdit(event.target.value);
-        }}
-      />
-    </div>
+    <label className="leaf">
+      <span>{label}</span>
+      <Field value={value} path={path} onEdit={props.onEdit} />
+    </label>
   );
 }
 
-function Entries({ path, label, value, texts, onEdit }: Omit<Props, "value"> & { value: Json[] | JsonObject }) {
+interface FieldProps extends Pick<Props, "path" | "onEdit"> {
+  value: string | number | boolean;
+}
+
+function Field({ path, value, onEdit }: FieldProps) {
+  const name = { "aria-label": path };
+  if (typeof value === "boolean") {
+    return <input {...name} type="checkbox" checked={value} onChange={({ target }) => onEdit(target.checked)} />;
+  }
+  if (typeof value === "number") {
+    const edit = (typed: number) => onEdit(Number.isFinite(typed) ? typed : value);
+    return (
+      <input
+        {...name}
+        type="number"
+        step="any"
+        required
+        defaultValue={value}
+        onChange={({ target }) => edit(target.valueAsNumber)}
+      />
+    );
+  }
+  const rows = Math.min(8, 1 + Math.floor(value.length / 70));
+  return <textarea {...name} rows={rows} value={value} onChange={({ target }) => onEdit(target.value)} />;
+}
+
+type EntriesProps = Omit<Props, "value"> & { value: Json[] | JsonObject };
+
+function Entries({ path, label, value, texts, open, onEdit }: EntriesProps) {
   const entries = Object.entries(value);
-  const open = isOpenEnded(value);
   const added = extendedBy(value);
-  const fields = (
-    <>
-      {!entries.length && <p className="quiet">none</p>}
+  const edit = (key: string, edited: Json) =>
+    onEdit(isObject(value) ? { ...value, [key]: edited } : value.with(Number(key), edited));
+  const removeEntry = (key: string) => {
+    const rest = entries.filter(([name]) => name !== key);
+    onEdit(isObject(value) ? Object.fromEntries(rest) : rest.map(([, other]) => other));
+  };
+  // Lists of objects far below, such as the citations of a note, are folded.
+  const folded = path.split(" ").length > 2 && entries.some(([, each]) => isObject(each));
+  return (
+    <details className="entries" open={open ?? !folded}>
+      <summary>
+        {label} ({entries.length})
+      </summary>
       {entries.map(([key, each]) => (
         <div key={key} className="entry">
           <ValueEditor
             path={`${path} ${words(key)}`}
-            label={Array.isArray(value) ? String(Number(key) + 1) : words(key)}
+            label={isObject(value) ? words(key) : String(Number(key) + 1)}
             value={each}
             texts={texts}
-            onEdit={(edited) => {
-              onEdit(isObject(value) ? { ...value, [key]: edited } : value.with(Number(key), edited));
-            }}
+            onEdit={(edited) => edit(key, edited)}
           />
-          {open && (
-            <button
-              type="button"
-              aria-label={`Remove ${path} ${words(key)}`}
-              onClick={() => {
-                const rest = entries.filter(([name]) => name !== key);
-                onEdit(isObject(value) ? Object.fromEntries(rest) : rest.map(([, other]) => other));
-              }}
-            >
+          {isOpenEnded(value) && (
+            <button type="button" aria-label={`Remove ${path} ${words(key)}`} onClick={() => removeEntry(key)}>
               ✕
             </button>
           )}
         </div>
       ))}
       {added && (
-        <button
-          type="button"
-          className="add"
-          aria-label={`Add to ${path}`}
-          onClick={() => {
-            onEdit(added);
-          }}
-        >
+        <button type="button" aria-label={`Add to ${path}`} onClick={() => onEdit(added)}>
           Add
         </button>
       )}
-    </>
-  );
-  if (path.split(" ").length > DEEP && entries.some(([, each]) => isObject(each))) {
-    return (
-      <details>
-        <summary>
-          {label} ({entries.length})
-        </summary>
-        <div className="entries">{fields}</div>
-      </details>
-    );
-  }
-  return (
-    <fieldset className="group entries">
-      {label && <legend>{label}</legend>}
-      {fields}
-    </fieldset>
+    </details>
   );
 }
-
-/** Lists of objects below this level, such as the citations of a note, are folded. */
-const DEEP = 2;
 
 /** True for a list, and for an object whose keys are names of entries, not of fields. */
 function isOpenEnded(value: Json[] | JsonObject): boolean {

@@ -25,9 +25,7 @@ export default function Runs({ query }: { query: URLSearchParams }) {
     refresh("runs?"); // also in the navigation: other programs start runs, too
   }, []);
   const { runs, problem, more, loading } = useRuns(filters);
-  const show = (wanted: Filters) => {
-    replace(hrefOf("runs", "", wanted));
-  };
+  const show = (wanted: Filters) => replace(hrefOf("runs", "", wanted));
   const chosen = (runs ?? []).filter((run) => selected.has(run.id));
   return (
     <article className="page">
@@ -39,12 +37,7 @@ export default function Runs({ query }: { query: URLSearchParams }) {
         onChange={show}
       />
       {isOwn || <p className="hint">These are the runs of {filters.owner}. Only their owner can open them.</p>}
-      <SelectionBar
-        chosen={chosen}
-        onDone={() => {
-          setSelected(new Set());
-        }}
-      />
+      <SelectionBar chosen={chosen} onDone={() => setSelected(new Set())} />
       <Problem>{problem}</Problem>
       {runs ? (
         <Found runs={runs} filters={filters} selected={selected} onSelect={isOwn ? setSelected : null} />
