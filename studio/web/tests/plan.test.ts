@@ -33,13 +33,12 @@ test("a new step needs the steps that it names", () => {
   expect(problemOf("How old are #3 and #1?", 4)).toBe("");
 });
 
-test("an entry that is added has the form of the last one", () => {
-  expect(extendedBy({ 1: { question: "Who?", needs: ["1"], n: 3, done: true } })).toEqual({
-    1: { question: "Who?", needs: ["1"], n: 3, done: true },
-    2: { question: "", needs: [], n: 0, done: false },
-  });
+test("an entry that is added is a copy of the last one", () => {
+  const step = { question: "Who?", needs: ["1"] };
+  expect(extendedBy({ 1: step })).toEqual({ 1: step, 2: step });
   expect(extendedBy([])).toEqual([""]);
-  expect(extendedBy([2])).toEqual([2, 0]);
+  expect(extendedBy([1, 2])).toEqual([1, 2, 2]);
   expect(extendedBy({ question: "a", needs: [] })).toBeNull();
+  expect(extendedBy({ answer: { finding: "a" } })).toBeNull();
   expect(extendedBy(["ab".repeat(32)])).toBeNull();
 });

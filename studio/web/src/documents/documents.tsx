@@ -21,6 +21,8 @@ export default function Documents({ ingest, id }: { ingest: string; id: string }
   const [typed, setTyped] = useState("");
   const [where, setWhere] = useState("");
   const changed = () => refresh("documents", "/healthz");
+  const { value: rows } = useServer<DocumentRow[]>(pathOf(find, where));
+  const ids = (rows ?? []).map((row) => row.id);
   const list = { find, where, selected, onSelect: setSelected, onOpen: setOpened, onGone: changed };
   return (
     <article className="page">
@@ -53,7 +55,12 @@ export default function Documents({ ingest, id }: { ingest: string; id: string }
           <thead>
             <tr>
               <th scope="col">
-                <span className="unseen">selected</span>
+                <input
+                  type="checkbox"
+                  aria-label="Select all documents"
+                  checked={Boolean(rows?.length) && ids.every((id) => selected.has(id))}
+                  onChange={(event) => setSelected(new Set(event.target.checked ? ids : []))}
+                />
               </th>
               <th scope="col">title</th>
               <th scope="col">type</th>
@@ -95,8 +102,7 @@ interface PageProps {
 /** A page of documents, and a button for the next page. */
 function Page({ after, ...list }: PageProps) {
   const { find, where, selected, onSelect, onOpen, onGone } = list;
-  const path = `documents?${new URLSearchParams({ limit: String(PAGE), after, find, where }).toString()}`;
-  const { value: rows, problem } = useServer<DocumentRow[]>(path);
+  const { value: rows, problem } = useServer<DocumentRow[]>(pathOf(find, where, after));
   const [wanted, setWanted] = useState(false);
   const last = rows?.length === PAGE ? rows.at(-1) : undefined;
   if (!rows) return <FullRow>{problem ? <Problem>{problem}</Problem> : <Busy>Loading the documents</Busy>}</FullRow>;
@@ -104,21 +110,6 @@ function Page({ after, ...list }: PageProps) {
   return (
     <>
       <tbody>
-        {!after && rows.length > 1 && (
-          <tr>
-            <td>
-              <input
-                type="checkbox"
-                aria-label="Select all documents"
-                checked={rows.every(({ id }) => selected.has(id))}
-                onChange={(event) => onSelect(new Set(event.target.checked ? rows.map(({ id }) => id) : []))}
-              />
-            </td>
-            <td colSpan={COLUMNS - 1} className="quiet">
-              Select all of these
-            </td>
-          </tr>
-        )}
         {rows.map((row) => (
           <Row
             key={row.id}
@@ -140,6 +131,10 @@ function Page({ after, ...list }: PageProps) {
       )}
     </>
   );
+}
+
+function pathOf(find: string, where: string, after = ""): string {
+  return `documents?${new URLSearchParams({ limit: String(PAGE), after, find, where }).toString()}`;
 }
 
 function FullRow({ children }: { children: ReactNode }) {

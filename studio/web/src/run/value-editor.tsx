@@ -69,6 +69,7 @@ function Entries({ path, label, value, texts, open, onEdit }: EntriesProps) {
     const rest = entries.filter(([name]) => name !== key);
     onEdit(isObject(value) ? Object.fromEntries(rest) : rest.map(([, other]) => other));
   };
+  const nameOf = (key: string) => (isObject(value) ? words(key) : String(Number(key) + 1));
   // Lists of objects far below, such as the citations of a note, are folded.
   const folded = path.split(" ").length > 2 && entries.some(([, each]) => isObject(each));
   return (
@@ -79,14 +80,14 @@ function Entries({ path, label, value, texts, open, onEdit }: EntriesProps) {
       {entries.map(([key, each]) => (
         <div key={key} className="entry">
           <ValueEditor
-            path={`${path} ${words(key)}`}
-            label={isObject(value) ? words(key) : String(Number(key) + 1)}
+            path={`${path} ${nameOf(key)}`}
+            label={nameOf(key)}
             value={each}
             texts={texts}
             onEdit={(edited) => edit(key, edited)}
           />
           {isOpenEnded(value) && (
-            <button type="button" aria-label={`Remove ${path} ${words(key)}`} onClick={() => removeEntry(key)}>
+            <button type="button" aria-label={`Remove ${path} ${nameOf(key)}`} onClick={() => removeEntry(key)}>
               ✕
             </button>
           )}
@@ -106,18 +107,11 @@ function isOpenEnded(value: Json[] | JsonObject): boolean {
   return Array.isArray(value) || Object.values(value).every((each) => typeof each === "object" && each !== null);
 }
 
-/** The value with an empty entry of the same form as its last one; null if entries cannot be made by hand. */
+/** The value with a copy of its last entry, to be edited; null if entries cannot be made by hand. */
 export function extendedBy(value: Json[] | JsonObject): Json[] | JsonObject | null {
   const last = Object.values(value).at(-1);
   if (!isOpenEnded(value) || (typeof last === "string" && isReference(last))) return null;
-  if (Array.isArray(value)) return [...value, emptied(last ?? "")];
+  if (Array.isArray(value)) return [...value, last ?? ""];
   const numbers = Object.keys(value).map(Number).filter(Number.isInteger);
-  if (last === undefined || !numbers.length) return null;
-  return { ...value, [String(Math.max(...numbers) + 1)]: emptied(last) };
-}
-
-function emptied(value: Json): Json {
-  if (Array.isArray(value)) return [];
-  if (isObject(value)) return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, emptied(each)]));
-  return typeof value === "string" ? "" : typeof value === "number" ? 0 : typeof value === "boolean" ? false : null;
+  return last === undefined || !numbers.length ? null : { ...value, [String(Math.max(...numbers) + 1)]: last };
 }
