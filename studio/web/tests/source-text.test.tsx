@@ -16,7 +16,11 @@ const TABLE = "# Fairs\n\n| town | fair |\n|---|---|\n| Sennick | Kelp Fair |\n|
 
 test.each([
   ["## The Kelp Fair\n\nIt is old.", "## The Kelp Fair", "<h2><mark>The Kelp Fair</mark></h2>"],
-  ["- one\n- the **Kelp** Fair\n", "the **Kelp** Fair", "<mark>the <strong>Kelp</strong> Fair</mark>"],
+  [
+    "- one\n- the **Kelp** Fair\n",
+    "the **Kelp** Fair",
+    "<mark>the </mark><strong><mark>Kelp</mark></strong><mark> Fair</mark>",
+  ],
   ["Here **Kelp Fair** is.", "Kelp Fair", "<strong><mark>Kelp Fair</mark></strong>"],
   ["A 🙂 fair.\n\nNext.", "A 🙂 fair.", "<p><mark>A 🙂 fair.</mark></p>"],
 ])("the quote of %j is marked in its Markdown", (text, quote, html) => {

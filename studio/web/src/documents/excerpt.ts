@@ -47,49 +47,27 @@ export function withHeader(markdown: string): string {
 
 interface Node {
   type: string;
-  tagName?: string;
   value?: string;
   children?: Node[];
-  properties?: object;
 }
 
-const PHRASES = ["em", "strong", "code", "del", "a", "br"];
-
-/** A rehype plugin that replaces the marks by elements, one for each part of the text that the quote spans. */
+/** A rehype plugin that replaces the marks by elements, one for each text that the quote spans. */
 export function markQuote() {
   let inside = false;
-  const walk = (parent: Node) => {
-    const all: Node[] = [];
-    let mark: Node[] | null = null;
-    const add = (node: Node) => {
-      if (inside && (mark ?? node.value?.trim() ?? node.tagName)) {
-        if (!mark) all.push({ type: "element", tagName: "mark", properties: {}, children: (mark = []) });
-        mark.push(node);
-      } else all.push(node);
-    };
-    for (const node of parent.children ?? []) {
-      if (node.type === "text") {
-        for (const piece of (node.value ?? "").split(/([\uE000\uE001])/)) {
-          if (piece === OPEN || piece === CLOSE) {
-            inside = piece === OPEN;
-            mark = null;
-          } else if (piece) add({ type: "text", value: piece });
-        }
-      } else if (inside && PHRASES.includes(node.tagName ?? "") && !hasMark(node)) {
-        add(node);
-      } else {
-        mark = null;
-        walk(node);
-        all.push(node);
-      }
-    }
-    if (parent.children) parent.children = all;
+  const pieces = (text: string) =>
+    text.split(/([\uE000\uE001])/).flatMap((value): Node[] => {
+      if (value === OPEN || value === CLOSE) inside = value === OPEN;
+      if (!value || value === OPEN || value === CLOSE) return [];
+      const piece = { type: "text", value };
+      const mark = { type: "element", tagName: "mark", properties: {}, children: [piece] };
+      return [inside && value.trim() ? mark : piece];
+    });
+  const walk = (node: Node): Node[] => {
+    if (node.type === "text") return pieces(node.value ?? "");
+    if (node.children) node.children = node.children.flatMap(walk);
+    return [node];
   };
-  return walk;
-}
-
-function hasMark({ value = "", children = [] }: Node): boolean {
-  return value.includes(CLOSE) || children.some(hasMark);
+  return (tree: Node) => void walk(tree);
 }
 
 const RENDERED = /\.(?:md|markdown|x?html?|pdf|docx|pptx|xlsx|od[tps]|rtf|epub|eml|msg|ipynb)$/i;

@@ -49,7 +49,7 @@ export function AnswerView({ answer, label, children, folded = false, linked }: 
       ) : (
         sources
       )}
-      <div className="stack rest">{children}</div>
+      {children && <div className="stack">{children}</div>}
       {opened && <DocumentDialog citation={opened} onClose={() => setOpened(null)} />}
     </div>
   );

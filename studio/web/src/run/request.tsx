@@ -108,9 +108,9 @@ function PlanStep({ number, count, question, onType, onRearrange }: StepProps) {
   const at = number - 1;
   const problem = problemOf(question, number);
   const buttons = [
-    { label: `Move step ${number} up`, sign: "↑", order: moved(count, at, -1), disabled: at === 0 },
-    { label: `Move step ${number} down`, sign: "↓", order: moved(count, at, 1), disabled: number === count },
-    { label: `Remove step ${number}`, sign: "✕", order: without(count, at), disabled: count === 1 },
+    { label: `Move ${number} up`, sign: "↑", order: moved(count, at, -1), disabled: at === 0 },
+    { label: `Move ${number} down`, sign: "↓", order: moved(count, at, 1), disabled: number === count },
+    { label: `Remove ${number}`, sign: "✕", order: without(count, at), disabled: count === 1 },
   ];
   return (
     <li>
