@@ -23,22 +23,15 @@ router = APIRouter(tags=["about"])
 
 @router.get("/healthz", response_model_exclude_none=True)
 async def healthz(request: Request, server: ServerStateDep) -> forms.Health:
-    """Report that the server is up; with a valid key, also its version, model, active runs and documents."""
-    if (owner := request.state.owner) is None:
+    """Report that the server is up; with a valid key, also its version, model and number of active runs."""
+    if request.state.owner is None:
         return forms.Health()
-    model, documents, problem = None, None, None
+    model, problem = None, None
     try:
-        documents, _ = await (await server.tenants.library(owner)).count()
         model = (await server.tenants.model()).name_of("default")
     except SleuthError as error:
         problem = str(error)
-    return forms.Health(
-        version=version(DISTRIBUTION),
-        model=model,
-        problem=problem,
-        running=server.run_worker.active,
-        documents=documents,
-    )
+    return forms.Health(version=version(DISTRIBUTION), model=model, problem=problem, running=server.run_worker.active)
 
 
 @router.get("/livez")

@@ -343,7 +343,6 @@ class Health(BaseModel):
     model: str | None = None
     problem: str | None = Field(default=None, description="why the model server cannot be used")
     running: int | None = Field(default=None, description="active runs")
-    documents: int | None = Field(default=None, description="documents of the key's owner")
 
 
 class Readiness(BaseModel):

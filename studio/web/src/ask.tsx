@@ -97,11 +97,13 @@ function withMode({ chat, approval, typed }: Way, method: Method) {
 }
 
 const EXAMPLES = 3;
+const MOST = 1000;
+const DOCUMENTS = `documents?limit=${MOST}`;
 const PAUSE = 5_000;
 
 /** Questions about the user's own documents; about their titles until the model has written better ones. */
 function Examples({ onChoose }: { onChoose: (question: string) => void }) {
-  const { value: documents } = useServer<DocumentRow[]>(`documents?limit=${EXAMPLES}`);
+  const { value: documents } = useServer<DocumentRow[]>(DOCUMENTS);
   const { value: written, problem } = useServer<string[]>("examples", (some) => (some?.length === 0 ? PAUSE : false));
   const isMissing = written?.length === 0;
   useEffect(() => {
@@ -110,7 +112,7 @@ function Examples({ onChoose }: { onChoose: (question: string) => void }) {
   if (!documents || !(written ?? problem)) return null;
   const questions = written?.length
     ? written
-    : documents.map(({ title }) => `What do the documents report about ${title}?`);
+    : documents.slice(0, EXAMPLES).map(({ title }) => `What do the documents report about ${title}?`);
   if (!questions.length) return null;
   return (
     <div className="stack examples" role="group" aria-label="Examples">
@@ -127,22 +129,19 @@ function Examples({ onChoose }: { onChoose: (question: string) => void }) {
 /** The names of the embedded model, with and without its training. */
 const EMBEDDED = ["sleuth-small", "smollm2-135m-instruct"];
 
-interface Health {
-  model?: string;
-  documents?: number;
-}
-
 /** The model and the number of documents in one line. */
 function Setup() {
-  const { value: health } = useServer<Health>("/healthz");
-  if (!health) return null;
-  const { model, documents } = health;
+  const { value: health } = useServer<{ model?: string }>("/healthz");
+  const { value: documents } = useServer<DocumentRow[]>(DOCUMENTS);
+  if (!health || !documents) return null;
+  const { model } = health;
   const isDemo = EMBEDDED.includes(model ?? "");
+  const number = documents.length < MOST ? count(documents.length, "document") : `${count(MOST, "document")} or more`;
   return (
     <>
       <p className="quiet">
         {model && `Model: ${model}${isDemo ? " (demo model)" : ""} · `}
-        <a href={hrefOf("documents")}>{documents === undefined ? "Documents" : count(documents, "document")}</a>
+        <a href={hrefOf("documents")}>{number}</a>
       </p>
       {isDemo && (
         <p className="hint">
@@ -150,7 +149,7 @@ function Setup() {
           <code>SLEUTH_MODEL_URL=http://HOST:8000/v1 sleuth serve</code>
         </p>
       )}
-      {documents === 0 && (
+      {!documents.length && (
         <p className="hint">
           No documents yet. <a href={hrefOf("documents")}>Add some</a> first.
         </p>

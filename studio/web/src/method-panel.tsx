@@ -59,7 +59,7 @@ export function MethodPanel({ methods, method, way, onChange }: Props) {
           <Check label="Start a chat" checked={way.chat} onCheck={(chat) => onChange({ ...way, chat })} />
         )}
         <Check
-          label="For research: all settings and internal names"
+          label="For research: all settings"
           checked={research !== ""}
           onCheck={(on) => setResearch(on ? "on" : "")}
         />

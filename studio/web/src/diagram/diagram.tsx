@@ -109,8 +109,8 @@ function drawn(shapes: Shape[], arrows: Arrow[], direction: "LR" | "TB") {
       ...(arrow.label && { label: arrow.label }),
       markerEnd: {
         type: MarkerType.ArrowClosed,
-        width: 16,
-        height: 16,
+        width: 12,
+        height: 12,
         color: arrow.look.includes("was") ? "var(--accent)" : "var(--edge)",
       },
     };

@@ -27,7 +27,7 @@ export interface Placement {
 }
 
 /** The widest box: boxes beside each other are narrow, so that their letters stay large when the graph is fitted. */
-const WIDEST = { LR: 104, TB: 190 };
+const WIDEST = { LR: 92, TB: 190 };
 const LETTER = 8;
 const LINE = 18;
 
@@ -41,7 +41,7 @@ export function sizeOf(label: string, direction: "LR" | "TB"): { width: number; 
 
 export function place(boxes: readonly Box[], lines: readonly Line[], direction: "LR" | "TB"): Placement {
   const graph = new Graph({ multigraph: true });
-  graph.setGraph({ rankdir: direction, nodesep: 20, ranksep: 22, edgesep: 12, marginx: 8, marginy: 8 });
+  graph.setGraph({ rankdir: direction, nodesep: 20, ranksep: 16, edgesep: 12, marginx: 8, marginy: 8 });
   for (const box of boxes) graph.setNode(box.id, sizeOf(box.label, direction));
   for (const line of lines) {
     const label = line.label ? { width: line.label.length * 6, height: 14, labelpos: "c" } : {};

@@ -20,7 +20,7 @@ export default function Documents({ ingest, id }: { ingest: string; id: string }
   const [find, setFind] = useState("");
   const [typed, setTyped] = useState("");
   const [where, setWhere] = useState("");
-  const changed = () => refresh("documents", "/healthz");
+  const changed = () => refresh("documents");
   const { value: rows } = useServer<DocumentRow[]>(pathOf(find, where));
   const ids = (rows ?? []).map((row) => row.id);
   const list = { find, where, selected, onSelect: setSelected, onOpen: setOpened, onGone: changed };
