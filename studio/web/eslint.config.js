@@ -16,6 +16,7 @@ export default ts.config(
       complexity: ["error", 15],
       "max-lines": ["error", 300],
       "@typescript-eslint/prefer-nullish-coalescing": ["error", { ignorePrimitives: { string: true } }],
+      "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
       // What scrolls must be reachable by keyboard.
       "jsx-a11y/no-noninteractive-tabindex": ["error", { roles: ["region"] }],
       // A list whose arrow keys move between its buttons; an area that files are dropped on.

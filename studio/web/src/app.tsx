@@ -5,6 +5,7 @@ import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { onUnauthorized } from "./api";
 import { Ask } from "./ask";
 import { ConnectionBanner } from "./connection";
+import { loaded } from "./loaded";
 import { ErrorBoundary } from "./error-boundary";
 import { KeyDialog } from "./key-dialog";
 import { NotFound } from "./not-found";
@@ -14,8 +15,8 @@ import { RunPage } from "./run/run";
 import { LatestRuns } from "./runs/latest-runs";
 import { client } from "./server";
 
-const Documents = lazy(() => import("./documents/documents"));
-const Runs = lazy(() => import("./runs/runs"));
+const Documents = lazy(() => loaded(() => import("./documents/documents")));
+const Runs = lazy(() => loaded(() => import("./runs/runs")));
 
 const VIEWS = [
   { view: "", label: "Ask" },
@@ -28,9 +29,7 @@ export function App() {
   const [locked, setLocked] = useState(false);
   const [session, setSession] = useState(0);
   useEffect(() => {
-    onUnauthorized(() => {
-      setLocked(true);
-    });
+    onUnauthorized(() => setLocked(true));
   }, []);
   useFocusOnChange(`${place.view}/${place.id}`);
   const unlock = () => {
@@ -98,7 +97,7 @@ function View({ place }: { place: Place }) {
     case "":
       return <Ask from={place.query.get("from") ?? ""} />;
     case "documents":
-      return <Documents ingest={place.query.get("ingest") ?? ""} />;
+      return <Documents key={place.id} id={place.id} ingest={place.query.get("ingest") ?? ""} />;
     case "runs":
       return place.id ? <RunPage key={place.id} id={place.id} query={place.query} /> : <Runs query={place.query} />;
     default:

@@ -1,39 +1,32 @@
 import { useEffect, useState } from "react";
 import { post } from "./api";
 import { useDraft } from "./drafts";
-import { FilterField } from "./filter-field";
-import { budgetOf, LimitsForm, type Limits } from "./limits";
-import { MethodCards } from "./method-cards";
+import { count } from "./format";
+import { budgetOf } from "./limits";
+import { MethodPanel, PLANNING, type Way } from "./method-panel";
 import { Problem } from "./parts";
 import { isSendable, QuestionField } from "./question-field";
 import { go, hrefOf } from "./route";
 import { parsed, fieldsOf } from "./schema";
 import { refresh, useAction, useServer } from "./server";
-import { SettingsForm } from "./settings-form";
 import type { DocumentRow, Json, Method } from "./types";
 
-const DEFAULT = "par-rag";
-/** The method whose plan can be shown before it is carried out. */
-const PLANNING = "par-rag";
+const WAY: Way = { method: "", typed: {}, limits: {}, where: "", chat: false, approval: false };
 
 /** Form for a question with its method, settings and budget. `from` is the method that a question was asked with. */
 export function Ask({ from }: { from: string }) {
   const { value: methods, problem } = useServer<Method[]>("methods");
   const [question, setQuestion] = useDraft("ask");
-  const [name, setName] = useState(DEFAULT);
-  const [typed, setTyped] = useState<Record<string, string>>({});
-  const [limits, setLimits] = useState<Limits>({});
-  const [where, setWhere] = useState("");
-  const [mode, setMode] = useState<Mode>({ chat: false, approval: false });
-  const method = methods?.find((each) => each.name === name) ?? methods?.[0];
+  const [way, setWay] = useState(WAY);
+  const [open, setOpen] = useState(false);
+  const method = methods?.find((each) => each.name === (way.method || methodAfter(from, methods)));
   const asking = useAction(async () => {
     if (!method) return;
-    const values = valuesOf(method, typed);
     const { thread } = await post<{ thread: string }>("runs", {
       question,
-      budget: budgetOf(limits),
-      where,
-      ...withMode(mode, method, values),
+      budget: budgetOf(way.limits),
+      where: way.where,
+      ...withMode(way, method),
     });
     setQuestion("");
     refresh("runs?");
@@ -45,90 +38,58 @@ export function Ask({ from }: { from: string }) {
   };
   return (
     <article className="page ask">
-      <h1>Ask your documents</h1>
-      <SetupHints />
-      {from && (
-        <p className="hint">This question was answered with {from}. Choose another method, and compare the runs.</p>
+      <header className="stack">
+        <h1>Ask your documents</h1>
+        <Setup />
+      </header>
+      {from && method && (
+        <p className="hint">
+          This question was answered with {from}. {method.name} is chosen now; compare the runs afterwards.
+        </p>
       )}
       <form onSubmit={submit} className="stack">
         <QuestionField label="Question" rows={3} value={question} onType={setQuestion} onSubmit={submit} focused />
-        {!question && <Examples onChoose={setQuestion} />}
         <div className="row spread">
-          {method ? <ModeFields mode={mode} method={method} onChange={setMode} /> : <span />}
+          <button
+            type="button"
+            aria-expanded={open}
+            aria-controls="method"
+            disabled={!method}
+            onClick={() => setOpen(!open)}
+          >
+            Method: {method?.name ?? "…"} <span aria-hidden="true">{open ? "▴" : "▾"}</span>
+          </button>
           <button className="primary" disabled={asking.busy || !isSendable(question) || !method}>
             {asking.busy ? "Asking…" : "Ask"}
           </button>
         </div>
         <Problem>{asking.problem || problem}</Problem>
-        {methods && method && (
-          <>
-            <MethodCards
-              methods={methods}
-              chosen={method.name}
-              onChoose={(chosen) => {
-                setName(chosen);
-                setTyped({});
-              }}
-            />
-            <details className="box">
-              <summary>Settings and limits</summary>
-              <SettingsForm fields={fieldsOf(method.settings)} typed={typed} onType={setTyped} />
-              <LimitsForm limits={limits} onType={setLimits} />
-              <FilterField where={where} onType={setWhere} />
-            </details>
-          </>
+        {open && methods && method && (
+          <MethodPanel
+            methods={[...methods].sort((a, b) => Number(b.name === DEFAULT) - Number(a.name === DEFAULT))}
+            method={method}
+            way={way}
+            onChange={setWay}
+          />
         )}
+        {!question && <Examples onChoose={setQuestion} />}
       </form>
     </article>
   );
 }
 
-interface Mode {
-  /** All messages are one run. */
-  chat: boolean;
-  /** The plan is shown and can be changed before it is carried out. */
-  approval: boolean;
-}
+const DEFAULT = "auto";
 
-interface ModeProps {
-  mode: Mode;
-  method: Method;
-  onChange: (mode: Mode) => void;
-}
-
-function ModeFields({ mode, method, onChange }: ModeProps) {
-  return (
-    <div className="row">
-      {!method.baseline && (
-        <label className="inline">
-          <input
-            type="checkbox"
-            checked={mode.chat}
-            onChange={(event) => {
-              onChange({ ...mode, chat: event.target.checked });
-            }}
-          />
-          Start a chat
-        </label>
-      )}
-      {method.name === PLANNING && (
-        <label className="inline">
-          <input
-            type="checkbox"
-            checked={mode.approval}
-            onChange={(event) => {
-              onChange({ ...mode, approval: event.target.checked });
-            }}
-          />
-          Show me the plan first
-        </label>
-      )}
-    </div>
-  );
+/** The method that is chosen first: for a retry, the first one that is not a baseline and was not used. */
+export function methodAfter(from: string, methods: readonly Pick<Method, "name" | "baseline">[]): string {
+  if (!from) return DEFAULT;
+  return methods.find((each) => !each.baseline && each.name !== from)?.name ?? DEFAULT;
 }
 
 /** The method and values of a run: a chat has another method answer. */
-function withMode({ chat, approval }: Mode, { name, baseline }: Method, values: Record<string, Json>) {
+function withMode({ chat, approval, typed }: Way, method: Method) {
+  const { name, baseline } = method;
+  const values = valuesOf(method, typed);
   const approves = approval && name === PLANNING;
   if (!approves && (!chat || baseline)) return { method: name, values };
   const inner = { method: name, method_settings: values, approve_plan: approves };
@@ -136,11 +97,14 @@ function withMode({ chat, approval }: Mode, { name, baseline }: Method, values: 
 }
 
 const EXAMPLES = 3;
+const MOST = 1000;
+const DOCUMENTS = `documents?limit=${MOST}`;
+const PAUSE = 5_000;
 
 /** Questions about the user's own documents; about their titles until the model has written better ones. */
 function Examples({ onChoose }: { onChoose: (question: string) => void }) {
-  const { value: documents } = useServer<DocumentRow[]>(`documents?limit=${EXAMPLES}`);
-  const { value: written, problem } = useServer<string[]>("examples");
+  const { value: documents } = useServer<DocumentRow[]>(DOCUMENTS);
+  const { value: written, problem } = useServer<string[]>("examples", (some) => (some?.length === 0 ? PAUSE : false));
   const isMissing = written?.length === 0;
   useEffect(() => {
     if (isMissing) post("examples").catch(() => undefined);
@@ -148,18 +112,13 @@ function Examples({ onChoose }: { onChoose: (question: string) => void }) {
   if (!documents || !(written ?? problem)) return null;
   const questions = written?.length
     ? written
-    : documents.map(({ title }) => `What do the documents report about ${title}?`);
+    : documents.slice(0, EXAMPLES).map(({ title }) => `What do the documents report about ${title}?`);
   if (!questions.length) return null;
   return (
-    <div className="row examples" role="group" aria-label="Examples">
-      {[...new Set(questions)].map((question) => (
-        <button
-          key={question}
-          type="button"
-          onClick={() => {
-            onChoose(question);
-          }}
-        >
+    <div className="stack examples" role="group" aria-label="Examples">
+      <h2>Worth asking</h2>
+      {[...new Set(questions)].slice(0, EXAMPLES).map((question) => (
+        <button key={question} type="button" onClick={() => onChoose(question)}>
           {question}
         </button>
       ))}
@@ -167,18 +126,34 @@ function Examples({ onChoose }: { onChoose: (question: string) => void }) {
   );
 }
 
-/** Hints if there are no documents or no model server. */
-function SetupHints() {
-  const { value: documents } = useServer<DocumentRow[]>("documents?limit=1");
-  const { value: health } = useServer<{ problem?: string }>("/healthz");
+/** The names of the embedded model, with and without its training. */
+const EMBEDDED = ["sleuth-small", "smollm2-135m-instruct"];
+
+/** The model and the number of documents in one line. */
+function Setup() {
+  const { value: health } = useServer<{ model?: string }>("/healthz");
+  const { value: documents } = useServer<DocumentRow[]>(DOCUMENTS);
+  if (!health || !documents) return null;
+  const { model } = health;
+  const isDemo = EMBEDDED.includes(model ?? "");
+  const number = documents.length < MOST ? count(documents.length, "document") : `${count(MOST, "document")} or more`;
   return (
     <>
-      {documents?.length === 0 && (
+      <p className="quiet">
+        {model && `Model: ${model}${isDemo ? " (demo model)" : ""} · `}
+        <a href={hrefOf("documents")}>{number}</a>
+      </p>
+      {isDemo && (
+        <p className="hint">
+          The demo model is small and often wrong. Use a real one:{" "}
+          <code>SLEUTH_MODEL_URL=http://HOST:8000/v1 sleuth serve</code>
+        </p>
+      )}
+      {!documents.length && (
         <p className="hint">
           No documents yet. <a href={hrefOf("documents")}>Add some</a> first.
         </p>
       )}
-      {health?.problem && <p className="hint">The model server is not available. {health.problem}</p>}
     </>
   );
 }

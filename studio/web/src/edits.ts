@@ -1,25 +1,17 @@
-/** Edited state fields: JSON texts by field name. */
+/** Edited state fields by name. */
 
 import { isObject } from "./json";
 import type { Json, JsonObject } from "./types";
 
-export type Edits = Record<string, string>;
-
-/** The syntax error of a JSON text; empty if there is none. */
-export function problemIn(text = ""): string {
-  try {
-    JSON.parse(text);
-    return "";
-  } catch (error) {
-    return (error as Error).message;
-  }
+/** The changed fields as a fork takes them: keyed fields are merged, so a removed key is null. */
+export function changesOf(edits: JsonObject, before: JsonObject): JsonObject {
+  const changed = Object.entries(edits).filter(([name, value]) => isChanged(value, before[name]));
+  return Object.fromEntries(changed.map(([name, value]) => [name, withNulls(value, before[name])]));
 }
 
-/** The changed fields as a fork takes them: keyed fields are merged, so a removed key is null. */
-export function changesOf(edits: Edits, before: JsonObject): JsonObject {
-  const values = Object.entries(edits).map(([name, text]) => [name, JSON.parse(text) as Json] as const);
-  const changed = values.filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name]));
-  return Object.fromEntries(changed.map(([name, value]) => [name, withNulls(value, before[name])]));
+/** True if a value differs from the one before. */
+export function isChanged(value: Json | undefined, before: Json | undefined): boolean {
+  return value !== undefined && JSON.stringify(value) !== JSON.stringify(before);
 }
 
 function withNulls(value: Json, before: Json | undefined): Json {

@@ -23,13 +23,7 @@ export class ErrorBoundary extends Component<{ children: ReactNode }, State> {
         </p>
         <p>Your documents and runs are not affected.</p>
         <div className="row">
-          <button
-            onClick={() => {
-              location.reload();
-            }}
-          >
-            Reload the page
-          </button>
+          <button onClick={() => location.reload()}>Reload the page</button>
         </div>
       </article>
     );

@@ -13,9 +13,7 @@ export function FilterField({ where, onType }: FilterFieldProps) {
         placeholder="tag=contract date>=2025 path:reports/**"
         spellCheck={false}
         value={where}
-        onChange={(event) => {
-          onType(event.target.value);
-        }}
+        onChange={(event) => onType(event.target.value)}
       />
     </label>
   );

@@ -23,9 +23,7 @@ export function KeyDialog({ onKey }: { onKey: () => void }) {
             autoComplete="current-password"
             required
             value={key}
-            onChange={(event) => {
-              setKey(event.target.value);
-            }}
+            onChange={(event) => setKey(event.target.value)}
           />
         </label>
         <p className="quiet">The key is stored in this tab only and sent to this server only.</p>

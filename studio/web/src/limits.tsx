@@ -26,9 +26,7 @@ export function LimitsForm({ limits, onType }: Props) {
             min={1}
             placeholder="no limit"
             value={limits[name] ?? ""}
-            onChange={(event) => {
-              onType({ ...limits, [name]: event.target.value });
-            }}
+            onChange={(event) => onType({ ...limits, [name]: event.target.value })}
           />
         </label>
       ))}

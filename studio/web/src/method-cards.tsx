@@ -14,14 +14,7 @@ export function MethodCards({ methods, chosen, onChoose }: Props) {
     <div className="methods">
       {shown.map((method) => (
         <label key={method.name} className="method">
-          <input
-            type="radio"
-            name="method"
-            checked={method.name === chosen}
-            onChange={() => {
-              onChoose(method.name);
-            }}
-          />
+          <input type="radio" name="method" checked={method.name === chosen} onChange={() => onChoose(method.name)} />
           <strong>{method.name}</strong>
           <span>{sentence(method.when || method.summary)}</span>
           <span className="quiet">{costOf(method)}</span>

@@ -3,17 +3,36 @@
 import type { ReactNode } from "react";
 import { words } from "./format";
 
+/** An error; of a long message the first sentence, and the rest on a click. */
 export function Problem({ children }: { children: ReactNode }) {
-  return children ? (
-    <p className="problem" role="alert">
-      {children}
-    </p>
-  ) : null;
+  if (!children) return null;
+  const [first, rest] = typeof children === "string" ? split(children) : [children, ""];
+  return (
+    <div className="problem" role="alert">
+      {first}
+      {rest && (
+        <details>
+          <summary>More</summary>
+          {rest}
+        </details>
+      )}
+    </div>
+  );
 }
 
-/** A status as a colored word; the color adds no information. */
-export function Chip({ status }: { status: string }) {
-  return <span className={`chip is-${status}`}>{words(status)}</span>;
+const LONG = 160;
+
+/** A message as its first sentence and the rest, unless the whole is short. */
+export function split(message: string): [string, string] {
+  if (message.length <= LONG) return [message, ""];
+  const sentence = /^.{10,160}?[.!?;](?=\s)/s.exec(message)?.[0] ?? message.slice(0, LONG).replace(/\s+\S*$/, "");
+  const isWhole = /[.!?;]$/.test(sentence);
+  return [isWhole ? sentence : `${sentence}…`, message.slice(sentence.length).trim()];
+}
+
+/** A status as a colored word; `look` is its color if that is another one. */
+export function Chip({ status, look = status }: { status: string; look?: string }) {
+  return <span className={`chip is-${look}`}>{words(status)}</span>;
 }
 
 export function Busy({ children }: { children: ReactNode }) {

@@ -34,9 +34,7 @@ export function QuestionField({ label, rows, value, onType, onSubmit, focused = 
         value={value}
         aria-invalid={isTooLong}
         aria-describedby={`${id}-problem`}
-        onChange={(event) => {
-          onType(event.target.value);
-        }}
+        onChange={(event) => onType(event.target.value)}
         onKeyDown={(event) => {
           if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) onSubmit(event);
         }}

@@ -74,3 +74,16 @@ function numberIn(text: string, kind: Kind, minimum: number | undefined, maximum
   if (maximum !== undefined && value > maximum) throw new Error(`at most ${maximum}`);
   return value;
 }
+
+/** True for a switch between a method and its paper, a fitted value, and what only a reader of the code understands. */
+export function isForResearch({ kind, description }: Pick<Field, "kind" | "description">): boolean {
+  return (
+    kind === "json" ||
+    /\(ablation\)|\(paper: (?:true|keep)\)|\bours:|\bfitted\b|\b[A-Z]{5,}\b|P\(|\ba\/b\b/.test(description)
+  );
+}
+
+/** A description without its remarks on the paper. */
+export function plainly(description: string): string {
+  return description.replace(/\s*\((?:paper|ablation)[^)]*\)/g, "");
+}

@@ -6,6 +6,7 @@ import { ApiError, get, messageOf } from "./api";
 
 const FRESH = 2_000;
 const RETRIES = 2;
+const GONE = 404;
 
 export const client = new QueryClient({
   defaultOptions: { queries: { staleTime: FRESH, retry: isTemporary, retryDelay: 1_000, networkMode: "always" } },
@@ -27,16 +28,19 @@ export interface Loaded<T> {
   status: number;
 }
 
-/** The value of a path below `v1/`; an empty path loads nothing. */
-export function useServer<T>(path: string): Loaded<T> {
+/** The value of a path below `v1/`; an empty path loads nothing. `every` returns the milliseconds to the next load. */
+export function useServer<T>(path: string, every: (value?: T) => number | false = () => false): Loaded<T> {
   const { data, error } = useQuery({
     queryKey: [path],
     queryFn: ({ signal }) => get<T>(path, signal),
     enabled: path !== "",
+    refetchInterval: ({ state }) => every(state.data),
   });
-  const failed = data === undefined ? error : null;
+  // A value that was loaded before is shown until the server answers that it is gone.
+  const isGone = error instanceof ApiError && error.status === GONE;
+  const failed = data === undefined || isGone ? error : null;
   return {
-    value: data ?? null,
+    value: isGone ? null : (data ?? null),
     problem: failed ? messageOf(failed) : "",
     status: failed instanceof ApiError ? failed.status : 0,
   };

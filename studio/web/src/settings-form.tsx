@@ -16,9 +16,7 @@ export function SettingsForm({ fields, typed, onType }: Props) {
           key={field.name}
           field={field}
           text={typed[field.name] ?? ""}
-          onType={(text) => {
-            onType({ ...typed, [field.name]: text });
-          }}
+          onType={(text) => onType({ ...typed, [field.name]: text })}
         />
       ))}
     </div>
@@ -40,12 +38,7 @@ function Setting({ field, text, onType }: OneProps) {
     <div className="setting">
       <label htmlFor={id}>{field.name}</label>
       {options.length ? (
-        <select
-          {...common}
-          onChange={(event) => {
-            onType(event.target.value);
-          }}
-        >
+        <select {...common} onChange={(event) => onType(event.target.value)}>
           <option value="">{field.fallback === null ? "default" : `${shown(field.fallback)} (default)`}</option>
           {options.map((option) => (
             <option key={option} value={option}>
@@ -58,9 +51,7 @@ function Setting({ field, text, onType }: OneProps) {
           {...common}
           inputMode={field.kind === "whole" ? "numeric" : field.kind === "number" ? "decimal" : "text"}
           placeholder={shown(field.fallback)}
-          onChange={(event) => {
-            onType(event.target.value);
-          }}
+          onChange={(event) => onType(event.target.value)}
         />
       )}
       <span id={`${id}-help`} className={problem ? "wrong" : "quiet"}>

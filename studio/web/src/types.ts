@@ -64,6 +64,8 @@ export interface Note {
   question: string;
   finding: string;
   passages: string[];
+  /** Its own quotes; a run has them in its state only. */
+  citations?: Citation[];
   remark?: string;
 }
 
@@ -106,7 +108,14 @@ export interface Answer {
   seconds?: number;
   warnings: string[];
   /** What the evidence checker gives to the answer and to the question. */
-  support?: { score: number; answerable: number };
+  support?: {
+    score: number;
+    answerable: number;
+    /** The sources support the answer only weakly. */
+    weak?: boolean;
+    /** The reader's answer, in place of which another one was accepted. */
+    replaced?: string;
+  };
   hops?: Hop[];
   /** The question of a waiting chat. */
   asks?: JsonObject;

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { when } from "../src/format";
-import { outcomeOf } from "../src/outcome";
+import { outcomeOf, pauseOf } from "../src/outcome";
 import { hrefOf, parse } from "../src/route";
 import { grouped } from "../src/run/findings";
 import { markdownOf } from "../src/run/export";
 import { linkedIn } from "../src/run/linked";
 import { withFootnotes } from "../src/run/markdown";
-import { findingsOf, workOf } from "../src/run/sentences";
+import { draftOf, findingsOf, workOf } from "../src/run/sentences";
 import { csvOf } from "../src/runs/csv";
 import { filtersIn, queryOf } from "../src/runs/filters";
 import { conversationsOf } from "../src/runs/grouping";
@@ -87,10 +87,33 @@ test("filters without a value are left out, and the last day is included", () =>
 
 test("the outcome of a run is that of its stream until it is resumed", () => {
   const run = { thread: { state: "done", outcome: "unknown" } } as Run;
-  expect(outcomeOf(run, { end: null, over: false, going: false })).toBe("unknown");
-  expect(outcomeOf(run, { end: null, over: false, going: true })).toBe("running");
-  expect(outcomeOf(run, { end: { kind: "stopped" }, over: true, going: false })).toBe("stopped");
-  expect(outcomeOf(run, { end: { kind: "answer", answer: ANSWER }, over: true, going: false })).toBe("answered");
+  const following = { end: null, begun: true, over: false, going: false };
+  expect(outcomeOf(run, following)).toBe("unknown");
+  expect(outcomeOf(run, { ...following, going: true })).toBe("running");
+  expect(outcomeOf(run, { ...following, end: { kind: "stopped" }, over: true })).toBe("stopped");
+  expect(outcomeOf(run, { ...following, end: { kind: "answer", answer: ANSWER }, over: true })).toBe("answered");
+});
+
+test("a run that waits for its turn is queued on its page as in the lists, until its first step", () => {
+  const run = { thread: { state: "queued", outcome: "queued" } } as Run;
+  const following = { end: null, begun: false, over: false, going: false };
+  expect(outcomeOf(run, following)).toBe("queued");
+  expect(outcomeOf(run, { ...following, begun: true })).toBe("running");
+});
+
+test("a list is loaded again while it has a run that is not finished", () => {
+  expect(pauseOf([listed("1", { outcome: "answered" })])).toBe(false);
+  for (const outcome of ["queued", "running"] as const) {
+    expect(pauseOf([listed("1", { outcome }), listed("2", { outcome: "failed" })])).toBeGreaterThan(0);
+  }
+});
+
+test("of a reply in JSON only the text for people is shown while it is written", () => {
+  expect(draftOf('{"steps": [{"thought": "hm", "question": "Who built')).toBe("Who built");
+  expect(draftOf('{"steps": [{"thought": "hm", "que')).toBe("");
+  expect(draftOf('```json\n{"answer": "The \\"Kelp\\" Fair"')).toBe('The "Kelp" Fair');
+  expect(draftOf('[{"status": "PASS"}]')).toBe("");
+  expect(draftOf("Plain words")).toBe("Plain words");
 });
 
 test("a damaged or too deep address leads to no view", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { branchOf, forkedFrom } from "../src/branches";
-import { endOf, optionsOf, pairOf } from "../src/run/pairs";
+import { branchOf, forkedFrom, pathTo } from "../src/branches";
+import { alike, endOf, optionsOf, pairOf } from "../src/run/pairs";
 import type { Thread } from "../src/types";
 import { FORKED, moment } from "./scene";
 
@@ -77,6 +77,17 @@ test("a fork whose origin was pruned is compared with the newest branch", () => 
 test("a chosen pair is compared, a single branch with nothing", () => {
   expect(shown(thread("1"), THREE, [], "e", "g")).toEqual(["e", "g"]);
   expect(shown(thread("1"), [moment("a", "", { at: "1" })], [])).toBeNull();
+});
+
+test("a run is compared with another run of its question, and a fork only from its start on", () => {
+  const history = [moment("a", "", { at: "1" })];
+  const pair = pairOf(optionsOf(thread("1"), history, [], [thread("2"), thread("2")]), "", "");
+  expect([pair?.left.value, pair?.right.value]).toEqual(["a", "2"]);
+  const own = thread("2", { parent: "1", parent_checkpoint: "b" });
+  const copied = [moment("y", "x", { at: "2" }), moment("x", "", { at: "1" })];
+  const forked = pairOf(optionsOf(own, copied, [thread("1")]), "", "");
+  const paths = [pathTo(FORKED, "c"), pathTo(copied, "y")] as const;
+  expect(forked && alike(forked.left, forked.right, paths)).toEqual([2, 1]);
 });
 
 test("sub-runs of a run are not compared with it", () => {

@@ -33,14 +33,11 @@ test("a passage has its best rank, and none if no search found it", () => {
   expect(placeText(without.get("light") ?? { rank: 9, score: 0 })).toBe("not ranked");
 });
 
-test("passages of two branches are only in one or in both, with both places", () => {
+test("passages that both branches found are no difference", () => {
   const a = foundOn([moment("x", "", { changed: { searches: [hash("d")] } })], TEXTS);
   const b = foundOn([moment("y", "", { changed: { searches: [hash("e")] } })], TEXTS);
-  const { onlyA, onlyB, both } = differenceOf(a, b);
+  const { onlyA, onlyB } = differenceOf(a, b);
   expect([onlyA, onlyB].map((all) => all.map((each) => each.passage.id))).toEqual([["light"], ["oake"]]);
-  expect(both.map(([first, second]) => [placeText(first), placeText(second)])).toEqual([
-    ["rank 2, score 1.00", "rank 1, score 3.00"],
-  ]);
 });
 
 test("the path of graph search is a sentence with the title of its source", () => {

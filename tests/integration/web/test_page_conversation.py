@@ -7,7 +7,7 @@ import pytest
 from blocking_model import CORPUS, Gated
 from page_fixture import Site
 from page_scene import FOLLOW_UP, QUESTION, Teller
-from page_use import ask_and_wait, drop_documents, expect_status, faults, open_tab, picture
+from page_use import ask_and_wait, choose_method, drop_documents, expect_status, faults, open_tab, picture
 from playwright.async_api import Page, expect
 
 pytestmark = pytest.mark.integration
@@ -61,7 +61,7 @@ async def test_run_out_of_budget_resumes_with_a_larger_one(page: Page, site: Sit
     await drop_documents(page, await site())
     await page.get_by_role("link", name="Ask", exact=True).click()
     await page.get_by_role("textbox", name="Question", exact=True).fill(QUESTION)
-    await page.get_by_text("Settings and limits").click()
+    await choose_method(page, "par-rag")
     await page.get_by_label("maximum model calls").fill("3")
     await page.get_by_role("button", name="Ask", exact=True).click()
     form = page.get_by_role("form", name="Larger budget")

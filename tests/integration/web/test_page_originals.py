@@ -62,7 +62,7 @@ async def test_citation_opens_the_page_of_the_original_with_the_quote(page: Page
     await expect(dialog.get_by_role("status")).to_have_text("Page 2 of 2")
     marks = dialog.locator(".textLayer mark")
     await expect(marks.first).to_be_in_viewport()
-    cited = await page.locator(".sources q", has_text=QUOTE).inner_text()
+    cited = await page.locator(".sources mark", has_text=QUOTE).inner_text()
     assert " ".join(" ".join(await marks.all_inner_texts()).split()) == cited.rstrip(".")
     assert QUOTE in cited
     ink = await dialog.locator("canvas").evaluate(

@@ -3,9 +3,10 @@
 import re
 
 import pytest
-from page_fixture import Site
+from asgi_server import serving
+from page_fixture import MODELS, Site
 from page_scene import QUESTION, Teller
-from page_use import ask_and_wait, drop_documents, expect_status, faults
+from page_use import ask_and_wait, drop_documents, expect_status, faults, open_methods
 from playwright.async_api import Page, expect
 
 pytestmark = pytest.mark.integration
@@ -17,7 +18,7 @@ async def test_answer_shows_sources_in_context_and_no_internals(page: Page, site
     sources = page.get_by_role("region", name="Sources")
     card = sources.get_by_role("article", name="Source 3")
     await expect(card).to_contain_text("Sennick Harbour")
-    await expect(card.locator("q")).to_contain_text("the Kelp Fair")
+    await expect(card.locator("mark")).to_contain_text("the Kelp Fair")
     await expect(card).to_contain_text("Fishing for crab")  # the sentence after the quote
     await page.get_by_text("How this was found").click()
     findings = page.get_by_role("list", name="Findings").get_by_role("listitem")
@@ -85,13 +86,22 @@ async def test_plan_is_changed_before_it_is_carried_out(page: Page, site: Site, 
     teller.mistaken = True
     await page.get_by_role("link", name="Ask", exact=True).click()
     await page.get_by_role("textbox", name="Question", exact=True).fill(QUESTION)
+    await open_methods(page)
     await page.get_by_label("Show me the plan first").check()
     await page.get_by_role("button", name="Ask", exact=True).click()
     plan = page.get_by_role("form", name="Plan")
     await expect_status(page, "waiting")
     await expect(plan.get_by_label("Step 2")).to_have_value("Which medal was named after #1?")
     assert await faults(page, axe) == []
-    await plan.get_by_label("Step 2").fill("Which fair is held in Sennick Harbour?")
+    await plan.get_by_role("button", name="Add a step").click()
+    await plan.get_by_label("Step 3").fill("Which fair is held in the birthplace of #1?")
+    await plan.get_by_role("button", name="Move 3 up").click()
+    await expect(plan.get_by_label("Step 2")).to_have_value("Which fair is held in the birthplace of #1?")
+    await plan.get_by_role("button", name="Remove 1").click()
+    await expect(plan.get_by_text("The step that #? stood for is removed.").first).to_be_visible()
+    await expect(plan.get_by_role("button", name="Carry out the plan")).to_be_disabled()
+    await plan.get_by_role("button", name="Remove 2").click()
+    await plan.get_by_label("Step 1").fill("Which fair is held in Sennick Harbour?")
     await plan.get_by_role("button", name="Carry out the plan").click()
     await expect_status(page, "answered")
     await expect(page.get_by_role("region", name="Answer")).to_contain_text("Kelp Fair")
@@ -107,7 +117,26 @@ async def test_feedback_is_stored_and_question_is_retried(page: Page, site: Site
     await page.reload()
     await expect(page.get_by_role("button", name="Bad answer")).to_have_attribute("aria-pressed", "true")
     await expect(page.get_by_label("Comment")).to_have_value("Too short")
-    await page.get_by_role("button", name="More").click()
-    await page.get_by_role("menuitem", name="Retry with another method").click()
+    await page.get_by_role("button", name="Retry with another method").click()
     await expect(page.get_by_role("textbox", name="Question", exact=True)).to_have_value(QUESTION)
+    await page.get_by_role("button", name="Method: crp-rag").click()
     await expect(page.get_by_text("Your runs: 7 calls")).to_be_visible()
+
+
+@pytest.mark.nightly
+async def test_lost_model_server_is_shown_within_ten_seconds(page: Page, site: Site) -> None:
+    async with serving(MODELS) as models:
+        await page.goto(await site(model_url=f"{models}/v1"))
+        await expect(page.get_by_role("button", name="Method: auto")).to_be_visible()
+        await expect(page.locator(".banner")).to_have_count(0)
+    await expect(page.get_by_text("The model server is not available")).to_be_visible(timeout=10_000)
+
+
+@pytest.mark.nightly
+async def test_page_of_another_build_is_reloaded(page: Page, site: Site) -> None:
+    await page.goto(await site())
+    await page.evaluate("window.isOld = true")
+    await page.route("**/assets/documents-*.js", lambda route: route.fulfill(status=404), times=1)
+    await page.get_by_role("link", name="Documents", exact=True).click()
+    await expect(page.get_by_text("No documents yet.")).to_be_visible()
+    assert not await page.evaluate("window.isOld === true")

@@ -50,14 +50,15 @@ async def test_tasks_take_few_clicks(page: Page, site: Site) -> None:
     await ask_and_read(page, person)
     await find_runs(page, person)
     assert person.clicks == {
-        "ask with a method, and read the answer": 2,
+        "ask with a method, and read the answer": 3,
         "see the sentence that the answer rests on, in its document": 1,
         "see how the answer was found": 1,
         "read what the model was asked in the first step": 2,
         "save the answer": 2,
         "ask a follow-up question": 2,
-        "ask the question again with another method": 4,
+        "ask the question again with another method": 2,
         "find an earlier run by its words, and open it": 3,
+        "compare with another run of the question": 1,
         "compare two runs": 4,
         "delete a run": 4,
     }
@@ -69,6 +70,7 @@ async def ask_and_read(page: Page, person: Person) -> None:
 
     with person.task("ask with a method, and read the answer"):
         await person.type(question, QUESTION)
+        await person.click_on(page.get_by_role("button", name="Method: auto"))
         await person.click_on(page.locator(".method", has=page.get_by_text("par-rag", exact=True)))
         await person.click(("button", "Ask"))
         await expect_status(page, "answered")
@@ -80,7 +82,7 @@ async def ask_and_read(page: Page, person: Person) -> None:
         await person.click_on(page.get_by_text("How this was found"))
         await expect(page.get_by_text("Looked for").first).to_be_visible()
     with person.task("read what the model was asked in the first step"):
-        await person.click(("link", "Explore"), ("button", "plan step 1"))
+        await person.click(("link", "Explore"), ("button", "Plan step 1"))
         await expect(page.get_by_role("region", name="Prompt").first).to_contain_text(QUESTION)
     await open_tab(page, "Answer")
     with person.task("save the answer"):
@@ -92,10 +94,14 @@ async def ask_and_read(page: Page, person: Person) -> None:
         await expect(page.get_by_role("heading", name=FOLLOW_UP)).to_be_visible()
         await expect_status(page, "answered")
     with person.task("ask the question again with another method"):
-        await person.click(("button", "More"), ("menuitem", "Retry with another method"))
-        await person.click_on(page.locator(".method", has=page.get_by_text("retro-rag", exact=True)))
+        await person.click(("button", "Retry with another method"))
+        await expect(page.get_by_role("button", name="Method: crp-rag")).to_be_visible()
         await person.click(("button", "Ask"))
         await expect_status(page, "answered")
+    with person.task("compare with another run of the question"):
+        await person.click(("link", "Compare"))
+        await expect(page.get_by_role("region", name="First branch").get_by_role("combobox")).to_contain_text("crp-rag")
+        await expect(page.get_by_role("region", name="Second branch")).to_contain_text("Kelp Fair")
 
 
 async def find_runs(page: Page, person: Person) -> None:

@@ -24,6 +24,8 @@ export interface Shape extends Box {
   look: string;
   /** A small label, such as the step that visited the node. */
   remark?: string;
+  /** Shown while the pointer is on the box. */
+  title?: string;
   onChoose?: () => void;
 }
 
@@ -80,7 +82,7 @@ export function Diagram({ label, shapes, arrows, direction = "LR" }: Props) {
   );
 }
 
-const FIT = { padding: 0.08, maxZoom: 1.15 };
+const FIT = { padding: 0.02, maxZoom: 1.15 };
 
 /** Space for the buttons above and below a flat graph. */
 const ROOM = 60;
@@ -107,8 +109,8 @@ function drawn(shapes: Shape[], arrows: Arrow[], direction: "LR" | "TB") {
       ...(arrow.label && { label: arrow.label }),
       markerEnd: {
         type: MarkerType.ArrowClosed,
-        width: 16,
-        height: 16,
+        width: 12,
+        height: 12,
         color: arrow.look.includes("was") ? "var(--accent)" : "var(--edge)",
       },
     };
@@ -135,11 +137,13 @@ function BoxView({ data: { shape } }: NodeProps<BoxNode>) {
     <>
       <Handle type="target" position={Position.Left} isConnectable={false} />
       {shape.onChoose ? (
-        <button className={`shape nodrag nopan ${shape.look}`} onClick={shape.onChoose}>
+        <button className={`shape nodrag nopan ${shape.look}`} title={shape.title} onClick={shape.onChoose}>
           {words}
         </button>
       ) : (
-        <div className={`shape ${shape.look}`}>{words}</div>
+        <div className={`shape ${shape.look}`} title={shape.title}>
+          {words}
+        </div>
       )}
       <Handle type="source" position={Position.Right} isConnectable={false} />
     </>

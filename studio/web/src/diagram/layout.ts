@@ -26,21 +26,23 @@ export interface Placement {
   edges: Map<string, { points: Point[]; label: Point | null }>;
 }
 
-const WIDEST = 190;
-const LETTER = 7.2;
+/** The widest box: boxes beside each other are narrow, so that their letters stay large when the graph is fitted. */
+const WIDEST = { LR: 92, TB: 190 };
+const LETTER = 8;
 const LINE = 18;
 
 /** The size of a box for its label. */
-export function sizeOf(label: string): { width: number; height: number } {
+export function sizeOf(label: string, direction: "LR" | "TB"): { width: number; height: number } {
+  const widest = WIDEST[direction];
   const letters = label.length * LETTER;
-  const lines = Math.max(1, Math.ceil(letters / (WIDEST - 24)));
-  return { width: lines > 1 ? WIDEST : Math.max(56, letters + 24), height: 22 + lines * LINE };
+  const lines = Math.max(1, Math.ceil(letters / (widest - 20)));
+  return { width: lines > 1 ? widest : Math.max(60, letters + 18), height: 24 + lines * LINE };
 }
 
 export function place(boxes: readonly Box[], lines: readonly Line[], direction: "LR" | "TB"): Placement {
   const graph = new Graph({ multigraph: true });
-  graph.setGraph({ rankdir: direction, nodesep: 20, ranksep: 30, edgesep: 12, marginx: 8, marginy: 8 });
-  for (const box of boxes) graph.setNode(box.id, sizeOf(box.label));
+  graph.setGraph({ rankdir: direction, nodesep: 20, ranksep: 16, edgesep: 12, marginx: 8, marginy: 8 });
+  for (const box of boxes) graph.setNode(box.id, sizeOf(box.label, direction));
   for (const line of lines) {
     const label = line.label ? { width: line.label.length * 6, height: 14, labelpos: "c" } : {};
     graph.setEdge(line.from, line.to, label, line.id);

@@ -39,9 +39,7 @@ async function entriesOf(folder: FileSystemDirectoryEntry): Promise<FileSystemEn
   const reader = folder.createReader();
   const all: FileSystemEntry[] = [];
   for (;;) {
-    const some = await new Promise<FileSystemEntry[]>((resolve, reject) => {
-      reader.readEntries(resolve, reject);
-    });
+    const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
     if (!some.length) return all;
     all.push(...some);
   }
@@ -49,9 +47,7 @@ async function entriesOf(folder: FileSystemDirectoryEntry): Promise<FileSystemEn
 
 function fileOf(entry: FileSystemFileEntry, name: string): Promise<File> {
   return new Promise((resolve, reject) => {
-    entry.file(resolve, (error) => {
-      reject(new Error(`${name} cannot be read: ${error.message}`));
-    });
+    entry.file(resolve, (error) => reject(new Error(`${name} cannot be read: ${error.message}`)));
   });
 }
 

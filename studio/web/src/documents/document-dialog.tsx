@@ -1,11 +1,14 @@
 import { lazy, Suspense, useCallback, useState } from "react";
 import { Dialog } from "../dialog";
+import { loaded } from "../loaded";
 import { Busy, Problem } from "../parts";
 import type { Citation, DocumentText } from "../types";
 import { useServer } from "../server";
 import { around, placeOf } from "./place";
+import { SourceText } from "./source-text";
 
-const PdfOriginal = lazy(() => import("./pdf-original"));
+const MISSING = 404;
+const PdfOriginal = lazy(() => loaded(() => import("./pdf-original")));
 
 type Cited = Pick<Citation, "document" | "title" | "quote" | "start" | "end" | "kind" | "reference" | "location">;
 
@@ -19,14 +22,19 @@ export function DocumentDialog({ citation, onClose }: { citation: Cited; onClose
 }
 
 function Opened({ citation }: { citation: Cited }) {
-  const { value: document, problem } = useServer<DocumentText>(`documents/${encodeURIComponent(citation.document)}`);
+  const path = `documents/${encodeURIComponent(citation.document)}`;
+  const { value: document, problem, status } = useServer<DocumentText>(path);
   if (problem) {
     return (
-      <>
-        <Problem>{problem}</Problem>
-        <p>The quote that is stored with the run:</p>
-        <blockquote>{citation.quote}</blockquote>
-      </>
+      <div className="stack">
+        <Problem>{status === MISSING ? "This document is no longer in the collection." : problem}</Problem>
+        {citation.quote && (
+          <>
+            <p>The quote that is stored with the run:</p>
+            <blockquote>{citation.quote}</blockquote>
+          </>
+        )}
+      </div>
     );
   }
   if (!document) return <Busy>Opening the document</Busy>;
@@ -71,27 +79,29 @@ function Both({ document, citation }: { document: DocumentText; citation: Cited 
 }
 
 /** The text of a document, scrolled to the quote. */
-function Text({ document, citation }: { document: DocumentText; citation: Cited }) {
-  const show = useCallback((mark: HTMLElement | null) => {
-    mark?.scrollIntoView({ block: "center" });
-  }, []);
-  const place = placeOf(document.text, citation);
-  if (!place) {
-    return (
-      <>
-        <p className="hint">The document has changed and no longer contains this quote.</p>
-        <blockquote>{citation.quote}</blockquote>
-        <div className="text">{document.text}</div>
-      </>
-    );
-  }
-  const { before, quoted, after } = around(document.text, place);
+function Text({ document: { id, text }, citation }: { document: DocumentText; citation: Cited }) {
+  const show = useCallback(
+    (box: HTMLElement | null) => box?.querySelector("mark")?.scrollIntoView({ block: "center" }),
+    [],
+  );
+  const place = placeOf(text, citation);
+  const { before, quoted, after } = around(text, place ?? { start: 0, end: 0 });
   return (
-    <div className="text" role="region" aria-label="Text of the document" tabIndex={0}>
-      {before}
-      <mark ref={show}>{quoted}</mark>
-      {after}
-    </div>
+    <>
+      {!place && (
+        <>
+          <p className="hint">The document has changed and no longer contains this quote.</p>
+          <blockquote>{citation.quote}</blockquote>
+        </>
+      )}
+      <div ref={show} className="text" role="region" aria-label="Text of the document" tabIndex={0}>
+        <SourceText
+          document={id}
+          text={before + quoted + after}
+          place={{ start: before.length, end: before.length + quoted.length }}
+        />
+      </div>
+    </>
   );
 }
 

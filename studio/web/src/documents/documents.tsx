@@ -1,39 +1,36 @@
 import { useState, type ReactNode } from "react";
 import { remove } from "../api";
-import { Confirm } from "../dialog";
 import { count, when } from "../format";
 import { FilterField } from "../filter-field";
 import { Busy, Problem } from "../parts";
 import type { DocumentRow } from "../types";
+import { go, hrefOf } from "../route";
+import { DeleteButton, Selection } from "../selection";
 import { refresh, useAction, useServer } from "../server";
 import { DocumentDialog } from "./document-dialog";
 import { Upload } from "./upload";
 
 const PAGE = 200;
+const COLUMNS = 8;
 
-/** The documents of the collection: add, find, read and delete them. */
-export default function Documents({ ingest }: { ingest: string }) {
-  const [opened, setOpened] = useState<DocumentRow | null>(null);
+/** The documents of the collection: add, find, read and delete them. The address may name one to open. */
+export default function Documents({ ingest, id }: { ingest: string; id: string }) {
+  const [opened, setOpened] = useState<Pick<DocumentRow, "id" | "title"> | null>(id ? { id, title: id } : null);
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [find, setFind] = useState("");
   const [typed, setTyped] = useState("");
   const [where, setWhere] = useState("");
-  const changed = () => {
-    refresh("documents");
-  };
+  const changed = () => refresh("documents");
+  const { value: rows } = useServer<DocumentRow[]>(pathOf(find, where));
+  const ids = (rows ?? []).map((row) => row.id);
+  const list = { find, where, selected, onSelect: setSelected, onOpen: setOpened, onGone: changed };
   return (
     <article className="page">
       <h1>Documents</h1>
       <Upload ingest={ingest} onRead={changed} />
       <label className="inline find">
         Find by title
-        <input
-          type="search"
-          maxLength={200}
-          value={find}
-          onChange={(event) => {
-            setFind(event.target.value);
-          }}
-        />
+        <input type="search" maxLength={200} value={find} onChange={(event) => setFind(event.target.value)} />
       </label>
       <form
         className="row at-bottom"
@@ -45,10 +42,26 @@ export default function Documents({ ingest }: { ingest: string }) {
         <FilterField where={typed} onType={setTyped} />
         <button>Filter</button>
       </form>
+      <Selection
+        ids={[...selected]}
+        noun="document"
+        remark="The documents are deleted from the collection. The files themselves are not deleted."
+        remove={removeDocument}
+        onGone={changed}
+        onDone={() => setSelected(new Set())}
+      />
       <div>
         <table className="documents cards">
           <thead>
             <tr>
+              <th scope="col">
+                <input
+                  type="checkbox"
+                  aria-label="Select all documents"
+                  checked={Boolean(rows?.length) && ids.every((id) => selected.has(id))}
+                  onChange={(event) => setSelected(new Set(event.target.checked ? ids : []))}
+                />
+              </th>
               <th scope="col">title</th>
               <th scope="col">type</th>
               <th scope="col">passages</th>
@@ -60,7 +73,7 @@ export default function Documents({ ingest }: { ingest: string }) {
               </th>
             </tr>
           </thead>
-          <Page key={`${find}\n${where}`} find={find} where={where} after="" onOpen={setOpened} onGone={changed} />
+          <Page key={`${find}\n${where}`} {...list} after="" />
         </table>
       </div>
       {opened && (
@@ -68,6 +81,7 @@ export default function Documents({ ingest }: { ingest: string }) {
           citation={{ document: opened.id, title: opened.title, quote: "", start: 0, end: 0 }}
           onClose={() => {
             setOpened(null);
+            if (id) go(hrefOf("documents"));
           }}
         />
       )}
@@ -79,14 +93,16 @@ interface PageProps {
   find: string;
   where: string;
   after: string;
-  onOpen: (row: DocumentRow) => void;
+  selected: ReadonlySet<string>;
+  onSelect: (selected: ReadonlySet<string>) => void;
   onGone: () => void;
+  onOpen: (row: DocumentRow) => void;
 }
 
 /** A page of documents, and a button for the next page. */
-function Page({ find, where, after, onOpen, onGone }: PageProps) {
-  const path = `documents?${new URLSearchParams({ limit: String(PAGE), after, find, where }).toString()}`;
-  const { value: rows, problem } = useServer<DocumentRow[]>(path);
+function Page({ after, ...list }: PageProps) {
+  const { find, where, selected, onSelect, onOpen, onGone } = list;
+  const { value: rows, problem } = useServer<DocumentRow[]>(pathOf(find, where, after));
   const [wanted, setWanted] = useState(false);
   const last = rows?.length === PAGE ? rows.at(-1) : undefined;
   if (!rows) return <FullRow>{problem ? <Problem>{problem}</Problem> : <Busy>Loading the documents</Busy>}</FullRow>;
@@ -95,30 +111,37 @@ function Page({ find, where, after, onOpen, onGone }: PageProps) {
     <>
       <tbody>
         {rows.map((row) => (
-          <Row key={row.id} row={row} onOpen={onOpen} onGone={onGone} />
+          <Row
+            key={row.id}
+            row={row}
+            selected={selected.has(row.id)}
+            onSelect={(add) =>
+              onSelect(new Set(add ? [...selected, row.id] : [...selected].filter((id) => id !== row.id)))
+            }
+            onOpen={onOpen}
+            onGone={onGone}
+          />
         ))}
       </tbody>
-      {last && wanted && <Page find={find} where={where} after={last.id} onOpen={onOpen} onGone={onGone} />}
+      {last && wanted && <Page {...list} after={last.id} />}
       {last && !wanted && (
         <FullRow>
-          <button
-            onClick={() => {
-              setWanted(true);
-            }}
-          >
-            Show more
-          </button>
+          <button onClick={() => setWanted(true)}>Show more</button>
         </FullRow>
       )}
     </>
   );
 }
 
+function pathOf(find: string, where: string, after = ""): string {
+  return `documents?${new URLSearchParams({ limit: String(PAGE), after, find, where }).toString()}`;
+}
+
 function FullRow({ children }: { children: ReactNode }) {
   return (
     <tbody>
       <tr>
-        <td colSpan={7}>{children}</td>
+        <td colSpan={COLUMNS}>{children}</td>
       </tr>
     </tbody>
   );
@@ -138,25 +161,29 @@ function typeOf(mediaType: string): string {
 
 interface RowProps {
   row: DocumentRow;
+  selected: boolean;
+  onSelect: (add: boolean) => void;
   onOpen: (row: DocumentRow) => void;
   onGone: () => void;
 }
 
-function Row({ row, onOpen, onGone }: RowProps) {
-  const [asking, setAsking] = useState(false);
+function Row({ row, selected, onSelect, onOpen, onGone }: RowProps) {
   const deleting = useAction(async () => {
-    await remove(`documents/${encodeURIComponent(row.id)}`);
+    await removeDocument(row.id);
     onGone();
   });
   return (
     <tr>
+      <td>
+        <input
+          type="checkbox"
+          aria-label={`Select ${row.title}`}
+          checked={selected}
+          onChange={(event) => onSelect(event.target.checked)}
+        />
+      </td>
       <th scope="row">
-        <button
-          className="link"
-          onClick={() => {
-            onOpen(row);
-          }}
-        >
+        <button className="link" onClick={() => onOpen(row)}>
           {row.title}
         </button>
         <span className="quiet source">{row.source}</span>
@@ -168,28 +195,17 @@ function Row({ row, onOpen, onGone }: RowProps) {
       <td>{row.tags?.join(", ")}</td>
       <td>{when(row.added_at)}</td>
       <td>
-        <button
-          onClick={() => {
-            setAsking(true);
-          }}
-          disabled={deleting.busy}
-          aria-label={`Delete ${row.title}`}
-        >
-          {deleting.busy ? "Deleting…" : "Delete"}
-        </button>
-        {asking && (
-          <Confirm
-            title={`Delete “${row.title}”?`}
-            action="Delete"
-            onConfirm={() => void deleting.run()}
-            onClose={() => {
-              setAsking(false);
-            }}
-          >
-            The document is deleted from the collection. The file itself is not deleted.
-          </Confirm>
-        )}
+        <DeleteButton
+          label={`Delete ${row.title}`}
+          title={`Delete “${row.title}”?`}
+          remark="The document is deleted from the collection. The file itself is not deleted."
+          deleting={deleting}
+        />
       </td>
     </tr>
   );
+}
+
+function removeDocument(id: string): Promise<void> {
+  return remove(`documents/${encodeURIComponent(id)}`);
 }

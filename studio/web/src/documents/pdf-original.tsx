@@ -56,9 +56,7 @@ export default function PdfOriginal({ document, location, quote, onProblem }: Pr
   }, [document, location, quote, onProblem]);
   if (!opened) return <Busy>Opening the original</Busy>;
   const { pdf, page } = opened;
-  const turn = (by: number) => {
-    setOpened({ pdf, page: page + by });
-  };
+  const turn = (by: number) => setOpened({ pdf, page: page + by });
   return (
     <div className="stack">
       <div className="row">

@@ -39,9 +39,7 @@ export function Upload({ ingest, onRead }: Props) {
     event.preventDefault();
     setOver(true);
   };
-  const leave = () => {
-    setOver(false);
-  };
+  const leave = () => setOver(false);
   return (
     <section
       className={`upload ${over ? "over" : ""}`}
@@ -55,11 +53,7 @@ export function Upload({ ingest, onRead }: Props) {
         <Chooser label="a folder" folder disabled={busy} onChoose={take} />
       </p>
       {sending.busy ? (
-        <Sending
-          onCancel={() => {
-            sent.current.abort("The upload was cancelled.");
-          }}
-        />
+        <Sending onCancel={() => sent.current.abort("The upload was cancelled.")} />
       ) : (
         state && <IngestProgress id={ingest} state={state} />
       )}
@@ -159,9 +153,12 @@ function IngestProgress({ id, state }: { id: string; state: Ingest }) {
   );
 }
 
-/** What happened to each file; errors are always shown. */
+const MOST_SHOWN = 5;
+
+/** What happened to each file; the first errors are always shown. */
 function Results({ state }: { state: Ingest }) {
   const results = resultsOf(state);
+  const failed = results.filter(({ outcome }) => outcome === "failed").map(({ file, reason }) => `${file}: ${reason}`);
   const stored = state.done ? results.filter(({ outcome }) => outcome !== "failed") : [];
   return (
     <>
@@ -170,13 +167,17 @@ function Results({ state }: { state: Ingest }) {
         .map(({ problem }) => (
           <Problem key={problem}>{problem}</Problem>
         ))}
-      {results
-        .filter(({ outcome }) => outcome === "failed")
-        .map(({ file, reason }) => (
-          <Problem key={file}>
-            <strong>{file}</strong>: {reason}
-          </Problem>
-        ))}
+      {failed.slice(0, MOST_SHOWN).map((each) => (
+        <Problem key={each}>{each}</Problem>
+      ))}
+      {failed.length > MOST_SHOWN && (
+        <details className="results">
+          <summary>{count(failed.length - MOST_SHOWN, "more file")} failed</summary>
+          {failed.slice(MOST_SHOWN).map((each) => (
+            <Problem key={each}>{each}</Problem>
+          ))}
+        </details>
+      )}
       {stored.length > 0 && (
         <details className="results">
           <summary>Files of this upload</summary>

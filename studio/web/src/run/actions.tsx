@@ -45,24 +45,13 @@ export function Actions({ thread, question, answer, running, isResumable, onResu
     {
       label: "Save as Markdown",
       disabled: !answer,
-      onChoose: () => {
-        save(`answer-${thread.id}.md`, markdown(), "text/markdown");
-      },
+      onChoose: () => save(`answer-${thread.id}.md`, markdown(), "text/markdown"),
     },
     { label: "Save as JSON", onChoose: () => void exporting.run() },
     {
-      label: "Retry with another method",
-      onChoose: () => {
-        keepDraft("ask", thread.question);
-        go(hrefOf("", "", { from: thread.method }));
-      },
-    },
-    {
       label: "Delete this run",
       disabled: running,
-      onChoose: () => {
-        setDeleting(true);
-      },
+      onChoose: () => setDeleting(true),
     },
   ];
   return (
@@ -77,6 +66,16 @@ export function Actions({ thread, question, answer, running, isResumable, onResu
           Resume
         </button>
       )}
+      {!running && (
+        <button
+          onClick={() => {
+            keepDraft("ask", thread.question);
+            go(hrefOf("", "", { from: thread.method }));
+          }}
+        >
+          Retry with another method
+        </button>
+      )}
       <Menu label="More" items={items} />
       <Problem>{problem}</Problem>
       {deleting && (
@@ -84,9 +83,7 @@ export function Actions({ thread, question, answer, running, isResumable, onResu
           title="Delete this run?"
           action="Delete"
           onConfirm={() => void deletion.run()}
-          onClose={() => {
-            setDeleting(false);
-          }}
+          onClose={() => setDeleting(false)}
         >
           The run is deleted with all its checkpoints. Documents are not affected.
         </Confirm>

@@ -1,7 +1,8 @@
 import { useState, type ReactNode } from "react";
 import { DocumentDialog } from "../documents/document-dialog";
 import { words } from "../format";
-import { EXPLANATIONS } from "../outcome";
+import { EXPLANATIONS, lookOf } from "../outcome";
+import { Chip } from "../parts";
 import type { Answer, Citation } from "../types";
 import type { Linked } from "./linked";
 import { AnswerMarkdown } from "./markdown";
@@ -23,17 +24,22 @@ interface Props {
 export function AnswerView({ answer, label, children, folded = false, linked }: Props) {
   const [opened, setOpened] = useState<Citation | null>(linked?.citation ?? null);
   const sources = <Sources citations={answer.citations} onOpen={setOpened} />;
+  const beside = answer.citations.length > 0 && !folded;
   return (
-    <div className={answer.citations.length && !folded ? "with-sources" : "stack"}>
+    <div className={beside ? "with-sources" : "stack"}>
       <div className="stack">
         {linked?.notice && <p className="hint">{linked.notice}</p>}
-        <section aria-label={label} className={`answer is-${answer.status}`}>
-          <Verdict answer={answer} />
+        <section aria-label={label} className={`answer is-${lookOf(answer)}`}>
+          {lookOf(answer) === "weak" && (
+            <p>
+              <Chip status="weakly supported" look="weak" />
+            </p>
+          )}
           {answer.text && !asksForApproval(answer) && <AnswerMarkdown answer={answer} onOpen={setOpened} />}
+          <Verdict answer={answer} />
           <Support answer={answer} />
           <Warnings answer={answer} />
         </section>
-        {children}
       </div>
       {folded && answer.citations.length ? (
         <details className="box">
@@ -43,38 +49,46 @@ export function AnswerView({ answer, label, children, folded = false, linked }: 
       ) : (
         sources
       )}
-      {opened && (
-        <DocumentDialog
-          citation={opened}
-          onClose={() => {
-            setOpened(null);
-          }}
-        />
-      )}
+      {children && <div className="stack">{children}</div>}
+      {opened && <DocumentDialog citation={opened} onClose={() => setOpened(null)} />}
     </div>
   );
 }
 
-function Verdict({ answer: { status } }: { answer: Answer }) {
+function Verdict({ answer: { status, support } }: { answer: Answer }) {
   const explanation = EXPLANATIONS[status];
-  if (!explanation) return null;
   return (
-    <p className="verdict">
-      <strong>{words(status)}</strong> – {explanation}
-    </p>
+    <>
+      {explanation && (
+        <p className="verdict">
+          <strong>{words(status)}</strong> – {explanation}
+        </p>
+      )}
+      {support?.replaced && (
+        <p className="verdict">The reader had answered “{support.replaced}”, which the sources support less.</p>
+      )}
+    </>
   );
 }
 
-function Support({ answer: { support } }: { answer: Answer }) {
+/** How well the sources support an answer: in words, and on a click in figures. */
+function Support({ answer }: { answer: Answer }) {
+  const { support } = answer;
+  const sentence = SENTENCES[lookOf(answer)] ?? "How well the sources support an answer";
   if (!support) return null;
   const [score, answerable] = [support.score, support.answerable].map((each) => Math.round(100 * each));
   return (
-    <p className="support quiet">
-      <meter aria-label="Support" min={0} max={100} value={score} /> The sources support the answer to {score} % and
-      answer the question to {answerable} %.
-    </p>
+    <details className="support">
+      <summary>{sentence}</summary>
+      Support of the answer: {score} %. Probability that the sources answer the question: {answerable} %.
+    </details>
   );
 }
+
+const SENTENCES: Record<string, string> = {
+  answered: "The sources support this answer",
+  weak: "The sources support this answer only weakly",
+};
 
 function Warnings({ answer: { warnings, status } }: { answer: Answer }) {
   if (!warnings.length) return null;

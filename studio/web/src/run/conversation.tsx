@@ -93,12 +93,7 @@ export function FollowUpForm({ run, onSent }: Props) {
         ) : (
           <label className="inline">
             Method
-            <select
-              value={method}
-              onChange={(event) => {
-                setMethod(event.target.value);
-              }}
-            >
+            <select value={method} onChange={(event) => setMethod(event.target.value)}>
               {(methods ?? [{ name: method }]).map((each) => (
                 <option key={each.name}>{each.name}</option>
               ))}

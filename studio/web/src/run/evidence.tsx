@@ -1,5 +1,6 @@
 import { useState, type ReactNode } from "react";
 import { DocumentDialog } from "../documents/document-dialog";
+import { SourceText } from "../documents/source-text";
 import { count } from "../format";
 import type { Search, Texts } from "../texts";
 import type { JsonObject, Passage } from "../types";
@@ -62,25 +63,13 @@ export function PassageItem({ passage, children }: { passage: Passage | undefine
   if (!passage) return <li>{children}</li>;
   return (
     <li>
-      <button
-        className="link"
-        onClick={() => {
-          setOpen(true);
-        }}
-      >
+      <button className="link" onClick={() => setOpen(true)}>
         {passage.title}
       </button>{" "}
       {passage.location && <span className="quiet">{passage.location}</span>}
       {children}
-      <p className="passage">{passage.text}</p>
-      {isOpen && (
-        <DocumentDialog
-          citation={{ ...passage, quote: passage.text }}
-          onClose={() => {
-            setOpen(false);
-          }}
-        />
-      )}
+      <SourceText document={passage.document} text={passage.text} />
+      {isOpen && <DocumentDialog citation={{ ...passage, quote: passage.text }} onClose={() => setOpen(false)} />}
     </li>
   );
 }

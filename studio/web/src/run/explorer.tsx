@@ -22,9 +22,7 @@ export default function Explorer({ thread, at, onBegun }: Props) {
   const chosen = history?.some((moment) => moment.checkpoint === at) ? at : (history?.[0]?.checkpoint ?? "");
   const path = useMemo(() => (history ? pathTo(history, headOf(history, chosen)) : []), [history, chosen]);
   const choose = useCallback(
-    (checkpoint: string) => {
-      go(hrefOf("runs", thread.id, { tab: "explore", at: checkpoint }));
-    },
+    (checkpoint: string) => go(hrefOf("runs", thread.id, { tab: "explore", at: checkpoint })),
     [thread.id],
   );
   const moment = path.find((each) => each.checkpoint === chosen);
@@ -33,18 +31,18 @@ export default function Explorer({ thread, at, onBegun }: Props) {
   if (!history || !methods) return <Busy>Loading the checkpoints</Busy>;
   if (!moment) return <p className="quiet">No checkpoints yet.</p>;
   return (
-    <div className="explorer">
-      <section aria-labelledby="timeline">
-        <h2 id="timeline">Checkpoints</h2>
-        <Timeline history={history} chosen={chosen} path={path} onChoose={choose} />
-      </section>
-      <div className="stack">
-        {method && (
-          <section aria-labelledby="machine">
-            <h2 id="machine">State machine of {method.name}</h2>
-            <Machine method={method} path={path} chosen={chosen} onChoose={choose} />
-          </section>
-        )}
+    <>
+      {method && (
+        <section aria-labelledby="machine" className="wide">
+          <h2 id="machine">State machine of {method.name}</h2>
+          <Machine method={method} path={path} chosen={chosen} onChoose={choose} />
+        </section>
+      )}
+      <div className="explorer">
+        <section aria-labelledby="timeline">
+          <h2 id="timeline">Checkpoints</h2>
+          <Timeline history={history} chosen={chosen} path={path} onChoose={choose} />
+        </section>
         <StepDetails
           key={chosen}
           thread={thread}
@@ -58,6 +56,6 @@ export default function Explorer({ thread, at, onBegun }: Props) {
           }}
         />
       </div>
-    </div>
+    </>
   );
 }

@@ -6,8 +6,8 @@ import { refresh, useAction } from "../server";
 import type { Thread } from "../types";
 
 const RATINGS = [
-  { rating: "up", label: "Good answer", sign: "👍" },
-  { rating: "down", label: "Bad answer", sign: "👎" },
+  { rating: "up", label: "Good answer" },
+  { rating: "down", label: "Bad answer" },
 ];
 
 /** Thumbs and a comment, stored with the run. */
@@ -33,7 +33,7 @@ export function Feedback({ thread }: { thread: Thread }) {
       }}
     >
       <div className="row">
-        {RATINGS.map(({ rating: name, label, sign }) => (
+        {RATINGS.map(({ rating: name, label }) => (
           <button
             key={name}
             type="button"
@@ -45,7 +45,7 @@ export function Feedback({ thread }: { thread: Thread }) {
               void saving.run(chosen);
             }}
           >
-            {sign}
+            <Thumb isDown={name === "down"} />
           </button>
         ))}
         <span className="quiet" role="status">
@@ -69,5 +69,14 @@ export function Feedback({ thread }: { thread: Thread }) {
       )}
       <Problem>{saving.problem}</Problem>
     </form>
+  );
+}
+
+/** A drawn thumb: fonts for emoji are missing on many computers. */
+function Thumb({ isDown }: { isDown: boolean }) {
+  return (
+    <svg aria-hidden="true" width="18" height="18" viewBox="0 0 24 24" className={isDown ? "thumb down" : "thumb"}>
+      <path d="M7 10v11H3V10h4Zm0 0 4-8a3 3 0 0 1 3 3v4h5.5a2 2 0 0 1 2 2.4l-1.4 7A2 2 0 0 1 18.1 21H7" />
+    </svg>
   );
 }

@@ -4,20 +4,24 @@ import { useState, type ReactNode } from "react";
 import { DocumentDialog } from "../documents/document-dialog";
 import type { Live } from "../events";
 import { words } from "../format";
+import { isObject } from "../json";
 import { hrefOf } from "../route";
 import { useServer } from "../server";
-import type { Answer, Citation, Note, Passage } from "../types";
+import type { Answer, Citation, JsonObject, Note, Passage } from "../types";
 import { Footnote } from "./markdown";
+import { titleOf } from "./sources";
 import { StepList } from "./steps";
 
 interface Props {
   answer: Answer;
   live: Live;
   id: string;
+  state: JsonObject;
 }
 
-export function Findings({ answer, live, id }: Props) {
-  const { notes, hops } = answer;
+export function Findings({ answer, live, id, state }: Props) {
+  const { hops } = answer;
+  const notes = withQuotes(answer.notes, state);
   if (!notes.length && !live.steps.length && !hops?.length) return null;
   return (
     <details className="box findings">
@@ -59,14 +63,7 @@ function Notes({ notes, citations }: NotesProps) {
           </li>
         ))}
       </ol>
-      {opened && (
-        <DocumentDialog
-          citation={opened}
-          onClose={() => {
-            setOpened(null);
-          }}
-        />
-      )}
+      {opened && <DocumentDialog citation={opened} onClose={() => setOpened(null)} />}
     </>
   );
 }
@@ -83,17 +80,17 @@ interface NoteSourcesProps {
   onOpen: (citation: Citation) => void;
 }
 
-/** The sources of a finding: footnotes of the answer, and the titles of other passages. */
+/** The sources of a finding at its own quotes: footnotes of the answer, and the titles of others. */
 function NoteSources({ note, citations, onOpen }: NoteSourcesProps): ReactNode {
-  const cited = citations.flatMap((citation, at) =>
-    note.passages.includes(citation.passage) ? [{ citation, number: at + 1 }] : [],
-  );
-  const others = note.passages.filter((passage) => !cited.some(({ citation }) => citation.passage === passage));
+  const own = note.citations ?? [];
+  const others = note.passages.filter((passage) => !own.some((each) => each.passage === passage));
   return (
     <>
-      {cited.map(({ citation, number }) => (
-        <Footnote key={number} number={number} citation={citation} onOpen={onOpen} />
-      ))}
+      {own.map((citation, at) => {
+        const number = 1 + citations.findIndex((each) => isSame(each, citation));
+        if (number) return <Footnote key={at} number={number} citation={citation} onOpen={onOpen} />;
+        return <SourceLink key={at} citation={citation} onOpen={onOpen} />;
+      })}
       {others.map((passage) => (
         <Other key={passage} id={passage} onOpen={onOpen} />
       ))}
@@ -101,22 +98,38 @@ function NoteSources({ note, citations, onOpen }: NoteSourcesProps): ReactNode {
   );
 }
 
-function Other({ id, onOpen }: { id: string; onOpen: (citation: Citation) => void }) {
-  const { value: passage } = useServer<Passage>(`passages/${encodeURIComponent(id)}`);
-  if (!passage) return null;
+function isSame(a: Citation, b: Citation): boolean {
+  return a.passage === b.passage && a.quote === b.quote;
+}
+
+/** The notes of an answer with their quotes, which the state of the run has. */
+export function withQuotes(notes: Note[], state: JsonObject): Note[] {
+  const stored = isObject(state.notes) ? (Object.values(state.notes) as unknown as Note[]) : [];
+  return notes.map((note) => {
+    const whole = stored.find(({ question, finding }) => question === note.question && finding === note.finding);
+    return { ...note, citations: note.citations ?? whole?.citations ?? [] };
+  });
+}
+
+interface LinkProps {
+  citation: Citation;
+  onOpen: (citation: Citation) => void;
+}
+
+function SourceLink({ citation, onOpen }: LinkProps) {
   return (
     <>
       {" "}
-      <button
-        className="link"
-        onClick={() => {
-          onOpen({ ...passage, passage: id, quote: passage.text });
-        }}
-      >
-        {passage.title}
+      <button className="link" onClick={() => onOpen(citation)}>
+        {titleOf(citation)}
       </button>
     </>
   );
+}
+
+function Other({ id, onOpen }: { id: string; onOpen: (citation: Citation) => void }) {
+  const { value: passage } = useServer<Passage>(`passages/${encodeURIComponent(id)}`);
+  return passage && <SourceLink citation={{ ...passage, passage: id, quote: passage.text }} onOpen={onOpen} />;
 }
 
 function SubRuns({ answer: { hops } }: { answer: Answer }) {

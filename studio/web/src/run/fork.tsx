@@ -2,13 +2,18 @@
 
 import { useState } from "react";
 import { post } from "../api";
-import { changesOf, problemIn, type Edits } from "../edits";
+import { changesOf, isChanged } from "../edits";
+import { words } from "../format";
 import { Problem } from "../parts";
 import { go, hrefOf } from "../route";
-import type { Checkpoint, Method, Thread } from "../types";
 import { refresh, useAction } from "../server";
+import type { Texts } from "../texts";
+import type { Checkpoint, JsonObject, Method, Thread } from "../types";
+import { titleOfNode } from "./sentences";
+import { ValueEditor } from "./value-editor";
 
-const FIXED = new Set(["calls", "schema_version", "warnings"]);
+const FIXED = new Set(["calls", "schema_version", "searches", "warnings"]);
+const CHAT = "chat";
 
 interface Props {
   thread: Thread;
@@ -17,16 +22,17 @@ interface Props {
   /** The fields that the step changed: they are open to be edited. */
   own: string[];
   methods: Method[];
+  texts: Texts;
   onBegun: () => void;
 }
 
-export function ForkForm({ thread, checkpoint, next, own, methods, onBegun }: Props) {
-  const [edits, setEdits] = useState<Edits>({});
+export function ForkForm({ thread, checkpoint, next, own, methods, texts, onBegun }: Props) {
+  const [edits, setEdits] = useState<JsonObject>({});
   const [method, setMethod] = useState(thread.method);
-  const wrong = Object.keys(edits).some((name) => problemIn(edits[name]));
   const forking = useAction(async () => {
     const state = changesOf(edits, checkpoint.values);
-    const other = method === thread.method ? {} : { method };
+    // A branch is a run of its own, so that this one keeps its answer; only a chat continues in its thread.
+    const other = method !== thread.method ? { method } : method === CHAT ? {} : { name: newName() };
     const made = await post<{ thread: string; checkpoint: string }>(`runs/${thread.id}/fork`, {
       at: checkpoint.checkpoint,
       state,
@@ -47,39 +53,34 @@ export function ForkForm({ thread, checkpoint, next, own, methods, onBegun }: Pr
       }}
     >
       <p className="quiet">
-        The branch starts from the state after this step with your changes, and continues
-        {next.length > 0 && method === thread.method ? ` with ${next.join(", ")}` : ""}. The original run is unchanged.
+        The branch starts from the state after this step with your changes
+        {next.length > 0 && method === thread.method ? `; next: ${next.map(titleOfNode).join(", ")}` : ""}. The original
+        run and its answer are unchanged.
       </p>
       {Object.keys(checkpoint.values)
         .filter((name) => !FIXED.has(name))
         .sort((a, b) => Number(own.includes(b)) - Number(own.includes(a)))
         .map((name) => (
-          <FieldEditor
+          <ValueEditor
             key={name}
-            name={name}
-            text={edits[name] ?? JSON.stringify(checkpoint.values[name], null, 2)}
-            changed={name in edits}
-            own={own.includes(name)}
-            onEdit={(text) => {
-              setEdits({ ...edits, [name]: text });
-            }}
+            path={words(name)}
+            label={isChanged(edits[name], checkpoint.values[name]) ? `${words(name)}, changed` : words(name)}
+            open={own.includes(name)}
+            value={edits[name] ?? checkpoint.values[name] ?? null}
+            texts={texts}
+            onEdit={(value) => setEdits({ ...edits, [name]: value })}
           />
         ))}
       <div className="row">
         <label className="inline">
           Continue with
-          <select
-            value={method}
-            onChange={(event) => {
-              setMethod(event.target.value);
-            }}
-          >
+          <select value={method} onChange={(event) => setMethod(event.target.value)}>
             {methods.map((each) => (
               <option key={each.name}>{each.name}</option>
             ))}
           </select>
         </label>
-        <button className="primary" disabled={wrong || forking.busy}>
+        <button className="primary" disabled={forking.busy}>
           {forking.busy ? "Forking…" : "Fork and run"}
         </button>
       </div>
@@ -88,35 +89,7 @@ export function ForkForm({ thread, checkpoint, next, own, methods, onBegun }: Pr
   );
 }
 
-interface FieldProps {
-  name: string;
-  text: string;
-  changed: boolean;
-  own: boolean;
-  onEdit: (text: string) => void;
-}
-
-function FieldEditor({ name, text, changed, own, onEdit }: FieldProps) {
-  const problem = changed ? problemIn(text) : "";
-  return (
-    <details className="box" open={changed || own}>
-      <summary>
-        {name} {changed && <span className="chip is-changed">changed</span>}
-      </summary>
-      <label>
-        <span className="unseen">{name} as JSON</span>
-        <textarea
-          className="code"
-          spellCheck={false}
-          rows={Math.min(16, text.split("\n").length + 1)}
-          value={text}
-          aria-invalid={Boolean(problem)}
-          onChange={(event) => {
-            onEdit(event.target.value);
-          }}
-        />
-      </label>
-      {problem && <p className="wrong">{problem}</p>}
-    </details>
-  );
+/** A name for a thread; browsers give pages without HTTPS no UUIDs. */
+function newName(): string {
+  return [...crypto.getRandomValues(new Uint8Array(6))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

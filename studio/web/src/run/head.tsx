@@ -8,11 +8,13 @@ import { RewrittenQuestion } from "./conversation";
 interface Props {
   run: Run;
   outcome: Outcome;
+  /** The color of the status. */
+  look: string;
   children: ReactNode;
 }
 
 /** The question of a run, its status, and when and for how long it worked; actions are the children. */
-export function Head({ run, outcome, children }: Props) {
+export function Head({ run, outcome, look, children }: Props) {
   const { thread } = run;
   return (
     <>
@@ -24,7 +26,7 @@ export function Head({ run, outcome, children }: Props) {
         </p>
       ))}
       <div className="row meta">
-        <Chip status={outcome} />
+        <Chip status={outcome} look={look} />
         <span>{thread.method}</span>
         <time className="quiet" dateTime={thread.created_at}>
           {when(thread.created_at)}
@@ -58,9 +60,7 @@ function Timer({ seconds: before }: { seconds: number }) {
   const [start] = useState(() => Date.now() - before * TICK);
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
-    const timer = setInterval(() => {
-      setNow(Date.now());
-    }, TICK);
+    const timer = setInterval(() => setNow(Date.now()), TICK);
     return () => {
       clearInterval(timer);
     };

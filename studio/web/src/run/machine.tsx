@@ -1,6 +1,7 @@
 import { useMemo } from "react";
 import { visits } from "../branches";
 import { Diagram, type Arrow, type Shape } from "../diagram/diagram";
+import { titleOfNode } from "./sentences";
 import type { Method, Moment } from "../types";
 
 interface Props {
@@ -30,13 +31,12 @@ function drawing(method: Method, path: Moment[], chosen: string, onChoose: (chec
     const look = [ENDS[name] && "end", own.length > 0 && "was", here && "chosen", head?.next.includes(name) && "next"];
     return {
       id: name,
-      label: ENDS[name] ?? name,
+      label: ENDS[name] ?? titleOfNode(name),
       look: look.filter(Boolean).join(" "),
       ...(own.length > 0 && { remark: own.length > 1 ? `${own.length} times` : `step ${own[0]?.number}` }),
+      ...(!ENDS[name] && { title: name }),
       ...(last && {
-        onChoose: () => {
-          onChoose(after(own, chosen));
-        },
+        onChoose: () => onChoose(after(own, chosen)),
       }),
     };
   });

@@ -1,6 +1,7 @@
 import { useMemo } from "react";
 import Markdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
+import { COMPONENTS } from "../documents/source-text";
 import type { Answer, Citation } from "../types";
 
 const MARK = "#footnote-";
@@ -28,11 +29,7 @@ interface Props {
 export function AnswerMarkdown({ answer, onOpen }: Props) {
   const components = useMemo<Components>(
     () => ({
-      table: ({ children }) => (
-        <div className="scroll" role="region" aria-label="Table" tabIndex={0}>
-          <table>{children}</table>
-        </div>
-      ),
+      ...COMPONENTS,
       a: ({ href = "", children }) => {
         const number = href.startsWith(MARK) ? Number(href.slice(MARK.length)) : 0;
         const citation = answer.citations[number - 1];
@@ -71,9 +68,7 @@ export function Footnote({ number, citation, onOpen }: FootnoteProps) {
       <button
         className="footnote"
         aria-label={`Footnote ${number}: ${citation.title || citation.reference || "source"}`}
-        onClick={() => {
-          onOpen(citation);
-        }}
+        onClick={() => onOpen(citation)}
       >
         {number}
       </button>

@@ -1,5 +1,4 @@
 import { useMemo } from "react";
-import { count } from "../format";
 import { useServer } from "../server";
 import { textsOf } from "../texts";
 import type { Moment } from "../types";
@@ -11,11 +10,11 @@ interface Branch {
   path: Moment[];
 }
 
-/** The passages that only one of two branches found, and those that both found. */
+/** The passages that only one of two branches found. */
 export function PassageDifferences({ a, b }: { a: Branch; b: Branch }) {
   const found = [useFound(a), useFound(b)] as const;
-  const { onlyA, onlyB, both } = differenceOf(...found);
-  if (!onlyA.length && !onlyB.length && !both.length) return null;
+  const { onlyA, onlyB } = differenceOf(...found);
+  if (!onlyA.length && !onlyB.length) return null;
   return (
     <section aria-labelledby="passages">
       <h2 id="passages">Passages</h2>
@@ -23,20 +22,6 @@ export function PassageDifferences({ a, b }: { a: Branch; b: Branch }) {
         <Only label="Only in the first" found={onlyA} />
         <Only label="Only in the second" found={onlyB} />
       </div>
-      {both.length > 0 && (
-        <details className="box">
-          <summary>In both branches ({count(both.length, "passage")})</summary>
-          <ul className="evidence">
-            {both.map(([first, second]) => (
-              <PassageItem key={first.passage.id} passage={first.passage}>
-                <p className="quiet">
-                  First: {placeText(first)} · second: {placeText(second)}
-                </p>
-              </PassageItem>
-            ))}
-          </ul>
-        </details>
-      )}
     </section>
   );
 }

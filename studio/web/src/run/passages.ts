@@ -23,9 +23,7 @@ export function foundOn(path: readonly Moment[], texts: Texts): Map<string, Foun
   };
   for (const { changed } of path) {
     for (const { hits } of searchesOf(changed, texts)) {
-      hits.forEach(({ passage, score }, at) => {
-        add(passage, at + 1, score);
-      });
+      hits.forEach(({ passage, score }, at) => add(passage, at + 1, score));
     }
     for (const reference of evidenceOf(changed)) add(reference, 0, 0);
   }
@@ -42,21 +40,11 @@ export function evidenceOf(changed: JsonObject): string[] {
   return referencesIn(Object.fromEntries(Object.entries(changed).filter(([name]) => name !== "calls")));
 }
 
-export interface Difference {
-  onlyA: Found[];
-  onlyB: Found[];
-  both: [Found, Found][];
-}
-
-/** The passages that only one branch found, and those that both found. */
-export function differenceOf(a: ReadonlyMap<string, Found>, b: ReadonlyMap<string, Found>): Difference {
+/** The passages that only one of two branches found. */
+export function differenceOf(a: ReadonlyMap<string, Found>, b: ReadonlyMap<string, Found>) {
   const without = (all: ReadonlyMap<string, Found>, other: ReadonlyMap<string, Found>) =>
     [...all].filter(([id]) => !other.has(id)).map(([, found]) => found);
-  const both = [...a].flatMap(([id, found]): [Found, Found][] => {
-    const theirs = b.get(id);
-    return theirs ? [[found, theirs]] : [];
-  });
-  return { onlyA: without(a, b), onlyB: without(b, a), both };
+  return { onlyA: without(a, b), onlyB: without(b, a) };
 }
 
 /** A place in a result, such as "rank 2, score 0.031". */

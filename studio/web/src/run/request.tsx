@@ -3,6 +3,7 @@
 import { useState } from "react";
 import { post } from "../api";
 import { isObject, textOf } from "../json";
+import { extended, moved, problemOf, rearranged, sent, without } from "./plan";
 import { Problem } from "../parts";
 import { useAction, type Action } from "../server";
 import type { Answer, Json, JsonObject, Thread } from "../types";
@@ -52,38 +53,39 @@ interface PlanProps {
 }
 
 /** The plan of a run, to be changed and carried out, or rejected. */
-function PlanForm({ steps, replying }: PlanProps) {
-  const [questions, setQuestions] = useState(() => steps.map((step) => textOf(step.question)));
-  const changed = questions.some((question, at) => question !== textOf(steps[at]?.question));
-  const edited = steps.map((step, at) => ({ ...step, question: questions[at] ?? "" }));
+function PlanForm({ steps: shown, replying }: PlanProps) {
+  const [steps, setSteps] = useState(shown);
+  const changed = JSON.stringify(steps) !== JSON.stringify(shown);
+  const wrong = steps.some((step, at) => problemOf(textOf(step.question), at + 1));
+  const rearrange = (order: number[]) => setSteps(rearranged(steps, order));
   return (
     <form
       className="stack plan"
       aria-label="Plan"
       onSubmit={(event) => {
         event.preventDefault();
-        void replying.run(changed ? JSON.stringify(edited) : "approve");
+        void replying.run(changed ? JSON.stringify(sent(steps)) : "approve");
       }}
     >
       <p>These steps are planned. Change them if they miss something. #1 stands for the finding of step 1.</p>
       <ol>
-        {questions.map((question, at) => (
-          <li key={at}>
-            <input
-              aria-label={`Step ${at + 1}`}
-              required
-              maxLength={2000}
-              value={question}
-              onChange={(event) => {
-                setQuestions(questions.with(at, event.target.value));
-              }}
-            />
-          </li>
+        {steps.map((step, at) => (
+          <PlanStep
+            key={at}
+            number={at + 1}
+            count={steps.length}
+            question={textOf(step.question)}
+            onType={(question) => setSteps(steps.with(at, { ...step, question }))}
+            onRearrange={rearrange}
+          />
         ))}
       </ol>
       <div className="row">
-        <button className="primary" disabled={replying.busy}>
+        <button className="primary" disabled={replying.busy || wrong}>
           Carry out the plan
+        </button>
+        <button type="button" onClick={() => rearrange(extended(steps.length))}>
+          Add a step
         </button>
         <button type="button" disabled={replying.busy} onClick={() => void replying.run("reject")}>
           Reject
@@ -91,5 +93,43 @@ function PlanForm({ steps, replying }: PlanProps) {
       </div>
       <Problem>{replying.problem}</Problem>
     </form>
+  );
+}
+
+interface StepProps {
+  number: number;
+  count: number;
+  question: string;
+  onType: (question: string) => void;
+  onRearrange: (order: number[]) => void;
+}
+
+function PlanStep({ number, count, question, onType, onRearrange }: StepProps) {
+  const at = number - 1;
+  const problem = problemOf(question, number);
+  const buttons = [
+    { label: `Move ${number} up`, sign: "↑", order: moved(count, at, -1), disabled: at === 0 },
+    { label: `Move ${number} down`, sign: "↓", order: moved(count, at, 1), disabled: number === count },
+    { label: `Remove ${number}`, sign: "✕", order: without(count, at), disabled: count === 1 },
+  ];
+  return (
+    <li>
+      <div className="plan-step">
+        <input
+          aria-label={`Step ${number}`}
+          required
+          maxLength={2000}
+          value={question}
+          aria-invalid={Boolean(problem)}
+          onChange={(event) => onType(event.target.value)}
+        />
+        {buttons.map(({ label, sign, order, disabled }) => (
+          <button key={label} type="button" aria-label={label} disabled={disabled} onClick={() => onRearrange(order)}>
+            {sign}
+          </button>
+        ))}
+      </div>
+      {problem && <p className="wrong">{problem}</p>}
+    </li>
   );
 }

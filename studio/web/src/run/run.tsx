@@ -3,7 +3,8 @@
 import { lazy, Suspense, useEffect } from "react";
 import type { Live } from "../events";
 import { NotFound } from "../not-found";
-import { hasAnswer, outcomeOf } from "../outcome";
+import { hasAnswer, lookOf, outcomeOf } from "../outcome";
+import { loaded } from "../loaded";
 import { Busy, Problem } from "../parts";
 import { hrefOf } from "../route";
 import { refresh, useServer } from "../server";
@@ -23,8 +24,8 @@ import { asksForApproval, Request } from "./request";
 import { Progress } from "./steps";
 import { useLive } from "./use-live";
 
-const Explorer = lazy(() => import("./explorer"));
-const Compare = lazy(() => import("./compare"));
+const Explorer = lazy(() => loaded(() => import("./explorer")));
+const Compare = lazy(() => loaded(() => import("./compare")));
 
 const TABS = [
   { tab: "", label: "Answer" },
@@ -43,6 +44,10 @@ export function RunPage({ id, query }: { id: string; query: URLSearchParams }) {
   useEffect(() => {
     refresh(`runs/${id}`, "runs?");
   }, [id, over]);
+  const begun = live.steps.length > 0;
+  useEffect(() => {
+    if (begun) refresh("runs?");
+  }, [begun]);
   useEffect(() => {
     refresh(`runs/${id}/history`);
   }, [id, finished]);
@@ -54,9 +59,10 @@ export function RunPage({ id, query }: { id: string; query: URLSearchParams }) {
   }
   if (problem) return <Problem>{problem}</Problem>;
   if (!run || !turns) return <Busy>Loading the run</Busy>;
-  const outcome = outcomeOf(run, { end: live.end, over, going });
+  const outcome = outcomeOf(run, { end: live.end, begun, over, going });
+  const active = outcome === "running" || (outcome === "queued" && !over);
   const shown = live.end?.kind === "answer" ? live.end.answer : run.answer;
-  const view = { run, turns, live, outcome, answer: hasAnswer(outcome) ? shown : null, onResumed: resumed };
+  const view = { run, turns, live, outcome, active, answer: hasAnswer(outcome) ? shown : null, onResumed: resumed };
   return <RunView {...view} problem={streamProblem || problemOf(run, live, outcome)} query={query} onBegun={listen} />;
 }
 
@@ -65,6 +71,8 @@ interface ViewProps {
   turns: Turn[];
   live: Live;
   outcome: Outcome;
+  /** The run works or waits for its turn. */
+  active: boolean;
   answer: Answer | null;
   problem: string;
   query: URLSearchParams;
@@ -75,20 +83,20 @@ interface ViewProps {
 }
 
 function RunView({ problem, query, onBegun, ...view }: ViewProps) {
-  const { run, turns, outcome, answer, onResumed } = view;
+  const { run, turns, outcome, active, answer, onResumed } = view;
   const { id } = run.thread;
   const tab = TABS.find((each) => each.tab === query.get("tab"))?.tab ?? "";
   return (
     <article className="page run">
       {tab === "" && <Earlier turns={turns} id={id} />}
       <header className="run-head" ref={turns.length > 1 ? showLatest : null}>
-        <Head run={run} outcome={outcome}>
+        <Head run={run} outcome={outcome} look={answer ? lookOf(answer) : outcome}>
           <Actions
             thread={run.thread}
             question={askedIn(run)}
             answer={answer}
-            running={outcome === "running"}
-            isResumable={RESUMABLE.includes(outcome)}
+            running={active}
+            isResumable={!active && RESUMABLE.includes(outcome)}
             onResumed={onResumed}
           />
         </Head>
@@ -134,7 +142,7 @@ interface AnswerTabProps extends Omit<ViewProps, "problem" | "onBegun"> {
 }
 
 /** The answer with the form for a follow-up and how it was found; the steps so far until there is one. */
-function AnswerTab({ run, turns, live, outcome, answer, query, onResumed, onSent }: AnswerTabProps) {
+function AnswerTab({ run, turns, live, outcome, active, answer, query, onResumed, onSent }: AnswerTabProps) {
   const { id } = run.thread;
   return (
     <>
@@ -153,12 +161,12 @@ function AnswerTab({ run, turns, live, outcome, answer, query, onResumed, onSent
           )}
           {!asksForApproval(answer) && <FollowUpForm run={run} onSent={onSent} />}
           <Later turns={turns} id={id} />
-          <Findings answer={answer} live={live} id={id} />
+          <Findings answer={answer} live={live} id={id} state={run.state} />
           <CostTable cost={answer.cost} took={answer.seconds} />
           <Feedback thread={run.thread} />
         </AnswerView>
       ) : (
-        <Progress live={live} running={outcome === "running"} id={id} />
+        <Progress live={live} running={active} id={id} />
       )}
     </>
   );

@@ -1,6 +1,8 @@
 /** The sources of an answer as cards: the title, the place, and the quote in its context. */
 
-import { around, placeOf } from "../documents/place";
+import { placeOf } from "../documents/place";
+import { excerptOf } from "../documents/excerpt";
+import { SourceText } from "../documents/source-text";
 import { words } from "../format";
 import { useServer } from "../server";
 import type { Citation, Passage } from "../types";
@@ -40,12 +42,7 @@ function Card({ number, citation, onOpen }: CardProps) {
         <span className="number" aria-hidden="true">
           {number}
         </span>
-        <button
-          className="link title"
-          onClick={() => {
-            onOpen(citation);
-          }}
-        >
+        <button className="link title" onClick={() => onOpen(citation)}>
           {titleOf(citation)}
         </button>
         {location && <span className="quiet">{location}</span>}
@@ -68,25 +65,22 @@ export function titleOf({ title, reference, kind = "" }: Citation): string {
   return title || KINDS[kind] || reference || words(kind) || "Source";
 }
 
-const CONTEXT = 120;
-
 /** The quote between the words around it in its paragraph; alone if its passage has been deleted. */
 function Quote({ citation }: { citation: Citation }) {
-  const path = citation.document && citation.passage ? `passages/${encodeURIComponent(citation.passage)}` : "";
-  const { value: passage } = useServer<Passage>(path);
+  const { document, quote } = citation;
+  const path = document && citation.passage ? `passages/${encodeURIComponent(citation.passage)}` : "";
+  const { value: passage, status } = useServer<Passage>(path);
   const place = passage && placeIn(passage, citation);
-  const { before, after } = place ? around(passage.text, place, CONTEXT) : { before: "", after: "" };
+  const excerpt = place ? excerptOf(passage.text, place) : { text: quote, place: { start: 0, end: quote.length } };
   return (
-    <p className="context">
-      {before
-        .split(/\n\s*\n/)
-        .at(-1)
-        ?.replace(/^… \S* /, "… ")}
-      <q>{citation.quote}</q>
-      {after.split(/\n\s*\n/)[0]?.replace(/ \S* …$/, " …")}
-    </p>
+    <div className="context">
+      <SourceText document={document || "quote.txt"} {...excerpt} />
+      {status === MISSING && <p>The document is no longer in the collection.</p>}
+    </div>
   );
 }
+
+const MISSING = 404;
 
 function placeIn(passage: Passage, { start, end, quote }: Citation) {
   return placeOf(passage.text, { start: start - passage.start, end: end - passage.start, quote });

@@ -3,6 +3,7 @@
 import { useState } from "react";
 import { pathTo } from "../branches";
 import { fresh, linesOf } from "../changes";
+import { words } from "../format";
 import { Problem } from "../parts";
 import { textsOf, type Texts } from "../texts";
 import type { Checkpoint, JsonObject, Method, Moment, Thread } from "../types";
@@ -11,8 +12,9 @@ import { Calls } from "./calls";
 import { Evidence } from "./evidence";
 import { ForkForm } from "./fork";
 import { KnowledgeGraph } from "./knowledge-graph";
-import { titleOf } from "./timeline";
-import { Value } from "./value";
+import { titleOfNode } from "./sentences";
+import { Names, titleOf } from "./timeline";
+import { ValueEditor } from "./value-editor";
 
 interface Props {
   thread: Thread;
@@ -33,13 +35,14 @@ export function StepDetails({ thread, moment, history, methods, onBegun, onUsed 
   const texts = textsOf(exported?.texts ?? {});
   const changed = fresh(moment, pathTo(history, moment.checkpoint));
   const lines = linesOf(changed);
-  const names = new Set(Object.keys(changed));
   return (
     <section aria-labelledby="step" className="details" onFocus={onUsed}>
       <header className="row spread">
         <h2 id="step">
-          {titleOf(moment)}
-          {moment.next.length > 0 && <span className="quiet"> then {moment.next.join(", ")}</span>}
+          {titleOf(moment, changed)} <Names nodes={moment.node} />
+          {moment.next.length > 0 && (
+            <span className="quiet"> then {moment.next.map((node) => titleOfNode(node).toLowerCase()).join(", ")}</span>
+          )}
         </h2>
         <button
           aria-expanded={forking}
@@ -59,6 +62,7 @@ export function StepDetails({ thread, moment, history, methods, onBegun, onUsed 
           next={moment.next}
           own={Object.keys(changed)}
           methods={methods}
+          texts={texts}
           onBegun={onBegun}
         />
       )}
@@ -73,25 +77,31 @@ export function StepDetails({ thread, moment, history, methods, onBegun, onUsed 
       {after && <Calls calls={after.calls} />}
       <Evidence texts={texts} changed={changed} />
       <State title="State before" state={before?.values} texts={texts} />
-      <State title="State after" state={after?.values} texts={texts} changed={names} />
+      <State title="State after" state={after?.values} texts={texts} />
     </section>
   );
 }
 
-interface StateProps {
-  title: string;
-  state: JsonObject | undefined;
-  texts: Texts;
-  /** The fields that are highlighted. */
-  changed?: ReadonlySet<string>;
-}
-
-function State({ title, state, texts, changed }: StateProps) {
+/** A state, which only a fork changes. */
+function State({ title, state, texts }: { title: string; state: JsonObject | undefined; texts: Texts }) {
   if (!state) return null;
   return (
     <details className="box">
       <summary>{title}</summary>
-      <Value value={state} texts={texts} changed={changed} />
+      <fieldset disabled className="group">
+        {Object.entries(state).map(([name, value]) => (
+          <ValueEditor
+            key={name}
+            path={`${title} ${name}`}
+            label={words(name)}
+            value={value}
+            texts={texts}
+            onEdit={ignore}
+          />
+        ))}
+      </fieldset>
     </details>
   );
 }
+
+const ignore = () => undefined;

@@ -1,7 +1,7 @@
 import type { Live, LiveStep } from "../events";
 import { Busy } from "../parts";
 import { hrefOf } from "../route";
-import { findingsOf, workOf } from "./sentences";
+import { draftOf, findingsOf, workOf } from "./sentences";
 
 interface Props {
   live: Live;
@@ -10,18 +10,18 @@ interface Props {
 
 /** A run that has no answer: its steps so far, the latest last, and replies while they are written. */
 export function Progress({ live, running, id }: Props & { running: boolean }) {
-  const drafts = Object.entries(live.drafts);
-  const working = live.steps.filter((step) => step.state === "running").map((step) => workOf(step.node, true));
+  const drafts = Object.entries(live.drafts).filter(([, { text }]) => draftOf(text));
+  const waiting = running && !live.steps.some((step) => step.state === "running");
   return (
     <section aria-labelledby="steps" className="progress-of-run">
       <h2 id="steps">Steps</h2>
       <StepList live={live} id={id} />
       {drafts.map(([call, draft]) => (
         <p className="draft" key={call}>
-          {plain(draft.text)}
+          {draftOf(draft.text)}
         </p>
       ))}
-      {running && <Busy>{working.length ? [...new Set(working)].join(", ") : "Waiting for the next step"}</Busy>}
+      {waiting && <Busy>{live.steps.length ? "Waiting for the next step" : "Waiting for its turn"}</Busy>}
       {live.end?.kind === "stopped" && (
         <p className="hint">Stopped. Resume it to continue; no finished model call is repeated.</p>
       )}
@@ -39,28 +39,20 @@ export function StepList({ live, id }: Props) {
   );
 }
 
-/** The text of a reply without JSON syntax. */
-function plain(text: string): string {
-  return /^\s*[{[]/.test(text) ? text.replace(/[{}[\]"\s]+/g, " ") : text;
-}
-
 const MARKS = { running: "◌", done: "●", interrupted: "○" };
 
 function Step({ step, id }: { step: LiveStep; id: string }) {
   return (
     <li className={`step is-${step.state}`} data-node={step.node}>
       {step.resumed && <p className="resumed">Resumed</p>}
-      <div className="row">
+      <p>
         <span aria-hidden="true" className="mark">
           {MARKS[step.state]}
-        </span>
-        <strong>{workOf(step.node, step.state === "running")}</strong>
-        {step.thread !== id && <a href={hrefOf("runs", step.thread)}>{step.method}</a>}
-        {step.state === "interrupted" && <span className="quiet">interrupted</span>}
-      </div>
-      {findingsOf(step).map((line) => (
-        <p key={line}>{line}</p>
-      ))}
+        </span>{" "}
+        <strong>{workOf(step.node, step.state === "running")}</strong>{" "}
+        {step.thread !== id && <a href={hrefOf("runs", step.thread)}>{step.method}</a>}{" "}
+        <span className="quiet">{step.state === "interrupted" ? "stopped" : findingsOf(step).join(" · ")}</span>
+      </p>
     </li>
   );
 }

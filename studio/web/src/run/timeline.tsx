@@ -3,7 +3,9 @@ import { fresh } from "../changes";
 import { isChange, pathTo, treeOf, type Placed, type Tree } from "../branches";
 import { callsIn, costOf } from "../cost";
 import { clock, count } from "../format";
-import type { Moment } from "../types";
+import { isObject } from "../json";
+import type { JsonObject, Moment } from "../types";
+import { titleOfNode } from "./sentences";
 
 const ROW = 44;
 const LANE = 16;
@@ -39,15 +41,15 @@ export function Timeline({ history, chosen, path, onChoose }: Props) {
           >
             <button
               aria-current={moment.checkpoint === chosen ? "step" : undefined}
-              onClick={() => {
-                onChoose(moment.checkpoint);
-              }}
+              onClick={() => onChoose(moment.checkpoint)}
             >
+              <strong>{titleOf(moment, freshIn(moment, history))}</strong>
               <span className="row spread">
-                <strong>{titleOf(moment)}</strong>
+                <small>
+                  <Names nodes={moment.node} /> {about(moment, history, lane)}
+                </small>
                 <small>{clock(moment.at)}</small>
               </span>
-              <small>{about(moment, history, lane)}</small>
             </button>
           </li>
         ))}
@@ -61,14 +63,33 @@ function inside(row: HTMLElement, box: HTMLElement): boolean {
   return inner.top >= outer.top && inner.bottom <= outer.bottom;
 }
 
-export function titleOf(moment: Moment): string {
-  if (isChange(moment)) return "changed by hand";
-  if (!moment.node.length) return moment.next.includes("__start__") ? "start" : "question";
-  return moment.node.join(" + ");
+/** What a checkpoint is the result of, in words, with the steps of the plan that it is about. */
+export function titleOf(moment: Moment, changed: JsonObject): string {
+  if (isChange(moment)) return "Changed by hand";
+  if (!moment.node.length) return moment.next.includes("__start__") ? "Start" : "Question";
+  const steps = stepsIn(changed);
+  const about = moment.node.includes("plan") || !steps.length ? "" : ` for step ${steps.join(", ")}`;
+  return moment.node.map(titleOfNode).join(" + ") + about;
+}
+
+/** The numbers of the plan's steps that an update has entries for. */
+function stepsIn(changed: JsonObject): string[] {
+  const entries = Object.entries(changed).filter(([name]) => name !== "calls" && name !== "plan");
+  const keys = entries.flatMap(([, value]) => (isObject(value) ? Object.keys(value) : []));
+  return [...new Set(keys.filter((key) => /^\d+$/.test(key)))];
+}
+
+/** The names of nodes in the code. */
+export function Names({ nodes }: { nodes: string[] }) {
+  return nodes.length > 0 && <code className="quiet">{nodes.join(" + ")}</code>;
+}
+
+function freshIn(moment: Moment, history: Moment[]): JsonObject {
+  return fresh(moment, pathTo(history, moment.checkpoint));
 }
 
 function about(moment: Moment, history: Moment[], lane: number): string {
-  const cost = costOf(callsIn(fresh(moment, pathTo(history, moment.checkpoint))));
+  const cost = costOf(callsIn(freshIn(moment, history)));
   const resumed = moment.source === "fork" && "resumed from here";
   const spent = cost.calls > 0 && [
     count(cost.calls, "call"),

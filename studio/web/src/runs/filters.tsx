@@ -39,35 +39,19 @@ export function FilterForm({ filters, methods, owners, onChange }: Props) {
     onChange(filtersIn(new URLSearchParams({ ...current, [name]: value })));
   };
   return (
-    <form
-      role="search"
-      className="filters"
-      aria-label="Runs"
-      onSubmit={(event) => {
-        event.preventDefault();
-      }}
-    >
-      <SearchField
-        text={filters.find ?? ""}
-        onType={(text) => {
-          change("find", text);
-        }}
-      />
+    <form role="search" className="filters" aria-label="Runs" onSubmit={(event) => event.preventDefault()}>
+      <SearchField text={filters.find ?? ""} onType={(text) => change("find", text)} />
       <Choice
         label="Status"
         value={filters.status ?? ""}
         options={OUTCOMES}
-        onChoose={(value) => {
-          change("status", value);
-        }}
+        onChoose={(value) => change("status", value)}
       />
       <Choice
         label="Method"
         value={filters.method ?? ""}
         options={methods}
-        onChoose={(value) => {
-          change("method", value);
-        }}
+        onChoose={(value) => change("method", value)}
       />
       {owners.length > 1 && (
         <Choice
@@ -75,21 +59,13 @@ export function FilterForm({ filters, methods, owners, onChange }: Props) {
           none={`${owners[0]} (you)`}
           value={filters.owner ?? ""}
           options={owners.slice(1)}
-          onChoose={(value) => {
-            change("owner", value);
-          }}
+          onChoose={(value) => change("owner", value)}
         />
       )}
       {(["since", "until"] as const).map((name) => (
         <label key={name}>
           {name === "since" ? "From" : "To"}
-          <input
-            type="date"
-            value={filters[name] ?? ""}
-            onChange={(event) => {
-              change(name, event.target.value);
-            }}
-          />
+          <input type="date" value={filters[name] ?? ""} onChange={(event) => change(name, event.target.value)} />
         </label>
       ))}
     </form>
@@ -100,12 +76,7 @@ function SearchField({ text, onType }: { text: string; onType: (text: string) =>
   const [typed, setTyped] = useState(text);
   const [last, setLast] = useState(text);
   const timer = useRef(0);
-  useEffect(
-    () => () => {
-      clearTimeout(timer.current);
-    },
-    [],
-  );
+  useEffect(() => () => clearTimeout(timer.current), []);
   if (text !== last) {
     setLast(text);
     if (!text) setTyped(""); // the filters were cleared
@@ -140,12 +111,7 @@ function Choice({ label, value, options, none = "any", onChoose }: ChoiceProps) 
   return (
     <label>
       {label}
-      <select
-        value={value}
-        onChange={(event) => {
-          onChoose(event.target.value);
-        }}
-      >
+      <select value={value} onChange={(event) => onChoose(event.target.value)}>
         <option value="">{none}</option>
         {options.map((option) => (
           <option key={option} value={option}>

@@ -1,4 +1,5 @@
 import { when } from "../format";
+import { pauseOf } from "../outcome";
 import { Chip, Problem } from "../parts";
 import { hrefOf } from "../route";
 import { useServer } from "../server";
@@ -8,7 +9,7 @@ const LATEST = "runs?limit=20&subruns=false";
 
 /** The latest runs, for the navigation. */
 export function LatestRuns({ current }: { current: string }) {
-  const { value: runs, problem } = useServer<ListedRun[]>(LATEST);
+  const { value: runs, problem } = useServer<ListedRun[]>(LATEST, pauseOf);
   if (!runs) return <Problem>{problem}</Problem>;
   if (!runs.length) return <p className="quiet">No runs yet.</p>;
   return (

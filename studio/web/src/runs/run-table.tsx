@@ -27,9 +27,7 @@ export function RunTable({ conversations, selected, onSelect }: Props) {
               aria-label="Select all runs"
               disabled={!onSelect}
               checked={all.every((id) => selected.has(id))}
-              onChange={(event) => {
-                toggle(all, event.target.checked);
-              }}
+              onChange={(event) => toggle(all, event.target.checked)}
             />
           </th>
           <th scope="col">question and answer</th>
@@ -48,12 +46,7 @@ export function RunTable({ conversations, selected, onSelect }: Props) {
               run={run}
               isFollowUp={at > 0 || run.conversation !== ""}
               selected={selected.has(run.id)}
-              onSelect={
-                onSelect &&
-                ((add) => {
-                  toggle([run.id], add);
-                })
-              }
+              onSelect={onSelect && ((add) => toggle([run.id], add))}
             />
           ))}
         </tbody>
@@ -79,9 +72,7 @@ function Row({ run, isFollowUp, selected, onSelect }: RowProps) {
           aria-label={`Select: ${question}`}
           disabled={!onSelect}
           checked={selected}
-          onChange={(event) => {
-            onSelect?.(event.target.checked);
-          }}
+          onChange={(event) => onSelect?.(event.target.checked)}
         />
       </td>
       <th scope="row">

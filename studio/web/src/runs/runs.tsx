@@ -3,6 +3,7 @@
 import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { get, messageOf } from "../api";
+import { pauseOf } from "../outcome";
 import { Busy, Problem } from "../parts";
 import { hrefOf, replace } from "../route";
 import { refresh, useServer } from "../server";
@@ -24,9 +25,7 @@ export default function Runs({ query }: { query: URLSearchParams }) {
     refresh("runs?"); // also in the navigation: other programs start runs, too
   }, []);
   const { runs, problem, more, loading } = useRuns(filters);
-  const show = (wanted: Filters) => {
-    replace(hrefOf("runs", "", wanted));
-  };
+  const show = (wanted: Filters) => replace(hrefOf("runs", "", wanted));
   const chosen = (runs ?? []).filter((run) => selected.has(run.id));
   return (
     <article className="page">
@@ -38,12 +37,7 @@ export default function Runs({ query }: { query: URLSearchParams }) {
         onChange={show}
       />
       {isOwn || <p className="hint">These are the runs of {filters.owner}. Only their owner can open them.</p>}
-      <SelectionBar
-        chosen={chosen}
-        onDone={() => {
-          setSelected(new Set());
-        }}
-      />
+      <SelectionBar chosen={chosen} onDone={() => setSelected(new Set())} />
       <Problem>{problem}</Problem>
       {runs ? (
         <Found runs={runs} filters={filters} selected={selected} onSelect={isOwn ? setSelected : null} />
@@ -82,6 +76,7 @@ function useRuns(filters: Filters) {
     initialPageParam: "",
     getNextPageParam: (page) => (page.length === PAGE ? after(page.at(-1)) : undefined),
     placeholderData: keepPreviousData,
+    refetchInterval: ({ state }) => pauseOf(state.data?.pages.flat()),
   });
   return {
     runs: data?.pages.flat() ?? null,

@@ -1,12 +1,10 @@
-import { useState } from "react";
 import { get, remove } from "../api";
-import { Confirm } from "../dialog";
-import { count } from "../format";
 import { Menu } from "../menu";
 import { Problem } from "../parts";
 import { go, hrefOf } from "../route";
 import { markdownOf } from "../run/export";
 import { save } from "../save";
+import { Selection } from "../selection";
 import { refresh, useAction } from "../server";
 import type { ListedRun, Run } from "../types";
 import { csvOf } from "./csv";
@@ -19,15 +17,6 @@ interface Props {
 
 /** What can be done with the selected runs. */
 export function SelectionBar({ chosen, onDone }: Props) {
-  const [asking, setAsking] = useState(false);
-  const deleting = useAction(async () => {
-    try {
-      for (const { id } of chosen) await remove(`runs/${id}`);
-      onDone();
-    } finally {
-      refresh("runs?");
-    }
-  });
   const exporting = useAction(async () => {
     const runs = await Promise.all(chosen.map(({ id }) => get<Run>(`runs/${id}`)));
     const answered = runs.flatMap(({ thread, answer, follow_up }) =>
@@ -39,58 +28,35 @@ export function SelectionBar({ chosen, onDone }: Props) {
   const items = [
     {
       label: "Table (CSV)",
-      onChoose: () => {
-        save("runs.csv", csvOf(chosen), "text/csv");
-      },
+      onChoose: () => save("runs.csv", csvOf(chosen), "text/csv"),
     },
     { label: "Answers (Markdown)", onChoose: () => void exporting.run() },
     {
       label: "Table (JSON)",
-      onChoose: () => {
-        save("runs.json", JSON.stringify(chosen, null, 2), "application/json");
-      },
+      onChoose: () => save("runs.json", JSON.stringify(chosen, null, 2), "application/json"),
     },
   ];
   return (
-    <div className="selection" role="status">
-      {chosen.length > 0 && (
-        <div className="row">
-          <strong>{count(chosen.length, "run")} selected</strong>
-          <button
-            disabled={chosen.length !== 2}
-            onClick={() => {
-              if (first && second) go(hrefOf("runs", first.id, { tab: "compare", a: first.id, b: second.id }));
-            }}
-          >
-            Compare
-          </button>
-          <Menu label="Export" items={items} />
-          <button
-            disabled={deleting.busy}
-            onClick={() => {
-              setAsking(true);
-            }}
-          >
-            {deleting.busy ? "Deleting…" : "Delete"}
-          </button>
-          <button className="plain" onClick={onDone}>
-            Clear the selection
-          </button>
-        </div>
-      )}
-      <Problem>{deleting.problem || exporting.problem}</Problem>
-      {asking && (
-        <Confirm
-          title={`Delete ${count(chosen.length, "run")}?`}
-          action="Delete"
-          onConfirm={() => void deleting.run()}
-          onClose={() => {
-            setAsking(false);
+    <>
+      <Selection
+        ids={chosen.map(({ id }) => id)}
+        noun="run"
+        remark="The runs are deleted with all their checkpoints. Documents are not affected."
+        remove={(id) => remove(`runs/${id}`)}
+        onGone={() => refresh("runs?")}
+        onDone={onDone}
+      >
+        <button
+          disabled={chosen.length !== 2}
+          onClick={() => {
+            if (first && second) go(hrefOf("runs", first.id, { tab: "compare", a: first.id, b: second.id }));
           }}
         >
-          The runs are deleted with all their checkpoints. Documents are not affected.
-        </Confirm>
-      )}
-    </div>
+          Compare
+        </button>
+        <Menu label="Export" items={items} />
+      </Selection>
+      <Problem>{exporting.problem}</Problem>
+    </>
   );
 }

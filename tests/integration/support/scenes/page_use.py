@@ -36,15 +36,21 @@ async def ask(page: Page, method: str = "par-rag", **settings: str) -> None:
     await choose_method(page, method)
     await page.get_by_role("textbox", name="Question", exact=True).fill(QUESTION)
     if settings:
-        await page.get_by_text("Settings and limits").click()
+        await page.get_by_label("For research").check()
         for name, value in settings.items():
             await page.get_by_label(name, exact=True).select_option(value)
     await page.get_by_role("button", name="Ask", exact=True).click()
     await expect(page.get_by_role("heading", name=QUESTION)).to_be_visible()
 
 
+async def open_methods(page: Page) -> None:
+    """Show the methods and settings on the form for a question."""
+    await page.get_by_role("button", name="Method: ").click()
+
+
 async def choose_method(page: Page, method: str) -> None:
     """Choose the card of a method; those of baselines are folded."""
+    await open_methods(page)
     card = page.locator(".method", has=page.get_by_text(method, exact=True))
     await expect(page.locator(".method").first).to_be_visible()
     if not await card.is_visible():

@@ -13,6 +13,9 @@ from page_scene import Teller
 from playwright.async_api import Browser, Page, async_playwright, expect
 from process import program
 from serve_scene import opening
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from sleuth.studio.server.app import create_app
 from sleuth.tools.search.vectors.embedder import Embedder
@@ -32,12 +35,17 @@ def teller() -> Teller:
     return Teller()
 
 
+MODELS = Starlette(routes=[Route("/v1/models", lambda _request: JSONResponse({"data": []}))])
+"""What readiness asks of a model server."""
+
+
 @pytest.fixture
 async def site(tmp_path: Path, teller: Teller) -> AsyncIterator[Site]:
     async with AsyncExitStack() as stack:
 
         async def start(keys: str | None = None, embedder: Embedder | None = None, **more: Any) -> str:
-            more = {"example_questions": False, **more}
+            models = await stack.enter_async_context(serving(MODELS))
+            more = {"example_questions": False, "model_url": f"{models}/v1", **more}
             settings = Settings(home=tmp_path / "home", embedder="none", api_keys=keys, **more)
             app = create_app(settings, open_model=opening(teller), embedder=embedder)
             await stack.enter_async_context(app.router.lifespan_context(app))

@@ -1,0 +1,87 @@
+import { QueryClientProvider } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { renderToStaticMarkup } from "react-dom/server";
+import { expect, test } from "vitest";
+import { problemOf } from "../src/connection";
+import { lookOf } from "../src/outcome";
+import { Problem, split } from "../src/parts";
+import { AnswerView } from "../src/run/answer";
+import { Feedback } from "../src/run/feedback";
+import { withQuotes } from "../src/run/findings";
+import { client } from "../src/server";
+import type { Answer, Citation, Note, Thread } from "../src/types";
+
+const ANSWER = { status: "answered", text: "Kelp Fair", citations: [], notes: [], warnings: [] } as unknown as Answer;
+
+const rendered = (node: ReactNode) =>
+  renderToStaticMarkup(<QueryClientProvider client={client}>{node}</QueryClientProvider>);
+const shown = (more: Partial<Answer>) => rendered(<AnswerView answer={{ ...ANSWER, ...more }} label="Answer" />);
+const words = (html: string) => html.replace(/<[^>]+>/g, " ").replace(/\s+/g, " ");
+
+const support = (score: number, more = {}) => ({ support: { score, answerable: 0.4, ...more } });
+
+test.each([
+  [{}, "answered"],
+  [support(0.91), "answered"],
+  [support(0.28, { weak: true }), "weak"],
+  [{ status: "unknown", ...support(0.02) }, "unknown"],
+] as const)("the color of an answer with %j is that of %s", (more, look) => {
+  expect(lookOf({ ...ANSWER, ...more })).toBe(look);
+  expect(shown(more)).toContain(`answer is-${look}`);
+});
+
+test("support is in words, its figures are folded", () => {
+  const html = shown(support(0.28, { weak: true }));
+  expect(html).toMatch(/<summary>The sources support this answer only weakly<\/summary>[^<]*28 %/);
+  expect(words(html)).toContain("weakly supported");
+  expect(shown(support(0.9))).toContain("<summary>The sources support this answer</summary>");
+});
+
+test("an answer that the check replaced is shown with the one that it found", () => {
+  const replaced = words(shown(support(0.9, { replaced: "Oake Fair" })));
+  expect(replaced).toContain("Kelp Fair");
+  expect(replaced).toContain("The reader had answered “Oake Fair”");
+});
+
+test("sources follow the answer, before what else can be done", () => {
+  const citation = { passage: "", document: "", title: "Kelp", quote: "a fair", start: 0, end: 6 } as Citation;
+  const html = rendered(
+    <AnswerView answer={{ ...ANSWER, citations: [citation] }} label="Answer">
+      <form />
+    </AnswerView>,
+  );
+  expect(html.indexOf("Kelp Fair")).toBeLessThan(html.indexOf('aria-label="Sources"'));
+  expect(html.indexOf('aria-label="Sources"')).toBeLessThan(html.indexOf("<form"));
+});
+
+test("ratings are drawn", () => {
+  const html = rendered(<Feedback thread={{ options: {} } as Thread} />);
+  expect(html.match(/<svg/g)).toHaveLength(2);
+  expect(html).not.toMatch(/\p{Extended_Pictographic}/u);
+});
+
+test("findings have their own quotes, also two in one passage", () => {
+  const note = (finding: string): Note => ({ question: "Who?", finding, passages: ["p"] });
+  const quote = (text: string) => ({ passage: "p", quote: text }) as Citation;
+  const state = {
+    notes: { 1: { ...note("a"), citations: [quote("A")] }, 2: { ...note("b"), citations: [quote("B")] } },
+  };
+  const quotes = withQuotes([note("b"), note("a"), note("c")], state as never).map((each) => each.citations);
+  expect(quotes).toEqual([[quote("B")], [quote("A")], []]);
+});
+
+test("of a long message the first sentence is shown, and the rest on a click", () => {
+  const long = `a/b.pdf: The file cannot be read. ${"It has a damaged table of contents. ".repeat(6)}`;
+  expect(split(long)[0]).toBe("a/b.pdf: The file cannot be read.");
+  expect(split("c.md: is empty. Fill it, or leave it out.")[1]).toBe("");
+  const [first, rest] = split("word ".repeat(80));
+  expect(first.length).toBeLessThan(170);
+  expect(`${first.replace("…", "")} ${rest}`.split(" ").filter(Boolean)).toHaveLength(80);
+  expect(rendered(<Problem>{long}</Problem>)).toContain("<summary>More</summary>");
+});
+
+test("a lost model server is named with what to do", () => {
+  expect(problemOf({ checks: { database: "ok", model: "ok" } })).toBe("");
+  expect(problemOf({})).toBe("");
+  expect(problemOf({ checks: { model: "no answer within 3 s" } })).toMatch(/no answer within 3 s.*SLEUTH_MODEL_URL/);
+});
