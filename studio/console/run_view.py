@@ -98,7 +98,7 @@ def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
 
     With `in_chat`, threads, sub-runs and commands are left out, and the cost is a line.
     """
-    is_weak = answer.status == "answered" and (answer.support or {}).get("weak")
+    is_weak = answer.status == "answered" and answer.support is not None and answer.support.get("weak", False)
     style = "yellow" if is_weak else STYLES.get(answer.status, "red")
     text = _with_sentence_marks(answer) or "(no answer)"
     status = "weakly supported" if is_weak else answer.status.replace("_", " ")
