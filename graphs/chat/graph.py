@@ -48,6 +48,7 @@ from sleuth.graphs.core import (
     run_subrun,
     summarize_update,
     total_cost,
+    verdict_of,
     with_result,
 )
 from sleuth.graphs.core.node import node
@@ -262,7 +263,7 @@ def _reply(state: State) -> tuple[AIMessage, Verdict]:
     """Return the message that ends the turn, and its verdict."""
     verdict, hop = state.verdict, state.hop
     if verdict is None and hop and hop["status"] != "new":
-        verdict = Verdict(status=hop["status"], text=hop["text"], citations=hop["citations"])
+        verdict = verdict_of(hop)
     elif verdict is None and state.decision == "reject":
         verdict = Verdict(status="refused", text="The plan was not carried out.", citations=[])
     verdict = verdict or Verdict(status="out_of_budget", text="", citations=[])

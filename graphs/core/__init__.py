@@ -49,7 +49,7 @@ from sleuth.graphs.core.state import (
     retrieve_unless_settled,
     same_question,
 )
-from sleuth.graphs.core.subrun import in_fresh_context, new_subrun, prefix_nodes, run_subrun, with_result
+from sleuth.graphs.core.subrun import in_fresh_context, new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
 from sleuth.graphs.core.thresholds import choose_threshold, fitted_thresholds, store_threshold
 from sleuth.graphs.core.wall_clock import seconds_at, with_clock, with_paused_clock
 
@@ -113,6 +113,7 @@ __all__ = [
     "total_cost",
     "upgrade_cost",
     "usage_of",
+    "verdict_of",
     "with_clock",
     "with_paused_clock",
     "with_result",

@@ -15,7 +15,7 @@ from langgraph.runtime import Runtime
 
 from sleuth.agents.llm import AnswerStream
 from sleuth.agents.model_calls import CallRecord
-from sleuth.graphs.core.answer import Note, Subrun, total_cost, usage_of
+from sleuth.graphs.core.answer import Note, Subrun, Verdict, total_cost, usage_of
 from sleuth.graphs.core.context import Context, SubrunRequest, SubrunResult
 from sleuth.graphs.core.node import remaining
 from sleuth.graphs.core.state import RunState
@@ -112,6 +112,12 @@ def new_subrun(method: str, why: str) -> Subrun:
 def with_result(hop: Subrun, end: SubrunResult, notes: list[str]) -> Subrun:
     """Return the record of a sub-run with its result; `notes` are the keys of its findings."""
     return Subrun(**{**hop, **end.verdict, "thread": end.thread, "notes": notes, "cost": total_cost(end.calls)})
+
+
+def verdict_of(hop: Subrun) -> Verdict:
+    """Return the verdict of a sub-run that has ended."""
+    verdict = Verdict(status=hop["status"], text=hop["text"], citations=hop["citations"])  # type: ignore[typeddict-item]
+    return Verdict(**verdict, support=hop["support"]) if "support" in hop else verdict
 
 
 def prefix_nodes(method: str, end: SubrunResult) -> dict[str, CallRecord]:

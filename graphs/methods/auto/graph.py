@@ -36,6 +36,7 @@ from sleuth.graphs.core import (
     public_subrun,
     run_subrun,
     summarize_update,
+    verdict_of,
     with_result,
 )
 from sleuth.graphs.core.node import node
@@ -274,8 +275,7 @@ def best_verdict(hops: Sequence[Subrun], notes: Notes, *, cut_short: bool) -> Ve
     if status == "out_of_budget":
         best = next((hop for hop in reversed(hops) if hop["status"] == "answered"), last)
         return Verdict(status=status, text=best["text"], citations=best["citations"])
-    verdict = Verdict(status=status, text=last["text"] or _missing(notes), citations=last["citations"])
-    return Verdict(**verdict, support=last["support"]) if "support" in last else verdict
+    return Verdict(**{**verdict_of(last), "text": last["text"] or _missing(notes)})
 
 
 def _missing(notes: Notes) -> str:
