@@ -271,3 +271,10 @@ def test_what_takes_seconds_to_import_is_imported_where_it_is_needed(layer: str)
 def test_the_public_names_are_all_there() -> None:
     assert sorted(sleuth.__all__) == sorted(set(sleuth.__all__))
     assert all(hasattr(sleuth, name) for name in sleuth.__all__)
+
+
+@pytest.mark.parametrize("is_integration", [False, True])
+def test_names_of_test_files_are_unique(is_integration: bool) -> None:
+    files = (ROOT / "tests").rglob("test_*.py")
+    names = [path.name for path in files if ("integration" in path.parts) is is_integration]
+    assert sorted(names) == sorted(set(names)), "pytest imports them by their names alone"
