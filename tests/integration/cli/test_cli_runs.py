@@ -199,6 +199,7 @@ async def test_run_stopped_by_ctrl_c_can_be_resumed(env: dict[str, str]) -> None
     assert resumed.json()["text"] == "the fair at Brindlecote"
 
 
+@pytest.mark.nightly
 async def test_finished_run_is_shown_without_a_model_server(env: dict[str, str]) -> None:
     asked = await sleuth("ask", QUESTION, "--method", "par-rag", "--thread", "kept", *BY_WORDS, "--json", **env)
     nobody = f"http://127.0.0.1:{free_port()}/v1"

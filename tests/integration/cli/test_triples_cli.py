@@ -74,6 +74,7 @@ async def env(tmp_path: Path, proxy: Proxy) -> dict[str, str]:
     }
 
 
+@pytest.mark.nightly
 async def test_killed_triples_read_repeats_only_calls_in_flight(env: dict[str, str], reader: Reader) -> None:
     killed = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", MAIN, "triples", "read"), env=os.environ | env, stderr=asyncio.subprocess.DEVNULL

@@ -204,6 +204,7 @@ async def test_wheel_ingests_and_answers_writing_only_to_its_home(installed: Ins
     assert installed.files() == before
 
 
+@pytest.mark.nightly
 def test_ask_without_a_model_server_explains_the_fix(installed: Installed) -> None:
     url = {"SLEUTH_EMBEDDER": "none", "SLEUTH_MODEL_URL": "http://127.0.0.1:9/v1"}
     done = installed.sleuth("ask", "Who built the light?", **url)

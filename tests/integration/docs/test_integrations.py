@@ -79,6 +79,7 @@ async def run(file: str, environment: dict[str, str], *arguments: str) -> str:
     return out.decode()
 
 
+@pytest.mark.nightly
 async def test_chat_model(environment: dict[str, str], proxy: Proxy) -> None:
     out = await run("chat_model.py", environment | {"SLEUTH_MODEL_URL": "http://127.0.0.1:9"}, QUESTION)
     assert out == "Edric Gannow\n"

@@ -119,7 +119,7 @@ async def test_sample_of_kills_resumes(tmp_path: Path, database_url: str | None)
     own = {"database_url": database_url, "collection": uuid4().hex}
     settings = Settings(home=tmp_path, embedder="hashing", **own)
     await fill(settings)
-    await sample_kills(PAR, settings, 3)
+    await sample_kills(PAR, settings, 2)
 
 
 async def sample_kills(trial: Trial, settings: Settings, commits: int) -> None:

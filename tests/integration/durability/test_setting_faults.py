@@ -12,8 +12,8 @@ pytestmark = pytest.mark.integration
     ("value", "reason"),
     [
         ("{.ipynb: NotebookLoader}", "as JSON"),
-        ('{"ipynb": "NotebookLoader"}', "'ipynb' is not a file suffix"),
-        ('{".ipynb": "NotebokLoader"}', "Did you mean NotebookLoader?"),
+        pytest.param('{"ipynb": "NotebookLoader"}', "'ipynb' is not a file suffix", marks=pytest.mark.nightly),
+        pytest.param('{".ipynb": "NotebokLoader"}', "Did you mean NotebookLoader?", marks=pytest.mark.nightly),
     ],
 )
 def test_invalid_setting_is_one_line(tmp_path: Path, value: str, reason: str) -> None:

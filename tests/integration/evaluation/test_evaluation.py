@@ -147,6 +147,7 @@ async def test_what_is_done_is_not_done_again(place: Settings, tmp_path: Path) -
     assert again["methods"] == whole["methods"]
 
 
+@pytest.mark.nightly
 async def test_evaluations_are_compared_question_by_question(place: Settings, tmp_path: Path) -> None:
     questions = write(tmp_path, ONE, TWO)
     better = asked(questions, tmp_path / "better")

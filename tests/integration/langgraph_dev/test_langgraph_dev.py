@@ -124,6 +124,7 @@ def test_dev_run_stops_at_its_budget(server: Server) -> None:
     assert len(state["calls"]) == 1
 
 
+@pytest.mark.nightly
 def test_dev_errors_are_shown_as_messages(server: Server) -> None:
     body, thread = {"assistant_id": "par-rag", "input": {"question": "Who?"}}, server.thread()
     failed = server.post(f"{thread}/runs/wait", **{**body, "input": {"question": " "}})

@@ -146,7 +146,10 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", [*LASTING, *REFUSED])
+FIRST, *OTHERS = LASTING
+
+
+@pytest.mark.parametrize("name", [FIRST, *REFUSED, *(pytest.param(name, marks=pytest.mark.nightly) for name in OTHERS)])
 async def test_call_with_a_lasting_fault_raises_its_error(name: str, tmp_path: Path) -> None:
     server, recorder = ModelServer(), Recorder()
     fault, kind, message = (LASTING | REFUSED)[name]

@@ -174,11 +174,11 @@ async def test_cancelling_frees_the_server_s_slot(model: LLMClient, vllm_url: st
 @pytest.mark.parametrize(
     "options",
     [
-        {"sampling": Sampling(max_tokens=20)},
+        pytest.param({"sampling": Sampling(max_tokens=20)}, marks=pytest.mark.nightly),
         {"schema": DRAFT.schema(), "sampling": DRAFT.sampling},
         {"choices": ("quince", "medlar")},
         {"sampling": Sampling(max_tokens=1, top_logprobs=20)},
-        {"sampling": Sampling(max_tokens=200, top_logprobs=1)},
+        pytest.param({"sampling": Sampling(max_tokens=200, top_logprobs=1)}, marks=pytest.mark.nightly),
     ],
     ids=["cut off", "schema", "choices", "yes or no", "perplexity"],
 )

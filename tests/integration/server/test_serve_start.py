@@ -49,6 +49,7 @@ def test_serve_with_used_port_explains_the_error(tmp_path: Path) -> None:
     assert not (tmp_path / "home").exists(), "looked at the port first"
 
 
+@pytest.mark.nightly
 def test_serve_with_invalid_address_explains_the_error(tmp_path: Path) -> None:
     status, line = refused("--host", "nowhere.invalid", SLEUTH_HOME=str(tmp_path), SLEUTH_API_KEYS="anna:apple-secret")
     assert (status, "nowhere.invalid" in line) == (2, True), line

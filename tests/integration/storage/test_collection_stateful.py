@@ -175,7 +175,12 @@ class CollectionMachine(RuleBasedStateMachine):
         catalogue.close()
 
 
-@pytest.mark.parametrize("die_at", ALL)
+EACH = pytest.mark.parametrize(
+    "die_at", ["dense", *(pytest.param(name, marks=pytest.mark.nightly) for name in ALL if name != "dense")]
+)
+
+
+@EACH
 def test_kill_before_restoring_an_older_catalogue(die_at: IndexName) -> None:
     """The interrupted state has as many passages as the present one, so counts do not differ."""
     state = CollectionMachine()
@@ -188,7 +193,7 @@ def test_kill_before_restoring_an_older_catalogue(die_at: IndexName) -> None:
     state.teardown()
 
 
-@pytest.mark.parametrize("die_at", ALL)
+@EACH
 def test_restored_catalogue_older_than_vectors_is_reindexed(die_at: IndexName) -> None:
     """It does not know that there are any."""
     state = CollectionMachine()

@@ -179,17 +179,17 @@ def kill_at(settings: Settings, file: Path, passages: int, pause: float) -> None
 
 
 async def test_ingest_killed_anywhere_loses_and_repeats_nothing(settings: Settings, tmp_path: Path) -> None:
-    file = corpus(tmp_path / "c.jsonl", 4_000)
+    file = corpus(tmp_path / "c.jsonl", 2_000)
     draw = random.Random(2)
     for passages in (0, 512, 512):
         kill_at(settings, file, passages, draw.uniform(0.0, 0.2))
     report = await run(settings, file)
     assert report.resumed
     assert any("interrupted ingest" in warning for warning in report.warnings)
-    wanted = {f"p{n}" for n in range(4_000)}
-    assert held(settings) == [(4_000, wanted)] * 4
+    wanted = {f"p{n}" for n in range(2_000)}
+    assert held(settings) == [(2_000, wanted)] * 4
     again = await run(settings, file)
-    assert (again.resumed, again.unchanged) == (False, 4_000)
+    assert (again.resumed, again.unchanged) == (False, 2_000)
 
 
 @pytest.mark.nightly

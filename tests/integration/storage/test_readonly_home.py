@@ -39,7 +39,16 @@ def content(home: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in home.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("command", ["ingest {file}", "ask Where?", "docs delete a.txt", "docs list"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "docs list",
+        *(
+            pytest.param(each, marks=pytest.mark.nightly)
+            for each in ("ingest {file}", "ask Where?", "docs delete a.txt")
+        ),
+    ],
+)
 async def test_command_reports_a_read_only_home(tmp_path: Path, command: str) -> None:
     if os.geteuid() == 0 and not shutil.which("setpriv"):
         pytest.skip("root cannot be kept from writing without setpriv")

@@ -17,7 +17,7 @@ from sleuth.studio.training.roles.tuning.batches import Plan, Row
 from sleuth.studio.training.roles.tuning.tune import Tuning, learn, tune
 from sleuth.tools.errors import UsageError
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.nightly]
 
 PLAN = Plan(rank=4, tokens=60, batches_per_step=1, warm_up=2, rate=0.02, save_every=2)
 ROWS = [Row(prompt="p", ids=[1 + at % 40, *range(60, 60 + 5 * (1 + at % 4))], learned=4) for at in range(60)]
@@ -33,7 +33,6 @@ def weights(tuning: Tuning) -> dict[str, Any]:
     return {name: each.tolist() for name, each in tuning.model.named_parameters() if each.requires_grad}
 
 
-@pytest.mark.nightly
 def test_killed_training_resumes_to_the_same_result(base: Path, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint.pt"
     child = [sys.executable, str(CHILDREN / "tuning_child.py"), str(base), str(file), "7"]
