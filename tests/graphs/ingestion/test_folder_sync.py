@@ -152,7 +152,7 @@ class FolderMachine(RuleBasedStateMachine):
 
 
 TestFolderMachine = FolderMachine.TestCase
-TestFolderMachine.settings = hypothesis_settings(stateful_step_count=20, max_examples=40)
+TestFolderMachine.settings = hypothesis_settings(stateful_step_count=20, max_examples=12)
 
 
 @pytest.fixture

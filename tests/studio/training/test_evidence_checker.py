@@ -322,6 +322,7 @@ def test_rate_rises_then_falls_to_zero() -> None:
     assert [round(plan.rate_at(tokens), 3) for tokens in (0, 50, 100, 550, 1000)] == [0, 0.5, 1, 0.5, 0]
 
 
+@pytest.mark.nightly
 def test_exported_network_in_eight_bits_is_close_and_small(tmp_path: Path) -> None:
     base = tiny_encoder(tmp_path / "base")
     network = from_pretrained(base).eval()
