@@ -31,9 +31,9 @@ CALL_HEADER = "X-Sleuth-Call"
 SCHEMA_TOKENS = 512
 """Tokens reserved in every prompt if schemas have to be written into it."""
 
-NO_SCHEMA = "the model server does not guide replies by JSON schemas: they were written into the prompts"
-NO_CHOICE = "the model server does not restrict replies to choices: they were written into the prompts"
-NO_LOGPROBS = "the model server gives no log-probabilities: probabilities are unavailable"
+NO_SCHEMA = "replies are not guided by JSON schemas: these were written into the prompts"
+NO_CHOICE = "replies are not restricted to choices: these were written into the prompts"
+NO_LOGPROBS = "there are no log-probabilities: probabilities are unavailable"
 REFUSED = "the model server refuses a part of the request: it was asked again without {}"
 ESTIMATED = "the model server sends no token counts: the tokens are estimated"
 """Warnings of replies that a fallback was used for."""
