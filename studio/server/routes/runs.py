@@ -1,6 +1,7 @@
 """The runs API: `sleuth ask`, `resume` and `runs` over HTTP, with runs in the background."""
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -11,6 +12,7 @@ from fastapi import APIRouter, Body, Depends, Header, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from sleuth.graphs.core import seconds_at, total_cost
+from sleuth.graphs.evidence import mark_changed
 from sleuth.graphs.persistence import Outcome, RunFilter, explain_damage
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import RunService, check_question, export_run, fork_run
@@ -21,7 +23,7 @@ from sleuth.studio.server.runs import FollowUp
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.errors import STREAM_ERRORS
 from sleuth.studio.server.state import ServerState, ServerStateDep
-from sleuth.tools.errors import RunError, UnknownName, UsageError
+from sleuth.tools.errors import RunError, StoreError, UnknownName, UsageError
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
 
@@ -168,7 +170,7 @@ async def _follow_up(form: forms.RunForm, id: str, server: ServerState, owner: s
 
 
 @router.get("/{thread}")
-async def show(thread: ThreadDep, runs: RunsDep, server: ServerStateDep) -> forms.RunView:
+async def show(thread: ThreadDep, runs: RunsDep, server: ServerStateDep, owner: Owner) -> forms.RunView:
     """Return the current state of a run."""
     row = await runs.store.threads.get(thread)
     with explain_damage(thread):
@@ -180,7 +182,7 @@ async def show(thread: ThreadDep, runs: RunsDep, server: ServerStateDep) -> form
     follow_up = await server.conversations.get(thread)
     return forms.RunView(
         thread=forms.ThreadRow(**row.to_json()),
-        answer=await _answer(runs, thread),
+        answer=await _answer(runs, thread, server, owner),
         state=state,
         cost=total_cost(state.get("calls", {})),
         seconds=seconds,
@@ -188,15 +190,20 @@ async def show(thread: ThreadDep, runs: RunsDep, server: ServerStateDep) -> form
     )
 
 
-async def _answer(runs: RunService, thread: str) -> dict[str, Any] | None:
+async def _answer(runs: RunService, thread: str, server: ServerState, owner: str) -> dict[str, Any] | None:
     try:
-        return (await runs.answer(thread)).to_json()
+        answer = await runs.answer(thread)
     except RunError:  # it has no answer yet
         return None
+    with suppress(StoreError):  # an answer is shown without its documents too
+        await mark_changed(answer.citations, await server.tenants.library(owner))
+    return answer.to_json()
 
 
 @router.get("/{thread}/conversation")
-async def show_conversation(thread: ThreadDep, runs: RunsDep, server: ServerStateDep) -> list[forms.TurnView]:
+async def show_conversation(
+    thread: ThreadDep, runs: RunsDep, server: ServerStateDep, owner: Owner
+) -> list[forms.TurnView]:
     """Return all runs of a run's conversation, the oldest first."""
     own = await server.conversations.get(thread)
     first = own.conversation if own else thread
@@ -208,7 +215,7 @@ async def show_conversation(thread: ThreadDep, runs: RunsDep, server: ServerStat
             thread=forms.ThreadRow(**row.to_json()),
             after=follow_ups[row.id].after if row.id in follow_ups else "",
             asked=follow_ups[row.id].asked if row.id in follow_ups else row.question,
-            answer=await _answer(runs, row.id),
+            answer=await _answer(runs, row.id, server, owner),
         )
         for row in rows
     ]

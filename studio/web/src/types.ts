@@ -55,6 +55,8 @@ export interface Citation {
   reference?: string;
   why?: { passage: string; name: string };
   newer?: string;
+  /** The document was updated after the answer: it lacks the quote. */
+  changed?: boolean;
   location?: string;
   /** Of an answer of several sentences: the ends of those that it supports, in characters (code points). */
   sentence_ends?: number[];

@@ -37,6 +37,19 @@ async def test_run_streams_its_steps_and_ends_with_its_answer(client: httpx.Asyn
     assert [row["id"] for row in (await client.get("/v1/runs")).json()] == [thread]
 
 
+async def test_shown_citation_of_an_updated_document_is_marked(client: httpx.AsyncClient) -> None:
+    await upload(client)
+    thread = await begin(client)
+    await told(client, thread)
+    await upload(client, {"light.md": "# The Pellowrig Light\n\nIt was built by Oda Brask."})
+    for shown in (
+        (await client.get(f"/v1/runs/{thread}")).json(),
+        (await client.get(f"/v1/runs/{thread}/conversation")).json()[0],
+    ):
+        (citation,) = shown["answer"]["citations"]
+        assert citation["changed"] is True
+
+
 @BOTH_STORES
 async def test_runs_are_filtered_and_searched(client: httpx.AsyncClient, oracle: Oracle) -> None:
     await upload(client)

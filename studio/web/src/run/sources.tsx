@@ -35,7 +35,7 @@ interface CardProps {
 }
 
 function Card({ number, citation, onOpen }: CardProps) {
-  const { location, newer, why } = citation;
+  const { changed, location, newer, why } = citation;
   return (
     <article className="card" aria-label={`Source ${number}`}>
       <p className="row">
@@ -49,6 +49,7 @@ function Card({ number, citation, onOpen }: CardProps) {
       </p>
       <Quote citation={citation} />
       {newer && <p className="quiet">From an older version; the newest is {newer}.</p>}
+      {changed && <p className="quiet">The document has changed since this answer. Ask again.</p>}
       {why && <p className="quiet">Found by the name “{why.name}”.</p>}
     </article>
   );
