@@ -100,7 +100,9 @@ def settings() -> str:
 
 
 def _default(name: str, field: dict[str, Any]) -> str:
-    default = "the user's data folder" if name == "home" else field.get("default")
+    if name in COMPUTED:
+        return COMPUTED[name]
+    default = field.get("default")
     return "none" if default is None else f"`{default}`"
 
 
@@ -110,8 +112,12 @@ def _line(name: str, field: dict[str, Any]) -> str:
     return f"# {name} = {EXAMPLES[name]}" if default is None else f"{name} = {json.dumps(default)}"
 
 
+COMPUTED = {"home": "the user's data folder", "model_url": "the running server of the home, or port 8000 here"}
+"""Defaults that depend on the machine."""
+
 EXAMPLES = {
     "home": '"/srv/sleuth"',
+    "model_url": '"http://127.0.0.1:8000/v1"',
     "runs": '"results/embedded"',
     "model": '"Qwen/Qwen3-8B"',
     "models": '{drafter = "Qwen/Qwen3-32B"}',
