@@ -39,6 +39,7 @@ REPLIES: dict[str, Any] = {
     "planner/plan_in_order": PLAN,
     "refiner/refine": {"question": "Where was Bastian Oake born?"},
     "reviewer/review": {"status": "PASS"},
+    "evaluator/support": "yes",
     "answerer/answer": {"known": True, "answer": "Sennick Harbour"},
     "rewriter/rewrite": {"question": "Where was the builder of the Pellowrig Light born?"},
     "router/route": "question",
