@@ -62,7 +62,9 @@ async def test_base_embeds_searches_and_answers_without_torch(tmp_path: Path) ->
     found = await sleuth("search", "Who erected the beacon?", "--mode", "dense", without=OPTIONAL, **own)
     assert found.status == 0 and "Oda Marsh" in found.out, found.err
     async with proxying(Scripted(four_hops)) as proxy:
-        asked = await sleuth("ask", QUESTION, "--json", without=OPTIONAL, SLEUTH_MODEL_URL=proxy.url, **own)
+        asked = await sleuth(
+            "ask", QUESTION, "--method", "par-rag", "--json", without=OPTIONAL, SLEUTH_MODEL_URL=proxy.url, **own
+        )
     assert asked.status == 0, asked.err
     assert asked.json()["text"] == "the fair at Brindlecote"
 

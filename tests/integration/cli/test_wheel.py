@@ -197,7 +197,7 @@ async def test_wheel_ingests_and_answers_writing_only_to_its_home(installed: Ins
     assert (installed.home / "report" / "report.json").is_file()
     async with proxying(Scripted(four_hops)) as proxy:
         answer = await asyncio.to_thread(
-            installed.sleuth, "ask", QUESTION, "--json", SLEUTH_MODEL_URL=proxy.url, **without
+            installed.sleuth, "ask", QUESTION, "--method", "par-rag", "--json", SLEUTH_MODEL_URL=proxy.url, **without
         )
     assert answer.returncode == 0, answer.stderr
     assert json.loads(answer.stdout)["text"] == "the fair at Brindlecote"

@@ -37,7 +37,7 @@ async def test_no_file_and_no_log_line_contains_a_secret(tmp_path: Path) -> None
         env = {"SLEUTH_HOME": str(home), "SLEUTH_EMBEDDER": "none", "SLEUTH_MODEL_URL": proxy.url, **SECRETS}
         done: list[Done] = [
             await sleuth("ingest", str(EXAMPLES / "corpus"), **env),
-            await sleuth("ask", QUESTION, "--thread", "one", *by_words, "--json", **env),
+            await sleuth("ask", QUESTION, "--method", "par-rag", "--thread", "one", *by_words, "--json", **env),
             await sleuth("runs", "show", "one", "--json", **env),
             await sleuth("runs", "history", "one", "--json", **env),
             await sleuth("runs", "export", "one", **env),

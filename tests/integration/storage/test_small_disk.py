@@ -143,14 +143,16 @@ async def test_documents_are_ingested_once_there_is_disk_space(
 @pytest.mark.parametrize("room", ROOM)
 async def test_run_resumes_once_there_is_disk_space(disk: Disk, tmp_path: Path, env: dict[str, str], room: int) -> None:
     await filled(disk, tmp_path)
-    expected = await said("ask", QUESTION, "--thread", "first", **env)
+    expected = await said("ask", QUESTION, "--method", "par-rag", "--thread", "first", **env)
     disk.fill(room)
-    stopped = await sleuth("ask", QUESTION, "--thread", "second", **env)
+    stopped = await sleuth("ask", QUESTION, "--method", "par-rag", "--thread", "second", **env)
     assert_explained(stopped)
     assert stopped.status
     disk.make_room()
     known = {run["id"] for run in await said("runs", "list", **env)}
-    again = ("resume", "second") if "second" in known else ("ask", QUESTION, "--thread", "second")
+    again = (
+        ("resume", "second") if "second" in known else ("ask", QUESTION, "--method", "par-rag", "--thread", "second")
+    )
     answer = await said(*again, **env)
     assert [answer[name] for name in ALIKE] == [expected[name] for name in ALIKE]
     await assert_whole(disk)
@@ -182,7 +184,7 @@ async def test_stored_runs_are_complete(
     disk: Disk, tmp_path: Path, env: dict[str, str], room: int, how: tuple[str, str]
 ) -> None:
     await filled(disk, tmp_path)
-    answer = await said("ask", QUESTION, "--thread", "first", **env)
+    answer = await said("ask", QUESTION, "--method", "par-rag", "--thread", "first", **env)
     disk.fill(room)
     stopped = await sleuth("runs", "prune", *how, "--yes", **env)
     assert_explained(stopped)
