@@ -35,10 +35,15 @@ def half_of(key: str) -> int:
 
 
 def support_of(
-    rows: list[dict[str, Any]], passages: list[Evidence], vectors: Vectors, *, leave_out: bool
+    rows: list[dict[str, Any]],
+    passages: list[Evidence],
+    vectors: Vectors,
+    *,
+    checker: EvidenceChecker,
+    embedder: LocalEmbedder,
+    leave_out: bool,
 ) -> list[tuple[float, bool]]:
     """Return the support of the checker's answer to each question, and whether the answer is right."""
-    checker, embedder = EvidenceChecker.load(), LocalEmbedder(Settings().embedder)
     results = []
     for row in rows:
         order = np.argsort(-vectors @ np.ravel(embedder.embed_query(row["question"])))
@@ -71,7 +76,7 @@ def main(
     unanswerable = [row for row in held if not row["answers"]][:limit]
     titles = {row["paragraph"]: row["title"] for row in [*held, *rows[::4]]}
     passages = [Evidence(title=title, text=text) for text, title in list(titles.items())[:pool]]
-    embedder = LocalEmbedder(Settings().embedder)
+    checker, embedder = EvidenceChecker.load(), LocalEmbedder(Settings().embedder)
     vectors = np.asarray(embedder.embed_passages([f"{each.title}. {each.text}" for each in passages]))
     table: dict[str, Any] = {}
     for name, chosen, leave_out in (
@@ -79,7 +84,7 @@ def main(
         ("own passage left out", answerable, True),
         ("answerable", answerable, False),
     ):
-        results = support_of(chosen, passages, vectors, leave_out=leave_out)
+        results = support_of(chosen, passages, vectors, checker=checker, embedder=embedder, leave_out=leave_out)
         counted = [support for support, right in results if right or name != "answerable"]
         table[name] = {"questions": len(results), "counted": len(counted)} | {
             str(least): round(float(np.mean([support >= least for support in counted])), 3) for least in THRESHOLDS

@@ -10,9 +10,9 @@
 | stream           | replies are read as a whole: no tokens are streamed                 |
 | context window   | asked for (`sleuth.agents.llm.context_windows`), or 8,192 tokens    |
 
-Every reply that lacks a schema, choice or logprobs has a warning. What a server refuses later is
-left out of its calls from then on. Servers without schemas are probed each time: a probe may fail by chance. Delete
-the file to probe the others again.
+Every reply that lacks a schema, choice or logprobs has a warning. What a server refuses later is left out
+of its calls from then on. Servers without schemas are probed each time: a probe may fail by chance. Delete the file to
+probe the others again.
 """
 
 import asyncio

@@ -45,8 +45,8 @@ def constrain_quotes(schema: dict[str, Any], messages: Sequence[Message]) -> dic
     text = "\n".join(message["content"] for message in messages)
     if _DEFINITION not in schema.get("$defs", {}) or text.count("<source ") != len(sources := parse_sources(text)):
         return schema
-    for parts in (clauses, _whole):
-        patterns = {number: pattern for number, source in sources if (pattern := _beginnings(source.text, parts))}
+    for begins in (clauses, _whole):
+        patterns = {number: pattern for number, source in sources if (pattern := _beginnings(source.text, begins))}
         if 0 < sum(map(len, patterns.values())) <= MOST_PATTERN:
             copies = [_copy(number, pattern) for number, pattern in patterns.items()]
             return schema | {"$defs": schema["$defs"] | {_DEFINITION: {"anyOf": copies}}}
@@ -67,18 +67,18 @@ def _copy(number: int, pattern: str) -> dict[str, Any]:
     }
 
 
-def _beginnings(text: str, parts: Callable[[str], Iterable[int]] = clauses) -> str:
+def _beginnings(text: str, begins: Callable[[str], Iterable[int]]) -> str:
     """Return a pattern of all possible quotes of a text, in the form a(?: b(?: c)?)? for each part of a sentence."""
     whole: dict[str, list[str]] = {}
     patterns: list[str] = []
     room = MOST_PATTERN
-    for clause in (clause[:MOST_CHARS] for clause in _clauses(text, parts)):
+    for clause in (clause[:MOST_CHARS] for clause in _clauses(text, begins)):
         alike = whole.setdefault(clause[:_LEAST_CHARS], [])
         if not any(other.startswith(clause) for other in alike):
             alike.append(clause)
             patterns.append(_beginning(clause))
             room -= len(patterns[-1])
-        if room < 0:  # too long: the schema will not be changed
+        if room < 0:  # too long: this pattern will not be used
             break
     return "|".join(dict.fromkeys(patterns))
 

@@ -5,7 +5,7 @@ All methods block: call them in a thread.
 
 import json
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -97,9 +97,10 @@ class UnreadableFiles:
     def __init__(self, file: Path) -> None:
         self._file = file
 
-    def has(self, path: Path) -> bool:
-        """Return whether a file could not be read, and has not changed since."""
-        return self._read().get(str(path)) == _stamp(path)
+    def find(self, paths: Iterable[Path]) -> set[Path]:
+        """Return those of the files that could not be read, and have not changed since."""
+        known = self._read()
+        return {path for path in paths if str(path) in known and known[str(path)] == _stamp(path)}
 
     def update(self, batch: Batch) -> None:
         """Add the unreadable files of a batch, and remove those that were read."""

@@ -97,8 +97,9 @@ class FolderComparer:
         considered = {source: path for source, path in files.items() if _is_among(path, changed)}
         new = [source for source, path in considered.items() if source not in known and not _must_read(path)]
         read = {source: path for source, path in considered.items() if source not in new}
-        unreadable = [source for source in new if self._unreadable.has(files[source])]
-        new = [source for source in new if source not in unreadable]
+        unreadable_files = self._unreadable.find(files[source] for source in new)
+        unreadable = [source for source in new if files[source] in unreadable_files]
+        new = [source for source in new if files[source] not in unreadable_files]
         found = self._read(folder, set(read.values()))
         removed = {id_: source for id_, source in stored.items() if _is_removed(id_, source, files, read, found)}
         added, updated = found.ids("added"), found.ids("updated")
