@@ -205,7 +205,10 @@ class KeywordIndex:
     def _storing(self, what: str) -> Iterator[None]:
         try:
             yield
-        except (OSError, ValueError) as error:  # tantivy raises ValueError for everything
+        except BaseException as error:
+            # tantivy raises ValueError for everything, and a class that cannot be imported when it meets damaged data.
+            if not isinstance(error, OSError | ValueError) and type(error).__name__ != "PanicException":
+                raise
             raise StoreError(
                 f"The keyword index in {self._folder} cannot be {what}: {error}. Check the disk's free space. "
                 "It is derived from the documents: delete that folder to rebuild it."

@@ -17,8 +17,12 @@ from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
 
-# Chroma writes an index to files only from 1,000 vectors on.
-TEXTS = {f"d{n}": (f"Edric Gannow the {n}th built the tower number {n} at Brindlecote.",) for n in range(1_100)}
+# Chroma writes an index to files only from 1,000 vectors on. Texts that share words with some others, as real ones do:
+# its approximate search misses one of twenty among vectors that are all equally far from each other.
+TEXTS = {
+    f"d{n}": (f"Edric Gannow built tower {n // 100}east street{n // 10 % 10} house{n % 10} at Brindlecote {n}.",)
+    for n in range(1_100)
+}
 WANTED = {"d0": TEXTS["d0"]}
 ADVICE = re.compile(r"delete that (folder|file)|Put a backup|move it away|--rebuild")
 DERIVED = ("keywords", "mentions", "chroma")
