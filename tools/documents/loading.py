@@ -16,7 +16,7 @@ from sleuth.tools.documents.chunking import is_markdown, split
 from sleuth.tools.documents.community_loaders import read_with
 from sleuth.tools.documents.formats.archives import ZIP, members_of, read_member
 from sleuth.tools.documents.formats.binary_formats import read_docx, read_pdf
-from sleuth.tools.documents.formats.book_formats import read_eml, read_epub, read_msg, read_notebook
+from sleuth.tools.documents.formats.book_formats import read_eml, read_epub, read_mbox, read_msg, read_notebook
 from sleuth.tools.documents.formats.content import (
     Content,
     Marks,
@@ -84,6 +84,7 @@ FORMATS: dict[str, tuple[str, Read]] = {
     ".rtf": ("application/rtf", read_rtf),
     ".epub": ("application/epub+zip", read_epub),
     ".eml": ("message/rfc822", read_eml),
+    ".mbox": ("application/mbox", read_mbox),
     ".msg": ("application/vnd.ms-outlook", read_msg),
     ".ipynb": ("application/x-ipynb+json", read_notebook),
     ".csv": ("text/csv", read_table),

@@ -151,8 +151,13 @@ class FolderMachine(RuleBasedStateMachine):
         self._place.cleanup()
 
 
-TestFolderMachine = FolderMachine.TestCase
-TestFolderMachine.settings = hypothesis_settings(stateful_step_count=20, max_examples=12)
+class TestFolderMachine(FolderMachine.TestCase):
+    settings = hypothesis_settings(stateful_step_count=20, max_examples=3)
+
+
+@pytest.mark.nightly
+class TestFolderMachineLonger(FolderMachine.TestCase):
+    settings = hypothesis_settings(stateful_step_count=20, max_examples=15)
 
 
 @pytest.fixture

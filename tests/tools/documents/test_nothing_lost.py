@@ -14,14 +14,19 @@ import pytest
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 from openpyxl.comments import Comment
+from pptx import Presentation
+from pptx.chart.data import CategoryChartData, XyChartData
+from pptx.enum.chart import XL_CHART_TYPE
+from pptx.presentation import Presentation as PptxPresentation
+from pptx.util import Inches
 from reportlab.pdfgen.canvas import Canvas
 
 from sleuth.tools.documents import quote_location
 from sleuth.tools.documents.formats.binary_formats import read_docx, read_pdf
-from sleuth.tools.documents.formats.book_formats import read_eml, read_epub
+from sleuth.tools.documents.formats.book_formats import read_eml, read_epub, read_mbox
 from sleuth.tools.documents.formats.content import Content, join_sections
 from sleuth.tools.documents.formats.excel_cells import format_number
-from sleuth.tools.documents.formats.office_formats import read_xlsx
+from sleuth.tools.documents.formats.office_formats import read_pptx, read_rtf, read_xlsx
 from sleuth.tools.documents.formats.plain_formats import read_html, read_table
 from sleuth.tools.documents.loading import load
 from sleuth.tools.errors import DocumentError
@@ -46,6 +51,77 @@ def excel(fill: Callable[[openpyxl.worksheet.worksheet.Worksheet], object], dime
                 name, re.sub(rb'(<dimension ref=)"[^"]*"', rb'\1"%s"' % dimension.encode(), data) if is_sheet else data
             )
     return read_xlsx(changed.getvalue())
+
+
+def strict(file: bytes) -> bytes:
+    """Return an Office file as "Strict Open XML"."""
+    usual = re.compile(rb"http://schemas\.openxmlformats\.org/(officeDocument|\w+ml)/2006")
+    changed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(file)) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, usual.sub(rb"http://purl.oclc.org/ooxml/\1", old.read(name)))
+    return changed.getvalue()
+
+
+def saved(file: "docx.document.Document | openpyxl.Workbook | PptxPresentation") -> bytes:
+    written = io.BytesIO()
+    file.save(written)
+    return written.getvalue()
+
+
+def test_strict_office_files_are_read() -> None:
+    document, book, slides = docx.Document(), openpyxl.Workbook(), Presentation()
+    document.add_paragraph("Edric Gannow built the mill.")
+    book.worksheets[0].append(["boat", "Edric"])
+    slides.slides.add_slide(slides.slide_layouts[5]).shapes.title.text = "Boats of Edric"
+    assert text_of(read_docx(strict(saved(document)))) == "Edric Gannow built the mill."
+    assert "| boat | Edric |" in text_of(read_xlsx(strict(saved(book))))
+    assert text_of(read_pptx(strict(saved(slides)))) == "## Boats of Edric"
+
+
+def test_slide_has_the_values_of_charts_and_descriptions_of_pictures() -> None:
+    shown, values, points = Presentation(), CategoryChartData(), XyChartData()
+    values.categories = ["1843", "1871"]
+    values.add_series("boats", (12, None))
+    points.add_series("depth").add_data_point(2.5, 40)
+    slide, place = shown.slides.add_slide(shown.slide_layouts[6]), [Inches(1)] * 4
+    chart = slide.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, *place, values).chart
+    chart.chart_title.text_frame.text = "Boats of the harbor"
+    slide.shapes.add_chart(XL_CHART_TYPE.XY_SCATTER, *place, points)
+    slide.shapes.add_textbox(*place)._element.nvSpPr.cNvPr.set("descr", "A drawing of the old harbor")
+    text = text_of(read_pptx(saved(shown)))
+    assert "Boats of the harbor\n\n|  | boats |\n| --- | --- |\n| 1843 | 12 |\n| 1871 |  |" in text
+    assert "| depth |" in text and "| 40 |" in text
+    assert "A drawing of the old harbor" in text
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_mails_of_a_mailbox_are_read_with_their_own_place(end: str) -> None:
+    lines = [
+        *("From ada@x.org Tue Mar  4 10:00:00 2025", "From: ada@x.org", "Subject: one", "", "The first mail.", ""),
+        *("From edric@x.org Tue Mar  4 11:00:00 2025", "From: edric@x.org", "", "Second."),
+        *(">From here", "From there", ""),
+        *("From nobody Tue Mar  4 12:00:00 2025", "", "no headers", ""),
+    ]
+    content = read_mbox(end.join(lines).encode())
+    assert [each.place.name for each in content.sections if each.place] == [
+        "mail from ada@x.org",
+        "mail from edric@x.org",
+    ]
+    assert "The first mail." in text_of(content)
+    assert "Second.\nFrom here\nFrom there" in text_of(content).replace("\r\n", "\n")
+    assert content.note == "mails that cannot be read: 1"
+
+
+def test_file_that_is_no_mailbox_is_refused() -> None:
+    with pytest.raises(DocumentError, match="not a mailbox"):
+        read_mbox(b"Some text.")
+
+
+def test_footnotes_of_rich_text_are_named_as_left_out() -> None:
+    content = read_rtf(rb"{\rtf1\ansi The mill{\footnote A note.} stands.\par}")
+    assert "The mill stands." in text_of(content)
+    assert content.note.startswith("footnotes that are left out: 1.")
 
 
 @pytest.mark.parametrize("dimension", ["A1", "A1:B3", "A1:XFD1048576", "C7:D9"])

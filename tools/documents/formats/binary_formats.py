@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from pypdf import PageObject, PdfReader
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_STRICT = b"purl.oclc.org/ooxml"
+_STRICT_NAMESPACE = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)")
+_USUAL_NAMESPACE = rb"http://schemas.openxmlformats.org/\1/2006"
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _HYPHENATED = re.compile(r"(?<=[^\W\d_]{2})[-\u2010]\n(?=[^\W\d_])")
 _TABLE = re.compile(r"^[^\n|]+(?: \| [^\n|]+)+(?:\n[^\n|]+(?: \| [^\n|]+)+)+$", re.MULTILINE)
@@ -235,8 +238,7 @@ def read_docx(data: bytes) -> Content:
     if data.startswith(_OLE):
         raise DocumentError("is encrypted, or in the old .doc format. Save it as .docx without a password.")
     try:
-        check_office(data, "a Word file")
-        document = Document(BytesIO(data))
+        document = Document(BytesIO(office_file(data, "a Word file")))
         blocks = list(_Word(document).blocks(document.element.body))
         around = [Section("\n\n".join(texts), Place(f"page {kind}")) for kind, texts in _around(document).items()]
         title = title_from(document.core_properties.title)
@@ -247,11 +249,22 @@ def read_docx(data: bytes) -> Content:
     return Content(title or title_from(first_heading), [Section("\n\n".join(blocks)), *around], properties)
 
 
-def check_office(data: bytes, kind: str) -> None:
-    """Raise DocumentError for a file that is not an Office file, or one in a form that the libraries do not read."""
+def office_file(data: bytes, kind: str) -> bytes:
+    """Return an Office file in the form that the libraries read: "Strict Open XML" has other namespaces.
+
+    Raises:
+        DocumentError: it is not an Office file.
+    """
     with open_zip(data, kind=kind) as archive:
-        if "_rels/.rels" in archive.namelist() and b"purl.oclc.org/ooxml" in archive.read("_rels/.rels"):
-            raise DocumentError('is saved as "Strict Open XML", which is not read. Save it in the usual format.')
+        if "_rels/.rels" not in archive.namelist() or _STRICT not in archive.read("_rels/.rels"):
+            return data
+        usual = BytesIO()
+        with zipfile.ZipFile(usual, "w") as copy:
+            for name in archive.namelist():
+                part = archive.read(name)
+                xml = name.endswith((".xml", ".rels"))
+                copy.writestr(name, _STRICT_NAMESPACE.sub(_USUAL_NAMESPACE, part) if xml else part)
+    return usual.getvalue()
 
 
 def office_properties(found: Any) -> Properties:  # noqa: ANN401 - of python-docx, python-pptx or openpyxl

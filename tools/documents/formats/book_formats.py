@@ -94,6 +94,21 @@ def read_eml(data: bytes) -> Content:
     return _mail_content(about, sections, keywords)
 
 
+def read_mbox(data: bytes) -> Content:
+    """Return the mails of a mailbox, each as `read_eml` returns it."""
+    mails = re.split(rb"(?:\A|\r?\n\r?\n)From [^\r\n]*\r?\n", without_bom(data))
+    contents, unread = list[Content](), 0
+    for mail in filter(bytes.strip, mails):
+        try:
+            contents.append(read_eml(re.sub(rb"(?m)^>(>*From )", rb"\1", mail)))
+        except DocumentError:
+            unread += 1
+    if not contents:
+        raise DocumentError("is not a mailbox in the mbox format. Leave it out.")
+    note = f"mails that cannot be read: {unread}" * (unread > 0)
+    return Content(None, [section for content in contents for section in content.sections], note=note)
+
+
 def _headers(mail: MIMEPart) -> dict[str, str]:
     return {name: single_line(str(mail[name])) for name in HEADERS if mail[name]}
 

@@ -1,11 +1,13 @@
 """Text out of presentations, spreadsheets, OpenDocument and RTF files."""
 
+import re
 from collections.abc import Iterator
 from io import BytesIO
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.archives import open_zip
-from sleuth.tools.documents.formats.binary_formats import DAMAGE, check_office, office_properties
+from sleuth.tools.documents.formats.binary_formats import DAMAGE, office_file, office_properties
 from sleuth.tools.documents.formats.content import Content, Place, Properties, Section
 from sleuth.tools.documents.formats.excel_cells import sheet_rows
 from sleuth.tools.documents.formats.tables import Numbered, markdown_tables, table_pieces
@@ -23,14 +25,13 @@ MAX_REPEATED = 1_000
 
 
 def read_pptx(data: bytes) -> Content:
-    """Return the text, tables and notes of each slide."""
+    """Return the text, tables, charts, descriptions of pictures and notes of each slide."""
     from lxml.etree import LxmlError
     from pptx import Presentation
     from pptx.exc import PythonPptxError
 
-    check_office(data, "a PowerPoint file")
     try:
-        shown = Presentation(BytesIO(data))
+        shown = Presentation(BytesIO(office_file(data, "a PowerPoint file")))
         slides = [
             Section("\n\n".join(_slide_blocks(slide)), Place("slide", number))
             for number, slide in enumerate(shown.slides, start=1)
@@ -49,16 +50,34 @@ def _slide_blocks(slide: Any) -> Iterator[str]:  # noqa: ANN401 - python-pptx is
     if heading is not None and heading.text_frame.text.strip():
         yield f"## {title_from(heading.text_frame.text)}"
     for shape in _shapes(slide.shapes):
-        if heading is not None and shape.shape_id == heading.shape_id:
-            continue
-        if shape.has_text_frame:
-            yield from filter(str.strip, (paragraph.text for paragraph in shape.text_frame.paragraphs))
-        elif getattr(shape, "has_table", False) and shape.has_table:
-            yield markdown_tables([[cell.text for cell in row.cells] for row in shape.table.rows])
+        if heading is None or shape.shape_id != heading.shape_id:
+            yield from _shape_blocks(shape)
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
         notes = slide.notes_slide.notes_text_frame.text.strip()
         if notes:
             yield f"Notes: {notes}"
+
+
+def _shape_blocks(shape: Any) -> Iterator[str]:  # noqa: ANN401 - python-pptx is untyped
+    if shape.has_text_frame:
+        yield from filter(str.strip, (paragraph.text for paragraph in shape.text_frame.paragraphs))
+    elif shape.has_table:
+        yield markdown_tables([[cell.text for cell in row.cells] for row in shape.table.rows])
+    elif shape.has_chart:
+        yield from _chart_blocks(shape.chart)
+    yield from filter(str.strip, shape._element.xpath("./*/p:cNvPr/@descr"))
+
+
+def _chart_blocks(chart: Any) -> Iterator[str]:  # noqa: ANN401 - python-pptx is untyped
+    """Yield the title of a chart, and a table of its values with a column for each series."""
+    if chart.has_title and chart.chart_title.has_text_frame:
+        yield chart.chart_title.text_frame.text
+    for plot in chart.plots:
+        columns = [["", *map(str, plot.categories)]]
+        columns += [
+            [series.name, *("" if value is None else f"{value:g}" for value in series.values)] for series in plot.series
+        ]
+        yield markdown_tables([list(row) for row in zip_longest(*columns, fillvalue="")])
 
 
 def _shapes(shapes: Any) -> Iterator[Any]:  # noqa: ANN401 - python-pptx is untyped
@@ -76,9 +95,8 @@ def read_xlsx(data: bytes) -> Content:
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 
-    check_office(data, "an Excel file")
     try:
-        book = load_workbook(BytesIO(data), read_only=True, data_only=True)
+        book = load_workbook(BytesIO(office_file(data, "an Excel file")), read_only=True, data_only=True)
         sheets = [(sheet.title, sheet_rows(sheet)) for sheet in book.worksheets]
         title, properties = title_from(book.properties.title), office_properties(book.properties)
     except (InvalidFileException, LxmlError, *DAMAGE) as error:
@@ -188,13 +206,16 @@ def _odf_text(element: "Element") -> str:
 
 
 def read_rtf(data: bytes) -> Content:
-    """Return the text of a Rich Text file."""
+    """Return the text of a Rich Text file; footnotes are counted, not read."""
     from striprtf.striprtf import rtf_to_text
 
     if not data.lstrip().startswith(b"{\\rtf"):
         raise DocumentError("is not a Rich Text file. Save it again as .rtf.")
     try:
-        text = str(rtf_to_text(decode(data), errors="replace"))  # type: ignore[no-untyped-call]
+        source = decode(data)
+        text = str(rtf_to_text(source, errors="replace"))  # type: ignore[no-untyped-call]
     except DAMAGE as error:
         raise DocumentError("is a damaged Rich Text file. Save it again as .rtf.") from error
-    return Content(None, [Section(text)])
+    footnotes = len(re.findall(r"\\footnote\b", source))
+    note = f"footnotes that are left out: {footnotes}. Save the file as .docx."
+    return Content(None, [Section(text)], note=note * (footnotes > 0))
