@@ -90,7 +90,10 @@ def mock(first: float) -> Iterator[str]:
 def vllm(home: Path) -> Iterator[str]:
     """Run the embedded server without its prefix cache; yield its URL. Its model is converted once, below `home`."""
     options = ServeOptions(port=free_port())
-    command = [*serve_command(options, asyncio.run(ensure_checkpoint(home))), "--no-enable-prefix-caching"]
+    command = [
+        *serve_command(options, asyncio.run(ensure_checkpoint(home, options.checkpoint))),
+        "--no-enable-prefix-caching",
+    ]
     with running(command, home / "first_token.log", {**os.environ, **serve_environment(options)}):
         wait_until_up(f"http://127.0.0.1:{options.port}/v1/models", seconds=600)
         yield f"http://127.0.0.1:{options.port}/v1"

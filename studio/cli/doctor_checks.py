@@ -20,7 +20,14 @@ from sleuth.agents.llm.context_windows import find_window
 from sleuth.agents.llm.server_info import Endpoint, ServedModel
 from sleuth.agents.model import DEMO_MODEL
 from sleuth.studio.console import counted
-from sleuth.studio.model_server import PACKAGED, is_converted, locked_pins, missing_pins
+from sleuth.studio.model_server import (
+    DEFAULT_MODEL,
+    ServeOptions,
+    default_dtype,
+    locked_pins,
+    missing_pins,
+    resolve_adapters,
+)
 from sleuth.studio.model_server.adapter import DEMO_NOTICE
 from sleuth.studio.model_server.process import ServerFiles
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
@@ -139,12 +146,15 @@ async def _embedded_server(settings: Settings) -> str:
 
 async def _embedded_model(settings: Settings) -> str:
     state = await asyncio.to_thread(ServerFiles(settings.home).read)
-    adapter = state.options.merged if state else PACKAGED
-    if await asyncio.to_thread(is_converted, settings.home, adapter):
-        return "converted"
+    options = (
+        state.options if state else ServeOptions(dtype=default_dtype(DEFAULT_MODEL), adapters=resolve_adapters(None))
+    )
+    name = f"{options.model}, {options.model_name}"
+    if await asyncio.to_thread(options.checkpoint.is_written, settings.home):
+        return f"{name}: converted"
     if await _answers(settings):
-        return "not converted; not needed while another server answers"
-    raise ModelError("not converted yet; the first start of the server converts it")
+        return f"{name}: not converted; not needed while another server answers"
+    raise ModelError(f"{name}: not converted yet; the first start of the server downloads and converts it")
 
 
 async def _answers(settings: Settings) -> bool:

@@ -385,7 +385,7 @@ async def build_services(
             trace_texts=settings.trace_texts,
             checker=await asyncio.to_thread(find_checker, settings.checker),
             predictor=await asyncio.to_thread(find_svm, settings.home, library.embedder),
-            thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, PACKAGED], model_of),
+            thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *PACKAGED], model_of),
         )
 
 

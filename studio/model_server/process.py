@@ -122,7 +122,9 @@ class ServerFiles:
         if not self.state.is_file():
             return None
         data = json.loads(self.state.read_text())
-        options = ServeOptions(**data["options"] | {"adapters": tuple(data["options"].get("adapters", ()))})
+        options = ServeOptions(
+            **{"model": "tiny"} | data["options"] | {"adapters": tuple(data["options"].get("adapters", ()))}
+        )
         return ModelServerState(process=Process(**data["process"]), options=options, started=data["started"])
 
     def write(self, state: ModelServerState) -> None:

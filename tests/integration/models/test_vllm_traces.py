@@ -13,7 +13,7 @@ import pytest
 from otlp_collector import Collector, collecting
 from process import free_port
 
-from sleuth.studio.model_server.convert import ensure_checkpoint
+from sleuth.studio.model_server.convert import Checkpoint, ensure_checkpoint
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
 
 pytestmark = [pytest.mark.integration, pytest.mark.vllm, pytest.mark.usefixtures("vllm_installed")]
@@ -58,7 +58,7 @@ async def sleuth(*arguments: str, **environment: str) -> None:
 @pytest.mark.nightly
 async def test_span_of_vllm_is_below_that_of_the_model_call(model_home: Path) -> None:
     (model_home / "light.md").write_text("# Light\n\nThe Pellowrig Light was built by Edric Gannow in 1903.\n")
-    checkpoint = await ensure_checkpoint(model_home)
+    checkpoint = await ensure_checkpoint(model_home, Checkpoint("tiny"))
     with collecting() as collector:
         with vllm(checkpoint, collector, model_home / "vllm.log") as url:
             await answers(url)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from vllm_fixture import TEST_HOME
 
-from sleuth.studio.model_server.convert import ensure_checkpoint
+from sleuth.studio.model_server.convert import Checkpoint, ensure_checkpoint
 from sleuth.studio.training.roles.data.examples import Given, make
 from sleuth.studio.training.roles.data.mix import BUDGET
 from sleuth.studio.training.roles.tuning.batches import Plan
@@ -25,7 +25,7 @@ pytestmark = [
 def test_training_on_few_examples_improves_held_out_replies(tmp_path: Path) -> None:
     questions = Given(questions=[DATA / "musique" / "train.jsonl.gz"])
     card = asyncio.run(make(questions, tmp_path / "examples", limit=100, budget=BUDGET / 60, seed=0))
-    base = asyncio.run(ensure_checkpoint(TEST_HOME))
+    base = asyncio.run(ensure_checkpoint(TEST_HOME, Checkpoint("tiny")))
     examples = tmp_path / "examples" / "examples.jsonl"
     report = tune(examples, base, tmp_path / "adapter", Plan(tokens=800, batches_per_step=1, warm_up=2))
     assert sum(line["examples"] for line in card["examples"].values()) > 20

