@@ -26,7 +26,7 @@ PARTIAL = ".converting-"
 
 
 class Checkpoint(NamedTuple):
-    """What a checkpoint is made from; only int8 changes the stored weights, which are bfloat16 otherwise."""
+    """A model to serve, with its adapter; weights are stored in int8 or bfloat16."""
 
     model: ModelName
     adapter: Path | None = None

@@ -60,7 +60,7 @@ class ServeOptions:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """What is served."""
+        """The model to serve."""
         return Checkpoint(self.model, self.merged, int8=self.dtype == "int8")
 
     @property
