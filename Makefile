@@ -53,12 +53,12 @@ $(READY): requirements.lock studio/model_server/torch.lock pyproject.toml
 demo: setup ## Read documents in, ask with two methods, kill and resume a run
 	@$(COMPILED) $(BIN)/python examples/demo.py
 
-test: setup ## Unit tests, and all integration tests that take seconds; 10 to 13 minutes on two cores
+test: setup ## Unit tests, and all integration tests that take seconds; about ten minutes on two cores
 	@rm -rf .cache/junit
 	@$(MAKE) --no-print-directory --keep-going test-unit test-integration; \
 		$(BIN)/python tests/totals.py .cache/junit unit integration
 
-test-nightly: setup ## The slow rest: kills, Postgres, browsers, wheels, sweeps; 30 to 40 minutes
+test-nightly: setup ## The slow rest: kills, Postgres, browsers, wheels, sweeps; about half an hour
 	@rm -f .cache/junit/sweeps.xml .cache/junit/nightly.xml
 	@$(MAKE) --no-print-directory --keep-going test-sweeps test-integration-nightly; \
 		$(BIN)/python tests/totals.py .cache/junit sweeps nightly

@@ -42,6 +42,8 @@ def test_model_serve_print_command_only_prints_flags() -> None:
     assert result.stdout.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [["--port", "0"], ["--dtype", "int4"], ["--model", "huge"], ["--max-model-len", "9000"]])
+@pytest.mark.parametrize(
+    "arguments", [["--port", "0"], ["--dtype", "int4"], ["--model", "huge"], ["--max-model-len", "9000"]]
+)
 def test_model_serve_invalid_options_are_usage_errors(arguments: list[str]) -> None:
     assert CliRunner().invoke(model_app, ["serve", *arguments]).exit_code == 2
