@@ -21,6 +21,9 @@ import httpx
 
 from benchmarks.harness import read_lines
 from sleuth.agents.formatting import Source, format_sources
+from sleuth.agents.model_calls.caller import messages
+from sleuth.agents.roles.inputs import ReadInput
+from sleuth.agents.roles.reading import READ
 from sleuth.graphs.ingestion import ingest
 from sleuth.studio.evaluation.scoring import exact_match, f1, interval
 from sleuth.tools.collection import Collection
@@ -91,6 +94,7 @@ FORMS: dict[str, tuple[str, list[dict[str, str]], dict[str, Any] | None]] = {
     "text": (TEXT, [], None),
     "text-examples": (TEXT, shots(), None),
     "json": (JSON, [], SCHEMA),
+    "reader": ("", [], SCHEMA),
 }
 
 
@@ -113,16 +117,20 @@ async def shown(data: Path, home: Path, half: int, count: int) -> list[dict[str,
     return rows
 
 
+def prompt(form: str, sources: list[Source], question: str) -> list[dict[str, str]]:
+    """Return the messages of a call; "reader" is the prompt of plain-rag's reader."""
+    if form == "reader":
+        return [dict(each) for each in messages(READ, ReadInput(question=question, sources=sources, known=[]))]
+    system, turns, _ = FORMS[form]
+    return [{"role": "system", "content": system}, *turns, {"role": "user", "content": asked(sources, question)}]
+
+
 async def reply(client: httpx.AsyncClient, model: str, form: str, row: dict[str, Any]) -> dict[str, Any]:
     """Return the answer in one form."""
-    system, turns, schema = FORMS[form]
+    schema = FORMS[form][2]
     sources = [Source(title=title, text=text) for title, text in row["sources"]]
-    messages = [
-        {"role": "system", "content": system},
-        *turns,
-        {"role": "user", "content": asked(sources, row["question"])},
-    ]
-    body: dict[str, Any] = {"model": model, "messages": messages, "max_tokens": 80, "temperature": 0}
+    asked_for = prompt(form, sources, row["question"])
+    body: dict[str, Any] = {"model": model, "messages": asked_for, "max_tokens": 80, "temperature": 0}
     if schema:
         body["response_format"] = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
     began = time.monotonic()

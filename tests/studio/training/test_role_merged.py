@@ -14,7 +14,7 @@ class Two(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.one = torch.nn.Linear(6, 5, bias=False)
-        self.other = torch.nn.Linear(5, 3, bias=False)
+        self.other = torch.nn.Linear(5, 3)  # with a bias, as in the attention of Qwen
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         return self.other(torch.tanh(self.one(inputs)))  # type: ignore[no-any-return]

@@ -40,8 +40,9 @@ def _forward(layer: Any, inputs: "torch.Tensor") -> "torch.Tensor":  # noqa: ANN
         weights = layer.base_layer.weight
         layer.sleuth_merged = (weights + up.detach() @ down.detach()).to(weights.dtype)
         layer.sleuth_versions = versions
-    merged: torch.Tensor = _product().apply(inputs, layer.sleuth_merged, down, up)
-    return merged
+    outputs: torch.Tensor = _product().apply(inputs, layer.sleuth_merged, down, up)
+    bias = layer.base_layer.bias  # Qwen's attention has some
+    return outputs if bias is None else outputs + bias
 
 
 @cache
