@@ -11,13 +11,13 @@ support reaches each threshold.
 import gzip
 import json
 import random
-from hashlib import sha1
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
+from benchmarks.harness import half_of
 from sleuth.studio.evaluation.scoring import f1
 from sleuth.studio.training.evidence_checker.sources import part_of
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
@@ -27,11 +27,6 @@ from sleuth.tools.settings import Settings
 
 THRESHOLDS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 SHOWN = 5
-
-
-def half_of(key: str) -> int:
-    """Return 0 for questions that choose thresholds, 1 for those that are reported."""
-    return int(sha1(key.encode(), usedforsecurity=False).hexdigest(), 16) // 2 % 2
 
 
 def support_of(

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import shutil
 import sys
 import tempfile
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from sleuth.studio.console import Report
 from sleuth.studio.model_server.adapter import fingerprint, merge
 from sleuth.studio.model_server.models import MODELS, ModelName
-from sleuth.studio.model_server.weights import check_weights, ensure_weights
+from sleuth.studio.model_server.weights import check_weights, ensure_weights, run_python
 from sleuth.tools.errors import ModelError
 
 if TYPE_CHECKING:
@@ -91,22 +90,13 @@ def _replace(folder: Path, complete: Path) -> None:
 
 
 async def _run_converter(target: Path, wanted: Checkpoint, weights: Path) -> None:
-    what = {"model": wanted.model, "adapter": wanted.adapter and str(wanted.adapter), "int8": wanted.int8}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", __name__, str(target), str(weights), json.dumps(what)),
-        env=os.environ | {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+    status, lines = await run_python(
+        *("-m", __name__, str(target), str(weights), json.dumps(wanted, default=str)),
+        HF_HUB_OFFLINE="1",
+        TRANSFORMERS_VERBOSITY="error",
     )
-    try:
-        output, _ = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode:
-        last = output.decode(errors="replace").strip().splitlines()[-3:]
-        raise ModelError("The model could not be converted: " + " / ".join(last))
+    if status:
+        raise ModelError("The model could not be converted: " + " / ".join(lines[-3:]))
 
 
 def write_checkpoint(target: Path, weights: Path, wanted: Checkpoint) -> None:
@@ -203,9 +193,7 @@ def _save_int8(model: "PreTrainedModel", target: Path) -> None:
 
 
 if __name__ == "__main__":
-    what = json.loads(sys.argv[3])
+    name, adapter, int8 = json.loads(sys.argv[3])
     write_checkpoint(
-        Path(sys.argv[1]),
-        Path(sys.argv[2]),
-        Checkpoint(what["model"], what["adapter"] and Path(what["adapter"]), what["int8"]),
+        Path(sys.argv[1]), Path(sys.argv[2]), Checkpoint(name, Path(adapter) if adapter else None, int8=int8)
     )

