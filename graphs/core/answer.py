@@ -227,6 +227,11 @@ class Answer:
     hops: list[Subrun] | None = None
     asks: dict[str, Any] | None = None
 
+    @property
+    def is_weak(self) -> bool:
+        """Return whether the sources support the answer only weakly."""
+        return self.status == "answered" and self.support is not None and self.support.get("weak", False)
+
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command line and the HTTP interface print, without absent values."""
         optional = ("seconds", "graph", "threshold", "support", "hops", "asks")

@@ -48,10 +48,11 @@ OUTCOMES: Final[tuple[str, ...]] = get_args(Outcome)
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """The part of a run's answer that is listed."""
+    """The part of a run's answer that is listed; `weak` if its sources support it only weakly."""
 
     verdict: Status
     answer: str
+    weak: bool = False
     calls: int
     tokens: int
     seconds: float | None
@@ -62,7 +63,12 @@ class RunResult:
         cost = answer.cost
         tokens = cost["prompt_tokens"] + cost["completion_tokens"]
         return cls(
-            verdict=answer.status, answer=answer.text, calls=cost["calls"], tokens=tokens, seconds=answer.seconds
+            verdict=answer.status,
+            answer=answer.text,
+            weak=answer.is_weak,
+            calls=cost["calls"],
+            tokens=tokens,
+            seconds=answer.seconds,
         )
 
 

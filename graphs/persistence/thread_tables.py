@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
+    Boolean,
     Column,
     Connection,
     Float,
@@ -54,6 +55,7 @@ threads = Table(
     Column("outcome", String(20)),
     Column("verdict", String(20)),
     Column("answer", Text),
+    Column("weak", Boolean),
     Column("calls", Integer),
     Column("tokens", Integer),
     Column("seconds", Float),

@@ -59,6 +59,7 @@ class Thread:
     updated_at: str = ""
     verdict: Status | None = None
     answer: str | None = None
+    weak: bool | None = None
     calls: int | None = None
     tokens: int | None = None
     seconds: float | None = None

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from textwrap import shorten
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -89,7 +90,8 @@ def subruns_view(hops: Sequence[Subrun]) -> RenderableType:
         about = f"  {status}{sure}, {counted(hop['cost']['calls'], 'model call')}, thread {hop['thread']}"
         lines.append(Text.assemble(f"{number}. ", (hop["method"], "bold"), (about, "dim")))
         lines.append(Text(f"   reason: {hop['why']}", style="dim"))
-        lines += [Text(f"   answer: {hop['text']}", style="dim")] if hop["doubt"] and hop["text"] else []
+        text = shorten(hop["text"], 200, placeholder="…")
+        lines += [Text(f"   answer: {text}", style="dim")] if hop["doubt"] and text else []
     return Group(*lines)
 
 
@@ -98,10 +100,9 @@ def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
 
     With `in_chat`, threads, sub-runs and commands are left out, and the cost is a line.
     """
-    is_weak = answer.status == "answered" and answer.support is not None and answer.support.get("weak", False)
-    style = "yellow" if is_weak else STYLES.get(answer.status, "red")
+    style = "yellow" if answer.is_weak else STYLES.get(answer.status, "red")
     text = _with_sentence_marks(answer) or "(no answer)"
-    status = "weakly supported" if is_weak else answer.status.replace("_", " ")
+    status = "weakly supported" if answer.is_weak else answer.status.replace("_", " ")
     about = "" if in_chat else f"· {answer.method} · thread {answer.thread} "
     title = Text(f" {status} {about}", style=style)
     parts: list[RenderableType] = [Panel(Text(text), title=title, title_align="left", border_style=style)]

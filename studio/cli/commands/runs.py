@@ -70,7 +70,8 @@ async def list_(
         method = f"  sub-run {thread.hop}: {thread.method}" if thread.hop else thread.method
         method += f" (+{counts[thread.id]})" if thread.id in counts else ""
         question = Text(f"part of {thread.part_of}" if thread.hop else thread.question[:200])
-        table.add_row(thread.id, method, thread.outcome.replace("_", " "), thread.updated_at[:19], question)
+        outcome = "weakly supported" if thread.weak else thread.outcome.replace("_", " ")
+        table.add_row(thread.id, method, outcome, thread.updated_at[:19], question)
     nothing = "No runs yet. Start one with: sleuth ask QUESTION"
     folded = [Text("(+N): N sub-runs, which --all lists.")] if counts else []
     emit([thread.to_json() for thread in threads], as_json, Group(table, *folded) if threads else nothing)

@@ -122,6 +122,7 @@ class ThreadRow(BaseModel):
     outcome: Outcome = Field(description="the state; of a finished run, the status of its answer")
     verdict: Status | None = Field(default=None, description="the status of the answer; null before there is one")
     answer: str | None = Field(default=None, description=f"the first {MAX_ANSWER} characters of the answer")
+    weak: bool | None = Field(default=None, description="whether the sources support the answer only weakly")
     calls: int | None = None
     tokens: int | None = None
     seconds: float | None = Field(default=None, description="wall-clock seconds of work")

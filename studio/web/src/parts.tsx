@@ -2,6 +2,7 @@
 
 import type { ReactNode } from "react";
 import { words } from "./format";
+import type { Thread } from "./types";
 
 /** An error; of a long message the first sentence, and the rest on a click. */
 export function Problem({ children }: { children: ReactNode }) {
@@ -33,6 +34,11 @@ export function split(message: string): [string, string] {
 /** A status as a colored word; `look` is its color if that is another one. */
 export function Chip({ status, look = status }: { status: string; look?: string }) {
   return <span className={`chip is-${look}`}>{words(status)}</span>;
+}
+
+/** The outcome of a listed run. */
+export function RunChip({ run }: { run: Pick<Thread, "outcome" | "weak"> }) {
+  return run.weak ? <Chip status="weakly supported" look="weak" /> : <Chip status={run.outcome} />;
 }
 
 export function Busy({ children }: { children: ReactNode }) {

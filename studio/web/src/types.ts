@@ -32,6 +32,8 @@ export interface Thread {
   updated_at: string;
   /** The beginning of the answer. */
   answer: string | null;
+  /** The sources support the answer only weakly. */
+  weak: boolean | null;
   calls: number | null;
   tokens: number | null;
   seconds: number | null;

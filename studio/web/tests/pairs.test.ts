@@ -16,6 +16,7 @@ function thread(id: string, more: Partial<Thread> = {}): Thread {
     state: "done",
     outcome: "answered",
     answer: null,
+    weak: null,
     calls: null,
     tokens: null,
     seconds: null,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, text
 
+from sleuth.graphs.core import Answer, Status, Support, total_cost
 from sleuth.graphs.persistence import thread_tables as module
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.thread_states import OLD_NAMES, RunResult
@@ -81,6 +82,27 @@ async def test_result_is_listed_until_the_run_is_resumed(store: Store) -> None:
     assert (await store.threads.get("monday")).outcome == "stopped"
 
 
+@pytest.mark.parametrize(
+    ("status", "support", "expected"),
+    [
+        ("answered", Support(score=0.3, answerable=0.9, weak=True), True),
+        ("answered", Support(score=0.9, answerable=0.9), False),
+        ("answered", None, False),
+        ("unknown", Support(score=0.1, answerable=0.9, weak=True), False),
+    ],
+)
+async def test_weak_answer_is_listed_as_weak(
+    store: Store, status: Status, support: Support | None, *, expected: bool
+) -> None:
+    cost = total_cost({})
+    answer = Answer(
+        thread="a", checkpoint="1", method="par-rag", question="?", status=status, text="18%", cost=cost, support=support
+    )
+    await store.threads.add(thread("a"))
+    await store.threads.set_state("a", "done", at="2026-02-02", result=RunResult.of(answer))
+    assert [each.weak for each in await store.threads.list_newest()] == [expected]
+
+
 async def test_runs_are_searched_and_filtered(store: Store) -> None:
     for id, question in (("a", "Which Kelp Fair is held?"), ("b", "Who built the light?"), ("c", "Kelp, 100 %?")):
         await store.threads.add(replace(thread(id, f"2026-01-0{'abc'.index(id) + 1}"), question=question))
@@ -120,7 +142,7 @@ async def test_table_of_an_older_release_is_extended(store: Store) -> None:
         connection.execute(text("DROP TABLE sleuth_thread_words"))
         for index in ("latest", "outcome", "method"):
             connection.execute(text(f"DROP INDEX sleuth_threads_{index}"))
-        for column in ("outcome", "verdict", "answer", "calls", "tokens", "seconds"):
+        for column in ("outcome", "verdict", "answer", "weak", "calls", "tokens", "seconds"):
             connection.execute(text(f"ALTER TABLE sleuth_threads DROP COLUMN {column}"))
         kept = ", ".join(name for name in row("", ""))
         connection.execute(

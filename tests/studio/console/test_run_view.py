@@ -178,6 +178,12 @@ def test_subruns_view_prints_reason_and_thread() -> None:
     assert lines[-2] in lines_of(answer_view(answer(hops=[FIRST, SECOND])))
 
 
+def test_long_answer_of_a_subrun_is_shortened() -> None:
+    (long,) = [line for line in lines_of(subruns_view([{**FIRST, "text": "no word " * 100}])) if "answer" in line]
+    assert long.endswith("no word…")
+    assert len(long) < 220
+
+
 def test_answer_json_has_hops_only_if_there_are_any() -> None:
     assert [each["thread"] for each in answer(hops=[FIRST, SECOND]).to_json()["hops"]] == ["t.1.a", "t.2.b"]
     assert "hops" not in answer(hops=None).to_json()

@@ -3,7 +3,7 @@
 import { useState } from "react";
 import { post } from "../api";
 import { useDraft } from "../drafts";
-import { Chip, Problem } from "../parts";
+import { Problem, RunChip } from "../parts";
 import { isSendable, QuestionField } from "../question-field";
 import { go, hrefOf } from "../route";
 import type { Method, Run, Thread, Turn } from "../types";
@@ -31,7 +31,7 @@ export function Earlier({ turns, id }: { turns: readonly Turn[]; id: string }) {
         <AnswerView answer={turn.answer} label={`Earlier: ${turn.asked}`} folded />
       ) : (
         <p>
-          <Chip status={turn.thread.outcome} />
+          <RunChip run={turn.thread} />
         </p>
       )}
     </article>
@@ -53,7 +53,7 @@ export function Later({ turns, id }: { turns: readonly Turn[]; id: string }) {
       <ul>
         {followed.map(({ thread, asked }) => (
           <li key={thread.id}>
-            <a href={hrefOf("runs", thread.id)}>{asked}</a> <Chip status={thread.outcome} />
+            <a href={hrefOf("runs", thread.id)}>{asked}</a> <RunChip run={thread} />
           </li>
         ))}
       </ul>

@@ -1,6 +1,6 @@
 import { when } from "../format";
 import { pauseOf } from "../outcome";
-import { Chip, Problem } from "../parts";
+import { Problem, RunChip } from "../parts";
 import { hrefOf } from "../route";
 import { useServer } from "../server";
 import type { ListedRun } from "../types";
@@ -19,7 +19,7 @@ export function LatestRuns({ current }: { current: string }) {
           <a href={hrefOf("runs", run.id)} aria-current={run.id === current ? "page" : undefined}>
             <span className="question">{run.asked || run.question}</span>
             <span className="about">
-              <Chip status={run.outcome} /> {when(run.updated_at)}
+              <RunChip run={run} /> {when(run.updated_at)}
             </span>
           </a>
         </li>

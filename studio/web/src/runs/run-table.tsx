@@ -1,5 +1,5 @@
 import { count, seconds, when } from "../format";
-import { Chip } from "../parts";
+import { RunChip } from "../parts";
 import { hrefOf } from "../route";
 import type { ListedRun } from "../types";
 import type { Conversation } from "./grouping";
@@ -87,7 +87,7 @@ function Row({ run, isFollowUp, selected, onSelect }: RowProps) {
         {run.answer && <span className="clamp">{run.answer}</span>}
       </th>
       <td>
-        <Chip status={run.outcome} />
+        <RunChip run={run} />
       </td>
       <td>{run.method}</td>
       <td>
