@@ -96,7 +96,7 @@ async def test_weak_answer_is_listed_as_weak(
 ) -> None:
     cost = total_cost({})
     answer = Answer(
-        thread="a", checkpoint="1", method="par-rag", question="?", status=status, text="18%", cost=cost, support=support
+        thread="a", checkpoint="1", method="par-rag", question="?", status=status, text="A", cost=cost, support=support
     )
     await store.threads.add(thread("a"))
     await store.threads.set_state("a", "done", at="2026-02-02", result=RunResult.of(answer))
