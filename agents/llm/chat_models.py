@@ -14,6 +14,7 @@ from langchain_core.runnables.config import ensure_config
 from langgraph.constants import TAG_NOSTREAM
 
 from sleuth import prompts
+from sleuth.agents.llm.call_slots import CallSlots
 from sleuth.agents.llm.client import NO_CHOICE, NO_LOGPROBS, NO_SCHEMA, SCHEMA_TOKENS, estimate_tokens, written
 from sleuth.agents.llm.completions import parse_reply
 from sleuth.agents.llm.context_windows import CONTEXT_WINDOW
@@ -53,7 +54,7 @@ class ChatModels:
             if role not in (known := [DEFAULT, *NAMES]):
                 raise UnknownName("role", role, known, f"Roles are: {', '.join(known)}.")
         self._models = dict(models)
-        self._slots = asyncio.Semaphore(concurrency)
+        self._slots = CallSlots(concurrency, seconds=seconds)
         self._seconds = seconds
 
     @property
@@ -76,10 +77,7 @@ class ChatModels:
         if request.sampling.stop:
             runnable = runnable.bind(stop=list(request.sampling.stop))
         sent = [*request.messages[:-1], {**request.messages[-1], "content": request.messages[-1]["content"] + suffix}]
-        async with self._slots:
-            started = time.monotonic()
-            message = await self._invoke(name, runnable, sent, request.listener)
-            seconds = time.monotonic() - started
+        message, seconds = await self._slots.run(lambda: self._invoke(name, runnable, sent, request.listener))
         if request.sampling.top_logprobs and not message.response_metadata.get("logprobs"):
             warnings.append(NO_LOGPROBS)
         return parse_reply(_completion(message), model=name, seconds=seconds, warnings=warnings)
@@ -93,10 +91,12 @@ class ChatModels:
 
     async def _invoke(
         self, name: str, runnable: Runnable[Any, Any], messages: list[Any], listener: Listener | None
-    ) -> AIMessage:
+    ) -> tuple[AIMessage, float]:
+        """Return a model's message, and its seconds."""
+        started = time.monotonic()
         try:
             async with asyncio.timeout(self._seconds):
-                return await _reply_of(runnable, messages, listener)
+                message = await _reply_of(runnable, messages, listener)
         except TimeoutError as error:
             raise ModelTimeout(f"{name} gave no reply within {self._seconds:g} s: see SLEUTH_TIMEOUT.") from error
         except ModelError:
@@ -104,6 +104,7 @@ class ChatModels:
         except Exception as error:
             detail = " ".join(str(error)[:3_000].split())[:300]
             raise ModelUnavailable(f"{name} failed: {type(error).__name__}: {detail}") from error
+        return message, time.monotonic() - started
 
 
 async def _reply_of(runnable: Runnable[Any, Any], messages: list[Any], listener: Listener | None) -> AIMessage:

@@ -12,6 +12,7 @@ import openai
 
 from sleuth import prompts
 from sleuth.agents.llm import errors
+from sleuth.agents.llm.call_slots import CallSlots
 from sleuth.agents.llm.capabilities import THINKING_TOKENS, Capabilities, detect_capabilities, schema_format, without
 from sleuth.agents.llm.completions import STREAMED, parse_reply
 from sleuth.agents.llm.context_windows import CONTEXT_WINDOW, CUT, ContextWindow, find_window, warn_if_small, was_cut
@@ -46,7 +47,7 @@ class LLMClient:
         """`served` maps each role with a model of its own, and "default", to its model."""
         self._endpoint = endpoint
         self._served = served
-        self._slots = asyncio.Semaphore(concurrency)
+        self._slots = CallSlots(concurrency, seconds=endpoint.timeout)
 
     @classmethod
     @asynccontextmanager
@@ -90,7 +91,7 @@ class LLMClient:
         return self._of(role).window
 
     async def call(self, request: Request) -> Reply:
-        """Answer one request; at most `settings.concurrency` requests are sent concurrently."""
+        """Answer one request; at most `settings.concurrency` requests are in flight."""
         served = self._of(request.role)
         can = served.can
         refused: errors.Refused | None = None
@@ -115,11 +116,9 @@ class LLMClient:
         """Send a request, with retries."""
 
         async def call(headers: Mapping[str, str]) -> Reply:
-            async with self._slots:
-                started = time.monotonic()
-                listener = request.listener if body["stream"] else None
-                completion = await self._complete(served, body, {CALL_HEADER: request.call_id, **headers}, listener)
-                seconds = time.monotonic() - started
+            sent = {CALL_HEADER: request.call_id, **headers}
+            listener = request.listener if body["stream"] else None
+            completion, seconds = await self._slots.run(lambda: self._complete(served, body, sent, listener))
             reply = parse_reply(completion, model=served.name, seconds=seconds, warnings=warnings)
             if not completion.get("usage"):
                 return _with_estimated_usage(reply, request.messages)
@@ -142,14 +141,16 @@ class LLMClient:
 
     async def _complete(
         self, served: "_Served", body: dict[str, Any], headers: Mapping[str, str], listener: Listener | None
-    ) -> dict[str, Any]:
-        """Return one completion within the time-out, which includes all retries; raise ModelError."""
+    ) -> tuple[dict[str, Any], float]:
+        """Return one completion within the time-out, which includes all retries, and its seconds; raise ModelError."""
+        started = time.monotonic()
         async with errors.as_model_errors(self._endpoint.url, seconds=self._endpoint.timeout):
             try:
-                return await self._endpoint.complete(body, headers=headers, listener=listener)
+                completion = await self._endpoint.complete(body, headers=headers, listener=listener)
             except openai.NotFoundError as error:
                 known = [entry.name for entry in await self._endpoint.models()]
                 raise errors.unknown_model(served.name, known) from error
+        return completion, time.monotonic() - started
 
 
 @dataclass(kw_only=True, slots=True)

@@ -1,0 +1,68 @@
+"""Model calls in flight: fewer after time-outs of a slow server, more while it keeps up."""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from anyio import CapacityLimiter
+
+from sleuth.tools.errors import ModelTimeout
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class CallSlots:
+    """Runs calls, at most `most` of them at a time.
+
+    A server that works on several calls needs longer for each of them. So a call that times out next to others is
+    repeated with half as many in flight, and only one that times out alone fails. Replies within half of the time-out
+    raise the number again, one at a time.
+
+    Usage:
+
+        slots = CallSlots(8, seconds=120)
+        reply = await slots.run(lambda: send(request))
+    """
+
+    def __init__(self, most: int, *, seconds: float) -> None:
+        """`seconds` is the time-out of a call, which the call itself enforces."""
+        self._most = most
+        self._seconds = seconds
+        self._limiter = CapacityLimiter(most)
+        self._quick = 0
+
+    async def run(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of a call once there is a free slot; raise ModelTimeout if it times out alone."""
+        while True:
+            async with self._limiter:
+                begun, busiest = time.monotonic(), self._limiter.borrowed_tokens
+                try:
+                    result = await call()
+                except ModelTimeout:
+                    busiest = round(max(busiest, self._limiter.borrowed_tokens))
+                    if busiest == 1:
+                        raise
+                    self._reduce(busiest // 2)
+                else:
+                    self._count(time.monotonic() - begun)
+                    return result
+
+    def _reduce(self, limit: int) -> None:
+        self._quick = 0
+        if limit < self._limiter.total_tokens:
+            self._limiter.total_tokens = limit
+            _log.warning(
+                "The model server is too slow for SLEUTH_CONCURRENCY=%d: calls that timed out are repeated, at most %d "
+                "at a time.",
+                self._most,
+                limit,
+            )
+
+    def _count(self, seconds: float) -> None:
+        self._quick = self._quick + 1 if seconds < self._seconds / 2 else 0
+        if self._quick >= self._limiter.total_tokens < self._most:
+            self._quick = 0
+            self._limiter.total_tokens += 1
