@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = ("agents", "graphs", "tools", "studio", "prompts")
-OTHER = ("benchmarks", "examples", "src")
+OTHER = ("benchmarks", "examples", "src", "training")
 
 WORDS = {
     "said / says": r"said|says",

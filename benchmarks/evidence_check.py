@@ -25,9 +25,9 @@ from sleuth.graphs.runs import RunService
 from sleuth.studio.evaluation.data import GoldQuestion, read_questions
 from sleuth.studio.evaluation.results import Result, open_results
 from sleuth.studio.evaluation.scoring import f1, interval
-from sleuth.studio.training.evidence_checker.measure import area, reliability
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.settings import Settings
+from training.evidence_checker.measure import area, reliability
 
 THRESHOLDS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 MARGINS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)

@@ -23,12 +23,12 @@ from sleuth.graphs.methods.par_rag.steps import extract_names
 from sleuth.studio.client import gateway_class
 from sleuth.studio.evaluation.scoring import interval
 from sleuth.studio.simulation.wording import fill_references
-from sleuth.studio.training.roles.data.mix import write_lines
-from sleuth.studio.training.roles.data.questions import TrainingSet, read
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import MemoryArchive
+from training.roles.data.mix import write_lines
+from training.roles.data.questions import TrainingSet, read
 
 MODES: tuple[Mode, ...] = ("dense", "hybrid", "graph", "graph-ppr", "knowledge-graph")
 SIZES = (1, 4, 10)

@@ -10,7 +10,7 @@ set -euo pipefail
 
 here=$(dirname "$(realpath "$0")") out=$(realpath -m "$1")
 shift
-python -m sleuth.studio.worlds --split test --seed 1 --worlds 12 --out "$out/data"
+(cd "$here/.." && python -m training.worlds --split test --seed 1 --worlds 12 --out "$out/data")
 (cd "$out/data" && sha256sum --check --quiet "$here/worlds.sha256")
 gzip --keep --force --no-name "$out"/data/*/{corpus,questions}.jsonl
 SETS=${SETS:-complete gaps} exec "$here/three_sets.sh" "$out/data" "$out" "$@"

@@ -1,6 +1,6 @@
 """Success of simple shortcuts on questions about synthetic worlds: `python -m benchmarks.worlds_shortcuts FOLDER`.
 
-FOLDER is the output of `python -m sleuth.studio.worlds`. A question that a shortcut answers tests little.
+FOLDER is the output of `python -m training.worlds`. A question that a shortcut answers tests little.
 """
 
 import json

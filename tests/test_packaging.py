@@ -21,7 +21,7 @@ from sleuth.tools.optional_imports import DISTRIBUTION, EXTRA_OF
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OPTIONAL: dict[str, list[str]] = PROJECT["optional-dependencies"]
-FOLDERS = ("prompts", "tools", "agents", "graphs", "studio")
+FOLDERS = ("prompts", "tools", "agents", "graphs", "studio", "training")
 
 EXTRAS = {
     "agents/graph_encoder": ("graph", "torch"),
@@ -32,7 +32,7 @@ EXTRAS = {
     "studio/mcp": ("mcp",),
     "studio/model_server": ("torch",),  # installed by `sleuth model install`
     "studio/server": ("serve", "postgres"),
-    "studio/training": ("train", "torch"),
+    "training": ("train", "torch"),
     "tools/collection/ray_cluster": ("ray",),
     "tools/documents/community_loaders.py": ("loaders",),
     "tools/documents/formats/scanned_pages.py": ("ocr",),
@@ -119,7 +119,7 @@ def unguarded(path: Path) -> set[str]:
 
 def undeclared(folder: str, *, without: str = "") -> dict[str, set[str]]:
     """Return each import of a distribution that is not declared for its file, with the distributions that have it."""
-    own = sys.stdlib_module_names | {"sleuth", "_typeshed"}
+    own = sys.stdlib_module_names | {"sleuth", "training", "_typeshed"}
     found = {}
     for path in sources(folder, ".py"):
         declared = declared_for(path.relative_to(ROOT).as_posix()) - {without}

@@ -11,13 +11,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = (
-    *("agents", "benchmarks", "docs", "examples", "graphs", "studio", "tests", "tools"),
+    *("agents", "benchmarks", "docs", "examples", "graphs", "studio", "tests", "tools", "training"),
     *("AGENTS.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"),
 )
 """Folders and files that are checked."""
 SENTENCES = (
     *("examples/corpus", "examples/sources", "studio/simulation"),
-    *("studio/training/roles/data", "benchmarks/growth/corpus.py", "benchmarks/codebase.py", "tests"),
+    *("training/roles/data", "benchmarks/growth/corpus.py", "benchmarks/codebase.py", "tests"),
 )
 """Files whose strings are questions, sentences or word lists: only their docstrings and comments are checked."""
 

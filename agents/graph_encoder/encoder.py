@@ -30,7 +30,7 @@ Vectors = Mapping[str, npt.NDArray[np.float32]]
 """The embeddings of texts, each of shape (width,)."""
 
 METADATA, WEIGHTS = "graph.json", "graph.safetensors"
-TRAINING = "python -m sleuth.studio.training.graph_llm"
+TRAINING = "python -m training.graph_llm"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,7 +140,7 @@ def is_graph_model(folder: Path) -> bool:
 
 def describe_missing(folder: str) -> str:
     """Return the message for a folder without a graph model."""
-    return f"{folder} holds no graph model ({METADATA} and {WEIGHTS}); `{TRAINING}` makes one"
+    return f"{folder} holds no graph model ({METADATA} and {WEIGHTS}); `{TRAINING}` in a clone of sleuth makes one"
 
 
 def save(encoder: Encoder, folder: Path, *, embedder: str) -> None:

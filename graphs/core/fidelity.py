@@ -12,8 +12,8 @@ class PaperPart:
 
     `part` describes it in a few words, `source` names the section, equation or table. `our reading` is an
     interpretation where the paper leaves something open; `note` has it, and for `deviates` and `not implemented`
-    what differs and why. `code` has the places that implement it, as dotted names below the package `sleuth`, and
-    `settings` the names of the settings that control it.
+    what differs and why. `code` has the places that implement it, as dotted names below the package `sleuth` or in
+    `training`, and `settings` the names of the settings that control it.
     """
 
     part: str

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from sleuth.studio.training.onnx_export import base_folder
+from training.onnx_export import base_folder
 
 TOKENIZER = base_folder() / "tokenizer.json"
 

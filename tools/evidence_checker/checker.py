@@ -115,7 +115,7 @@ class EvidenceChecker:
 
     @classmethod
     def load(cls, folder: Path | None = None, *, threads: int | None = None) -> "EvidenceChecker":
-        """Load a checker that `sleuth.studio.training.evidence_checker.export` has written.
+        """Load a checker that `training.evidence_checker.export` has written.
 
         The network is loaded when it is used first.
 

@@ -57,7 +57,7 @@ async def predict_attributes(
     """
     if predictor is None and settings.predictor == "svm":
         why = "there is no SVM for the embedder: the model votes on the question's attributes"
-        model.warn(f"{why} (`{TRAINING}` trains one)")
+        model.warn(f"{why} (`{TRAINING}` in a clone of sleuth trains one)")
     try:
         found = await (predictor or InContextPredictor(model, samples=settings.votes)).predict(question)
     except BadReply as error:

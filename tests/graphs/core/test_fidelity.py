@@ -16,10 +16,11 @@ PUBLISHED = ("crp-rag", "hybrid-rag", "par-rag", "ras", "retro-rag")
 
 
 def resolve(name: str) -> object:
-    """Return the module or attribute of a dotted name below the package."""
-    module, _, attribute = f"sleuth.{name}".rpartition(".")
+    """Return the module or attribute of a dotted name below the package, or of `training`."""
+    full = name if name.startswith("training.") else f"sleuth.{name}"
+    module, _, attribute = full.rpartition(".")
     try:
-        return importlib.import_module(f"sleuth.{name}")
+        return importlib.import_module(full)
     except ModuleNotFoundError:
         return getattr(importlib.import_module(module), attribute)
 

@@ -163,6 +163,11 @@ def test_installed_wheel_runs_instead_of_the_checkout(installed: Installed) -> N
     assert done.stdout.startswith(str(installed.packages)), done.stderr
 
 
+def test_wheel_contains_the_package_only(installed: Installed) -> None:
+    files = [name for name in packed(installed.folder / "dist") if not name.startswith(("sleuth/", "sleuth_rag-"))]
+    assert files == []
+
+
 def test_packages_are_read_only(installed: Installed) -> None:
     assert installed.user.may_not_write(installed.packages)
     assert installed.user.may_not_write(installed.packages / "sleuth" / "prompts")

@@ -17,11 +17,11 @@ from tiny_model import write_tiny_model
 from sleuth.agents.graph_encoder.encoder import Encoder, Graph, Shape, graph_texts, is_graph_model, load, read_graph
 from sleuth.agents.graph_encoder.model import GraphModels
 from sleuth.studio.model_server.adapter import resolve_adapters
-from sleuth.studio.training.graph_llm import GraphRow, GraphTuning, graph_rows, prompt_ids, tune
-from sleuth.studio.training.graph_llm_compare import MAX_TOKENS, Replies, reply, unseen
-from sleuth.studio.training.roles.tuning.batches import Plan, prompt_token_ids, tokenize_examples
-from sleuth.studio.training.roles.tuning.tune import CHECKPOINT, learn
 from sleuth.tools.errors import UsageError
+from training.graph_llm import GraphRow, GraphTuning, graph_rows, prompt_ids, tune
+from training.graph_llm_compare import MAX_TOKENS, Replies, reply, unseen
+from training.roles.tuning.batches import Plan, prompt_token_ids, tokenize_examples
+from training.roles.tuning.tune import CHECKPOINT, learn
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("torch_geometric")]
 

@@ -25,11 +25,11 @@ from sleuth.agents.roles.reading import ANSWER_FROM_FACTS
 from sleuth.studio.model_server.adapter import merge
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
 from sleuth.studio.model_server.process import end_session, identify
-from sleuth.studio.training.graph_llm import tune
-from sleuth.studio.training.graph_llm_compare import Replies
-from sleuth.studio.training.roles.tuning.batches import Plan
 from sleuth.tools.errors import ModelError
 from sleuth.tools.settings import Settings
+from training.graph_llm import tune
+from training.graph_llm_compare import Replies
+from training.roles.tuning.batches import Plan
 
 pytestmark = [
     pytest.mark.integration,

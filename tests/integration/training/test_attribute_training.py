@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +12,12 @@ import numpy as np
 import pytest
 from hashing_embedder import HashingEmbedder
 
-from sleuth.studio.training.attributes import train
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search.vectors.embedder import LocalEmbedder
 from sleuth.tools.sources.question_attributes import DOMAINS, FAST
 from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples
 from sleuth.tools.sources.question_attributes.svm import LinearSvm, SvmPredictor, packaged_svm
+from training.attributes import train
 
 pytestmark = [pytest.mark.integration, pytest.mark.nightly]
 
@@ -102,8 +103,9 @@ def test_too_few_questions_of_a_kind_are_named() -> None:
 
 def test_command_reports_errors_without_a_traceback(tmp_path: Path) -> None:
     (tmp_path / "own.jsonl").write_text("nothing\n", encoding="utf-8")
-    command = [sys.executable, "-m", "sleuth.studio.training.attributes", "own.jsonl", "--out", "svm.npz"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "training.attributes", "own.jsonl", "--out", "svm.npz"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert "own.jsonl, line 1: not a labeled question" in done.stderr
     assert "Traceback" not in done.stderr
@@ -116,7 +118,7 @@ def test_command_reports_errors_without_a_traceback(tmp_path: Path) -> None:
 def test_the_package_s_own_is_what_its_questions_give() -> None:
     examples, svm = packaged_examples(), packaged_svm()
     vectors = LocalEmbedder("all-MiniLM-L6-v2").embed_passages([example.question for example in examples])
-    report = {"domain": {"penalty": 1.0}, "dynamic": {"penalty": 0.1}}  # as in docs/benchmarks/trained-components.md
+    report = {"domain": {"penalty": 1.0}, "dynamic": {"penalty": 0.1}}  # as in training/results.md
     wanted = reference(examples, vectors.astype(np.float64), report)
     np.testing.assert_allclose(decided(svm, vectors), wanted, rtol=0, atol=1e-2)
 

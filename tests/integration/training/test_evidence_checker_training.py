@@ -10,9 +10,9 @@ from safetensors.torch import load_file
 from training_data import DATA, some_of
 from typer.testing import CliRunner
 
-from sleuth.studio.training.evidence_checker import check, export, train
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
+from training.evidence_checker import check, export, train
 
 pytestmark = [
     pytest.mark.integration,

@@ -11,6 +11,8 @@ from sleuth.tools.search.ranking.trained import load
 
 pytestmark = pytest.mark.integration
 
+ROOT = Path(__file__).parents[3]
+
 
 def question(number: int) -> dict[str, object]:
     ferry = {"title": f"Ferry {number}", "text": f"It was built for Oda Brask{number}.", "is_supporting": True}
@@ -21,8 +23,8 @@ def question(number: int) -> dict[str, object]:
 
 
 def trained(files: list[Path], out: Path) -> dict[str, object]:
-    command = [sys.executable, "-m", "sleuth.studio.training.ranker", *map(str, files), "--out", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    command = [sys.executable, "-m", "training.ranker", *map(str, files), "--out", str(out)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 

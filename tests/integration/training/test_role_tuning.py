@@ -13,9 +13,9 @@ from folders import CHILDREN
 from tiny_model import write_tiny_model
 
 from sleuth.studio.model_server.adapter import merge
-from sleuth.studio.training.roles.tuning.batches import Plan, Row
-from sleuth.studio.training.roles.tuning.tune import Tuning, learn, tune
 from sleuth.tools.errors import UsageError
+from training.roles.tuning.batches import Plan, Row
+from training.roles.tuning.tune import Tuning, learn, tune
 
 pytestmark = [pytest.mark.integration, pytest.mark.nightly]
 

@@ -7,10 +7,10 @@ import pytest
 from vllm_fixture import TEST_HOME
 
 from sleuth.studio.model_server.convert import Checkpoint, ensure_checkpoint
-from sleuth.studio.training.roles.data.examples import Given, make
-from sleuth.studio.training.roles.data.mix import BUDGET
-from sleuth.studio.training.roles.tuning.batches import Plan
-from sleuth.studio.training.roles.tuning.tune import tune
+from training.roles.data.examples import Given, make
+from training.roles.data.mix import BUDGET
+from training.roles.tuning.batches import Plan
+from training.roles.tuning.tune import tune
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 pytestmark = [

@@ -171,7 +171,7 @@ def test_a_file_with_other_arrays_is_refused(changed: dict[str, Any], tmp_path: 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 half of one"])
 def test_a_file_that_is_something_else_is_refused(content: bytes, tmp_path: Path) -> None:
-    message = r"attributes\.npz is not a question classifier.*sleuth\.studio\.training\.attributes"
+    message = r"attributes\.npz is not a question classifier.*training\.attributes"
     with pytest.raises(StoreError, match=message):
         LinearSvm.load(tmp_path / TRAINED)
     (tmp_path / TRAINED).write_bytes(content)

@@ -23,7 +23,7 @@ _OWN = "svm.npz"
 TRAINED = "attributes.npz"
 """The file in SLEUTH_HOME that training writes; it comes before the package's own."""
 
-TRAINING = "python -m sleuth.studio.training.attributes"
+TRAINING = "python -m training.attributes"
 
 Weights = NDArray[np.float64]
 
@@ -84,7 +84,8 @@ class LinearSvm:
             if not (np.isfinite(domains).all() and np.isfinite(dynamic).all()):
                 raise ValueError("a weight is not a number")
         except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-            raise StoreError(f"{file} is not a question classifier ({error}). `{TRAINING}` makes one.") from error
+            remedy = f"`{TRAINING}` in a clone of sleuth makes one."
+            raise StoreError(f"{file} is not a question classifier ({error}). {remedy}") from error
         return cls(embedder=embedder, domains=domains, dynamic=dynamic)
 
 
@@ -101,7 +102,7 @@ class SvmPredictor:
         if len(vector) != self._svm.dimension:
             raise StoreError(
                 f"{self._embedder.name} gives vectors of length {len(vector)}, and the SVM that classifies questions "
-                f"takes {self._svm.dimension}: train one with this embedder. `{TRAINING}`"
+                f"takes {self._svm.dimension}: train one with this embedder, by `{TRAINING}` in a clone of sleuth."
             )
         return self._svm.decide(vector)
 

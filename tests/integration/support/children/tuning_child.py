@@ -9,8 +9,8 @@ from typing import Any
 
 from test_role_tuning import KEY, PLAN, ROWS
 
-from sleuth.studio.training.roles.tuning.batches import Row
-from sleuth.studio.training.roles.tuning.tune import Tuning, learn
+from training.roles.tuning.batches import Row
+from training.roles.tuning.tune import Tuning, learn
 
 
 class Deadly(list[Sequence[Sequence[Row]]]):

@@ -1,1 +1,0 @@
-"""Training of what the package carries."""

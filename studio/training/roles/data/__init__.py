@@ -1,6 +1,0 @@
-"""Training examples for the roles."""
-
-from sleuth.studio.training.roles.data.mix import read_all, write_lines
-from sleuth.studio.training.roles.data.teacher import Example
-
-__all__ = ["Example", "read_all", "write_lines"]

@@ -1,0 +1,373 @@
+import gzip
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from checker import TOKENIZER, tiny_encoder
+from safetensors.torch import load_file
+
+from sleuth.tools.errors import UsageError
+from sleuth.tools.evidence_checker import Evidence, EvidenceChecker, Floats, Ids, Layout, Run
+from training.evidence_checker.batches import Row, batches, collate, encode
+from training.evidence_checker.check import seconds_per_passage
+from training.evidence_checker.examples import (
+    Example,
+    altered,
+    compose,
+    epoch,
+    negative,
+    occurrences,
+    plain,
+    with_neighbours,
+    without_answer,
+)
+from training.evidence_checker.export import convert, fit_temperatures
+from training.evidence_checker.measure import area, held_out, measure, reliability
+from training.evidence_checker.model import from_pretrained, losses
+from training.evidence_checker.sources import Item, of_part, part_of, read_items, read_worlds
+from training.evidence_checker.train import CHECKPOINT, WEIGHTS, Plan, train
+
+LAYOUT = Layout(TOKENIZER)
+FERRY = Evidence(title="Ferry", text="The ferry was built by Oda Brask in 1911. It sank off Kestrow in 1934.")
+BRASK = Evidence(title="Oda Brask", text="Oda Brask was born in Kestrow. She built ferries.")
+RAIN = Evidence(title="Rain", text="Rain falls on the ferry when it is built.")
+ASKED = Item(
+    set="squad", id="1", part="train", text="When was the ferry by Oda Brask built?", kind="span", answers=("1911",),
+    gold=(FERRY,), others=(RAIN, BRASK),
+)  # fmt: skip
+HOPS = replace(ASKED, set="2wiki", answers=("Kestrow",), gold=(FERRY, BRASK), others=(RAIN,))
+CLAIM = replace(ASKED, set="fever", text="Oda Brask built it in 1911.", kind="supported", answers=())
+NONE = replace(ASKED, kind="none", answers=())
+
+
+def write(data: Path, name: str, *lines: object) -> None:
+    file = data / f"{name}.jsonl.gz"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
+
+
+def made_of(item: Item, count: int = 300) -> list[Example]:
+    dice = Random(0)
+    return [compose(item, dice) for _ in range(count)]
+
+
+# The sources
+
+
+def questions(count: int) -> list[dict[str, object]]:
+    return [
+        {
+            "id": f"q{at}", "question": f"When was ferry {at} built?", "answer": f"19{at:02}", "title": f"Ferry {at}",
+            "paragraph": f"Ferry {at} was built in 19{at:02} for the people of Kestrow. It carried {at} passengers.",
+        }
+        for at in range(count)
+    ]  # fmt: skip
+
+
+def claims(count: int) -> list[dict[str, object]]:
+    labels = ("supported", "refuted")
+    return [
+        {"id": f"c{at}", "set": "fever", "claim": f"Bridge {at} is long.", "label": labels[at % 2],
+         "evidence": [f"Bridge {at} over the river Tolne measures {at} metres."]}
+        for at in range(count)
+    ]  # fmt: skip
+
+
+def test_items_of_one_passage_are_in_one_part(tmp_path: Path) -> None:
+    rows = questions(60)
+    write(tmp_path, "train/squad2", *rows, *({**row, "id": f"{row['id']}-2", "question": "Who?"} for row in rows))
+    items = read_items(tmp_path)
+    assert len(items) == 120
+    for passage in {item.gold[0] for item in items}:
+        assert len({item.part for item in items if item.gold[0] == passage}) == 1
+    assert {item.part for item in items} == {"train", "tune", "report"}
+
+
+def test_multi_hop_training_shares_no_gold_passage_with_held_back(tmp_path: Path) -> None:
+    shared = {"title": "Shared", "text": "One passage of all.", "is_supporting": True}
+    rows = [
+        {"id": str(at), "question": "?", "answer": "x",
+         "paragraphs": [{"title": "Own", "text": f"Text {at % 40}.", "is_supporting": True}, *[shared] * (at >= 90)]}
+        for at in range(120)
+    ]  # fmt: skip
+    write(tmp_path, "train/hotpot", *rows)
+    items = read_items(tmp_path)
+    held_back = {passage.text for item in items if item.part != "train" for passage in item.gold}
+    learned = {passage.text for item in of_part(items, "train") for passage in item.gold}
+    assert learned and held_back and not learned & held_back
+
+
+def test_questions_of_a_world_are_in_one_part(tmp_path: Path) -> None:
+    gold = {"title": "Ferry", "text": "It was built in 1911.", "is_supporting": True}
+    other = {"title": "Rain", "text": "It falls.", "is_supporting": False}
+    kinds = (("bridge", "1911"), ("count", "2"), ("absent", ""))
+    rows = [
+        {"id": f"w-{world:03}-q{at}", "type": kind, "question": "When?", "answer": answer,
+         "paragraphs": [gold, other] if answer else [other]}
+        for world in range(40) for at, (kind, answer) in enumerate(kinds)
+    ]  # fmt: skip
+    file = tmp_path / "complete" / "training.jsonl"
+    file.parent.mkdir()
+    file.write_text("\n".join(map(json.dumps, rows)))
+    items = read_worlds(tmp_path)
+    assert [(item.kind, item.answers, len(item.gold)) for item in items[:3]] == [
+        ("span", ("1911",), 1), ("span", (), 1), ("none", (), 0),
+    ]  # fmt: skip
+    assert all(len({item.part for item in items[at : at + 3]}) == 1 for at in range(0, 120, 3))
+    assert {item.part for item in items} == {"train", "tune", "report"}
+    with pytest.raises(UsageError, match="contains no worlds"):
+        read_worlds(tmp_path / "complete")
+
+
+def test_claims_of_unknown_terms_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path, "train/claims", *claims(2), {**claims(1)[0], "set": "attribution"}, {**claims(1)[0], "label": "?"})
+    assert [(item.set, item.kind) for item in read_items(tmp_path)] == [
+        ("fever", "supported"),
+        ("fever", "contradicted"),
+    ]
+
+
+def test_scientific_claims_without_evidence_are_not_mentioned(tmp_path: Path) -> None:
+    found = [{"doc_id": 7, "label": "CONTRADICT", "sentences": [0]}]
+    rows = [
+        {"id": at, "claim": "It floats.", "evidence": own, "cited_doc_ids": [7]} for at, own in enumerate(([], found))
+    ]
+    write(tmp_path, "scifact/claims", *rows)
+    write(tmp_path, "scifact/corpus", {"id": 7, "title": "Buoyancy", "abstract": ["It sank.", "Twice."]})
+    first, second = read_items(tmp_path)
+    assert (first.kind, second.kind) == ("not mentioned", "contradicted")
+    assert second.gold == (Evidence(title="Buoyancy", text="It sank. Twice."),)
+
+
+def test_a_folder_without_training_files_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="contains no training files"):
+        read_items(tmp_path)
+
+
+def test_parts_have_their_shares() -> None:
+    counts = [sum(part_of(str(at), one_of=20) == part for at in range(4000)) for part in ("report", "tune", "train")]
+    assert 150 < counts[0] < 250 and 150 < counts[1] < 250 and sum(counts) == 4000
+
+
+# The examples
+
+
+def test_answers_are_whole_words_as_written_or_in_any_case() -> None:
+    assert occurrences(["art"], "Art is not part of art.") == [(19, 22)]
+    assert occurrences(["ART"], "Art is not part.") == [(0, 3)]
+    assert occurrences(["a+b"], "the a+b of it") == [(4, 7)]
+    assert occurrences(["none"], "nothing") == []
+
+
+def test_passage_without_its_answer_keeps_the_other_sentences() -> None:
+    left = without_answer(FERRY, ["1911"])
+    assert left is not None and left.text == "It sank off Kestrow in 1934."
+    assert without_answer(Evidence(text="It was 1911."), ["1911"]) is None
+
+
+def test_altered_question_names_another_thing_of_the_passage() -> None:
+    passage = Evidence(text="In 1911 the ferry of Oda Brask sailed from Kestrow to Tolne, and in 1934 it sank.")
+    texts = {
+        altered("When did the ferry of Oda Brask leave Kestrow?", passage, ["1911"], Random(at)) for at in range(30)
+    }
+    assert len(texts) > 1
+    assert all(text and not {"1911", "1934"} & set(text.split()) for text in texts)
+    assert "When did the ferry of Oda Brask leave Kestrow?" not in texts
+    assert altered("When did it leave?", passage, ["1911"], Random(0)) is None
+
+
+@pytest.mark.parametrize("made", ["sentence removed", "another passage", "question altered"])
+def test_negatives_are_unanswerable_and_without_relevant_passages(made: str) -> None:
+    found = negative(ASKED, made, Random(0))
+    assert found is not None
+    assert (found.answerable, found.answers, found.made) == (0, (), made)
+    assert not any(found.relevant)
+    if made == "question altered":
+        assert found.text != ASKED.text
+    else:
+        assert not any(occurrences(ASKED.answers, passage.text) for passage in found.passages)
+
+
+def test_composed_examples_are_labelled_by_what_they_contain() -> None:
+    for example in made_of(ASKED):
+        has = any(passage == FERRY for passage in example.passages) and example.text == ASKED.text
+        assert example.answerable == int(has), example
+        assert [bool(relevant) for relevant in example.relevant] == [
+            has and passage == FERRY for passage in example.passages
+        ]
+    assert len({example.made for example in made_of(ASKED)}) == 4
+    assert {example.answerable for example in made_of(NONE)} == {0}
+
+
+def test_multi_hop_examples_are_answerable_with_all_gold_only() -> None:
+    for example in made_of(HOPS):
+        assert example.passages
+        assert example.answerable == int({FERRY, BRASK} <= set(example.passages))
+    unclear = [example for example in made_of(replace(HOPS, set="hotpot")) if example.made == "one missing"]
+    assert {example.answerable for example in unclear} == {-1}
+
+
+def test_statements_with_another_passage_are_not_mentioned() -> None:
+    found = made_of(CLAIM)
+    assert {example.relation for example in found if FERRY in example.passages} == {0}
+    assert {example.relation for example in found if FERRY not in example.passages} == {2}
+    assert {example.answerable for example in found} == {-1}
+
+
+def test_neighbours_are_similar_and_may_not_be_evidence() -> None:
+    tolne = Evidence(text="When the ferry of Tolne was built, the people of Kestrow paid for it.")
+    same = Evidence(text="When was the ferry by Oda Brask built? In 1911.")
+    items = [replace(ASKED, id=str(at), gold=(passage,), others=()) for at, passage in enumerate((FERRY, tolne, same))]
+    first = with_neighbours([replace(items[0]), *(replace(item, answers=("x",)) for item in items[1:])])[0]
+    assert tolne in first.others and same not in first.others and FERRY not in first.others
+
+
+def test_epochs_repeat_by_seed_and_differ_between_seeds() -> None:
+    items = [ASKED, HOPS, CLAIM, NONE] * 5
+    assert epoch(items, 1) == epoch(items, 1) != epoch(items, 2)
+
+
+# Rows and batches
+
+
+def decode(row: Row, passages: Sequence[Evidence]) -> set[str]:
+    texts = set()
+    for first, last in row.spans:
+        for piece, begin in zip(row.window.pieces, row.window.firsts, strict=True):
+            if begin <= first < begin + len(piece.ids):
+                texts.add(passages[piece.passage].text[piece.starts[first - begin] : piece.ends[last - begin]])
+    return texts
+
+
+def test_labels_are_the_tokens_of_the_answers() -> None:
+    example = plain(HOPS)
+    row = encode(example, LAYOUT)
+    assert decode(row, example.passages) == {"Kestrow"} and len(row.spans) == 2
+    assert row.relevant == tuple(int(passage != RAIN) for passage in example.passages)
+
+
+def test_relevant_passages_with_the_answer_are_kept_if_not_all_fit() -> None:
+    filler = tuple(Evidence(text=f"{word} " * 220) for word in ("river", "bridge", "stone"))
+    long = Evidence(text="a stone bridge over the river " * 120 + "in 1911 " + "it sank off the coast " * 120)
+    row = encode(plain(replace(ASKED, set="2wiki", gold=(long,), others=filler)), LAYOUT)
+    assert len(row.window.ids) <= 512 and len(row.spans) == 1
+    assert row.window.ids[row.spans[0][0]] == LAYOUT.question("1911")[0]
+
+
+def test_batches_contain_every_row_once_within_the_limit() -> None:
+    rows = [encode(example, LAYOUT) for example in epoch([ASKED, HOPS, CLAIM] * 30, 0)]
+    found = batches(rows, tokens=512, seed=0)
+    assert sorted(id(row) for batch in found for row in batch) == sorted(map(id, rows))
+    assert all(collate(batch).ids.numel() <= 512 for batch in found)
+
+
+def test_loss_of_a_span_is_that_of_all_its_places_together() -> None:
+    row = encode(plain(replace(HOPS, others=())), LAYOUT)
+    batch = collate([row])
+    tokens, whole = torch.zeros(*batch.ids.shape, 3), torch.zeros(1, 7)
+    text = int(batch.text.sum())
+    found = losses((tokens, whole), batch)
+    assert found["span"].item() == pytest.approx(np.log(text / 2), rel=1e-4)
+    assert found["answerable"].item() == pytest.approx(np.log(2), rel=1e-4)
+    assert found["kind"].item() == pytest.approx(np.log(3), rel=1e-4)
+    assert found["relevance"].item() == pytest.approx(2 * np.log(2), rel=1e-4)
+    assert found["relation"].item() == 0
+
+
+# Training, export and measurement
+
+
+def small_data(folder: Path) -> Path:
+    write(folder, "train/squad2", *questions(60))
+    write(folder, "train/claims", *claims(60))
+    return folder
+
+
+@pytest.mark.nightly
+def test_an_interrupted_training_gives_the_same_weights(tmp_path: Path) -> None:
+    data, base = small_data(tmp_path / "data"), tiny_encoder(tmp_path / "base")
+    plan = Plan(tokens=6000, batch=512, rate=1e-3)
+    whole = train(data, tmp_path / "whole", plan, base=base)
+    assert whole["finished"] and whole["tokens"] >= 6000 and whole["curve"]
+    slices = 0
+    part = train(data, tmp_path / "parts", plan, base=base, minutes=0)
+    while not part["finished"]:
+        part = train(data, tmp_path / "parts", plan, base=base, minutes=0)
+        slices += 1
+    assert slices > 3
+    one, other = (load_file(tmp_path / name / WEIGHTS) for name in ("whole", "parts"))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert part["curve"] == whole["curve"]
+
+
+@pytest.mark.nightly
+def test_training_lowers_the_loss_and_another_plan_is_refused(tmp_path: Path) -> None:
+    data, base, out = small_data(tmp_path / "data"), tiny_encoder(tmp_path / "base"), tmp_path / "out"
+    train(data, out, Plan(tokens=40_000, batch=512, rate=3e-3), base=base)
+    kept = torch.load(out / CHECKPOINT, weights_only=True)["progress"]["losses"]
+    begin, end = (np.mean([each["span"] + each["relevance"] for each in part]) for part in (kept[:20], kept[-20:]))
+    assert end < 0.8 * begin
+    with pytest.raises(UsageError, match="of another training"):
+        train(data, out, Plan(tokens=50_000), base=base)
+
+
+def test_rate_rises_then_falls_to_zero() -> None:
+    plan = Plan(tokens=1000, rate=1.0, warm_up=0.1)
+    assert [round(plan.rate_at(tokens), 3) for tokens in (0, 50, 100, 550, 1000)] == [0, 0.5, 1, 0.5, 0]
+
+
+@pytest.mark.nightly
+def test_exported_network_in_eight_bits_is_close_and_small(tmp_path: Path) -> None:
+    base = tiny_encoder(tmp_path / "base")
+    network = from_pretrained(base).eval()
+    for name, eight_bits in (("small", True), ("large", False)):
+        convert(network, base / "tokenizer.json", tmp_path / name, eight_bits=eight_bits)
+    graphs = [onnx.load(tmp_path / name / "network.onnx").graph for name in ("small", "large")]
+    sizes = [sum(len(weight.raw_data) for weight in graph.initializer) for graph in graphs]
+    assert sizes[0] < 0.3 * sizes[1]
+    requests = [("Who built it?", [FERRY, BRASK]), ("Where?", [RAIN])]
+    expected = EvidenceChecker(LAYOUT, runner(network)).logits(requests)
+    small, large = (EvidenceChecker.load(tmp_path / name).logits(requests) for name in ("small", "large"))
+    assert np.abs(large - expected).max() < 0.02
+    assert np.abs(small - expected).max() < 0.05
+
+
+def runner(network: torch.nn.Module) -> Run:
+    def run(ids: Ids, mask: Ids, types: Ids) -> tuple[Floats, Floats]:
+        with torch.no_grad():
+            tokens, whole = network(*map(torch.from_numpy, (ids, mask, types)))
+        return tokens.numpy(), whole.numpy()
+
+    return run
+
+
+@pytest.mark.nightly
+def test_measurement_covers_questions_and_statements(tmp_path: Path) -> None:
+    checker = EvidenceChecker(LAYOUT, runner(from_pretrained(tiny_encoder(tmp_path / "base")).eval()))
+    no = replace(CLAIM, kind="contradicted", text="It was never built.")
+    boolq = [replace(ASKED, set="boolq", kind=kind, answers=(), others=()) for kind in ("yes", "no")]
+    examples = held_out([ASKED, NONE, HOPS, CLAIM, no, *boolq])
+    found = measure(checker, examples)
+    assert found["answers"].keys() == {"squad", "2wiki"}
+    assert len(found["answerable"]) == 2 and found["answerable"]["squad: unanswerable"]["negative"] == 1
+    assert found["passages"]["2wiki"]["n"] == 1
+    assert found["yes_or_no"]["boolq"]["right"]["n"] == 2
+    assert found["statements"]["right"]["all"]["n"] == 4
+    assert found["calibration"]["answerable: squad"]["examples"] == 3
+    assert seconds_per_passage(checker, [plain(HOPS)] * 3) > 0
+    temperatures = fit_temperatures(checker, examples)
+    assert 0.1 <= temperatures.answerable <= 10 and 0.1 <= temperatures.relation <= 10
+
+
+def test_area_and_calibration_of_known_values() -> None:
+    assert area([0.9, 0.8], [0.1, 0.8], seed=0)["auc"] == 0.875
+    assert area([0.9], [], seed=0)["auc"] is None
+    table = reliability([(0.95, True), (0.95, False), (0.15, False), (1.0, True)])
+    assert table["calibration_error"] == pytest.approx((3 * abs(0.9667 - 2 / 3) + 0.15) / 4, abs=1e-3)
+    assert [line["examples"] for line in table["tenths"]] == [1, 3]

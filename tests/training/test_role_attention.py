@@ -1,0 +1,36 @@
+"""Attention by blocks is attention: same values and slopes as PyTorch's own, for any length and grouping of heads."""
+
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from training.roles.tuning.attention import BLOCK, attention_on, blocked
+
+
+@pytest.mark.parametrize("length", [1, 5, BLOCK, BLOCK + 1, 2 * BLOCK + 3])
+@pytest.mark.parametrize(("heads", "kept"), [(4, 4), (6, 2), (3, 1)])
+def test_values_and_slopes_are_those_of_causal_attention(length: int, heads: int, kept: int) -> None:
+    torch.manual_seed(length + heads)
+    query = torch.randn(2, heads, length, 8, dtype=torch.float64, requires_grad=True)
+    key, value = (torch.randn(2, kept, length, 8, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    own = blocked(query, key, value, scale=0.3)
+    right = scaled_dot_product_attention(query, key, value, is_causal=True, scale=0.3, enable_gqa=True)
+    torch.testing.assert_close(own, right)
+    weights = torch.randn_like(own)
+    slopes = (torch.autograd.grad((each * weights).sum(), (query, key, value)) for each in (own, right))
+    for one, other in zip(*slopes, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_a_place_sees_nothing_behind_it() -> None:
+    query, key, value = (torch.randn(1, 2, BLOCK + 9, 8) for _ in range(3))
+    before = blocked(query, key, value, scale=1.0)
+    key[:, :, BLOCK:], value[:, :, BLOCK:] = 7.0, 7.0
+    after = blocked(query, key, value, scale=1.0)
+    torch.testing.assert_close(before[:, :, :BLOCK], after[:, :, :BLOCK])
+    assert not torch.equal(before[:, :, BLOCK:], after[:, :, BLOCK:])
+
+
+def test_graphics_cards_have_kernels_of_their_own() -> None:
+    assert attention_on("cuda") == "sdpa"
+    assert attention_on("cpu") != "sdpa"

@@ -1,0 +1,299 @@
+import importlib
+import json
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from sleuth.agents import roles
+from sleuth.agents.graph_encoder.encoder import read_graph
+from sleuth.agents.role import Role
+from sleuth.studio.simulation import gold_of
+from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.search.retriever import Query
+from sleuth.tools.types import Hit, Passage
+from training.roles.data.examples import (
+    METHODS,
+    WHOLE_QUESTION,
+    RunLog,
+    SimulatedRun,
+    Which,
+    extractions,
+    plan_runs,
+    read_unaided,
+    simulate_run,
+)
+from training.roles.data.facts import PassageFacts
+from training.roles.data.questions import TrainingSet, read
+from training.roles.data.source_order import ArrangedRetriever, passage_of, remove_answers
+from training.roles.data.teacher import Example
+
+FERRY = {"title": "Ferry", "text": "The ferry was built for Oda Brask.", "is_supporting": True}
+BRASK = {"title": "Oda Brask", "text": "Oda Brask was born in Kestrow.", "is_supporting": True}
+RAIN = {"title": "Rain", "text": "Rain falls.", "is_supporting": False}
+HOPS = {
+    "id": "1",
+    "question": "Where was the one born for whom the ferry was built?",
+    "answer": "Kestrow",
+    "paragraphs": [RAIN, FERRY, BRASK],
+    "decomposition": [
+        {"question": "For whom was the ferry built?", "answer": "Oda Brask", "paragraph": 1},
+        {"question": "Where was #1 born?", "answer": "Kestrow", "paragraph": 2},
+    ],
+}
+SINGLE = {"id": "2", "question": "Where was Oda Brask born?", "answer": "Kestrow", "title": "Oda Brask"}
+
+
+def written(file: Path, *lines: object) -> Path:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("\n".join(map(json.dumps, lines)))
+    return file
+
+
+@dataclass
+class All:
+    """A retriever that finds everything."""
+
+    known: TrainingSet
+
+    async def search(self, query: Query) -> list[Hit]:
+        found = [passage_of(id, *titled) for id, titled in self.known.passages.items()]
+        return [Hit(passage=passage, score=1.0, rank=at) for at, passage in enumerate(found[: query.k], start=1)]
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> TrainingSet:
+    hops = written(tmp_path / "many" / "train.jsonl", HOPS)
+    return read([hops, written(tmp_path / "one" / "dev.jsonl", {**SINGLE, "paragraph": BRASK["text"]})])
+
+
+def test_files_become_one_corpus_and_questions_with_their_gold(known: TrainingSet) -> None:
+    assert [line["title"] for line in known.corpus()] == ["Rain", "Ferry", "Oda Brask"]
+    many, one = known.questions
+    assert many["gold_ids"] == ["p1", "p2"]
+    assert [step["gold_id"] for step in many["decomposition"]] == ["p1", "p2"]
+    assert (one["set"], one["gold_ids"]) == ("one/dev", ["p2"])
+
+
+def test_a_line_that_is_no_question_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"train\.jsonl, line 1 is not a training question"):
+        read([written(tmp_path / "train.jsonl", {"id": "1", "question": "?"})])
+
+
+def by_prompt(examples: list[Example]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for example in examples:
+        plain = example.role in ("evaluator", "verifier") or example.prompt == "planner/begin"
+        found.setdefault(example.prompt, []).append(example.reply if plain else json.loads(example.reply))
+    return found
+
+
+def example(prompt: str, text: str, reply: str = "x") -> Example:
+    sent = ({"role": "user", "content": text},)
+    return Example(
+        set="s", hops=2, question="1", role=prompt.split("/", maxsplit=1)[0], prompt=prompt, messages=sent, reply=reply
+    )
+
+
+async def played(
+    known: TrainingSet, method: str, seed: int = 0, at: int = 0, *, unaided: bool = False, **values: str
+) -> list[Example]:
+    """Return the examples from a run on one of the questions."""
+    each = SimulatedRun(row=known.questions[at], method=method, seed=seed, values=values, unaided=unaided)
+    return await simulate_run(each, known, All(known), PassageFacts({}))
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_every_reply_is_right_however_the_run_goes(known: TrainingSet, seed: int) -> None:
+    learned = by_prompt(await played(known, "par-rag", seed))
+    first, second = learned["planner/plan"][0]["steps"]
+    assert (first["question"], second["needs"]) == ("For whom was the ferry built?", [1])
+    said = {draft["answer"] for draft in learned["drafter/draft"]}
+    assert said <= {"Oda Brask", "Kestrow"}
+
+
+async def test_some_students_err_so_that_reviews_can_correct(known: TrainingSet) -> None:
+    reviews = [
+        review["status"]
+        for seed in range(8)
+        for review in by_prompt(await played(known, "par-rag", seed)).get("reviewer/review", [])
+    ]
+    assert "PASS" in reviews
+    assert "REVISED" in reviews
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_every_reply_is_one_that_its_schema_lets_a_guided_model_write(known: TrainingSet, method: str) -> None:
+    schemas = {role.prompt: role.schema() for role in all_roles()}
+    for seed in range(3):
+        for example in await played(known, method, seed):
+            schema = schemas[example.prompt]
+            if schema is not None:
+                jsonschema.validate(json.loads(example.reply), schema)
+                orders = [list(shape["properties"]) for shape in schema.get("anyOf", [schema])]
+                assert list(json.loads(example.reply)) in orders
+
+
+async def test_ras_is_played_with_texts_where_that_is_set(known: TrainingSet) -> None:
+    found = []
+    for values in (dict[str, str](), {"triples": "false"}):
+        learned = await played(known, "ras", **values)
+        found.append(next(example for example in learned if example.prompt == "answerer/from_facts"))
+    assert [bool(read_graph(example.messages)) for example in found] == [True, False]
+    assert "Oda Brask was born in Kestrow." in found[1].messages[-1]["content"]
+
+
+async def test_ras_learns_not_to_search_for_what_the_base_model_knows(known: TrainingSet, tmp_path: Path) -> None:
+    learned = by_prompt(await played(known, "ras", unaided=True))
+    assert learned.keys() == {"planner/begin", "answerer/unaided"}
+    assert learned["planner/begin"] == ["[NO_RETRIEVAL]"]
+    assert learned["answerer/unaided"] == [{"answer": "Kestrow", "known": True}]
+    assert by_prompt(await played(known, "ras"))["planner/begin"] == ["[SUBQ]"]
+    rows = [
+        {"question": name, "system": system, "scores": {"em": em}}
+        for name, system, em in (("1", "closed-book", 1), ("2", "closed-book", 0), ("3", "ras", 1))
+    ]
+    found = read_unaided(written(tmp_path / "report" / "results.jsonl", *rows))
+    turns = plan_runs(known, seed=0, limit=None, which=Which(unaided=found))
+    assert {(turn.row["id"], turn.unaided) for turn in turns} == {("1", True), ("2", False)}
+    with pytest.raises(UsageError, match="make them with `sleuth eval --methods closed-book`"):
+        read_unaided(tmp_path / "none.jsonl")
+
+
+async def test_some_planners_of_ras_note_no_findings(known: TrainingSet) -> None:
+    prompts = {each.prompt for seed in range(8) for each in await played(known, "ras", seed)}
+    assert prompts >= {"planner/next", "planner/next_with_finding"}
+
+
+def test_only_named_methods_run_with_their_own_settings(known: TrainingSet) -> None:
+    which = Which(methods=["ras"], values={"triples": "false"}).checked()
+    assert {(each.method, each.values["triples"]) for each in plan_runs(known, seed=0, limit=None, which=which)} == {
+        ("ras", "false")
+    }
+    with pytest.raises(UnknownName, match="There is no method to play 'agent'"):
+        Which(methods=["agent"]).checked()
+    with pytest.raises(UnknownName, match="setting of par-rag 'triples'"):
+        Which(methods=["par-rag"], values={"triples": "false"}).checked()
+
+
+def all_roles() -> Iterator[Role[Any, Any]]:
+    for module in pkgutil.walk_packages(roles.__path__, "sleuth.agents.roles."):
+        yield from (each for each in vars(importlib.import_module(module.name)).values() if isinstance(each, Role))
+
+
+async def test_quotes_are_contained_in_the_prompt(known: TrainingSet) -> None:
+    examples = [
+        example
+        for seed in range(4)
+        for example in await played(known, "plain-rag", seed)
+        if example.prompt == "reader/read"
+    ]
+    quotes = [(each["quote"], example) for example in examples for each in json.loads(example.reply)["citations"]]
+    assert quotes
+    assert all(quote in example.messages[-1]["content"] for quote, example in quotes)
+
+
+def passage(id: str, text: str = "?") -> Passage:
+    return passage_of(id, id, text)
+
+
+async def test_what_is_withheld_is_not_found_and_others_take_its_place(known: TrainingSet) -> None:
+    arranged = ArrangedRetriever(retriever=All(known), withheld=frozenset({"p1"}), given={}, seed=0)
+    assert [hit.passage.id for hit in await arranged.search(Query(text="?", k=2))] == ["p0", "p2"]
+
+
+async def test_what_is_given_takes_the_place_of_the_last(known: TrainingSet) -> None:
+    arranged = ArrangedRetriever(retriever=All(known), withheld=frozenset(), given={"p9": passage("p9")}, seed=0)
+    found = await arranged.search(Query(text="?", k=2))
+    assert {hit.passage.id for hit in found} == {"p0", "p9"}
+    assert [hit.rank for hit in found] == [1, 2]
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_positions_do_not_depend_on_the_search_order(known: TrainingSet, seed: int) -> None:
+    async def places(texts: list[str]) -> dict[str, list[str]]:
+        given = {"p8": passage("p8"), "p9": passage("p9")}
+        arranged = ArrangedRetriever(retriever=All(known), withheld=frozenset(), given=given, seed=seed)
+        return {text: [hit.passage.id for hit in await arranged.search(Query(text=text, k=4))] for text in texts}
+
+    assert await places(["who?", "when?"]) == await places(["when?", "who?"])
+
+
+async def test_a_passage_that_is_given_has_the_text_that_it_is_given_with(known: TrainingSet) -> None:
+    silent = passage("p1", "It was launched in May.")
+    arranged = ArrangedRetriever(retriever=All(known), withheld=frozenset(), given={"p1": silent}, seed=0)
+    found = await arranged.search(Query(text="?", k=3))
+    assert [hit.passage.text for hit in found if hit.passage.id == "p1"] == ["It was launched in May."]
+
+
+def test_silent_passage_omits_only_the_answer(known: TrainingSet) -> None:
+    row = known.questions[0]
+    gold = gold_of(row, {id: known.passages[id] for id in row["gold_ids"]})
+    told = passage("p1", "The ferry was launched in May. She was built for Oda Brask. She sank.")
+    silent = remove_answers(told, gold)
+    assert silent
+    assert silent.text == "The ferry was launched in May. She sank."
+    assert remove_answers(silent, gold) is None
+    assert remove_answers(passage("p1", FERRY["text"]), gold) is None
+
+
+@pytest.fixture
+def silent(known: TrainingSet, monkeypatch: pytest.MonkeyPatch) -> TrainingSet:
+    """The passage of the second question, found without what it is asked for."""
+    monkeypatch.setattr("training.roles.data.source_order.SILENT", 1.0)
+    title, text = known.passages["p2"]
+    known.passages["p2"] = (title, f"{text} She built boats.")
+    return known
+
+
+async def test_where_the_passage_is_silent_nothing_is_answered(silent: TrainingSet) -> None:
+    (learned,) = await played(silent, "plain-rag", at=1)
+    assert json.loads(learned.reply) == {"answerable": False, "answer": "", "citations": []}
+    assert "She built boats." in str(learned.messages)
+
+
+async def test_draft_without_evidence_is_a_guess_that_fails_review(silent: TrainingSet) -> None:
+    learned = by_prompt(await played(silent, "par-rag", at=1))
+    assert "drafter/draft" not in learned
+    assert {review["status"] for review in learned["reviewer/review"]} == {"UNCONFIDENT"}
+
+
+async def test_steps_that_are_only_derived_teach_no_planning(known: TrainingSet) -> None:
+    known.questions[0]["decomposition"] = []
+    assert {example.role for example in await played(known, "par-rag")} <= WHOLE_QUESTION
+
+
+def test_errors_of_an_example_depend_on_its_position(known: TrainingSet) -> None:
+    turns = plan_runs(known, seed=3, limit=None)
+    assert len({turn.name for turn in turns}) == len(turns) == len(METHODS) + 1
+    assert turns[0].dice.random() == plan_runs(known, seed=3, limit=1)[0].dice.random()
+
+
+def test_interrupted_log_resumes_after_its_last_whole_line(tmp_path: Path) -> None:
+    diary = RunLog(tmp_path / "played.jsonl")
+    for name in ("a", "b"):
+        diary.write(name, [example("reader/read", name)])
+    cut_off = (tmp_path / "played.jsonl").read_text()[:-9]
+    (tmp_path / "played.jsonl").write_text(cut_off)
+    again = RunLog(tmp_path / "played.jsonl")
+    assert list(again.plays) == ["a"]
+    again.write("b", [])
+    assert list(RunLog(tmp_path / "played.jsonl").plays) == ["a", "b"]
+
+
+def test_the_extractor_learns_from_triples_that_are_known(tmp_path: Path) -> None:
+    line = {
+        "title": "Ferry",
+        "text": "The ferry was built for Oda Brask.",
+        "triples": [["ferry", "built for", "Oda Brask"]],
+    }
+    [learned], triples = extractions([written(tmp_path / "triples.jsonl", line)])
+    assert json.loads(learned.reply) == {
+        "triples": [{"subject": "ferry", "predicate": "built for", "object": "Oda Brask"}]
+    }
+    assert "Oda Brask" in learned.messages[-1]["content"]
+    assert triples[("Ferry", "The ferry was built for Oda Brask.")] == [("ferry", "built for", "Oda Brask")]

@@ -1,0 +1,159 @@
+import json
+from collections import Counter
+from dataclasses import asdict, replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from sleuth.studio.simulation import Gold, gold_of
+from sleuth.tools.errors import UsageError
+from training.roles.data.facts import by_rule
+from training.roles.data.mix import (
+    LONGEST,
+    MOST,
+    SELDOM,
+    SHARES,
+    TOLD,
+    UNTOLD,
+    balance,
+    main,
+    mix_examples,
+    read_all,
+    tokens,
+    write_lines,
+)
+from training.roles.data.teacher import Example, uses_later_information
+from training.roles.data.wording import guided, is_awkward, paraphrase_naturally, reword
+
+
+def example(prompt: str, number: int, reply: str = "x", *, hops: int = 2, told: bool = True) -> Example:
+    sent = ({"role": "user", "content": f"{number:<400}"},)
+    role = prompt.split("/", maxsplit=1)[0]
+    return Example(set="s", hops=hops, question="1", role=role, prompt=prompt, messages=sent, reply=reply, told=told)
+
+
+def test_prompts_have_their_shares_of_the_tokens_in_a_mixed_order() -> None:
+    found = [example(prompt, at) for prompt in ("reader/read", "planner/plan") for at in range(100)]
+    kept = mix_examples(found, budget=5_400, seed=0)
+    counts = Counter(each.prompt for each in kept)
+    wanted = SHARES["reader/read"] / SHARES["planner/plan"]
+    assert counts["reader/read"] == pytest.approx(wanted * counts["planner/plan"], rel=0.2)
+    assert sum(map(tokens, kept)) == pytest.approx(5_400, rel=0.1)
+    assert {each.prompt for each in kept[:30]} == {"reader/read", "planner/plan"}
+    assert kept == mix_examples(found, budget=5_400, seed=0)
+    assert kept != mix_examples(found, budget=5_400, seed=1)
+
+
+def test_what_a_prompt_lacks_goes_to_the_others() -> None:
+    found = [*(example("reader/read", at) for at in range(3)), *(example("planner/plan", at) for at in range(100))]
+    counts = Counter(each.prompt for each in mix_examples(found, budget=5_000, seed=0))
+    assert counts["reader/read"] == 3
+    assert counts["planner/plan"] > 40
+
+
+def test_none_twice_none_too_long_and_none_of_a_prompt_without_a_share() -> None:
+    found = [example("reader/read", 1), example("reader/read", 1), example("host/reply", 1)]
+    found.append(replace(found[0], messages=({"role": "user", "content": "long " * LONGEST},)))
+    assert len(mix_examples(found, budget=1e6, seed=0)) == 1
+
+
+def test_files_are_mixed_into_one(tmp_path: Path) -> None:
+    files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    for at, file in enumerate(files):
+        write_lines(file, (asdict(example("reader/read", number)) for number in range(at, at + 3)))
+    main(files, out=tmp_path / "mixed.jsonl", tokens=1e6)
+    assert sorted(int(each.messages[0]["content"]) for each in read_all(tmp_path / "mixed.jsonl")) == [0, 1, 2, 3]
+    files[0].write_text('{"question": 1}\n')
+    with pytest.raises(UsageError, match=r"a\.jsonl cannot be read"):
+        main(files, out=tmp_path / "mixed.jsonl", tokens=1e6)
+
+
+def test_as_many_yes_as_no() -> None:
+    pool = [example("evaluator/evidence", at, "No") for at in range(90)]
+    pool += [example("evaluator/evidence", at, "Yes") for at in range(90, 100)]
+    counts = Counter(each.reply for each in balance(pool, Random(0)))
+    assert counts["Yes"] == 10
+    assert abs(counts["Yes"] - counts["No"]) <= 2
+
+
+def test_mix_limits_unanswerable_one_hop_and_easy_examples() -> None:
+    pool = [example("planner/plan", at, hops=1 + (at % 10 == 0)) for at in range(200)]
+    alone = sum(each.hops == 1 for each in balance(pool, Random(0)))
+    assert 1 <= alone <= 5
+    for prompt in ("aggregator/aggregate", "reader/read", "reviewer/review"):
+        order = balance([example(prompt, at, told=at % 2 == 0) for at in range(200)], Random(0))
+        share = UNTOLD.get(order[0].role, SELDOM)
+        assert sum(not each.told for each in order) == pytest.approx(share * len(order), abs=2)
+    reviews = balance([example("reviewer/review", at, told=at % 10 > 0) for at in range(100)], Random(0))
+    answered = sum(each.told for each in reviews) / len(reviews)
+    assert len(reviews) > 20
+    assert 1 - UNTOLD["reviewer"] - 0.05 <= answered <= TOLD["reviewer"] + 0.05
+    assert len(balance([example("planner/begin", at) for at in range(500)], Random(0))) == MOST["planner/begin"]
+
+
+SHORT = {"type": "object", "properties": {"status": {"const": "PASS"}}}
+LONG = {"type": "object", "properties": {"question": {"type": "string"}, "status": {"const": "UNCONFIDENT"}}}
+
+
+def test_a_reply_has_the_fields_of_its_label_in_the_order_of_the_schema() -> None:
+    schema = {"anyOf": [SHORT, LONG]}
+    assert guided('{"status":"PASS","question":""}', schema) == '{"status":"PASS"}'
+    asked = guided('{"status":"UNCONFIDENT","question":"Où?"}', schema)
+    assert asked == '{"question":"Où?","status":"UNCONFIDENT"}'
+    assert guided("Yes", None) == "Yes"
+    at_least_one = {"properties": {"citations": {"type": "array", "minItems": 1}}}
+    assert json.loads(guided('{"citations":[]}', at_least_one)) == {"citations": [{"source": 1, "quote": ""}]}
+
+
+def test_relations_become_questions() -> None:
+    assert paraphrase_naturally('"What is the director of Ran?" and no more') == '"Who directed Ran?" and no more'
+    assert (
+        paraphrase_naturally("What is the place of birth of the father of Ida?") == "Where was the father of Ida born?"
+    )
+    assert paraphrase_naturally("What is the colour of Ran?") == "What is the colour of Ran?"
+
+
+def test_a_plan_with_a_name_that_nobody_has_found_teaches_nothing() -> None:
+    def plan(question: str) -> Example:
+        steps = json.dumps({"steps": [{"question": question}]})
+        sent = ({"role": "user", "content": "Question: Where was the director of Ran born?"},)
+        return replace(example("planner/plan", 1, steps), messages=sent)
+
+    assert not uses_later_information(plan("Who directed Ran?"))
+    assert uses_later_information(plan("Where was Akira Kurosawa born?"))
+    assert not uses_later_information(example("reader/read", 1))
+
+
+def test_a_sentence_is_a_triple_where_it_has_a_verb() -> None:
+    assert by_rule("Ida", "Ida (born 4 May 1900) was formerly a painter. She lives in Rome. Perhaps.") == [
+        ("Ida", "born", "4 May 1900"),
+        ("Ida", "was", "formerly a painter"),
+        ("Ida", "lives in", "Rome"),
+    ]
+
+
+def two_steps(first: str, second: str) -> Gold:
+    triples = [["Ran", first, "Ida Ro"], ["Ida Ro", second, "Ondry"]]
+    row = {"question": "As it was asked?", "answer": "Ondry", "gold_ids": ["a", "b"], "evidence_triples": triples}
+    return gold_of(row, {"a": ("Ran", "Ran is by Ida Ro."), "b": ("Ida Ro", "Ida Ro is from Ondry.")})
+
+
+def test_a_question_of_two_steps_is_asked_in_other_words() -> None:
+    dice = Random(0)
+    asked = {reword(two_steps("director", "place of birth"), dice) for _ in range(200)}
+    assert {
+        "Where was the director of Ran born?",
+        "What is the birthplace of Ran's director?",
+        "Where was the person who directed Ran born?",
+        "In which place was the person born who directed Ran?",
+    } < asked
+    assert len(asked) == 11
+    assert not any(map(is_awkward, asked))
+    asked = {reword(two_steps("father", "date of death"), dice) for _ in range(50)}
+    assert asked == {"When did the father of Ran die?", "When did Ran's father die?"}
+
+
+@pytest.mark.parametrize(("first", "second"), [("country", "capital of"), ("director", "number of teeth")])
+def test_a_question_that_cannot_be_asked_otherwise_stays(first: str, second: str) -> None:
+    assert reword(two_steps(first, second), Random(0)) == "As it was asked?"

@@ -1,0 +1,472 @@
+"""Synthetic worlds: exact answers, evidence, gaps, and a test split that shares no wording with training."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sleuth.studio.evaluation.data import read_questions
+from sleuth.studio.simulation import gold_of
+from training.pools import read_training
+from training.roles.data.facts import PassageFacts
+from training.roles.data.questions import read
+from training.worlds.__main__ import write
+from training.worlds.chains import Chain
+from training.worlds.collection import Chapter, question_rows, worlds
+from training.worlds.model import Fact, World
+from training.worlds.pages import agree
+from training.worlds.questions import UNANSWERABLE, Question
+from training.worlds.schema import Schema, load
+
+ROOT = Path(__file__).parents[2]
+SPLITS = ("train", "test")
+LISTS = ("tell", "back", "clause", "later", "ask", "np", "vp")
+
+
+@pytest.fixture(scope="module")
+def pairs() -> list[tuple[Chapter, Chapter]]:
+    """Complete worlds of both splits, each with its edition with gaps."""
+    return [*worlds(3, 26, "train"), *worlds(4, 14, "test")]
+
+
+def asked(pairs: Iterable[tuple[Chapter, Chapter]], *types: str) -> Iterator[tuple[World, Question]]:
+    for complete, _ in pairs:
+        yield from ((complete.world, each) for each in complete.questions if not types or each.type in types)
+
+
+# Answers
+
+
+class Evaluator:
+    """Answers computed by scanning all facts, from a question's meaning alone."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        spouses = [Fact(str(each.object), "spouse", each.subject) for each in world.facts if each.relation == "spouse"]
+        self.facts = {*world.facts, *spouses}
+
+    def ends(self, chain: Chain) -> set[str | int]:
+        at: set[str | int] = {chain.start}
+        for step in chain.steps:
+            at = {
+                each.object if step.forward else each.subject
+                for each in self.facts
+                if each.relation == step.relation and (each.subject if step.forward else each.object) in at
+            }
+        return at
+
+    def one(self, chain: Chain) -> str | int:
+        [end] = self.ends(chain)
+        return end
+
+    def value(self, relation: str, chain: Chain) -> int:
+        [found] = [each.object for each in self.facts if each.relation == relation and each.subject == self.one(chain)]
+        return int(found)
+
+    def name(self, end: str | int, relation: str = "") -> str:
+        if str(end) in self.world.entities:
+            return self.world.entities[str(end)].name
+        unit = self.world.schema.relations[relation].unit if relation else ""
+        return f"{end:,} {unit}" if unit else str(end)
+
+    def answer(self, program: tuple[Any, ...]) -> str:
+        match program:
+            case ("what", chain):
+                return self.name(self.one(chain), chain.steps[-1].relation)
+            case ("more" | "less" as way, relation, a, b):
+                first, second = self.value(relation, a), self.value(relation, b)
+                assert first != second
+                return self.name(self.one(a if (first > second) == (way == "more") else b))
+            case ("same", a, b):
+                return "yes" if self.one(a) == self.one(b) else "no"
+            case ("is", chain, entity):
+                return "yes" if self.one(chain) == entity else "no"
+            case ("count", chain, relation, kind):
+                subjects = {
+                    each.subject for each in self.facts if each.relation == relation and each.object == self.one(chain)
+                }
+                return str(sum(self.world.entities[id].kind == kind for id in subjects))
+        return self.computed(program)
+
+    def computed(self, program: tuple[Any, ...]) -> str:
+        match program:
+            case ("years", a, b):
+                return str(int(self.one(b)) - int(self.one(a)))
+            case ("true", relation, known, entity, chain):
+                listed = self.world.schema.relations[relation].per_object
+                assert (Fact(entity, relation, known) if listed else Fact(known, relation, entity)) in self.facts
+                return self.name(self.one(chain), chain.steps[-1].relation)
+            case ("value", subject, relation):
+                return str(self.value(relation, Chain(subject)))
+            case ("both", kind, first, second):
+                sets = [
+                    {each.subject for each in self.facts if (each.relation, each.object) == one}
+                    for one in (first, second)
+                ]
+                [subject] = [id for id in sets[0] & sets[1] if self.world.entities[id].kind == kind]
+                return self.name(subject)
+        raise AssertionError(program)
+
+
+@pytest.mark.nightly
+def test_answers_follow_from_the_facts(pairs: list[tuple[Chapter, Chapter]]) -> None:
+    seen: Counter[str] = Counter()
+    for world, question in asked(pairs):
+        if question.type not in UNANSWERABLE:
+            assert Evaluator(world).answer(question.program) == question.answer, question.text
+            seen[question.type] += 1
+    assert min(seen.values()) >= 100 and len(seen) == 9, seen
+
+
+def contains(text: str, wordings: Iterable[str]) -> bool:
+    """Return whether a text has all literal parts of one of the wordings."""
+    parts = [re.split(r"\{\w+\}|\?", agree(each, plural=plural)) for each in wordings for plural in (False, True)]
+    return any(all(part.strip().casefold() in text.casefold() for part in own) for own in parts)
+
+
+def test_questions_ask_for_their_meaning(pairs: list[tuple[Chapter, Chapter]]) -> None:
+    for world, question in asked(pairs):
+        relations, named = world.schema.relations, [each for each in flat(question.program) if each in world.entities]
+        for id in named:
+            assert world.entities[str(id)].mention.casefold() in question.text.casefold(), question.text
+        match question.program:
+            case ("more" | "less" as way, relation, *_):
+                own = relations[relation].more if way == "more" else relations[relation].less
+                other = relations[relation].less if way == "more" else relations[relation].more
+                assert own in question.text and other not in question.text
+            case ("years", a, b):
+                events = [relations[each.steps[-1].relation].words for each in (a, b)]
+                later = events[1]["event"]
+                assert contains(question.text, later), question.text
+            case _:
+                for step in steps_of(question.program):
+                    words = relations[step].words
+                    assert contains(question.text, [text for key in ("ask", "np", "vp") for text in words.get(key, ())])
+
+
+def flat(program: Any) -> Iterator[Any]:
+    """Yield the entities of a meaning, but not the relations."""
+    for part in program:
+        if isinstance(part, Chain):
+            yield part.start
+        elif isinstance(part, tuple):
+            yield from flat(part)
+        elif isinstance(part, str):
+            yield part
+
+
+def steps_of(program: Any) -> Iterator[str]:
+    """Yield the relations of a meaning."""
+    for part in program:
+        if isinstance(part, Chain):
+            yield from (step.relation for step in part.steps)
+        elif isinstance(part, tuple):
+            yield from steps_of(part)
+        elif part in load("test").relations and part not in load("test").kinds:
+            yield part
+
+
+def test_yes_and_no_are_equally_frequent(pairs: list[tuple[Chapter, Chapter]]) -> None:
+    answers = Counter(question.answer for _, question in asked(pairs, "yes_no"))
+    assert abs(answers["yes"] - answers["no"]) <= 0.1 * answers.total()
+
+
+def test_questions_without_an_answer_have_none(pairs: list[tuple[Chapter, Chapter]]) -> None:
+    for complete, _ in pairs:
+        told, text = Evaluator(complete.world).facts, " ".join(page.text for page in complete.edition.pages)
+        for question in complete.questions:
+            match question.program:
+                case ("none", subject, relation):
+                    assert not [each for each in told if (each.subject, each.relation) == (subject, relation)]
+                    namesakes = {
+                        id
+                        for id, each in complete.world.entities.items()
+                        if each.name == complete.world.entities[subject].name
+                    }
+                    assert [each for each in told if each.subject in namesakes and each.relation == relation]
+                case ("absent", name):
+                    assert name not in text and name in question.text
+                case ("false", relation, known, wrong, _):
+                    listed = complete.world.schema.relations[relation].per_object
+                    assert (Fact(wrong, relation, known) if listed else Fact(known, relation, wrong)) not in told
+                    assert question.hops[0].answer and not question.answer
+
+
+def test_names_in_questions_are_unambiguous(pairs: list[tuple[Chapter, Chapter]]) -> None:
+    for world, question in asked(pairs):
+        for first, second in world.namesakes:
+            a, b = world.entities[first], world.entities[second]
+            assert a.name == b.name and a.mention != b.mention
+            assert question.text.count(a.name) == question.text.count(a.mention) + question.text.count(b.mention)
+    titles = Counter(page.title for complete, _ in pairs for page in complete.edition.pages)
+    assert max(titles.values()) == 1
+
+
+def test_lives_and_works_are_in_order(pairs: list[tuple[Chapter, Chapter]]) -> None:
+    for complete, _ in pairs:
+        relations, entities = complete.world.schema.relations, complete.world.entities
+        for fact in complete.world.facts:
+            subject, other = entities[fact.subject], entities.get(str(fact.object))
+            made = other and other.kind == "person" and subject.kind != "person" and subject.year
+            if made and not relations[fact.relation].timeless:
+                assert (other.year or 0) + 20 <= made < (other.last or 0), fact  # type: ignore[union-attr]
+            if fact.relation == "based_on":
+                assert (other.year or 0) <= (subject.year or 0)  # type: ignore[union-attr]
+
+
+# Pages
+
+
+def test_every_fact_is_stated_once_at_its_place(pairs: list[tuple[Chapter, Chapter]]) -> None:
+    for complete, _ in pairs:
+        pages = {page.id: page for page in complete.edition.pages}
+        assert complete.edition.places.keys() == {*complete.world.facts}
+        for fact, place in complete.edition.places.items():
+            assert place.page in (fact.subject, fact.object)
+            assert pages[place.page].text[place.start : place.end] == place.text
+            assert pages[place.page].text.count(place.text) == 1
+
+
+def test_hops_are_answered_by_their_gold_passage(pairs: list[tuple[Chapter, Chapter]]) -> None:
+    for complete, _ in pairs:
+        texts = {page.id: page.text for page in complete.edition.pages}
+        for row in question_rows(complete, complete.edition):
+            for number, hop in enumerate(row["decomposition"], 1):
+                assert hop["gold_id"] in row["gold_ids"]
+                assert hop["answer"] in texts[hop["gold_id"]], row
+                assert all(int(found) < number for found in re.findall(r"#(\d+)", hop["question"]))
+            for part in row["evidence"]:
+                assert texts[part["gold_id"]][part["start"] : part["end"]] == part["text"]
+            assert row["answerable"] == (row["answer"] != "")
+            assert not row["answerable"] or {each["gold_id"] for each in row["evidence"]} == {*row["gold_ids"]}
+
+
+def test_bridges_need_a_page_for_each_hop(pairs: list[tuple[Chapter, Chapter]]) -> None:
+    hops: Counter[int] = Counter()
+    for complete, _ in pairs:
+        for row in question_rows(complete, complete.edition):
+            if row["type"] == "bridge":
+                assert len(row["gold_ids"]) == row["hops"] >= 2
+                hops[row["hops"]] += 1
+    assert {*hops} == {2, 3, 4}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        r"[{}]|  | [,.;]|,,|\.\.|\bNone\b",
+        r"\b(\w+) \1\b",
+        r"(?<![A-Za-z-])[Aa] (?=[aeiou])",
+        r"(?<![A-Za-z-])[Aa]n (?![aeiouAEIOU])",
+        r"(?<!No)\. (?=[a-z])|^[a-z]",
+        r"\bthe [Tt]he\b|\b(is|about|here is) (an?|the) [^,.]*, an? \w+ (an?|the|one|its) ",
+    ],
+)
+def test_pages_and_questions_have_no_clumsy_wording(pairs: list[tuple[Chapter, Chapter]], fault: str) -> None:
+    texts = [page.text for complete, gaps in pairs for edition in (complete, gaps) for page in edition.edition.pages]
+    texts += [question.text for _, question in asked(pairs)]
+    assert not [text for text in texts if re.search(fault, text)][:3]
+
+
+# Gaps
+
+
+def names_at(world: World, fact: Fact, page: str) -> str:
+    """Return the name that a page about one end of a fact must mention to state it."""
+    other = fact.subject if page == fact.object else fact.object
+    return (
+        world.entities[str(other)].name
+        if str(other) in world.entities
+        else f"{other:,}"
+        if isinstance(other, int)
+        else other
+    )
+
+
+def test_removed_facts_are_stated_nowhere(pairs: list[tuple[Chapter, Chapter]]) -> None:
+    removed = 0
+    for complete, gaps in pairs:
+        whole, left = ({page.id: page for page in each.edition.pages} for each in (complete, gaps))
+        gone = complete.edition.places.keys() - gaps.edition.places.keys()
+        names = Counter(each.name for each in complete.world.entities.values())
+        for fact in gone:
+            place = complete.edition.places[fact]
+            assert place.text in whole[place.page].text and place.text not in left[place.page].text
+            if complete.world.schema.relations[fact.relation].object:
+                for page in (fact.subject, str(fact.object)):
+                    name = names_at(complete.world, fact, page)
+                    alone = names[name] == 1 and not any(name in each for each in names if each != name)
+                    assert not alone or name not in left[page].text, fact
+            removed += 1
+        assert sum(left[id].text == whole[id].text for id in whole) > 0.7 * len(whole)
+    assert removed > 400
+
+
+def test_gaps_leave_all_other_sentences_unchanged(pairs: list[tuple[Chapter, Chapter]]) -> None:
+    for complete, gaps in pairs:
+        kept = gaps.edition.places.keys() & complete.edition.places.keys()
+        changed = [fact for fact in kept if gaps.edition.places[fact].text != complete.edition.places[fact].text]
+        assert len(changed) < 0.15 * len(kept)  # a pronoun may become a name, an insertion a sentence
+
+
+def test_removed_questions_lack_a_fact_and_controls_none(pairs: list[tuple[Chapter, Chapter]]) -> None:
+    for complete, gaps in pairs:
+        known = {question.id: question for question in complete.questions}
+        for question in gaps.questions:
+            missing = {*question.facts} - gaps.edition.places.keys()
+            if question.type == "removed":
+                whole = known[question.pair]
+                assert missing and whole.answer and whole.text == question.text
+                assert not question.answer and any(not hop.answer for hop in question.hops)
+            else:
+                assert not missing and known[question.id] == question
+
+
+def test_gaps_remove_no_fact_that_others_imply(pairs: list[tuple[Chapter, Chapter]]) -> None:
+    for complete, gaps in pairs:
+        gone = {fact.relation for fact in complete.edition.places.keys() - gaps.edition.places.keys()}
+        assert not gone & {"town_region", "region_country"}
+
+
+# Splits
+
+
+def test_there_are_many_kinds_relations_and_wordings() -> None:
+    for split in SPLITS:
+        schema = load(split)
+        assert len(schema.kinds) >= 12 and len(schema.relations) >= 40
+        for name, relation in schema.relations.items():
+            words = relation.words
+            states = sum(len(words.get(each, ())) for each in ("tell", "back", "clause"))
+            asks = len(words["ask"]) + (2 * len(words["np"]) if relation.object else 0)
+            assert states >= (3 if split == "test" else 4), name
+            assert asks >= (2 if split == "test" else 3), name
+
+
+def wordings(schema: Schema) -> set[str]:
+    own = {text for each in schema.relations.values() for key in LISTS for text in each.words.get(key, ())}
+    frames = {text for texts in schema.frames.values() for text in texts}
+    fillers = {text for kind in schema.kinds.values() for text in kind.fill}
+    return own | frames | fillers | {*schema.intro}
+
+
+def test_splits_share_no_wording_name_style_or_title_word() -> None:
+    train, test = (load(split) for split in SPLITS)
+    shared = wordings(train) & wordings(test)
+    assert not shared
+    assert not {*train.title_words["n"], *train.title_words["a"]} & {*test.title_words["n"], *test.title_words["a"]}
+    assert not [style for style in test.name_styles if style in train.name_styles]
+
+
+def test_test_split_has_kinds_relations_and_styles_of_its_own() -> None:
+    train, test = (load(split) for split in SPLITS)
+    assert (
+        len(test.relations.keys() - train.relations.keys()) >= 6 and not train.relations.keys() - test.relations.keys()
+    )
+    assert test.kinds.keys() - train.kinds.keys() == {"festival", "instrument"}
+    own = [{style.name for style in each.styles} for each in (train, test)]
+    assert own[1] - own[0] == {"letter", "diary", "catalogue"} and own[0] & own[1]
+
+
+def test_train_and_test_worlds_share_no_title(pairs: list[tuple[Chapter, Chapter]]) -> None:
+    titles: list[set[str]] = [
+        {page.title for complete, _ in pairs if complete.world.schema.split == split for page in complete.edition.pages}
+        for split in SPLITS
+    ]
+    assert not titles[0] & titles[1]
+
+
+def test_no_name_is_taken_from_the_example_corpus(pairs: list[tuple[Chapter, Chapter]]) -> None:
+    words = {word for path in (ROOT / "examples/corpus").iterdir() for word in path.stem.split("-")}
+    invented = {
+        each.name.split()[-1].casefold()
+        for complete, _ in pairs
+        for each in complete.world.of("person", "town", "region", "country")
+    }
+    assert not invented & words
+
+
+# Files
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*.jsonl"))
+    }
+
+
+def test_files_are_the_same_in_every_process(tmp_path: Path) -> None:
+    write(7, 2, "train", tmp_path / "here")
+    command = [
+        sys.executable,
+        "-m",
+        "training.worlds",
+        "--seed",
+        "7",
+        "--worlds",
+        "2",
+        "--out",
+        str(tmp_path / "there"),
+    ]
+    environment = {**os.environ, "PYTHONHASHSEED": "5"}
+    made = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True)
+    assert json.loads(made.stdout)["complete"]["bridge"] > 10
+    assert digests(tmp_path / "here") == digests(tmp_path / "there") and len(digests(tmp_path / "here")) == 6
+
+
+def test_frozen_split_matches_its_manifest(tmp_path: Path) -> None:
+    script = (ROOT / "benchmarks/worlds.sh").read_text(encoding="utf-8")
+    seed, count = re.search(r"--split test --seed (\d+) --worlds (\d+)", script).groups()  # type: ignore[union-attr]
+    write(int(seed), int(count), "test", tmp_path)
+    lines = (ROOT / "benchmarks/worlds.sha256").read_text(encoding="utf-8").splitlines()
+    assert digests(tmp_path) == {name: digest for digest, name in (line.split("  ") for line in lines)}
+
+
+def test_files_are_read_by_evaluation_and_training(tmp_path: Path) -> None:
+    counts = write(5, 1, "train", tmp_path)
+    for name, own in counts.items():
+        [file] = read_questions([tmp_path / name / "questions.jsonl"])
+        assert len(file.questions) == sum(own.values())
+        known = read([tmp_path / name / "training.jsonl"])
+        assert len(known.questions) == len(file.questions)
+        gold = {each.id: each for each in file.questions}
+        for row in known.questions:
+            titles = [known.passages[id][0] for id in row["gold_ids"]]
+            assert len(titles) == len(gold[row["id"]].gold) and len(row["decomposition"]) == len(
+                gold[row["id"]].decomposition
+            )
+        assert read_training([tmp_path / name / "training.jsonl"])[1]
+
+
+def test_training_rows_show_namesakes_first(tmp_path: Path) -> None:
+    write(5, 2, "train", tmp_path)
+    rows = [
+        json.loads(line) for line in (tmp_path / "complete/training.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    for row in rows:
+        assert len(row["paragraphs"]) >= 10 or len(row["gold_ids"]) >= 10
+        if row["type"] == "namesake":
+            bare = [re.sub(r" \(.*\)", "", each["title"]) for each in row["paragraphs"]]
+            [gold] = [title for title, each in zip(bare, row["paragraphs"], strict=True) if each["is_supporting"]]
+            assert bare.count(gold) == 2
+
+
+def test_gold_of_unanswerable_questions_teaches_to_refuse(pairs: list[tuple[Chapter, Chapter]]) -> None:
+    for complete, gaps in pairs[::10]:
+        for chapter in (complete, gaps):
+            texts = {page.id: (page.title, page.text) for page in chapter.edition.pages}
+            for row in question_rows(chapter, complete.edition):
+                passages = {id: texts[id] for id in row["gold_ids"]}
+                gold = PassageFacts({}).worded(gold_of(row, passages))
+                assert gold.contradicted() == (row["type"] in ("false_premise", "absent"))
+                for title, text in passages.values():
+                    assert all(each.object for each in PassageFacts({})(gold, title, text).triples)

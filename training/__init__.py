@@ -1,0 +1,1 @@
+"""Training of what the package ships, outside the package: `python -m training.NAME` from a clone."""

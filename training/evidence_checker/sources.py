@@ -1,0 +1,265 @@
+"""Questions and statements with their passages, read from the training files of public data sets.
+
+Each item belongs to one part: `train`, `tune` (for the curve and the temperatures) or `report`. The part follows from
+the SHA-1 of the passage, or of a multi-hop question's id, so that no passage of one part is read in another: of the
+multi-hop questions for training, those that share a gold passage with a held-back one are left out.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha1
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from sleuth.tools.errors import UsageError
+from sleuth.tools.evidence_checker import Evidence
+from training.pools import Paragraph, lines
+
+Part: TypeAlias = Literal["train", "tune", "report"]
+Kind: TypeAlias = Literal["span", "yes", "no", "none", "supported", "contradicted", "not mentioned"]
+
+WORLDS = "worlds"
+MULTI_HOP = ("hotpot", "2wiki", "musique", WORLDS)
+COMPLETE = ("2wiki", "musique", WORLDS)
+"""Sets of questions that need every gold passage; many of HotpotQA's can be answered from one."""
+LEFT_OUT = ("attribution",)
+"""Claim sets whose terms are not known: nothing that is shipped may be trained on them."""
+_COMPUTED = ("count", "date_arithmetic")
+"""Types of questions of worlds whose answer is a number that no passage states."""
+_RELATIONS: dict[str, Kind] = {
+    "supported": "supported",
+    "refuted": "contradicted",
+    "SUPPORT": "supported",
+    "CONTRADICT": "contradicted",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Item:
+    """A question or statement; `gold` is its evidence, `others` are passages that are none.
+
+    `kind` is the answer's kind, or a statement's relation to `gold`; `answers` are the accepted answers of a span.
+    `none` is an unanswerable question, whose `gold` only seems to answer it.
+    """
+
+    set: str
+    id: str
+    part: Part
+    text: str
+    kind: Kind
+    gold: tuple[Evidence, ...]
+    answers: tuple[str, ...] = ()
+    others: tuple[Evidence, ...] = ()
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
+
+    id: str
+    split: str = ""
+
+
+class _Question(_Line):
+    question: str
+    answer: str
+    answers: list[str] = Field(default_factory=list)
+    answer_aliases: list[str] = Field(default_factory=list)
+
+    def kind(self) -> Kind:
+        """Return the kind of the answer."""
+        if self.answer in ("yes", "no"):
+            return "yes" if self.answer == "yes" else "no"
+        return "span" if self.answer else "none"
+
+    def accepted(self) -> tuple[str, ...]:
+        """Return the accepted answers, each once."""
+        every = (self.answer, *self.answers, *self.answer_aliases)
+        return tuple(dict.fromkeys(each for each in every if each)) if self.kind() == "span" else ()
+
+
+class _Single(_Question):
+    title: str = ""
+    paragraph: str
+
+
+class _MultiHop(_Question):
+    type: str | None = None
+    paragraphs: list[Paragraph]
+
+    def passages(self, *, supporting: bool) -> tuple[Evidence, ...]:
+        """Return the passages that belong to the evidence, or those that do not."""
+        return tuple(
+            Evidence(title=each.title, text=each.text) for each in self.paragraphs if each.is_supporting == supporting
+        )
+
+
+class _Claim(_Line):
+    set: str
+    claim: str
+    label: str
+    evidence: list[str]
+    supporting: list[list[int]] = Field(default_factory=list)
+    title: str = ""
+
+
+class _Finding(BaseModel):
+    doc_id: int
+    label: str
+
+
+class _ScientificClaim(_Line):
+    claim: str
+    evidence: list[_Finding]
+    cited_doc_ids: list[int]
+
+
+class _Abstract(_Line):
+    title: str
+    abstract: list[str]
+
+
+def read_items(data: Path, worlds: Path | None = None) -> list[Item]:
+    """Return all items below a folder with the training files (`train/`, `squad/`, `hotpot/` and so on).
+
+    Args:
+        data: the folder.
+        worlds: a folder of synthetic worlds, whose questions are added.
+
+    Raises:
+        UsageError: a file cannot be used, or none is there.
+    """
+    found = [
+        item
+        for file, name in (
+            *(("train/squad2", "squad"), ("squad/dev", "squad")),
+            *(("train/nq", "nq"), ("train/boolq", "boolq")),
+        )
+        for item in _single(_file(data, file), name)
+    ]
+    multi = [
+        item
+        for file, name in (
+            *(("train/hotpot", "hotpot"), ("hotpot/train", "hotpot")),
+            *(("train/2wiki", "2wiki"), ("2wiki/train-like", "2wiki")),
+            *(("train/musique", "musique"), ("musique/train", "musique")),
+        )
+        for item in _multi_hop(_file(data, file), name)
+    ]
+    found += [*_without_shared_gold(multi), *_claims(_file(data, "train/claims"))]
+    found += _scientific(_file(data, "scifact/claims"), _file(data, "scifact/corpus"))
+    if not found:
+        raise UsageError(f"{data} contains no training files: it needs train/squad2.jsonl.gz and its siblings.")
+    return found + (read_worlds(worlds) if worlds else [])
+
+
+def part_of(key: str, *, one_of: int = 20) -> Part:
+    """Return the part of a passage or id: `report` and `tune` have a share of 1 / `one_of` each."""
+    at = int(sha1(key.encode(), usedforsecurity=False).hexdigest(), 16) % one_of
+    return "report" if at == 0 else "tune" if at == 1 else "train"
+
+
+def _file(data: Path, name: str) -> Path | None:
+    path = data / f"{name}.jsonl.gz"
+    return path if path.is_file() else None
+
+
+def _single(file: Path | None, name: str) -> Iterator[Item]:
+    for line in lines(file, _Single) if file else ():
+        # SQuAD 2.0's dev articles have most of the unanswerable questions: more of them are held back.
+        one_of = 5 if name == "squad" and line.split == "dev" else 20
+        yield Item(
+            set=name,
+            id=line.id,
+            part=part_of(line.paragraph, one_of=one_of),
+            text=line.question,
+            kind=line.kind(),
+            gold=(Evidence(title=line.title, text=line.paragraph),),
+            answers=line.accepted(),
+        )
+
+
+def _multi_hop(file: Path | None, name: str) -> Iterator[Item]:
+    for line in lines(file, _MultiHop) if file else ():
+        item = _multi_hop_item(line, name, part_of(line.id, one_of=10))
+        if item.gold:
+            yield item
+
+
+def _multi_hop_item(line: _MultiHop, name: str, part: Part) -> Item:
+    return Item(
+        set=name,
+        id=line.id,
+        part=part,
+        text=line.question,
+        kind=line.kind(),
+        gold=line.passages(supporting=True),
+        answers=line.accepted(),
+        others=line.passages(supporting=False),
+    )
+
+
+def read_worlds(folder: Path) -> list[Item]:
+    """Return the questions of both editions of worlds, as `python -m training.worlds` writes them.
+
+    All questions of a world belong to one part.
+
+    Raises:
+        UsageError: the folder contains no worlds.
+    """
+    files = sorted(folder.glob("*/training.jsonl"))
+    if not files:
+        raise UsageError(f"{folder} contains no worlds: write them with `python -m training.worlds`.")
+    found = []
+    for line in (line for file in files for line in lines(file, _MultiHop)):
+        item = _multi_hop_item(line, WORLDS, part_of(line.id.rpartition("-q")[0], one_of=10))
+        found.append(replace(item, answers=()) if line.type in _COMPUTED else item)
+    return found
+
+
+def _without_shared_gold(items: Sequence[Item]) -> list[Item]:
+    held_back = {passage.text for item in items if item.part != "train" for passage in item.gold}
+    return [
+        item for item in items if item.part != "train" or not any(passage.text in held_back for passage in item.gold)
+    ]
+
+
+def _claims(file: Path | None) -> Iterator[Item]:
+    for line in lines(file, _Claim) if file else ():
+        relation = _RELATIONS.get(line.label)
+        if relation is None or line.set in LEFT_OUT or not line.evidence:
+            continue
+        chosen = [line.evidence[at] for at in line.supporting[0]] if line.supporting else line.evidence
+        yield Item(
+            set=line.set,
+            id=line.id,
+            part=part_of(line.evidence[0]),
+            text=line.claim,
+            kind=relation,
+            gold=(Evidence(title=line.title, text=" ".join(chosen)),),
+        )
+
+
+def _scientific(file: Path | None, corpus: Path | None) -> Iterator[Item]:
+    abstracts = {
+        int(line.id): Evidence(title=line.title, text=" ".join(line.abstract))
+        for line in (lines(corpus, _Abstract) if corpus else ())
+    }
+    for line in lines(file, _ScientificClaim) if file else ():
+        labels = {finding.doc_id: finding.label for finding in line.evidence}
+        for doc in labels or line.cited_doc_ids:
+            if doc in abstracts:
+                yield Item(
+                    set="scifact",
+                    id=f"scifact-{line.id}-{doc}",
+                    part=part_of(abstracts[doc].text),
+                    text=line.claim,
+                    kind=_RELATIONS[labels[doc]] if doc in labels else "not mentioned",
+                    gold=(abstracts[doc],),
+                )
+
+
+def of_part(items: Iterable[Item], part: Part) -> list[Item]:
+    """Return the items of one part."""
+    return [item for item in items if item.part == part]

@@ -1,0 +1,154 @@
+"""Train graph search's ranker: `python -m training.ranker TRAIN... --out FILE`.
+
+Needs lightgbm, unlike search itself. The same files and seed give the same model.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from sleuth.tools.errors import SleuthError
+from sleuth.tools.optional_imports import extra
+from sleuth.tools.search.ranking import VERSION, Trees
+from training.pools import Pool, pools, read_training
+
+TREES = 200
+FOLDS = 5
+_PARAMETERS = {
+    "objective": "lambdarank",
+    "learning_rate": 0.04,
+    "num_leaves": 10,
+    "min_data_in_leaf": 40,
+    "feature_fraction": 0.7,
+    "bagging_fraction": 0.8,
+    "bagging_freq": 1,
+    "lambda_l2": 5.0,
+    "verbose": -1,
+    "num_threads": 1,
+    "deterministic": True,
+    "force_row_wise": True,
+}
+
+Recall = dict[str, dict[str, float]]
+
+
+def train(
+    files: Annotated[list[Path], typer.Argument(help="Training questions with their paragraphs, in JSON Lines.")],
+    *,
+    out: Annotated[Path, typer.Option(help="The model file to write.")],
+    seed: Annotated[int, typer.Option(help="For sampling and folds.")] = 0,
+) -> None:
+    """Train the ranker on all files, and print its cross-validation as JSON."""
+    passages, questions = read_training(files)
+    found, names = pools(passages, questions)
+    trees = grow(found, names, seed=seed, files=files)
+    trees.save(out)
+    report = {
+        "passages": len(passages),
+        "questions": len(questions),
+        "features": len(names),
+        "cross_validated": cross_validate(found, seed=seed),
+        "left_out": validate_left_out(found, seed=seed),
+        "recall_on_train": recall((pool, trees) for pool in found),
+        "bytes": out.stat().st_size,
+    }
+    typer.echo(json.dumps(report, indent=1))
+
+
+def grow(found: Sequence[Pool], names: Sequence[str], *, seed: int, files: Sequence[Path] = ()) -> Trees:
+    """Boost trees on the pools for lambdarank's objective (Burges, 2010)."""
+    with extra("train", "Training"):
+        import lightgbm
+
+    data = lightgbm.Dataset(
+        np.vstack([pool.rows for pool in found]),
+        np.concatenate([pool.gold for pool in found]).astype(int),
+        group=[len(pool.gold) for pool in found],
+    )
+    dump = lightgbm.train({**_PARAMETERS, "seed": seed}, data, TREES).dump_model()
+    meta = {
+        "features_version": VERSION,
+        "features": list(names),
+        "seed": seed,
+        "questions": len(found),
+        "files": {f"{file.parent.name}/{file.name}": sha256(file.read_bytes()).hexdigest() for file in files},
+    }
+    return _as_arrays([tree["tree_structure"] for tree in dump["tree_info"]], meta)
+
+
+def cross_validate(found: Sequence[Pool], *, seed: int) -> Recall:
+    """Return recall by set where each question was ranked by trees that had not seen its fold."""
+    fold = np.random.default_rng(seed).integers(FOLDS, size=len(found))
+    ranked: list[tuple[Pool, Trees]] = []
+    for at in range(FOLDS):
+        trees = grow([pool for pool, own in zip(found, fold, strict=True) if own != at], (), seed=seed)
+        ranked += [(pool, trees) for pool, own in zip(found, fold, strict=True) if own == at]
+    return recall(ranked)
+
+
+def validate_left_out(found: Sequence[Pool], *, seed: int) -> Recall:
+    """Return recall of each set by trees grown on the other sets alone."""
+    result: Recall = {}
+    sets = list(dict.fromkeys(pool.question.set for pool in found))
+    for name in sets if len(sets) > 1 else []:
+        trees = grow([pool for pool in found if pool.question.set != name], (), seed=seed)
+        result |= recall((pool, trees) for pool in found if pool.question.set == name)
+    return result
+
+
+def recall(ranked: Iterable[tuple[Pool, Trees]]) -> Recall:
+    """Return the mean recall of each set, whose pools are ranked by the trees."""
+    shares: dict[str, list[list[float]]] = {}
+    for pool, trees in ranked:
+        order = np.argsort(-trees.scores(pool.rows), kind="stable")
+        own = [float(pool.gold[order[:depth]].sum()) / len(pool.question.gold) for depth in (2, 5, 20)]
+        shares.setdefault(pool.question.set, []).append(own)
+    return {
+        name: {f"recall@{depth}": round(100 * float(value), 1) for depth, value in zip((2, 5, 20), mean, strict=True)}
+        for name, own in shares.items()
+        for mean in [np.mean(own, axis=0)]
+    }
+
+
+def _as_arrays(structures: Sequence[dict[str, Any]], meta: dict[str, Any]) -> Trees:
+    """Return LightGBM's nested nodes as one flat list; a leaf points to itself."""
+    nodes: list[tuple[int, float, int, int, float]] = []
+
+    def put(node: dict[str, Any]) -> int:
+        at = len(nodes)
+        nodes.append((0, np.inf, at, at, node.get("leaf_value", 0.0)))
+        if "split_feature" in node:
+            left, right = put(node["left_child"]), put(node["right_child"])
+            nodes[at] = (node["split_feature"], node["threshold"], left, right, 0.0)
+        return at
+
+    roots = [put(structure) for structure in structures]
+    feature, threshold, left, right, value = zip(*nodes, strict=True)
+    return Trees(
+        roots=np.array(roots, dtype=np.int32),
+        feature=np.array(feature, dtype=np.int16),
+        threshold=np.array(threshold, dtype=np.float64),
+        left=np.array(left, dtype=np.int32),
+        right=np.array(right, dtype=np.int32),
+        value=np.array(value, dtype=np.float32),
+        meta=meta,
+    )
+
+
+def main() -> None:
+    """Run the command; print one line for a file that cannot be used."""
+    try:
+        typer.run(train)
+    except SleuthError as error:
+        typer.echo(str(error), err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

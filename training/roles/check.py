@@ -1,0 +1,247 @@
+"""Measure how a served model performs its roles: `python -m training.roles.check EXAMPLES`.
+
+Held-out examples, which were not used for tuning, are sent as in production: same prompt, same guided decoding. Replies
+are scored by prompt, before any repair or filter.
+"""
+
+import asyncio
+import json
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import mean
+from typing import Annotated, Any
+
+import typer
+from pydantic import BaseModel
+from typing_extensions import TypedDict
+
+from sleuth.agents.formatting import Source, parse_sources
+from sleuth.agents.llm.client import LLMClient
+from sleuth.agents.model import Message, Reply, Request
+from sleuth.agents.model_calls import Unparsable, first_token_probability, parse
+from sleuth.agents.role import Role
+from sleuth.agents.roles import judging, planning, reading, reasoning
+from sleuth.graphs.core import Threshold
+from sleuth.graphs.core import store_threshold as keep_threshold
+from sleuth.graphs.evidence import find_quote
+from sleuth.studio.cli.app import run_cli
+from sleuth.studio.evaluation.calibration import MeasuredAnswer, fit
+from sleuth.studio.evaluation.scoring import f1
+from sleuth.tools.errors import UsageError
+from sleuth.tools.settings import Settings
+from training.roles.tuning import read_examples
+
+ROLES: dict[str, Role[Any, Any]] = {
+    role.prompt: role
+    for role in (
+        *(reading.READ, reading.DRAFT, planning.PLAN, planning.REFINE, judging.REVIEW, reading.ANSWER),
+        *(planning.EXPAND, planning.FUSE, reading.AGGREGATE, judging.VERIFY),
+        *(reasoning.TAKE_STEP, reasoning.TAKE_LAST_STEP, reasoning.INTEGRATE),
+        *(reasoning.REASON, reasoning.MONITOR, reasoning.ENTITIES, reasoning.INFER, reasoning.REQUERY),
+        *(judging.CONSISTENCY, judging.EVIDENCE, judging.RELEVANCE, judging.ATTRIBUTION, judging.SUPPORT),
+        *(planning.BEGIN, planning.NEXT_WITH_FINDING, reading.ANSWER_FROM_FACTS, reading.EXTRACT),
+    )
+}
+"""What is learned, by prompt."""
+BINS = 10
+_LEAST = 1e-9
+
+
+class Checked(TypedDict):
+    """A reply compared with the expected one.
+
+    `citations` and `resolved` count quotes, and quotes found in the source that they name; `p_yes` is None if the
+    prompt is not a yes-or-no question, `f1` (at most 1) if there is no answer to compare.
+    """
+
+    prompt: str
+    valid: bool
+    exact: bool
+    f1: float | None
+    citations: int
+    resolved: int
+    p_yes: float | None
+    yes: bool
+
+
+def score_reply(row: Mapping[str, Any], reply: Reply) -> Checked:
+    """Return the score of a reply to an example; a truncated reply is not valid."""
+    role = ROLES[row["prompt"]]
+    said = _read(role, reply["text"], cut_off=reply["finish"] == "length")
+    wanted = _read(role, row["reply"]) or {}
+    quotes = list(_quotes(said))
+    sources = dict(parse_sources(row["messages"][-1]["content"]))
+    asked = role.choices is not None or row["reply"] in ("Yes", "No")
+    return Checked(
+        prompt=row["prompt"],
+        valid=said is not None,
+        exact=said == wanted,
+        f1=f1((said or {}).get("answer", ""), [wanted["answer"]]) if "answer" in wanted else None,
+        citations=len(quotes),
+        resolved=sum(_resolves(quote, sources) for quote in quotes),
+        p_yes=first_token_probability(reply)[0] if asked and reply["logprobs"] else None,
+        yes=row["reply"] == "Yes",
+    )
+
+
+def _read(role: Role[Any, Any], text: str, *, cut_off: bool = False) -> dict[str, Any] | None:
+    """Return the fields of a reply, of a plain one its "text"; None where it is not valid."""
+    try:
+        output = parse(text, role.output, choices=role.choices, cut_off=cut_off)
+    except Unparsable:
+        return None
+    return output.model_dump(mode="json") if isinstance(output, BaseModel) else {"text": output}
+
+
+def _quotes(said: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - JSON
+    """Yield every citation at any depth, except empty ones, which guided decoding requires if nothing can be cited."""
+    if isinstance(said, dict):
+        if said.keys() >= {"source", "quote"} and said["quote"]:
+            yield said
+        for value in said.values():
+            yield from _quotes(value)
+    elif isinstance(said, list):
+        for value in said:
+            yield from _quotes(value)
+
+
+def _resolves(quote: Mapping[str, Any], sources: Mapping[int, Source]) -> bool:
+    source = sources.get(quote["source"])
+    return source is not None and find_quote(quote["quote"], source.text) is not None
+
+
+def table(checked: Sequence[Checked]) -> dict[str, dict[str, float | int | None]]:
+    """Return shares and numbers of examples, by prompt and in total."""
+    own: dict[str, list[Checked]] = defaultdict(list)
+    for each in checked:
+        own[each["prompt"]].append(each)
+    return {name: _line(rows) for name, rows in [*sorted(own.items()), ("all", list(checked))]}
+
+
+def _line(rows: Sequence[Checked]) -> dict[str, float | int | None]:
+    citations = sum(row["citations"] for row in rows)
+    return {
+        "examples": len(rows),
+        "valid": _mean([row["valid"] for row in rows]),
+        "exact": _mean([row["exact"] for row in rows]),
+        "f1": _mean([row["f1"] for row in rows if row["f1"] is not None]),
+        "citations": citations,
+        "resolved": round(sum(row["resolved"] for row in rows) / citations, 4) if citations else None,
+    }
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return round(mean(values), 4) if values else None
+
+
+def reliability(checked: Sequence[Checked]) -> dict[str, Any]:
+    """Return how often Yes was right in each tenth of P(yes), and the expected calibration error.
+
+    The error is the mean difference of both over the tenths, weighted by their examples (Naeini et al., 2015).
+    """
+    asked = [(row["p_yes"], row["yes"]) for row in checked if row["p_yes"] is not None]
+    tenths: dict[int, list[tuple[float, bool]]] = defaultdict(list)
+    for chance, yes in asked:
+        tenths[min(BINS - 1, math.floor(chance * BINS))].append((chance, yes))
+    lines = [
+        {
+            "from": at / BINS,
+            "examples": len(own),
+            "p_yes": round(mean(chance for chance, _ in own), 4),
+            "yes": round(mean(yes for _, yes in own), 4),
+        }
+        for at, own in sorted(tenths.items())
+    ]
+    error = sum(line["examples"] * abs(line["p_yes"] - line["yes"]) for line in lines) / len(asked) if asked else None
+    right = _mean([(chance > 0.5) == yes for chance, yes in asked])
+    return {"examples": len(asked), "right": right, "calibration_error": error and round(error, 4), "tenths": lines}
+
+
+def thresholds(checked: Sequence[Checked]) -> dict[str, dict[str, Any]]:
+    """Return, for each yes-or-no prompt, how well P(yes) predicts Yes, and the best threshold.
+
+    The area under the curve has its 95 % interval; 0.5 is chance. Prompts with only one kind of answer are omitted.
+    """
+    own: dict[str, list[MeasuredAnswer]] = defaultdict(list)
+    for row in checked:
+        if row["p_yes"] is not None:
+            perplexity = 1 / max(row["p_yes"], _LEAST)  # of a reply of one token, the Yes
+            asked = MeasuredAnswer(question="", answer="Yes", perplexity=perplexity, right=row["yes"])
+            own[row["prompt"]].append(asked)
+    found: dict[str, dict[str, Any]] = {}
+    for prompt, measured in sorted(own.items()):
+        if 0 < sum(each.right for each in measured) < len(measured):
+            fitted = fit(measured)
+            found[prompt] = {
+                "examples": len(measured),
+                "auroc": round(fitted.auroc, 4),
+                "interval": (round(fitted.interval[0], 4), round(fitted.interval[1], 4)),
+                "threshold": round(1 / fitted.threshold, 4),
+            }
+    return found
+
+
+async def check(
+    rows: Sequence[Mapping[str, Any]], settings: Settings, done: Callable[[], None]
+) -> tuple[list[Checked], str]:
+    """Send every example to the configured server; call `done` after each reply.
+
+    Returns the scores and the name of the model that answers yes-or-no prompts.
+    """
+
+    async def one(row: Mapping[str, Any], gateway: LLMClient) -> Checked:
+        reply = await gateway.call(_request(row))
+        done()
+        return score_reply(row, reply)
+
+    async with LLMClient.open(settings) as gateway:
+        checked = await asyncio.gather(*(one(row, gateway) for row in rows))
+        return list(checked), gateway.name_of(judging.CONSISTENCY.name)
+
+
+def _request(row: Mapping[str, Any]) -> Request:
+    role = ROLES[row["prompt"]]
+    sent = tuple(Message(role=each["role"], content=each["content"]) for each in row["messages"])
+    return Request(
+        call_id=row["question"], role=role.name, prompt=role.prompt, messages=sent, input={}, sampling=role.sampling,
+        schema=role.schema(), choices=role.choices,
+    )  # fmt: skip
+
+
+def consistency(found: Mapping[str, Mapping[str, Any]], model: str) -> Threshold | None:
+    """Return RetroRAG's threshold for a model; None if its P(yes) is not predictive."""
+    own = found.get(judging.CONSISTENCY.prompt)
+    if own is None or own["interval"][0] <= 0.5:
+        return None
+    by = f"fitted for {model} on {own['examples']} pairs of answers ({datetime.now(UTC).date().isoformat()})"
+    return Threshold(value=own["threshold"], by=by)
+
+
+def main(
+    examples: Annotated[Path, typer.Argument(help="`examples.jsonl`, as roles.data.examples has made it.")],
+    *,
+    limit: Annotated[int | None, typer.Option(help="Held-out examples to send; default: all.")] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep RetroRAG's threshold for this model in SLEUTH_HOME.")
+    ] = False,
+) -> None:
+    """Print how the model at SLEUTH_MODEL_URL plays the roles, as JSON."""
+    _, held_out = read_examples(examples)
+    rows = [row for row in held_out if row["prompt"] in ROLES][:limit]
+    if not rows:
+        raise UsageError(f"None of the examples in {examples} is held out: there is nothing to check with.")
+    settings = Settings()
+    with typer.progressbar(length=len(rows), label="Asking", file=sys.stderr) as bar:
+        checked, model = asyncio.run(check(rows, settings, lambda: bar.update(1)))
+    sure = {**reliability(checked), "by_prompt": thresholds(checked)}
+    if keep and (threshold := consistency(sure["by_prompt"], model)):
+        keep_threshold(settings.home, model, judging.CONSISTENCY.prompt, threshold)
+    typer.echo(json.dumps({"prompts": table(checked), "yes_or_no": sure}, indent=1))
+
+
+if __name__ == "__main__":
+    run_cli(lambda: typer.run(main))

@@ -1,0 +1,320 @@
+"""Make examples for tuning: `python -m training.roles.data.examples TRAIN... --out FOLDER`.
+
+Several methods answer every training question with a simulated model, over real retrieval from all the files'
+paragraphs. The right reply to each call is recorded with the exact prompt.
+"""
+
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from typing import Annotated, Any
+
+import typer
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+
+from sleuth.agents.formatting import Source
+from sleuth.agents.roles.reading import EXTRACT, READ, ExtractInput
+from sleuth.agents.roles.reasoning import INFER
+from sleuth.graphs.core import Context
+from sleuth.graphs.ingestion import ingest
+from sleuth.graphs.registry import configure, method
+from sleuth.graphs.runs import RECURSION_LIMIT, compile_method
+from sleuth.studio.cli.app import run_cli
+from sleuth.studio.cli.commands.ask import parse_pairs
+from sleuth.studio.simulation import Simulation, gold_of
+from sleuth.studio.simulation.parameters import CLOSED_BOOK
+from sleuth.tools.collection import Collection
+from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.search import Retriever
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage import MemoryArchive, triple_lines
+from sleuth.tools.text import comparison_key
+from training.roles.data.decompositions import read_decompositions
+from training.roles.data.facts import Known, PassageFacts, extraction_of
+from training.roles.data.judgements import attributions, irrelevances, supports
+from training.roles.data.mix import BUDGET, count_by_prompt, mix_examples, write_lines
+from training.roles.data.questions import TrainingSet, read
+from training.roles.data.source_order import arrange
+from training.roles.data.teacher import Example, Learned, Teacher
+from training.roles.data.wording import reword
+
+METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras")
+STUDENT = {
+    **{"missed": 0.15, "invented": 0.15, "wrong-question": 0.1, "flattering": 0.2, "overconfident": 0.2},
+    "drafter.guessed": 1.0,
+}
+"""Error rates of the earlier roles; a draft is always written, and its review decides whether it is accepted."""
+WHOLE_QUESTION = frozenset({"reader", "verifier", "evaluator", "reasoner", "aggregator"})
+"""Roles that can be taught by steps that are only derived, if asked the question itself: others speak of the steps."""
+SOURCES = {
+    "plain-rag": ("top_k",),
+    "par-rag": ("coarse_k", "fine_k"),
+    "crp-rag": ("top_k",),
+    "retro-rag": ("top_k", "max_sources"),
+    "ras": ("top_k",),
+}
+"""How many passages a prompt shows, by method. Of few a model learns as much in less time, so the plays differ."""
+FEW = (2, 3, 3, 5)
+ALSO: dict[str, dict[str, Any]] = {"par-rag": {"skip_supported": False}}
+"""Settings that show a role more than it would see: a reviewer learns also from drafts that need no review."""
+WITHOUT_FINDINGS = 0.4
+"""The share of RAS's plays in which the planner notes no findings, as in its paper."""
+REWORDED = 0.7
+"""The share of the plays in which a question is asked in other words, where it can be."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SimulatedRun:
+    """A question by a method, with further settings of it; `unaided` if the base model answers it without documents."""
+
+    row: dict[str, Any]
+    method: str
+    seed: int
+    values: Mapping[str, str] = field(default_factory=dict)
+    unaided: bool = False
+
+    @property
+    def name(self) -> str:
+        """Which one it is."""
+        return f"{self.seed}\n{self.row['set']}\n{self.row['id']}\n{self.method}"
+
+    @property
+    def dice(self) -> Random:
+        """The random generator of this run, independent of all other runs."""
+        return Random(sha256(self.name.encode()).digest())  # noqa: S311 - repeatable by design
+
+
+class RunLog:
+    """Finished runs with their examples, one line each in a file; a truncated line is run again."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.plays: dict[str, list[dict[str, Any]]] = {}
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.is_file() else []
+        whole = [line for line in lines if line.endswith("\n")]
+        self.plays = dict(map(json.loads, whole))
+        if len(whole) < len(lines):
+            file.write_text("".join(whole), encoding="utf-8")
+
+    def write(self, name: str, learned: Sequence[Example]) -> None:
+        """Add a play with what was learned from it."""
+        self.plays[name] = [asdict(example) for example in learned]
+        with self._file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps([name, self.plays[name]], ensure_ascii=False) + "\n")
+
+    def examples(self, turns: Iterable[SimulatedRun]) -> list[Example]:
+        """Return all that was learned from these plays, in their order."""
+        return [Example(**each) for turn in turns for each in self.plays[turn.name]]
+
+
+async def simulate_run(
+    each: SimulatedRun, known: TrainingSet, retriever: Retriever, facts: PassageFacts
+) -> list[Example]:
+    """Return the examples from one run."""
+    gold = facts.worded(gold_of(each.row, {id: known.passages[id] for id in each.row["gold_ids"]}))
+    dice = each.dice
+    if dice.random() < REWORDED:
+        gold = replace(gold, question=reword(gold, dice))
+    closed_book = {CLOSED_BOOK: 1.0} if each.unaided and each.method == "ras" else {}
+    student = Simulation(seed=dice.randrange(2**31), rates=STUDENT | closed_book, rephrase=0.2, teaching=True)
+    teacher = Teacher(each.row["set"], gold, student, facts, closed_book=closed_book)
+    kind = method(each.method)
+    few = dice.choice(FEW)
+    also = {"findings": False} if each.method == "ras" and dice.random() < WITHOUT_FINDINGS else {}
+    context = Context(
+        model=teacher,
+        retriever=arrange(retriever, known, each.row["gold_ids"], gold, dice),
+        archive=MemoryArchive(),
+        settings=configure(
+            kind, {**dict.fromkeys(SOURCES[each.method], few), **ALSO.get(each.method, also), **each.values}, "default"
+        ),
+    )
+    place = RunnableConfig(configurable={"thread_id": "1"}, recursion_limit=RECURSION_LIMIT)
+    await compile_method(each.method, InMemorySaver()).ainvoke({"question": gold.question}, place, context=context)
+    derived = gold.origin == "derived" and len(gold.hops) > 1
+    # calls are concurrent and may be recorded in any order
+    in_order = sorted(teacher.learned, key=lambda learned: json.dumps(asdict(learned.example)))
+    wanted = [learned for learned in in_order if not derived or _whole(learned, gold.question)]
+    answers = [learned for learned in wanted if learned.example.prompt == READ.prompt]
+    checked = [example for learned in answers for example in supports(learned, dice)]
+    seen = [learned for learned in wanted if learned.example.prompt == INFER.prompt]
+    negatives = [example for learned in seen for example in irrelevances(learned)]
+    return [learned.example for learned in wanted] + checked + negatives
+
+
+def _whole(learned: Learned, question: str) -> bool:
+    asked = next((learned.given[name] for name in ("step", "question", "query") if name in learned.given), question)
+    return learned.example.role in WHOLE_QUESTION and comparison_key(asked) == comparison_key(question)
+
+
+def extractions(files: Sequence[Path]) -> tuple[list[Example], Known]:
+    """Return the right extractions of passages in files for `sleuth triples import`, and the triples."""
+    known = {(line.title, line.text): line.triples for file in files for line in triple_lines(file) if line.text}
+    examples = []
+    for (title, text), triples in known.items():
+        given = ExtractInput(sources=(Source(title=title, text=text),))
+        reply = extraction_of(triples).model_dump_json()
+        examples.append(Example.of(EXTRACT, given, reply, set="triples", hops=0, question=title))
+    return examples, known
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Which:
+    """The methods that are played, and settings that differ from their defaults.
+
+    `unaided` are the ids of the questions that the base model answers without documents: RAS's planner is taught not to
+    search for them.
+    """
+
+    methods: Sequence[str] = METHODS
+    values: Mapping[str, str] = field(default_factory=dict)
+    unaided: frozenset[str] = frozenset()
+
+    def checked(self) -> "Which":
+        """Raise UsageError for an unsupported method, or a setting that one of them does not have."""
+        for name in self.methods:
+            if name not in METHODS:
+                raise UnknownName("method to play", name, list(METHODS), f"There are: {', '.join(METHODS)}.")
+            configure(method(name), self.values, "default")
+        return self
+
+
+def plan_runs(known: TrainingSet, *, seed: int, limit: int | None, which: Which | None = None) -> list[SimulatedRun]:
+    """Return every question with one method, in random order, then with another, until all methods are used."""
+    chosen = which or Which()
+    dice = Random(seed)  # noqa: S311 - repeatable by design
+    rows = [row for row in known.questions if row["gold_ids"]]
+    orders = [_methods(row, dice) for row in rows]
+    shuffled = dice.sample(range(len(rows)), len(rows))
+    turns = [
+        SimulatedRun(
+            row=rows[at],
+            method=orders[at][turn],
+            seed=seed,
+            values=chosen.values,
+            unaided=rows[at]["id"] in chosen.unaided,
+        )
+        for turn in range(len(METHODS))
+        for at in shuffled
+        if turn < len(orders[at]) and orders[at][turn] in chosen.methods
+    ]
+    return turns[:limit]
+
+
+def _methods(row: Mapping[str, Any], dice: Random) -> list[str]:
+    """Return all methods if the steps are known, one if there is one step; otherwise methods that need no steps."""
+    if _has_steps(row):
+        return dice.sample(METHODS, len(METHODS))
+    if len(row["gold_ids"]) == 1:
+        return [dice.choice(METHODS)]
+    return dice.sample(["plain-rag", dice.choice(["crp-rag", "retro-rag"])], 2)
+
+
+def _has_steps(row: Mapping[str, Any]) -> bool:
+    return bool(row["decomposition"] or row["evidence_triples"])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Given:
+    """The files to learn from: questions, triples of passages, and SciFact's claims with its abstracts, or None.
+
+    `decompositions` has steps, in Break's form, for questions whose file has none.
+    """
+
+    questions: Sequence[Path]
+    triples: Sequence[Path] = ()
+    claims: tuple[Path, Path] | None = None
+    decompositions: Path | None = None
+
+
+def read_unaided(file: Path) -> frozenset[str]:
+    """Return the ids of the questions that closed-book answered exactly, from an evaluation's `results.jsonl`.
+
+    Raises:
+        UsageError: the file is missing, or is no such file.
+    """
+    try:
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        return frozenset(row["question"] for row in rows if row["system"] == "closed-book" and row["scores"]["em"] == 1)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"The results in {file} cannot be read ({error}): make them with `sleuth eval --methods closed-book`."
+        ) from None
+
+
+async def make(
+    given: Given, folder: Path, *, limit: int | None, budget: float, seed: int, which: Which | None = None
+) -> dict[str, Any]:
+    """Write `all.jsonl`, its sample `examples.jsonl`, and a card of both; return the card.
+
+    If interrupted, it resumes after the last recorded run.
+    """
+    known = read(given.questions, read_decompositions(given.decompositions) if given.decompositions else {})
+    found, triples = extractions(given.triples)
+    found += attributions(*given.claims) if given.claims else []
+    facts = PassageFacts(triples)
+    log = RunLog(folder / "played.jsonl")
+    turns = plan_runs(known, seed=seed, limit=limit, which=which)
+    corpus, settings = folder / "corpus.jsonl", Settings(home=folder / "home", embedder="none")
+    await asyncio.to_thread(write_lines, corpus, known.corpus())
+    await ingest([corpus], settings=settings)
+    async with await Collection.open(settings) as library:
+        with typer.progressbar(turns, label="Playing", file=sys.stderr) as shown:
+            for each in shown:
+                if each.name not in log.plays:
+                    log.write(each.name, await simulate_run(each, known, library, facts))
+    found += log.examples(turns)
+    kept = mix_examples(found, budget=budget, seed=seed)
+    await asyncio.to_thread(write_lines, folder / "all.jsonl", map(asdict, found))
+    await asyncio.to_thread(write_lines, folder / "examples.jsonl", map(asdict, kept))
+    more = [given.decompositions] if given.decompositions else []
+    files = [*given.questions, *given.triples, *(given.claims or ()), *more]
+    card = {
+        "questions": dict(Counter(row["set"] for row in known.questions)),
+        "with_steps": dict(Counter(row["set"] for row in known.questions if _has_steps(row))),
+        "seed": seed,
+        "found": dict(sorted(Counter(example.prompt for example in found).items())),
+        "examples": count_by_prompt(kept),
+        "files": {f"{file.parent.name}/{file.name}": sha256(file.read_bytes()).hexdigest() for file in files},
+    }
+    await asyncio.to_thread((folder / "card.json").write_text, json.dumps(card, indent=1) + "\n")
+    return card
+
+
+def main(
+    files: Annotated[list[Path], typer.Argument(help="Training questions with their paragraphs, in JSON Lines.")],
+    *,
+    out: Annotated[Path, typer.Option(help="The folder to write to.")],
+    triples: Annotated[list[Path], typer.Option(help="Triples of passages, as `sleuth triples import` reads.")] = [],  # noqa: B006 - never changed
+    claims: Annotated[tuple[Path, Path] | None, typer.Option(help="SciFact's claims, and its abstracts.")] = None,
+    decompositions: Annotated[
+        Path | None, typer.Option(help="Steps, in Break's form, of questions that have none, such as HotpotQA's.")
+    ] = None,
+    methods: Annotated[str, typer.Option(help="The methods to play.")] = ",".join(METHODS),
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of these methods.")
+    ] = None,
+    unaided: Annotated[
+        Path | None, typer.Option(help="`results.jsonl` of closed-book on these questions, for RAS's [NO_RETRIEVAL].")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Runs to play; default: all.")] = None,
+    tokens: Annotated[float, typer.Option(help="About how many tokens the examples may have.")] = BUDGET,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+) -> None:
+    """Make examples for all roles, and print how many of each."""
+    given = Given(questions=files, triples=triples, claims=claims, decompositions=decompositions)
+    known = read_unaided(unaided) if unaided else frozenset[str]()
+    which = Which(methods=methods.split(","), values=parse_pairs(set_ or []), unaided=known).checked()
+    card = asyncio.run(make(given, out, limit=limit, budget=tokens, seed=seed, which=which))
+    typer.echo(json.dumps(card, indent=1))
+
+
+if __name__ == "__main__":
+    run_cli(lambda: typer.run(main))

@@ -1,0 +1,163 @@
+"""Teacher of the roles: records the right reply to each call of a run, which continues with the student's errors.
+
+The examples therefore cover situations after earlier errors, and every reply in them is right for its prompt (the idea
+of DAgger: Ross, Gordon and Bagnell, 2011).
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sleuth.agents.model import Message, Reply, Request
+from sleuth.agents.model_calls import messages
+from sleuth.agents.role import I, Role
+from sleuth.agents.roles.judging import VERIFY
+from sleuth.agents.roles.planning import EXPAND, PLAN
+from sleuth.agents.roles.reading import DRAFT, EXTRACT, Extraction
+from sleuth.agents.roles.reasoning import REQUERY
+from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
+from sleuth.studio.simulation.wording import broaden, find_names, mentions
+from training.roles.data.wording import guided, is_awkward, paraphrase_naturally
+
+Facts = Callable[[Gold, str, str], Extraction]
+"""Extraction of a passage's triples, by its title and text, in the run on a question."""
+
+FAULTLESS = Simulation(rates={}, yes_odds=6.0, yes_spread=0.0, rephrase=0.0, teaching=True)
+"""Errs nowhere, and is sure of every yes and no."""
+
+_SURE = (0.1, 0.9)
+"""P(yes) of a No and of a Yes; what lies between is neither."""
+_PERPLEXED = 2.5
+"""The perplexity above which an answer has no support: the simulation draws it around 1.25 or 8."""
+_NOT_TOLD = re.compile(
+    r'"(?:answer|knowledge)":""|"(?:answerable|known)":false|"status":"UNCONFIDENT"|"inferences":\[\]|"finding":""'
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Example:
+    """One call: the messages and the expected reply; `question` is the id of the run's question.
+
+    `set` is the question's file, `hops` its number of hops (0 without a question). `told` is false if the sources do
+    not contain the answer.
+    """
+
+    set: str
+    hops: int
+    question: str
+    role: str
+    prompt: str
+    messages: tuple[Message, ...]
+    reply: str
+    told: bool = True
+
+    @classmethod
+    def of(cls, role: Role[I, Any], given: I, reply: str, *, set: str, hops: int, question: str) -> "Example":
+        """Return a role asked by itself, with the prompt that it has in use."""
+        sent = messages(role, given)
+        return cls(
+            set=set, hops=hops, question=question, role=role.name, prompt=role.prompt, messages=sent, reply=reply
+        )
+
+
+class Learned(NamedTuple):
+    """An example, and what its role was given, as plain JSON."""
+
+    example: Example
+    given: dict[str, Any]
+
+
+def uses_later_information(example: Example) -> bool:
+    """Return whether a plan contains a name that no step has found yet, as if gold has two names for one thing."""
+    if example.prompt not in (PLAN.prompt, EXPAND.prompt):
+        return False
+    return not all(mentions(example.messages[-1]["content"], name) for name in find_names(_asked(example.reply)))
+
+
+def _asked(reply: str) -> str:
+    said = json.loads(reply)
+    return " ".join(step["question"] for step in said["steps"]) if "steps" in said else str(said["step"])
+
+
+def _blank(example: Example) -> bool:
+    """Return whether the draft is empty: a draft always has text, and the right guess is undefined."""
+    return example.prompt == DRAFT.prompt and not example.told
+
+
+def _undecided(reply: Reply) -> bool:
+    first = reply["logprobs"][0]["top"] if reply["logprobs"] else {}
+    return "Yes" in first and _SURE[0] < math.exp(first["Yes"]) < _SURE[1]
+
+
+def _unsure(reply: Reply) -> bool:
+    tokens = reply["logprobs"] or []
+    return bool(tokens) and math.exp(-tokens[0]["logprob"]) > _PERPLEXED
+
+
+class Teacher:
+    """The model of one question's run; `student` adds the errors with which the run continues."""
+
+    def __init__(
+        self, set: str, gold: Gold, student: Simulation, facts: Facts, *, closed_book: Mapping[str, float] | None = None
+    ) -> None:
+        self.learned: list[Learned] = []
+        self._set = set
+        self._facts = facts
+        self._faultless = SimulatedModel(gold, FAULTLESS.model_copy(update={"rates": dict(closed_book or {})}))
+        self._student = SimulatedModel(gold, student)
+
+    @property
+    def context_window(self) -> int:
+        """The student's."""
+        return self._student.context_window
+
+    async def call(self, request: Request) -> Reply:
+        """Return the student's reply; record the right one as an example, unless it is undecidable."""
+        if request.prompt == EXTRACT.prompt:
+            return await self._read(request)
+        right = await self._faultless.call(request)
+        example = self._example(request, right)
+        told = " ".join(each["content"] for each in example.messages) + example.reply
+        if not (
+            _undecided(right)
+            or is_awkward(told)
+            or uses_later_information(example)
+            or self._idle(example)
+            or _blank(example)
+        ):
+            self.learned.append(Learned(example, request.input))
+        return await self._student.call(request)
+
+    async def _read(self, request: Request) -> Reply:
+        """Return a passage's known triples, whatever the question; not recorded as an example."""
+        (source,) = request.input["sources"]
+        said = await self._student.call(request)
+        text = self._facts(self._student.gold, source["title"], source["text"]).model_dump_json()
+        return Reply(**{**said, "text": text})
+
+    def _idle(self, example: Example) -> bool:
+        """Return whether it repeats the question itself: the run has continued although nothing is missing."""
+        return example.prompt == REQUERY.prompt and broaden(self._student.gold.question) in example.reply
+
+    def _example(self, request: Request, right: Reply) -> Example:
+        sent = tuple(
+            Message(role=each["role"], content=paraphrase_naturally(each["content"])) for each in request.messages
+        )
+        said = guided(paraphrase_naturally(right["text"]), request.schema)
+        return Example(
+            set=self._set,
+            hops=len(self._student.gold.hops),
+            question=self._student.gold.id,
+            role=request.role,
+            prompt=request.prompt,
+            messages=sent,
+            reply=said,
+            told=not _NOT_TOLD.search(said) and (request.prompt != VERIFY.prompt or not _unsure(right)),
+        )
+
+    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
+        """Return the simulation's token count."""
+        return await self._student.count_tokens(messages, role=role)
