@@ -11,7 +11,7 @@ import typer
 from sleuth.studio.cli.app import COMMANDS, load
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "training").rglob("*.md"))]
 BLOCK = re.compile(r"^ *```(?:bash|sh|console)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 UsageError = typer.BadParameter.__mro__[1]
 """Of the click that Typer comes with."""

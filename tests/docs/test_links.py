@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
+PAGES = [
+    *(*ROOT.glob("*.md"), *(ROOT / "examples").glob("*.md")),
+    *(page for folder in ("docs", "training") for page in (ROOT / folder).rglob("*.md")),
+]
 LINK = re.compile(r"\[[^\]]*\]\((?!https?:|mailto:|#)([^)#\s]+)[^)]*\)")
 FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 
@@ -18,7 +21,7 @@ def test_relative_links_lead_to_files(page: Path) -> None:
     assert not missing
 
 
-PATH = re.compile(r"`((?:agents|benchmarks|docs|examples|graphs|prompts|studio|tests|tools)/[\w/.-]+)`")
+PATH = re.compile(r"`((?:agents|benchmarks|docs|examples|graphs|prompts|studio|tests|tools|training)/[\w/.-]+)`")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
