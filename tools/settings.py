@@ -232,7 +232,7 @@ class Settings(BaseSettings):
     profile: Profile = Field(
         default="default", description="`paper` switches off everything that goes beyond the papers"
     )
-    concurrency: int = Field(default=8, ge=1, le=1024, description="the most model calls in flight; fewer after time-outs")
+    concurrency: int = Field(default=8, ge=1, le=1024, description="model calls in flight, fewer after time-outs")
     timeout: float = Field(default=120.0, gt=0, le=3600, description="seconds for one model call")
 
     @property
