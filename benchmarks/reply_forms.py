@@ -95,7 +95,7 @@ FORMS: dict[str, tuple[str, list[dict[str, str]], dict[str, Any] | None]] = {
     "text": (TEXT, [], None),
     "text-examples": (TEXT, shots(), None),
     "json": (JSON, [], SCHEMA),
-    "reader": ("", [], SCHEMA),
+    "reader": ("", [], READ.schema()),
 }
 
 
@@ -133,7 +133,7 @@ async def reply(client: httpx.AsyncClient, model: str, form: str, row: dict[str,
     schema = FORMS[form][2]
     sources = [Source(title=title, text=text) for title, text in row["sources"]]
     prompted = to_messages(form, sources, row["question"])
-    body: dict[str, Any] = {"model": model, "messages": prompted, "max_tokens": 80, "temperature": 0}
+    body: dict[str, Any] = {"model": model, "messages": prompted, "max_tokens": 400 if form == "reader" else 80, "temperature": 0}
     if schema:
         body["response_format"] = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
     began = time.monotonic()
