@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, get_args
 
 from langgraph.graph import StateGraph
@@ -9,7 +10,7 @@ from pydantic import ValidationError
 
 from sleuth.graphs.core.answer import Graph, Subrun
 from sleuth.graphs.core.context import Context, MethodSettings
-from sleuth.graphs.core.fidelity import PaperPart
+from sleuth.graphs.core.fidelity import PaperPart, read_parts
 from sleuth.graphs.core.state import RunState
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile
@@ -51,9 +52,9 @@ class Method:
 
     `line` summarizes the method and `when` describes its use. `calls` is the typical number of model calls: fewest to
     most on the example questions, and on two hops. `docs/benchmarks/simulation.md` has them by number
-    of hops; empty where it was not measured. A `baseline` is included for comparison. `parts` declare how the
-    method follows its paper, part by part. `start_from_plan` returns the update that the node `plan` would make of
-    given steps, for its settings; None if a method has no such plan.
+    of hops; empty where it was not measured. A `baseline` is included for comparison. `fidelity` is the file that
+    declares how the method follows its paper, part by part. `start_from_plan` returns the update that the node `plan`
+    would make of given steps, for its settings; None if a method has no such plan.
 
     `summarize_update` describes the update of a node in lines. `read_graph` and `read_subruns` return the question's
     graph and the runs of other methods that a state contains, for the answer; by default there are none.
@@ -71,12 +72,17 @@ class Method:
     settings: type[MethodSettings]
     calls: str = ""
     baseline: bool = False
-    parts: tuple[PaperPart, ...] = ()
+    fidelity: Path | None = None
     start_from_plan: Callable[[dict[str, Any], Any], Mapping[str, Any]] | None = None
     summarize_update: Callable[[Mapping[str, Any]], list[str]] = summarize_update
     read_graph: Callable[[Mapping[str, Any]], Graph | None] = lambda state: None
     read_subruns: Callable[[Mapping[str, Any]], list[Subrun] | None] = lambda state: None
     former_nodes: Mapping[str, Callable[[Any], str]] = field(default_factory=dict, hash=False)
+
+    @property
+    def parts(self) -> Mapping[str, PaperPart]:
+        """The parts of the method's paper by their keys, read from `fidelity`; none without this file."""
+        return read_parts(self.fidelity) if self.fidelity else {}
 
     def nodes(self) -> list[str]:
         """Return the graph's nodes in the order of the method."""

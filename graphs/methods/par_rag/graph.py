@@ -9,6 +9,7 @@ note is its entry in the trajectory; a step without a note is still to be done.
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from langgraph.graph import START, StateGraph
@@ -40,7 +41,6 @@ from sleuth.graphs.evidence import (
     search_passages,
 )
 from sleuth.graphs.methods.par_rag import steps
-from sleuth.graphs.methods.par_rag.fidelity import PARTS
 from sleuth.graphs.methods.par_rag.steps import Draft, Step, ready_steps, trajectory, with_verbatim_citations
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
@@ -384,7 +384,7 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    parts=PARTS,
+    fidelity=Path(__file__).with_name("fidelity.toml"),
     summarize_update=summarize,
     start_from_plan=start_from_plan,
 )

@@ -63,7 +63,6 @@ from sleuth.graphs.evidence import (
     verdict_of_sentences,
 )
 from sleuth.graphs.methods.ras import triple_graph
-from sleuth.graphs.methods.ras.fidelity import PARTS
 from sleuth.graphs.methods.ras.triple_graph import Fact, PassageTriples, RenderedFacts, cite_facts, entity_key
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
@@ -359,7 +358,7 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    parts=PARTS,
+    fidelity=Path(__file__).with_name("fidelity.toml"),
     summarize_update=summarize,
     read_graph=triple_graph.read_graph,
 )

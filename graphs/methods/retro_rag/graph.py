@@ -8,6 +8,7 @@ evidence that no longer helps is removed, and `departures` records when and why.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from langgraph.graph import START, StateGraph
@@ -58,7 +59,6 @@ from sleuth.graphs.methods.retro_rag.evidence import (
     RemovedEvidence,
     rank_passages,
 )
-from sleuth.graphs.methods.retro_rag.fidelity import PARTS
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
 
@@ -357,6 +357,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    parts=PARTS,
+    fidelity=Path(__file__).with_name("fidelity.toml"),
     summarize_update=summarize,
 )

@@ -1,6 +1,5 @@
 """`sleuth methods`."""
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -40,7 +39,7 @@ def _json(method: Method) -> dict[str, object]:
         "typical_calls": method.calls,
         "nodes": method.nodes(),
         "settings": settings,
-        "parts": [asdict(part) for part in method.parts],
+        "parts": [part.model_dump() for part in method.parts.values()],
     }
 
 
@@ -56,7 +55,7 @@ def _in_words(method: Method) -> Text:
 def _parts(method: Method) -> Text:
     """Return the parts of the paper, each with its status under `profile=paper`."""
     text = Text("parts of the paper, with profile=paper:\n" if method.parts else "")
-    for each in method.parts:
+    for each in method.parts.values():
         text.append(f"  {each.status}: ".ljust(19), _COLORS[each.status]).append(f"{each.part} ({each.source})")
         text.append(f"; {', '.join(each.settings)}" if each.settings else "", "cyan").append("\n")
         text.append(f"{' ' * 19}{each.note}\n" if each.note else "", "dim")
