@@ -58,10 +58,10 @@ def settings_table(method: Method) -> str:
     default = method.settings()
     paper = default.as_in_paper()
     lines = ["| setting | default | `paper` profile | meaning |", "| --- | --- | --- | --- |"]
-    for name, field in method.settings.model_fields.items():
+    for name, description in method.settings.descriptions().items():
         value, published = getattr(default, name), getattr(paper, name)
         differs = "" if value == published else _code(published)
-        meaning = (field.description or "").replace("|", "\\|")
+        meaning = description.replace("|", "\\|")
         lines.append(f"| `{name}` | {_code(value)} | {differs} | {meaning} |")
     return "\n".join(lines)
 

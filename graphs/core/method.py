@@ -9,7 +9,7 @@ from langgraph.graph import StateGraph
 from pydantic import ValidationError
 
 from sleuth.graphs.core.answer import Graph, Subrun
-from sleuth.graphs.core.context import Context, MethodSettings
+from sleuth.graphs.core.context import Ablation, Context, MethodSettings, Stage
 from sleuth.graphs.core.fidelity import PaperPart, read_parts
 from sleuth.graphs.core.state import RunState
 from sleuth.tools.errors import UnknownName, UsageError
@@ -91,20 +91,22 @@ class Method:
     def ablations(self) -> dict[str, dict[str, Any]]:
         """Return the settings that switch off or replace a part of the method, as its paper does, by their names."""
         found: dict[str, dict[str, Any]] = {}
-        for name, setting in self.settings.model_fields.items():
-            if "(ablation)" in (setting.description or ""):
-                others = [value for value in get_args(setting.annotation) if value != setting.default]
-                found |= {f"with {name}={value}": {name: value} for value in others}
-                if not others:
-                    found[f"without {name}"] = {name: False}
+        for name in self.settings.annotated(Ablation):
+            setting = self.settings.model_fields[name]
+            others = [value for value in get_args(setting.annotation) if value != setting.default]
+            found |= {f"with {name}={value}": {name: value} for value in others}
+            if not others:
+                found[f"without {name}"] = {name: False}
         return found
 
-    def rungs(self) -> list[str]:
-        """Return the stages of the method's cumulative ablation, the values of its setting `rung`; most methods have
-        none.
-        """
-        field = self.settings.model_fields.get("rung")
-        return [rung for each in get_args(field.annotation) for rung in get_args(each)] if field else []
+    def stages(self) -> dict[str, dict[str, Any]]:
+        """Return the settings of each stage of the method's cumulative ablation, by its name; often there are none."""
+        return {
+            f"up to {value}": {name: value}
+            for name in self.settings.annotated(Stage)
+            for choice in get_args(self.settings.model_fields[name].annotation)
+            for value in get_args(choice)
+        }
 
     def configure(self, values: Mapping[str, Any], profile: Profile) -> MethodSettings:
         """Return the settings from text or typed values; an explicit value applies in every profile.

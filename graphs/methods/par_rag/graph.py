@@ -18,6 +18,7 @@ from pydantic import Field
 from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import judging
 from sleuth.graphs.core import (
+    Ablation,
     Call,
     CheckedSettings,
     Context,
@@ -77,8 +78,8 @@ class Settings(CheckedSettings):
         default=False, description="the last prompt has the cited passages of all steps (paper: true)"
     )
     max_requeries: int = Field(default=1, ge=0, le=10, description="new questions per step after UNCONFIDENT")
-    plan: bool = Field(default=True, description="off: the question is a plan of one step (ablation)")
-    review: bool = Field(default=True, description="off: drafts are final (ablation)")
+    plan: Annotated[bool, Ablation()] = Field(default=True, description="off: the question is a plan of one step")
+    review: Annotated[bool, Ablation()] = Field(default=True, description="off: drafts are final")
     parallel: Annotated[bool, InPaper(False)] = Field(
         default=True, description="ours: steps that do not need each other run in parallel"
     )

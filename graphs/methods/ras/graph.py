@@ -34,6 +34,7 @@ from sleuth.agents.roles.reading import (
     Unaided,
 )
 from sleuth.graphs.core import (
+    Ablation,
     Call,
     CheckedSettings,
     Context,
@@ -83,9 +84,9 @@ class Settings(CheckedSettings):
     top_k: int = Field(default=5, ge=1, le=100, description="passages for a sub-query")
     mode: Annotated[Mode, InPaper("dense")] = Field(default="graph", description="how to search (paper: dense)")
     max_iterations: int = Field(default=5, ge=1, le=20, description="sub-queries at most")
-    retrieve: bool = Field(default=True, description="off: the question is answered unaided (ablation)")
-    plan: bool = Field(default=True, description="off: one pass with the question itself (ablation)")
-    triples: bool = Field(default=True, description="off: passages as they are, no graph (ablation)")
+    retrieve: Annotated[bool, Ablation()] = Field(default=True, description="off: the question is answered unaided")
+    plan: Annotated[bool, Ablation()] = Field(default=True, description="off: one pass with the question itself")
+    triples: Annotated[bool, Ablation()] = Field(default=True, description="off: passages as they are, no graph")
     findings: Annotated[bool, InPaper(False)] = Field(
         default=True, description="ours: the planner notes what each sub-query has found"
     )
