@@ -58,10 +58,10 @@ def settings_table(method: Method) -> str:
     default = method.settings()
     paper = default.as_in_paper()
     lines = ["| setting | default | `paper` profile | meaning |", "| --- | --- | --- | --- |"]
-    for name, field in method.settings.model_fields.items():
+    for name, description in method.settings.descriptions().items():
         value, published = getattr(default, name), getattr(paper, name)
         differs = "" if value == published else _code(published)
-        meaning = (field.description or "").replace("|", "\\|")
+        meaning = description.replace("|", "\\|")
         lines.append(f"| `{name}` | {_code(value)} | {differs} | {meaning} |")
     return "\n".join(lines)
 
@@ -71,7 +71,7 @@ def fidelity_table(method: Method) -> str:
     lines = ["| part | in the paper | status | code | settings |", "| --- | --- | --- | --- | --- |"]
     default, paper = method.settings(), method.settings().as_in_paper()
     home = f"{method.settings.__module__.rpartition('.')[0].removeprefix('sleuth.')}."
-    for each in method.parts:
+    for each in method.parts.values():
         status = f"{each.status}: {each.note}" if each.note else each.status
         code = ", ".join(f"`{name.removeprefix(home)}`" for name in each.code)
         settings = ", ".join(_setting(name, getattr(default, name), getattr(paper, name)) for name in each.settings)

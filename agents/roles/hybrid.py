@@ -1,7 +1,7 @@
 """Roles of the hybrid method: expressions, knowledge-graph queries, memory and references (CRAG's hybrid system)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
@@ -10,7 +10,7 @@ from sleuth.agents.model import Sampling
 from sleuth.agents.role import Output, Role, render_fields
 from sleuth.agents.roles.inputs import QuestionInput, SourcesInput
 from sleuth.tools.sources import names
-from sleuth.tools.sources.knowledge_graph import FUNCTIONS, KINDS
+from sleuth.tools.sources.knowledge_graph import KINDS, known_functions
 
 
 class Asked(QuestionInput):
@@ -111,10 +111,14 @@ class Argument(Output):
         return str(value) if isinstance(value, int | float) else value
 
 
+def _known_functions(schema: dict[str, Any]) -> None:
+    schema["enum"] = list(known_functions())
+
+
 class Call(Output):
     """A function by its name; the arguments may also be an object, as most models write calls."""
 
-    function: str = Field(max_length=80, json_schema_extra={"enum": list(FUNCTIONS)})
+    function: str = Field(max_length=80, json_schema_extra=_known_functions)
     arguments: Annotated[list[Argument], Field(json_schema_extra={"maxItems": _MAX_ARGUMENTS})]
 
     @field_validator("arguments", mode="before")

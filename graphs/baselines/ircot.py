@@ -18,6 +18,7 @@ from pydantic import Field
 
 from sleuth.agents.roles.reasoning import THINK, ThinkInput
 from sleuth.graphs.core import (
+    Ablation,
     Call,
     CheckedSettings,
     Context,
@@ -62,7 +63,9 @@ class Settings(CheckedSettings):
     top_k: int = Field(default=4, ge=1, le=50, description="passages found with a sentence")
     max_passages: int = Field(default=15, ge=1, le=100, description="passages collected at most")
     mode: Annotated[Mode, InPaper("keyword")] = Field(default="graph", description="how to search (paper: keyword)")
-    reader: bool = Field(default=True, description="off: the answer in the last sentence is final (ablation)")
+    reader: Annotated[bool, Ablation()] = Field(
+        default=True, description="off: the answer in the last sentence is final"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

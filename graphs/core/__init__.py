@@ -21,12 +21,14 @@ from sleuth.graphs.core.answer import (
     usage_of,
 )
 from sleuth.graphs.core.context import (
+    Ablation,
     Budget,
     CheckedSettings,
     Context,
     InPaper,
     MethodSettings,
     OnStep,
+    Stage,
     SubrunRequest,
     SubrunResult,
     parse_json,
@@ -55,6 +57,7 @@ from sleuth.graphs.core.wall_clock import seconds_at, with_clock, with_paused_cl
 
 __all__ = [
     "SCHEMA_VERSION",
+    "Ablation",
     "Answer",
     "Budget",
     "Call",
@@ -82,6 +85,7 @@ __all__ = [
     "RetrievalPath",
     "RunState",
     "RunUpdate",
+    "Stage",
     "Status",
     "Step",
     "Subrun",

@@ -4,10 +4,11 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Protocol, Self
+from typing import Annotated, Any, Protocol, Self, TypeVar
 
 from langgraph.runtime import RunControl
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
 
 from sleuth.agents.graph_encoder import GraphModels
 from sleuth.agents.llm import TokenStream
@@ -24,6 +25,8 @@ from sleuth.tools.sources.web_pages import PageText
 from sleuth.tools.storage import Archive, MemoryTriples, TripleStore
 from sleuth.tools.types import content_hash
 
+A = TypeVar("A")
+
 
 @dataclass(frozen=True, slots=True)
 class InPaper:
@@ -32,20 +35,45 @@ class InPaper:
     value: object
 
 
+@dataclass(frozen=True, slots=True)
+class Ablation:
+    """Annotation of a setting that switches off or replaces a part of the method, as its paper's ablation does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Annotation of the setting whose values are the stages of the method's cumulative ablation, in their order."""
+
+
 class MethodSettings(BaseModel):
     """Base of the settings of one method; each field is a `--set KEY=VALUE`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     @classmethod
+    def annotated(cls, kind: type[A]) -> dict[str, A]:
+        """Return the annotations of a type by the names of their settings."""
+        fields = cls.model_fields.items()
+        return {name: mark for name, field in fields for mark in field.metadata if isinstance(mark, kind)}
+
+    @classmethod
+    def descriptions(cls) -> dict[str, str]:
+        """Return the meaning of each setting as users see it: that of an ablation ends with "(ablation)"."""
+        marks = dict.fromkeys(cls.annotated(Ablation), " (ablation)")
+        return {name: f"{field.description or ''}{marks.get(name, '')}" for name, field in cls.model_fields.items()}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /) -> dict[str, Any]:
+        schema = handler(core_schema)
+        properties = handler.resolve_ref_schema(schema)["properties"]
+        for name in cls.annotated(Ablation):
+            properties[name]["description"] = cls.descriptions()[name]
+        return schema
+
+    @classmethod
     def paper_values(cls) -> dict[str, Any]:
         """Return the values under `profile=paper` of the settings whose default goes beyond the paper."""
-        return {
-            name: mark.value
-            for name, field in cls.model_fields.items()
-            for mark in field.metadata
-            if isinstance(mark, InPaper)
-        }
+        return {name: mark.value for name, mark in cls.annotated(InPaper).items()}
 
     def as_in_paper(self) -> Self:
         """Return these settings with everything that goes beyond the paper switched off (profile=paper)."""

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, get_args
 
 from langgraph.graph import StateGraph
 from pydantic import ValidationError
 
 from sleuth.graphs.core.answer import Graph, Subrun
-from sleuth.graphs.core.context import Context, MethodSettings
-from sleuth.graphs.core.fidelity import PaperPart
+from sleuth.graphs.core.context import Ablation, Context, MethodSettings, Stage
+from sleuth.graphs.core.fidelity import PaperPart, read_parts
 from sleuth.graphs.core.state import RunState
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile
@@ -51,9 +52,9 @@ class Method:
 
     `line` summarizes the method and `when` describes its use. `calls` is the typical number of model calls: fewest to
     most on the example questions, and on two hops. `docs/benchmarks/simulation.md` has them by number
-    of hops; empty where it was not measured. A `baseline` is included for comparison. `parts` declare how the
-    method follows its paper, part by part. `start_from_plan` returns the update that the node `plan` would make of
-    given steps, for its settings; None if a method has no such plan.
+    of hops; empty where it was not measured. A `baseline` is included for comparison. `fidelity` is the file that
+    declares how the method follows its paper, part by part. `start_from_plan` returns the update that the node `plan`
+    would make of given steps, for its settings; None if a method has no such plan.
 
     `summarize_update` describes the update of a node in lines. `read_graph` and `read_subruns` return the question's
     graph and the runs of other methods that a state contains, for the answer; by default there are none.
@@ -71,12 +72,17 @@ class Method:
     settings: type[MethodSettings]
     calls: str = ""
     baseline: bool = False
-    parts: tuple[PaperPart, ...] = ()
+    fidelity: Path | None = None
     start_from_plan: Callable[[dict[str, Any], Any], Mapping[str, Any]] | None = None
     summarize_update: Callable[[Mapping[str, Any]], list[str]] = summarize_update
     read_graph: Callable[[Mapping[str, Any]], Graph | None] = lambda state: None
     read_subruns: Callable[[Mapping[str, Any]], list[Subrun] | None] = lambda state: None
     former_nodes: Mapping[str, Callable[[Any], str]] = field(default_factory=dict, hash=False)
+
+    @property
+    def parts(self) -> Mapping[str, PaperPart]:
+        """The parts of the method's paper by their keys, read from `fidelity`; none without this file."""
+        return read_parts(self.fidelity) if self.fidelity else {}
 
     def nodes(self) -> list[str]:
         """Return the graph's nodes in the order of the method."""
@@ -85,20 +91,22 @@ class Method:
     def ablations(self) -> dict[str, dict[str, Any]]:
         """Return the settings that switch off or replace a part of the method, as its paper does, by their names."""
         found: dict[str, dict[str, Any]] = {}
-        for name, setting in self.settings.model_fields.items():
-            if "(ablation)" in (setting.description or ""):
-                others = [value for value in get_args(setting.annotation) if value != setting.default]
-                found |= {f"with {name}={value}": {name: value} for value in others}
-                if not others:
-                    found[f"without {name}"] = {name: False}
+        for name in self.settings.annotated(Ablation):
+            setting = self.settings.model_fields[name]
+            others = [value for value in get_args(setting.annotation) if value != setting.default]
+            found |= {f"with {name}={value}": {name: value} for value in others}
+            if not others:
+                found[f"without {name}"] = {name: False}
         return found
 
-    def rungs(self) -> list[str]:
-        """Return the stages of the method's cumulative ablation, the values of its setting `rung`; most methods have
-        none.
-        """
-        field = self.settings.model_fields.get("rung")
-        return [rung for each in get_args(field.annotation) for rung in get_args(each)] if field else []
+    def stages(self) -> dict[str, dict[str, Any]]:
+        """Return the settings of each stage of the method's cumulative ablation, by its name; often there are none."""
+        return {
+            f"up to {value}": {name: value}
+            for name in self.settings.annotated(Stage)
+            for choice in get_args(self.settings.model_fields[name].annotation)
+            for value in get_args(choice)
+        }
 
     def configure(self, values: Mapping[str, Any], profile: Profile) -> MethodSettings:
         """Return the settings from text or typed values; an explicit value applies in every profile.

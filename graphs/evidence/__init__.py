@@ -2,7 +2,6 @@
 
 from sleuth.graphs.evidence.answer_text import with_footnotes, with_marks
 from sleuth.graphs.evidence.check import (
-    CHECK_PART,
     add_evidence_check,
     as_evidence,
     assess,
@@ -50,7 +49,6 @@ from sleuth.graphs.evidence.retrieval import (
 from sleuth.graphs.evidence.text_spans import content_words, find_quote, find_sentence, strip_marks
 
 __all__ = [
-    "CHECK_PART",
     "Generation",
     "Round",
     "add_evidence_check",

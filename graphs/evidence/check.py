@@ -29,7 +29,6 @@ from sleuth.graphs.core import (
     Citation,
     Context,
     Note,
-    PaperPart,
     RunState,
     RunUpdate,
     Support,
@@ -50,14 +49,6 @@ from sleuth.tools.evidence_checker import Reading as CheckedReading
 from sleuth.tools.storage import Archive
 from sleuth.tools.types import Passage
 
-CHECK_PART = PaperPart(
-    part="no further check of the answer against its evidence",
-    source="–",
-    status="as published",
-    code=("graphs.evidence.check.check_evidence",),
-    settings=tuple(CheckedSettings.model_fields),
-)
-"""For the parts of a paper without such a check: ours is off under `profile=paper`."""
 SPAN_WORDS = 12
 """Answers up to this length are compared with what the checker reads; longer ones are checked as statements."""
 SHOWN = 5

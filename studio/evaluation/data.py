@@ -271,7 +271,7 @@ def systems(
             if name in ablations:
                 variants |= {f" {part}": changed for part, changed in method(name).ablations().items()}
             if name in ladders:
-                variants |= {f" up to {rung}": {"rung": rung} for rung in _rungs(name)}
+                variants |= {f" {stage}": changed for stage, changed in _stages(name).items()}
             title = name if profile == "default" else f"{name} {profile}"
             made += [
                 System(name=f"{title}{suffix}", method=name, profile=profile, values={**given[name], **changed})
@@ -282,10 +282,10 @@ def systems(
     return made
 
 
-def _rungs(name: str) -> list[str]:
-    if not (rungs := method(name).rungs()):
-        raise UsageError(f"{name} has no ladder: only methods with a setting `rung` have one.")
-    return rungs
+def _stages(name: str) -> dict[str, dict[str, Any]]:
+    if not (stages := method(name).stages()):
+        raise UsageError(f"{name} has no ladder: only methods with a cumulative ablation have one.")
+    return stages
 
 
 def _own(name: str, values: Mapping[str, str]) -> dict[str, str]:

@@ -27,7 +27,7 @@ SECONDS = 300
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """One change to a file that tests must notice; `part` is the part of the method's paper that it breaks, if any."""
+    """One change to a file that tests must notice; `part` is the key of the part of the paper that it breaks."""
 
     package: str
     file: str

@@ -19,7 +19,7 @@ def test_mutant_changes_a_file_and_names_its_tests(mutant: Mutant) -> None:
 def test_each_part_as_published_has_a_mutant(package: str) -> None:
     method = METHODS[package.replace("_", "-")]
     broken = {mutant.part for mutant in MUTANTS if mutant.package == package}
-    parts = {each.part: each.status for each in method.parts}
+    parts = {key: each.status for key, each in method.parts.items()}
     assert broken - {""} <= parts.keys()
     assert {part for part, status in parts.items() if status == "as published"} <= broken
 

@@ -11,6 +11,7 @@ Ours: `try_shortcut` lets the question alone receive knowledge before the first 
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Literal
 
 from langgraph.graph import START, StateGraph
@@ -40,7 +41,6 @@ from sleuth.graphs.evidence import (
     verdict_for,
 )
 from sleuth.graphs.methods.crp_rag import path_answers, reasoning_graph
-from sleuth.graphs.methods.crp_rag.fidelity import PARTS
 from sleuth.graphs.methods.crp_rag.path_answers import Knowledge, StepEvidence, Verification
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Node, Proposal, mark_final, open_sinks
 from sleuth.graphs.methods.crp_rag.settings import Settings
@@ -360,6 +360,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    parts=PARTS,
+    fidelity=Path(__file__).with_name("fidelity.toml"),
     former_nodes={"plan": from_former_node, "answer": from_former_node},
 )

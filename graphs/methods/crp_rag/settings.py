@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sleuth.graphs.core import CheckedSettings, InPaper
+from sleuth.graphs.core import Ablation, CheckedSettings, InPaper
 from sleuth.graphs.methods.crp_rag.reasoning_graph import Structure
 from sleuth.tools.search import Mode
 
@@ -15,8 +15,8 @@ class Settings(CheckedSettings):
     The bounds are ours too, and stay on: the paper has none. Reaching one is a warning.
     """
 
-    structure: Structure = Field(
-        default="graph", description="or tree (no merging), chain, text (the question rewritten) (ablation)"
+    structure: Annotated[Structure, Ablation()] = Field(
+        default="graph", description="or tree (no merging), chain, text (the question rewritten)"
     )
     samples: int = Field(default=2, ge=1, le=20, description="next steps drawn for each open step")
     merge_threshold: float = Field(default=0.85, ge=0, le=1, description="steps more alike than this become one")
@@ -28,9 +28,11 @@ class Settings(CheckedSettings):
         description="knowledge is sufficient below it; default: as fitted, else 2.0",
     )
     agreement_samples: int = Field(default=3, ge=1, le=20, description="answers compared without log-probabilities")
-    aggregate: bool = Field(default=True, description="off: passages are read as they are (ablation)")
-    verify: bool = Field(default=True, description="off: the shortest and the longest path answer (ablation)")
-    iterate: bool = Field(default=True, description="off: a path is answered in one call (ablation)")
+    aggregate: Annotated[bool, Ablation()] = Field(default=True, description="off: passages are read as they are")
+    verify: Annotated[bool, Ablation()] = Field(
+        default=True, description="off: the shortest and the longest path answer"
+    )
+    iterate: Annotated[bool, Ablation()] = Field(default=True, description="off: a path is answered in one call")
     shortcut: Annotated[bool, InPaper(False)] = Field(
         default=True, description="ours: no graph where the question itself has its knowledge"
     )

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal
 
 from langgraph.graph import START, StateGraph
@@ -30,7 +31,6 @@ from sleuth.graphs.evidence import (
     verdict_for,
 )
 from sleuth.graphs.methods.hybrid_rag import references, sources
-from sleuth.graphs.methods.hybrid_rag.fidelity import PARTS
 from sleuth.graphs.methods.hybrid_rag.references import Document, Finding, ReasonedReply, Reference
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.graphs.methods.hybrid_rag.sources import PredictedAttributes
@@ -324,6 +324,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    parts=PARTS,
+    fidelity=Path(__file__).with_name("fidelity.toml"),
     summarize_update=summarize,
 )

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from sleuth.graphs.core import CheckedSettings, InPaper
+from sleuth.graphs.core import Ablation, CheckedSettings, InPaper, Stage
 from sleuth.tools.search import Mode
 
 Rung = Literal[
@@ -29,17 +29,25 @@ LADDER: dict[Rung, str] = {
 class Settings(CheckedSettings):
     """Settings of `--set`; those marked "ours" go beyond the paper and are off under `profile=paper`."""
 
-    rung: Rung | None = Field(default=None, description="the system as far as it was built: what comes later is off")
-    retrieve: bool = Field(default=True, description="search pages or the collection (ablation)")
-    sentences: bool = Field(default=True, description="pages in chunks of sentences; off: in windows (ablation)")
-    refuse: bool = Field(default=True, description="it may answer that it does not know (ablation)")
-    attributes: bool = Field(default=True, description="predict domain, and static or dynamic (ablation)")
-    tables: bool = Field(default=True, description="show tables too (ablation)")
-    calculate: bool = Field(default=True, description="work out expressions from what was found (ablation)")
-    outline: bool = Field(default=True, description="reason along an outline (ablation)")
-    false_premise: bool = Field(default=True, description="with the outline: look for a false premise (ablation)")
-    recall: bool = Field(default=True, description="what the model knows by itself is a reference (ablation)")
-    graph: bool = Field(default=True, description="ask the knowledge graph, where there is one (ablation)")
+    rung: Annotated[Rung | None, Stage()] = Field(
+        default=None, description="the system as far as it was built: what comes later is off"
+    )
+    retrieve: Annotated[bool, Ablation()] = Field(default=True, description="search pages or the collection")
+    sentences: Annotated[bool, Ablation()] = Field(
+        default=True, description="pages in chunks of sentences; off: in windows"
+    )
+    refuse: Annotated[bool, Ablation()] = Field(default=True, description="it may answer that it does not know")
+    attributes: Annotated[bool, Ablation()] = Field(default=True, description="predict domain, and static or dynamic")
+    tables: Annotated[bool, Ablation()] = Field(default=True, description="show tables too")
+    calculate: Annotated[bool, Ablation()] = Field(default=True, description="work out expressions from what was found")
+    outline: Annotated[bool, Ablation()] = Field(default=True, description="reason along an outline")
+    false_premise: Annotated[bool, Ablation()] = Field(
+        default=True, description="with the outline: look for a false premise"
+    )
+    recall: Annotated[bool, Ablation()] = Field(
+        default=True, description="what the model knows by itself is a reference"
+    )
+    graph: Annotated[bool, Ablation()] = Field(default=True, description="ask the knowledge graph, where there is one")
     predictor: Annotated[Literal["svm", "in_context"], InPaper("in_context")] = Field(
         default="svm", description="of attributes: an SVM over embeddings, or votes of the model (paper)"
     )

@@ -9,6 +9,7 @@ note is its entry in the trajectory; a step without a note is still to be done.
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from langgraph.graph import START, StateGraph
@@ -17,6 +18,7 @@ from pydantic import Field
 from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import judging
 from sleuth.graphs.core import (
+    Ablation,
     Call,
     CheckedSettings,
     Context,
@@ -40,7 +42,6 @@ from sleuth.graphs.evidence import (
     search_passages,
 )
 from sleuth.graphs.methods.par_rag import steps
-from sleuth.graphs.methods.par_rag.fidelity import PARTS
 from sleuth.graphs.methods.par_rag.steps import Draft, Step, ready_steps, trajectory, with_verbatim_citations
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
@@ -77,8 +78,8 @@ class Settings(CheckedSettings):
         default=False, description="the last prompt has the cited passages of all steps (paper: true)"
     )
     max_requeries: int = Field(default=1, ge=0, le=10, description="new questions per step after UNCONFIDENT")
-    plan: bool = Field(default=True, description="off: the question is a plan of one step (ablation)")
-    review: bool = Field(default=True, description="off: drafts are final (ablation)")
+    plan: Annotated[bool, Ablation()] = Field(default=True, description="off: the question is a plan of one step")
+    review: Annotated[bool, Ablation()] = Field(default=True, description="off: drafts are final")
     parallel: Annotated[bool, InPaper(False)] = Field(
         default=True, description="ours: steps that do not need each other run in parallel"
     )
@@ -384,7 +385,7 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    parts=PARTS,
+    fidelity=Path(__file__).with_name("fidelity.toml"),
     summarize_update=summarize,
     start_from_plan=start_from_plan,
 )

@@ -34,6 +34,7 @@ from sleuth.agents.roles.reading import (
     Unaided,
 )
 from sleuth.graphs.core import (
+    Ablation,
     Call,
     CheckedSettings,
     Context,
@@ -63,7 +64,6 @@ from sleuth.graphs.evidence import (
     verdict_of_sentences,
 )
 from sleuth.graphs.methods.ras import triple_graph
-from sleuth.graphs.methods.ras.fidelity import PARTS
 from sleuth.graphs.methods.ras.triple_graph import Fact, PassageTriples, RenderedFacts, cite_facts, entity_key
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
@@ -84,9 +84,9 @@ class Settings(CheckedSettings):
     top_k: int = Field(default=5, ge=1, le=100, description="passages for a sub-query")
     mode: Annotated[Mode, InPaper("dense")] = Field(default="graph", description="how to search (paper: dense)")
     max_iterations: int = Field(default=5, ge=1, le=20, description="sub-queries at most")
-    retrieve: bool = Field(default=True, description="off: the question is answered unaided (ablation)")
-    plan: bool = Field(default=True, description="off: one pass with the question itself (ablation)")
-    triples: bool = Field(default=True, description="off: passages as they are, no graph (ablation)")
+    retrieve: Annotated[bool, Ablation()] = Field(default=True, description="off: the question is answered unaided")
+    plan: Annotated[bool, Ablation()] = Field(default=True, description="off: one pass with the question itself")
+    triples: Annotated[bool, Ablation()] = Field(default=True, description="off: passages as they are, no graph")
     findings: Annotated[bool, InPaper(False)] = Field(
         default=True, description="ours: the planner notes what each sub-query has found"
     )
@@ -359,7 +359,7 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    parts=PARTS,
+    fidelity=Path(__file__).with_name("fidelity.toml"),
     summarize_update=summarize,
     read_graph=triple_graph.read_graph,
 )

@@ -8,6 +8,7 @@ evidence that no longer helps is removed, and `departures` records when and why.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from langgraph.graph import START, StateGraph
@@ -17,6 +18,7 @@ from sleuth.agents.formatting import Source
 from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import inputs, judging, reasoning
 from sleuth.graphs.core import (
+    Ablation,
     Call,
     CheckedSettings,
     Context,
@@ -58,7 +60,6 @@ from sleuth.graphs.methods.retro_rag.evidence import (
     RemovedEvidence,
     rank_passages,
 )
-from sleuth.graphs.methods.retro_rag.fidelity import PARTS
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
 
@@ -86,12 +87,20 @@ class Settings(CheckedSettings):
     orphans: Annotated[Literal["test", "drop", "keep"], InPaper("keep")] = Field(
         default="test", description="ours: inferences whose passages left are tested again, or go (paper: keep)"
     )
-    evaluate_answer: bool = Field(default=True, description="off: no answer is final before the last round (ablation)")
-    evidence: bool = Field(default=True, description="off: answers from memory (ablation)")
-    source_evidence: bool = Field(default=True, description="off: answers from inferences alone (ablation)")
-    inferential_evidence: bool = Field(default=True, description="off: answers from passages alone (ablation)")
-    update: bool = Field(default=True, description="off: each round's evidence replaces that of the last (ablation)")
-    evaluate_evidence: bool = Field(default=True, description="off: the newest is kept, nothing tested (ablation)")
+    evaluate_answer: Annotated[bool, Ablation()] = Field(
+        default=True, description="off: no answer is final before the last round"
+    )
+    evidence: Annotated[bool, Ablation()] = Field(default=True, description="off: answers from memory")
+    source_evidence: Annotated[bool, Ablation()] = Field(default=True, description="off: answers from inferences alone")
+    inferential_evidence: Annotated[bool, Ablation()] = Field(
+        default=True, description="off: answers from passages alone"
+    )
+    update: Annotated[bool, Ablation()] = Field(
+        default=True, description="off: each round's evidence replaces that of the last"
+    )
+    evaluate_evidence: Annotated[bool, Ablation()] = Field(
+        default=True, description="off: the newest is kept, nothing tested"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -357,6 +366,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    parts=PARTS,
+    fidelity=Path(__file__).with_name("fidelity.toml"),
     summarize_update=summarize,
 )

@@ -1,6 +1,5 @@
 """`sleuth methods`."""
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -30,8 +29,8 @@ def methods(
 
 def _json(method: Method) -> dict[str, object]:
     settings = [
-        {"name": name, "default": field.default, "help": field.description}
-        for name, field in method.settings.model_fields.items()
+        {"name": name, "default": method.settings.model_fields[name].default, "help": description}
+        for name, description in method.settings.descriptions().items()
     ]
     about = {"name": method.name, "line": method.line, "paper": method.paper, "when": method.when}
     return {
@@ -40,7 +39,7 @@ def _json(method: Method) -> dict[str, object]:
         "typical_calls": method.calls,
         "nodes": method.nodes(),
         "settings": settings,
-        "parts": [asdict(part) for part in method.parts],
+        "parts": [part.model_dump() for part in method.parts.values()],
     }
 
 
@@ -48,15 +47,16 @@ def _in_words(method: Method) -> Text:
     text = Text.assemble((method.name, "bold cyan"), f": {method.line}{' (baseline)' if method.baseline else ''}\n")
     text.append(f"  paper: {method.paper}\n  when:  {method.when}\n  nodes: {' → '.join(method.nodes())}\n")
     text.append(f"  calls: {method.calls}\n" if method.calls else "")
-    for name, field in method.settings.model_fields.items():
-        text.append(f"  --set {name}={field.default} ".ljust(36)).append(f"{field.description}\n", "dim")
+    for name, description in method.settings.descriptions().items():
+        default = method.settings.model_fields[name].default
+        text.append(f"  --set {name}={default} ".ljust(36)).append(f"{description}\n", "dim")
     return text
 
 
 def _parts(method: Method) -> Text:
     """Return the parts of the paper, each with its status under `profile=paper`."""
     text = Text("parts of the paper, with profile=paper:\n" if method.parts else "")
-    for each in method.parts:
+    for each in method.parts.values():
         text.append(f"  {each.status}: ".ljust(19), _COLORS[each.status]).append(f"{each.part} ({each.source})")
         text.append(f"; {', '.join(each.settings)}" if each.settings else "", "cyan").append("\n")
         text.append(f"{' ' * 19}{each.note}\n" if each.note else "", "dim")

@@ -29,3 +29,11 @@ def test_explicit_setting_applies_in_the_paper_profile(method: Method) -> None:
         default = getattr(method.settings(), name)
         assert default != value
         assert getattr(method.configure({name: default}, "paper"), name) == default
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
+def test_descriptions_of_ablations_are_marked_in_the_schema(method: Method) -> None:
+    shown = {name: field["description"] for name, field in method.settings.model_json_schema()["properties"].items()}
+    assert shown == method.settings.descriptions()
+    ablations = {name for values in method.ablations().values() for name in values}
+    assert {name for name, text in shown.items() if text.endswith(" (ablation)")} == ablations

@@ -18,7 +18,7 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.methods.hybrid_rag import graph as hybrid_rag
 from sleuth.graphs.methods.hybrid_rag.settings import LADDER, Rung, Settings
 from sleuth.tools.errors import ModelUnavailable, StoreError, UsageError
-from sleuth.tools.sources.knowledge_graph.functions import FUNCTIONS, Function
+from sleuth.tools.sources.knowledge_graph.functions import Function, known_functions
 from sleuth.tools.sources.knowledge_graph.local import LocalGraph
 from sleuth.tools.sources.knowledge_graph.lookups import GraphUnavailable
 from sleuth.tools.sources.question_attributes import Attributes, Domain
@@ -309,7 +309,7 @@ class Failing:
     """A retriever or a graph that raises, or never answers."""
 
     error: BaseException | None = None
-    functions: Sequence[Function] = (FUNCTIONS["open_get_entity"],)
+    functions: Sequence[Function] = (known_functions()["open_get_entity"],)
 
     async def search(self, query: Any) -> Any:
         return await self._fail()

@@ -66,9 +66,9 @@ def test_dev_server_shows_methods_with_nodes_and_settings(server: Server) -> Non
         schemas = server.get(f"{path}/schemas")
         assert schemas["input_schema"]["required"] == ["messages" if method is CHAT else "question"]
         shown = schemas["context_schema"]["properties"]
-        for name, field in method.settings.model_fields.items():
-            assert shown[name]["description"] == field.description
-            assert shown[name]["default"] == field.default
+        for name, description in method.settings.descriptions().items():
+            assert shown[name]["description"] == description
+            assert shown[name]["default"] == method.settings.model_fields[name].default
         assert shown["max_calls"]["default"] is None
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sleuth.tools.errors import SleuthError, StoreError, UnknownName, UsageError
-from sleuth.tools.sources.knowledge_graph.functions import FUNCTIONS, Function
+from sleuth.tools.sources.knowledge_graph.functions import Function, known_functions
 from sleuth.tools.sources.knowledge_graph.local import LocalGraph, similar
 from sleuth.tools.sources.knowledge_graph.lookups import (
     MAX_CALLS,
@@ -77,7 +77,7 @@ ANSWERS: dict[str, tuple[dict[str, Any], Any]] = {
 
 
 def test_every_function_has_a_case() -> None:
-    assert ANSWERS.keys() == FUNCTIONS.keys() == {function.name for function in GRAPH.functions}
+    assert ANSWERS.keys() == known_functions().keys() == {function.name for function in GRAPH.functions}
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -124,7 +124,7 @@ def test_a_call_that_does_not_fit_is_not_made(name: str, arguments: dict[str, An
 class Slow:
     """Answers after a while, or fails, by name."""
 
-    functions = (FUNCTIONS["open_get_entity"],)
+    functions = (known_functions()["open_get_entity"],)
 
     def __init__(self) -> None:
         self.answered: list[str] = []
@@ -158,14 +158,18 @@ async def test_calls_are_made_once_and_not_too_many() -> None:
     assert [each.problem for each in found] == [""] * MAX_CALLS + ["only 5 calls are made"] * 2
 
 
-@given(st.lists(st.tuples(st.sampled_from([*FUNCTIONS, "x"]), st.dictionaries(st.text(), st.integers() | st.text()))))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([*known_functions(), "x"]), st.dictionaries(st.text(), st.integers() | st.text()))
+    )
+)
 def test_whatever_a_model_wants_to_call_ends_in_a_lookup(calls: list[tuple[str, dict[str, Any]]]) -> None:
     found = asyncio.run(look_up(GRAPH, calls))
     assert all(bool(each.text) != bool(each.problem) for each in found)
 
 
 def test_signatures_name_every_argument() -> None:
-    assert FUNCTIONS["music_get_billboard_rank_date"].signature() == (
+    assert known_functions()["music_get_billboard_rank_date"].signature() == (
         "music_get_billboard_rank_date(rank, date?): songs and artists that had a place in the chart"
     )
 

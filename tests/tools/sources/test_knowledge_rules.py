@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.tools.sources.knowledge_graph.functions import FUNCTIONS
+from sleuth.tools.sources.knowledge_graph.functions import known_functions
 from sleuth.tools.sources.knowledge_graph.local import LocalGraph
 from sleuth.tools.sources.knowledge_graph.rules import KINDS, NamedEntity, deduplicate, explore
 
@@ -50,7 +50,7 @@ async def test_other_domains_are_left_out_where_the_domain_is_known() -> None:
 
 async def test_functions_that_a_graph_lacks_are_not_called() -> None:
     found = await explore(LocalGraph({"open": {}}), [NamedEntity(name="Low Water", kind="song")], "Who wrote it?")
-    assert {FUNCTIONS[each.call.partition("(")[0]].domain for each in found} == {"open"}
+    assert {known_functions()[each.call.partition("(")[0]].domain for each in found} == {"open"}
 
 
 def test_each_entity_counts_once_and_an_unknown_kind_is_other() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from sleuth.tools.settings import client_options
-from sleuth.tools.sources.knowledge_graph.functions import FUNCTIONS, Function
+from sleuth.tools.sources.knowledge_graph.functions import Function, known_functions
 from sleuth.tools.sources.knowledge_graph.local import LocalGraph, similar
 from sleuth.tools.sources.knowledge_graph.lookups import GraphUnavailable, KnowledgeGraph
 from sleuth.tools.storage import SqlTriples
@@ -24,9 +24,8 @@ MAX_FACTS = 40
 class ServedGraph:
     """A knowledge graph behind the URL of a client; answers all functions."""
 
-    functions = tuple(FUNCTIONS.values())
-
     def __init__(self, client: httpx.AsyncClient) -> None:
+        self.functions = tuple(known_functions().values())
         self._client = client
 
     async def answer(self, function: Function, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
@@ -55,9 +54,9 @@ class ServedGraph:
 class CollectionGraph:
     """A graph of the triples that RAS has extracted so far; answers the two functions on open entities."""
 
-    functions = (FUNCTIONS["open_search_entity_by_name"], FUNCTIONS["open_get_entity"])
-
     def __init__(self, triples: SqlTriples) -> None:
+        known = known_functions()
+        self.functions = (known["open_search_entity_by_name"], known["open_get_entity"])
         self._triples = triples
 
     async def answer(self, function: Function, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
@@ -82,13 +81,13 @@ async def open_graph(
     """Open the graph at a place as in the settings.
 
     Without a place it is the collection's triples, and None if there are none. A server is not contacted yet. Raises
-    StoreError for an unreadable file.
+    StoreError for an unreadable file. Graphs are made in a thread, since the first one reads the list of functions.
     """
     if place is None:
-        yield CollectionGraph(triples) if triples and await triples.any() else None
+        yield await asyncio.to_thread(CollectionGraph, triples) if triples and await triples.any() else None
     elif is_url(place):
         async with httpx.AsyncClient(base_url=place, timeout=10.0, **client_options(place, proxy)) as client:
-            yield ServedGraph(client)
+            yield await asyncio.to_thread(ServedGraph, client)
     else:
         yield await LocalGraph.read(await asyncio.to_thread(Path(place).expanduser))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from sleuth.tools.errors import StoreError
-from sleuth.tools.sources.knowledge_graph.functions import FUNCTIONS, Function
+from sleuth.tools.sources.knowledge_graph.functions import Function, TableLookup, known_functions
 from sleuth.tools.text import comparison_key
 
 Row = dict[str, Any]
@@ -26,17 +26,21 @@ class LocalGraph:
     """The tables of one file; functions of domains that are not in the file are not offered."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
-        self.functions = tuple(each for each in FUNCTIONS.values() if each.domain in data)
+        self.functions = tuple(each for each in known_functions().values() if each.domain in data)
         self._data = data
 
     @classmethod
     async def read(cls, file: Path) -> Self:
         """Read the file; raises StoreError where it cannot be read."""
+        return await asyncio.to_thread(cls._read, file)
+
+    @classmethod
+    def _read(cls, file: Path) -> Self:
         try:
-            data = json.loads(await asyncio.to_thread(file.read_text, encoding="utf-8"))
+            data = json.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise StoreError(f"The knowledge graph {file} cannot be read: {error}.") from error
-        domains = {function.domain for function in FUNCTIONS.values()}
+        domains = {function.domain for function in known_functions().values()}
         if not isinstance(data, dict) or not data or not data.keys() <= domains:
             raise StoreError(
                 f"The knowledge graph {file} needs parts named as its domains: {', '.join(sorted(domains))}."
@@ -45,8 +49,10 @@ class LocalGraph:
 
     async def answer(self, function: Function, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON
         """Return the tables' answer; None if they have none."""
-        given = (arguments.get(name) for name in function.parameters)
-        return _ANSWERS[function.name](self._data[function.domain], *given)
+        data, given = self._data[function.domain], [arguments.get(name) for name in function.parameters]
+        if function.lookup:
+            return _look_up(data, function.lookup, str(given[0]))
+        return _ANSWERS[function.name](data, *given)
 
 
 # Finding by name
@@ -63,43 +69,24 @@ def similar(name: str, known: Iterable[str]) -> list[str]:
     return [by_words[each] for each in [*same, *containing, *alike]][:MAX_FOUND]
 
 
-def _same(rows: Iterable[Row], name: str, key: str) -> Row:
-    """Return the row of exactly this name; an empty one where there is none."""
-    return next((row for row in rows if comparison_key(str(row[key])) == comparison_key(name)), {})
+def _equal(rows: Iterable[tuple[str, Row]], name: str) -> Row | None:
+    """Return the row of exactly this name; None if there is none."""
+    return next((row for key, row in rows if comparison_key(key) == comparison_key(name)), None)
 
 
-# Answers, by function
+def _look_up(data: Any, lookup: TableLookup, name: str) -> Any:  # noqa: ANN401 - any JSON
+    """Return the answer of a table of a domain, or of the domain's only one."""
+    table = data[lookup.table] if lookup.table else data
+    rows = table.items() if isinstance(table, Mapping) else ((str(row[lookup.key]), row) for row in table)
+    if lookup.find == "equal":
+        row = _equal(rows, name)
+        return row if row is None or not lookup.column else row.get(lookup.column)
+    by_name = dict(rows)
+    names = similar(name, by_name)
+    return names if lookup.find == "names" else [by_name[each] for each in names]
 
 
-def _field(field: str, table: str = "", key: str = "name") -> Callable[..., Any]:
-    """Return one field of the row of this name, in a table of the domain or in the domain's only one."""
-    return lambda data, name: _same(data[table] if table else data, name, key).get(field)
-
-
-def _rows(table: str, key: str = "name") -> Callable[..., list[Row]]:
-    """Return the rows with similar names."""
-
-    def rows(data: Mapping[str, Any], name: str) -> list[Row]:
-        by_name = {row[key]: row for row in data[table]}
-        return [by_name[each] for each in similar(name, by_name)]
-
-    return rows
-
-
-def _names(table: str) -> Callable[..., list[str]]:
-    return lambda data, name: similar(name, [row["name"] for row in data[table]])
-
-
-def _by_id(table: str) -> Callable[..., Row | None]:
-    return lambda data, id: next((row for row in data[table] if row["id"] == id), None)
-
-
-def _award(field: str) -> Callable[..., Any]:
-    return lambda data, year: data["grammy"].get(str(year), {}).get(field)
-
-
-def _entity(data: Mapping[str, Row], entity: str) -> Row | None:
-    return next((facts for name, facts in data.items() if comparison_key(name) == comparison_key(entity)), None)
+# Answers of functions that are not one look-up, by function
 
 
 def _year(data: Mapping[str, Any], year: str) -> Row | None:
@@ -116,7 +103,8 @@ def _ranked(data: Mapping[str, Any], rank: int, date: str | None) -> Row | None:
 
 
 def _charted(data: Mapping[str, Any], date: str, attribute: str, song_name: str) -> Any:  # noqa: ANN401 - any JSON
-    return _same((row for row in data["chart"] if row["date"] == date), song_name, "song").get(attribute)
+    row = _equal(((str(row["song"]), row) for row in data["chart"] if row["date"] == date), song_name)
+    return row.get(attribute) if row else None
 
 
 def _games(table: str, *teams: str) -> Callable[..., list[Row]]:
@@ -131,43 +119,12 @@ def _games(table: str, *teams: str) -> Callable[..., list[Row]]:
 
 
 _ANSWERS: dict[str, Callable[..., Any]] = {
-    "open_search_entity_by_name": lambda data, name: similar(name, data),
-    "open_get_entity": _entity,
-    "movie_get_person_info": _rows("people"),
-    "movie_get_movie_info": _rows("movies", key="title"),
     "movie_get_year_info": _year,
-    "movie_get_movie_info_by_id": _by_id("movies"),
-    "movie_get_person_info_by_id": _by_id("people"),
-    "finance_get_company_name": lambda data, name: similar(name, [row["name"] for row in data]),
-    "finance_get_ticker_by_name": _field("ticker"),
-    "finance_get_price_history": _field("price_history", key="ticker"),
-    "finance_get_detailed_price_history": _field("detailed_price_history", key="ticker"),
-    "finance_get_dividends_history": _field("dividends_history", key="ticker"),
-    "finance_get_market_capitalization": _field("market_capitalization", key="ticker"),
-    "finance_get_eps": _field("eps", key="ticker"),
-    "finance_get_pe_ratio": _field("pe_ratio", key="ticker"),
-    "finance_get_info": _field("info", key="ticker"),
-    "music_search_artist_entity_by_name": _names("artists"),
-    "music_search_song_entity_by_name": _names("songs"),
     "music_get_billboard_rank_date": _ranked,
     "music_get_billboard_attributes": _charted,
-    "music_grammy_get_best_artist_by_year": _award("artist"),
-    "music_grammy_get_award_count_by_artist": _field("grammy_count", "artists"),
-    "music_grammy_get_award_count_by_song": _field("grammy_count", "songs"),
-    "music_grammy_get_best_song_by_year": _award("song"),
-    "music_grammy_get_award_date_by_artist": _field("grammy_years", "artists"),
-    "music_grammy_get_best_album_by_year": _award("album"),
     "music_grammy_get_all_awarded_artists": lambda data: [
         name for year in data["grammy"].values() for name in year["artist"]
     ],
-    "music_get_artist_birth_place": _field("birth_place", "artists"),
-    "music_get_artist_birth_date": _field("birth_date", "artists"),
-    "music_get_members": _field("members", "artists"),
-    "music_get_lifespan": _field("lifespan", "artists"),
-    "music_get_song_author": _field("author", "songs"),
-    "music_get_song_release_country": _field("release_country", "songs"),
-    "music_get_song_release_date": _field("release_date", "songs"),
-    "music_get_artist_all_works": _field("works", "artists"),
     "sports_soccer_get_games_on_date": _games("soccer", "team_name"),
     "sports_nba_get_games_on_date": _games("nba", "team_name_home", "team_name_away"),
     "sports_nba_get_play_by_play_data_by_game_ids": lambda data, game_ids: [

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sleuth.tools.sources.knowledge_graph.functions import FUNCTIONS
+from sleuth.tools.sources.knowledge_graph.functions import known_functions
 from sleuth.tools.sources.knowledge_graph.lookups import MAX_SECONDS, KnowledgeGraph, Lookup, look_up
 
 KINDS = ("company", "ticker", "film", "person", "musician", "band", "song", "team", "year", "day", "other")
@@ -117,7 +117,7 @@ def _by_rule(entity: NamedEntity, question: str) -> list[Call]:
     rules = _RULES.get(entity.kind, {}).items()
     fitting = [name for name, words in rules if words and re.search(rf"\b(?:{words})", question, re.IGNORECASE)]
     chosen = fitting[:_MOST_PER_ENTITY] or [name for name, words in rules if not words]
-    return [(name, {next(iter(FUNCTIONS[name].parameters)): entity.name}) for name in chosen]
+    return [(name, {next(iter(known_functions()[name].parameters)): entity.name}) for name in chosen]
 
 
 def _games(team: NamedEntity, named: Sequence[NamedEntity], question: str, today: str) -> list[Call]:
