@@ -133,7 +133,8 @@ async def reply(client: httpx.AsyncClient, model: str, form: str, row: dict[str,
     schema = FORMS[form][2]
     sources = [Source(title=title, text=text) for title, text in row["sources"]]
     prompted = to_messages(form, sources, row["question"])
-    body: dict[str, Any] = {"model": model, "messages": prompted, "max_tokens": 400 if form == "reader" else 80, "temperature": 0}
+    longest = 400 if form == "reader" else 80  # with quotes
+    body: dict[str, Any] = {"model": model, "messages": prompted, "max_tokens": longest, "temperature": 0}
     if schema:
         body["response_format"] = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
     began = time.monotonic()
