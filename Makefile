@@ -150,7 +150,7 @@ $(UV)/uv:
 
 bench: setup ## Measure; CORPUS=FILE QUESTIONS=FILE (JSON Lines) adds recall and ingest rate
 	$(BIN)/python -m benchmarks.checkpoint_bytes
-	@# Ratios, and a failure where one is missed, on a machine that does nothing else: docs/benchmarks/overhead.md.
+	@# Ratios, and a failure where one is missed, on a machine that does nothing else: docs/benchmarks/scaling.md.
 	-SLEUTH_EMBEDDER=none $(BIN)/python -m benchmarks.overhead --json .cache/bench/overhead.json
 	-SLEUTH_EMBEDDER=none $(BIN)/python -m benchmarks.first_token --json .cache/bench/first_token.json
 	-SLEUTH_EMBEDDER=none $(BIN)/python -m benchmarks.throughput --rates 16 --json .cache/bench/throughput.json

@@ -51,7 +51,7 @@ class Method:
     """One reasoning method: a graph from `question` to `verdict`.
 
     `line` summarizes the method and `when` describes its use. `calls` is the typical number of model calls: fewest to
-    most on the example questions, and on two hops. `docs/benchmarks/simulation.md` has them by number
+    most on the example questions, and on two hops. `docs/benchmarks/answers.md` has them by number
     of hops; empty where it was not measured. A `baseline` is included for comparison. `fidelity` is the file that
     declares how the method follows its paper, part by part. `start_from_plan` returns the update that the node `plan`
     would make of given steps, for its settings; None if a method has no such plan.

@@ -82,7 +82,7 @@ def test_quickstart_shows_what_its_commands_print(small_model: str, tmp_path: Pa
 
 def test_ingest_and_search_of_the_quickstart_need_no_model(tmp_path: Path) -> None:
     transcript = [each for each in commands() if each[0].startswith(("sleuth ingest", "sleuth search"))]
-    assert len(transcript) == 3
+    assert len(transcript) == 2
     compare(transcript, "http://127.0.0.1:9/v1", tmp_path)
 
 
