@@ -6,6 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from sleuth.tools.evidence_checker import WINDOW, Layout, Piece, Window
+from training.batching import cut_batches
 from training.evidence_checker.examples import UNKNOWN, Example, occurrences
 
 if TYPE_CHECKING:
@@ -66,17 +67,11 @@ def _rank(piece: Piece, example: Example, answers: Sequence[Sequence[tuple[int, 
 def batches(rows: Sequence[Row], *, tokens: int, seed: int) -> list[list[Row]]:
     """Return every row once, in random batches of similar length within the token limit including padding."""
     dice = Random(seed)  # noqa: S311 - repeatable by design
-    found: list[list[Row]] = []
-    for at in range(0, len(rows), _POOL):
-        batch: list[Row] = []
-        for row in sorted(rows[at : at + _POOL], key=lambda row: len(row.window.ids)):
-            if batch and _padded(row) * (len(batch) + 1) > tokens:
-                found.append(batch)
-                batch = []
-            batch.append(row)
-        found.append(batch)
-    dice.shuffle(found)
-    return found
+    return cut_batches(rows, length=_length, padded=_padded, pool=_POOL, tokens=tokens, dice=dice)
+
+
+def _length(row: Row) -> int:
+    return len(row.window.ids)
 
 
 def _padded(row: Row) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sleuth.agents.model import Message
 from sleuth.tools.errors import UsageError
+from training.batching import cut_batches
 
 if TYPE_CHECKING:
     import torch
@@ -136,17 +137,11 @@ def batches(rows: Sequence[Row], *, tokens: int, seed: int) -> list[list[Row]]:
     """Return every row once, in random batches within the token limit including padding (or of one row)."""
     dice = Random(seed)  # noqa: S311 - repeatable by design
     order = dice.sample(rows, len(rows))
-    found: list[list[Row]] = []
-    for at in range(0, len(order), POOL):
-        batch: list[Row] = []
-        for row in sorted(order[at : at + POOL], key=lambda row: len(row.ids)):
-            if batch and len(row.ids) * (len(batch) + 1) > tokens:
-                found.append(batch)
-                batch = []
-            batch.append(row)
-        found.append(batch)
-    dice.shuffle(found)
-    return found
+    return cut_batches(order, length=_length, padded=_length, pool=POOL, tokens=tokens, dice=dice)
+
+
+def _length(row: Row) -> int:
+    return len(row.ids)
 
 
 def pad_batch(rows: Sequence[Row]) -> tuple["torch.Tensor", "torch.Tensor"]:

@@ -1,0 +1,39 @@
+"""Batches of rows of similar length: little padding, which would be computed for nothing."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import TypeVar
+
+R = TypeVar("R")
+
+
+def cut_batches(
+    rows: Sequence[R],
+    *,
+    length: Callable[[R], int],
+    padded: Callable[[R], int],
+    pool: int,
+    tokens: int,
+    dice: Random,
+) -> list[list[R]]:
+    """Return every row once, in batches within the token limit including padding (or of one row), in random order.
+
+    Args:
+        rows: the rows, in random order; consecutive ones are sorted by length before they are cut.
+        length: the tokens of a row.
+        padded: the tokens of a row with padding, if it is the longest of its batch.
+        pool: the number of rows that are sorted.
+        tokens: the most tokens of a batch.
+        dice: the source of the order of the batches.
+    """
+    found: list[list[R]] = []
+    for at in range(0, len(rows), pool):
+        batch: list[R] = []
+        for row in sorted(rows[at : at + pool], key=length):
+            if batch and padded(row) * (len(batch) + 1) > tokens:
+                found.append(batch)
+                batch = []
+            batch.append(row)
+        found.append(batch)
+    dice.shuffle(found)
+    return found
