@@ -24,7 +24,7 @@ class CallSlots:
     Usage:
 
         slots = CallSlots(8, seconds=120)
-        reply = await slots.run(lambda: send(request))
+        reply, seconds = await slots.run(lambda: send(request))
     """
 
     def __init__(self, most: int, *, seconds: float) -> None:
@@ -34,21 +34,26 @@ class CallSlots:
         self._limiter = CapacityLimiter(most)
         self._quick = 0
 
-    async def run(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of a call once there is a free slot; raise ModelTimeout if it times out alone."""
+    async def run(self, call: Callable[[], Awaitable[T]]) -> tuple[T, float]:
+        """Return the result of a call and its seconds, without those for a free slot and for attempts that timed out.
+
+        Raises:
+            ModelTimeout: the call timed out alone.
+        """
         while True:
             async with self._limiter:
                 begun, busiest = time.monotonic(), self._limiter.borrowed_tokens
                 try:
                     result = await call()
                 except ModelTimeout:
-                    busiest = round(max(busiest, self._limiter.borrowed_tokens))
+                    busiest = max(busiest, self._limiter.borrowed_tokens)
                     if busiest == 1:
                         raise
                     self._reduce(busiest // 2)
-                else:
-                    self._count(time.monotonic() - begun)
-                    return result
+                    continue
+                seconds = time.monotonic() - begun
+            self._count(seconds)
+            return result, seconds
 
     def _reduce(self, limit: int) -> None:
         self._quick = 0

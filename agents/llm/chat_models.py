@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -91,12 +90,10 @@ class ChatModels:
 
     async def _invoke(
         self, name: str, runnable: Runnable[Any, Any], messages: list[Any], listener: Listener | None
-    ) -> tuple[AIMessage, float]:
-        """Return a model's message, and its seconds."""
-        started = time.monotonic()
+    ) -> AIMessage:
         try:
             async with asyncio.timeout(self._seconds):
-                message = await _reply_of(runnable, messages, listener)
+                return await _reply_of(runnable, messages, listener)
         except TimeoutError as error:
             raise ModelTimeout(f"{name} gave no reply within {self._seconds:g} s: see SLEUTH_TIMEOUT.") from error
         except ModelError:
@@ -104,7 +101,6 @@ class ChatModels:
         except Exception as error:
             detail = " ".join(str(error)[:3_000].split())[:300]
             raise ModelUnavailable(f"{name} failed: {type(error).__name__}: {detail}") from error
-        return message, time.monotonic() - started
 
 
 async def _reply_of(runnable: Runnable[Any, Any], messages: list[Any], listener: Listener | None) -> AIMessage:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -141,16 +140,14 @@ class LLMClient:
 
     async def _complete(
         self, served: "_Served", body: dict[str, Any], headers: Mapping[str, str], listener: Listener | None
-    ) -> tuple[dict[str, Any], float]:
-        """Return one completion within the time-out, which includes all retries, and its seconds; raise ModelError."""
-        started = time.monotonic()
+    ) -> dict[str, Any]:
+        """Return one completion within the time-out, which includes all retries; raise ModelError."""
         async with errors.as_model_errors(self._endpoint.url, seconds=self._endpoint.timeout):
             try:
-                completion = await self._endpoint.complete(body, headers=headers, listener=listener)
+                return await self._endpoint.complete(body, headers=headers, listener=listener)
             except openai.NotFoundError as error:
                 known = [entry.name for entry in await self._endpoint.models()]
                 raise errors.unknown_model(served.name, known) from error
-        return completion, time.monotonic() - started
 
 
 @dataclass(kw_only=True, slots=True)
