@@ -66,8 +66,9 @@ class MethodSettings(BaseModel):
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /) -> dict[str, Any]:
         schema = handler(core_schema)
         properties = handler.resolve_ref_schema(schema)["properties"]
+        descriptions = cls.descriptions()
         for name in cls.annotated(Ablation):
-            properties[name]["description"] = cls.descriptions()[name]
+            properties[name]["description"] = descriptions[name]
         return schema
 
     @classmethod

@@ -1,10 +1,11 @@
 """The models that the embedded server can serve: the rows of `models.toml`."""
 
-import tomllib
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
+
+from sleuth.tools.data_files import read_toml
 
 ModelName = Literal["tiny", "small", "medium"]
 
@@ -42,8 +43,5 @@ class EmbeddedModel(BaseModel):
         return Path(__file__).with_name(self.tuned) if self.tuned else None
 
 
-MODELS = {
-    name: EmbeddedModel.model_validate(row)
-    for name, row in tomllib.loads(Path(__file__).with_name("models.toml").read_text(encoding="utf-8")).items()
-}
+MODELS = read_toml(Path(__file__).with_name("models.toml"), dict[str, EmbeddedModel])
 DEFAULT_MODEL: ModelName = "tiny"
