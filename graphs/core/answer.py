@@ -158,6 +158,11 @@ class Graph(TypedDict):
     edges: list[Relation]
 
 
+def is_weak(status: str, support: Support | None) -> bool:
+    """Return whether an answer is accepted although its sources support it only weakly."""
+    return status == "answered" and support is not None and support.get("weak", False)
+
+
 def usage_of(cost: Cost) -> UsageMetadata:
     """Return the tokens of a run in the form of LangChain's messages."""
     read, written = cost["prompt_tokens"], cost["completion_tokens"]
@@ -230,7 +235,7 @@ class Answer:
     @property
     def is_weak(self) -> bool:
         """Return whether the sources support the answer only weakly."""
-        return self.status == "answered" and self.support is not None and self.support.get("weak", False)
+        return is_weak(self.status, self.support)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command line and the HTTP interface print, without absent values."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sleuth.graphs.core import Citation, Status, Verdict
+from sleuth.graphs.core import Citation, Status, Verdict, is_weak
 from sleuth.tools.text import single_line
 
 _INSTEAD: Final[dict[Status, str]] = {
@@ -35,8 +35,8 @@ def with_footnotes(verdict: Verdict) -> AnswerText:
     for number, cited in enumerate(verdict["citations"], start=1):
         where = single_line(cited["title"] or cited.get("reference", "") or cited["document"])
         notes.append(f"[{number}] {where + ': ' if where else ''}“{single_line(cited['quote'])}”")
-    is_weak = verdict["status"] == "answered" and verdict.get("support", {}).get("weak")
-    weak = "The sources support this answer only weakly." if is_weak else ""
+    is_weakly_supported = is_weak(verdict["status"], verdict.get("support"))
+    weak = "The sources support this answer only weakly." if is_weakly_supported else ""
     return AnswerText(text="\n\n".join(filter(None, [text, "\n".join(notes), weak])), marks=marks)
 
 

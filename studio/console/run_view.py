@@ -11,7 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from sleuth.graphs.core import Answer, Citation, Cost, Event, Graph, Step, Subrun, Support
+from sleuth.graphs.core import Answer, Citation, Cost, Event, Graph, Step, Subrun, Support, is_weak
 from sleuth.graphs.evidence import with_marks
 from sleuth.graphs.registry import runnable
 from sleuth.studio.console.output import counted
@@ -95,6 +95,11 @@ def subruns_view(hops: Sequence[Subrun]) -> RenderableType:
     return Group(*lines)
 
 
+def outcome_in_words(outcome: str, *, weak: bool | None) -> str:
+    """Return the outcome of a run as users read it."""
+    return "weakly supported" if weak else outcome.replace("_", " ")
+
+
 def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
     """Return the answer with its citations, warnings, sub-runs and cost by node.
 
@@ -102,7 +107,7 @@ def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
     """
     style = "yellow" if answer.is_weak else STYLES.get(answer.status, "red")
     text = _with_sentence_marks(answer) or "(no answer)"
-    status = "weakly supported" if answer.is_weak else answer.status.replace("_", " ")
+    status = outcome_in_words(answer.status, weak=answer.is_weak)
     about = "" if in_chat else f"· {answer.method} · thread {answer.thread} "
     title = Text(f" {status} {about}", style=style)
     parts: list[RenderableType] = [Panel(Text(text), title=title, title_align="left", border_style=style)]
@@ -131,7 +136,7 @@ def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
 def _in_words(status: str, support: Support) -> str:
     """Return how well the sources support an answer."""
     how = "do not support an answer" if status != "answered" else "support this answer"
-    how += " only weakly" if status == "answered" and support.get("weak") else ""
+    how += " only weakly" if is_weak(status, support) else ""
     replaced = support.get("replaced")
     read = f"; the reader had answered {replaced!r}, which they support less" if replaced else ""
     return f"The sources {how} (support {support['score']:.2f}){read}."

@@ -32,7 +32,7 @@ from sleuth.graphs.runs.history import list_checkpoints as history_of
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.durations import seconds_in
 from sleuth.studio.console import JsonOption, Listing, counted, emit
-from sleuth.studio.console.run_view import answer_view, graph_view
+from sleuth.studio.console.run_view import answer_view, graph_view, outcome_in_words
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
@@ -70,7 +70,7 @@ async def list_(
         method = f"  sub-run {thread.hop}: {thread.method}" if thread.hop else thread.method
         method += f" (+{counts[thread.id]})" if thread.id in counts else ""
         question = Text(f"part of {thread.part_of}" if thread.hop else thread.question[:200])
-        outcome = "weakly supported" if thread.weak else thread.outcome.replace("_", " ")
+        outcome = outcome_in_words(thread.outcome, weak=thread.weak)
         table.add_row(thread.id, method, outcome, thread.updated_at[:19], question)
     nothing = "No runs yet. Start one with: sleuth ask QUESTION"
     folded = [Text("(+N): N sub-runs, which --all lists.")] if counts else []
