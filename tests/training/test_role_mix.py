@@ -69,6 +69,17 @@ def test_files_are_mixed_into_one(tmp_path: Path) -> None:
         main(files, out=tmp_path / "mixed.jsonl", tokens=1e6)
 
 
+def test_readers_learn_quotes_only_for_yes_and_no_without_quotes(tmp_path: Path) -> None:
+    cited = ',"citations":[{"source":1,"quote":"Paris."}]}'
+    replies = ['{"answerable":true,"answer":"Paris"' + cited, '{"answerable":true,"answer":"no"' + cited]
+    found = [example("reader/read", at, reply) for at, reply in enumerate(replies)]
+    other = example("extractor/extract", 3, replies[0])
+    write_lines(tmp_path / "all.jsonl", map(asdict, [*found, other]))
+    main([tmp_path / "all.jsonl"], out=tmp_path / "mixed.jsonl", tokens=1e6, quotes=False)
+    learned = {each.messages[0]["content"].strip(): each.reply for each in read_all(tmp_path / "mixed.jsonl")}
+    assert learned == {"0": '{"answerable":true,"answer":"Paris","citations":[]}', "1": replies[1], "3": replies[0]}
+
+
 def test_as_many_yes_as_no() -> None:
     pool = [example("evaluator/evidence", at, "No") for at in range(90)]
     pool += [example("evaluator/evidence", at, "Yes") for at in range(90, 100)]

@@ -47,6 +47,15 @@ def test_killed_training_resumes_to_the_same_result(base: Path, tmp_path: Path) 
     assert weights(resumed) == weights(whole)
 
 
+def test_tuning_that_ends_by_time_continues_with_the_same_command(base: Path, examples: Path, tmp_path: Path) -> None:
+    begun = tune(examples, base, tmp_path / "parts", PLAN, limit=12, minutes=0)
+    assert begun["steps"][0] == 0 < begun["steps"][1]
+    assert (tmp_path / "parts" / "adapter_config.json").is_file()
+    ended = tune(examples, base, tmp_path / "parts", PLAN, limit=12)
+    assert ended["loss"] == tune(examples, base, tmp_path / "once", PLAN, limit=12)["loss"]
+    assert not (tmp_path / "parts" / "checkpoint.pt").exists()
+
+
 def test_a_checkpoint_of_another_tuning_is_refused(base: Path, tmp_path: Path) -> None:
     tuning = Tuning(base, PLAN)
     learn(tuning, PLAN.steps(ROWS)[:2], tmp_path / "checkpoint.pt", KEY)

@@ -7,7 +7,7 @@ yes as no, some unanswerable, and few one-hop questions, which do not teach plan
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
 from statistics import mean
@@ -148,12 +148,22 @@ def main(
     *,
     out: Annotated[Path, typer.Option(help="The file to write.")],
     tokens: Annotated[float, typer.Option(help="About how many tokens in all.")] = BUDGET,
+    quotes: Annotated[bool, typer.Option(help="Let the reader quote; without, only for yes and no.")] = True,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
 ) -> None:
     """Draw what is learned from, and print how many examples of each prompt."""
-    kept = mix_examples([example for file in found for example in read_all(file)], budget=tokens, seed=seed)
+    examples = [example if quotes else without_quotes(example) for file in found for example in read_all(file)]
+    kept = mix_examples(examples, budget=tokens, seed=seed)
     write_lines(out, map(asdict, kept))
     typer.echo(json.dumps(count_by_prompt(kept), indent=1))
+
+
+def without_quotes(example: Example) -> Example:
+    """Return a reader's example without citations, unless its answer is yes or no: others are found in the sources."""
+    reply = json.loads(example.reply) if example.prompt == "reader/read" else {}
+    if not reply or reply["answer"].lower() in ("yes", "no"):
+        return example
+    return replace(example, reply=json.dumps({**reply, "citations": []}, ensure_ascii=False, separators=(",", ":")))
 
 
 def read_all(file: Path) -> list[Example]:

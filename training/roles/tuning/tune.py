@@ -184,11 +184,17 @@ def validate(tuning: Tuning, rows: Sequence[Row]) -> dict[str, dict[str, float]]
     }
 
 
-def learn(tuning: Tuning, steps: Sequence[Sequence[Sequence[Row]]], file: Path, key: str) -> Progress:
-    """Take the steps that are left, with a line on standard error for every tenth."""
+def learn(
+    tuning: Tuning, steps: Sequence[Sequence[Sequence[Row]]], file: Path, key: str, *, minutes: float = math.inf
+) -> Progress:
+    """Take the steps that are left, or those that begin within a time; print every tenth on standard error."""
     progress = tuning.load(file, key) if file.is_file() else Progress(key=key, losses=[])
+    end = time.monotonic() + minutes * 60
     for at in range(progress.step, len(steps)):
         begun = time.monotonic()
+        if begun > end:
+            tuning.save(file, progress)
+            break
         progress.losses.append(round(tuning.step(steps[at], tuning.plan.rate_at(at, len(steps))), 4))
         progress.step = at + 1
         progress.tokens += sum(len(row.ids) for batch in steps[at] for row in batch)
@@ -211,6 +217,7 @@ def tune(
     prompts: Sequence[str] = (),
     limit: int | None = None,
     start: Path | None = None,
+    minutes: float = math.inf,
 ) -> dict[str, Any]:
     """Write the adapter and a report; return the report: losses on the held-out replies before and after.
 
@@ -222,6 +229,7 @@ def tune(
         prompts: the prompts to learn, such as `extractor/extract`; without any, all.
         limit: the most examples to train on, and to validate with.
         start: the folder of an adapter of the same rank to continue from; None starts with one that changes nothing.
+        minutes: after this time the adapter is written as it is, and the checkpoint remains.
 
     Raises:
         UsageError: examples that cannot be read, a start that is no such adapter, a checkpoint of another tuning.
@@ -237,20 +245,24 @@ def tune(
     if start and resolve_adapters([str(start)]) and rank(start) != plan.rank:
         raise UsageError(f"The adapter in {start} has rank {rank(start)}: continue from it with --rank {rank(start)}.")
     marks = [fingerprint(start)] if start else []
-    return run_tuning(Tuning(base, plan, start), rows, checked, out, *marks)
+    return run_tuning(Tuning(base, plan, start), rows, checked, out, *marks, minutes=minutes)
 
 
-def run_tuning(tuning: Tuning, rows: Sequence[Row], checked: Sequence[Row], out: Path, *marks: str) -> dict[str, Any]:
+def run_tuning(
+    tuning: Tuning, rows: Sequence[Row], checked: Sequence[Row], out: Path, *marks: str, minutes: float = math.inf
+) -> dict[str, Any]:
     """Run `tune` with an existing tuning; `marks` distinguish its checkpoints from those of another kind."""
     plan = tuning.plan
     key = sha256(json.dumps([asdict(plan), [row.ids for row in rows], *marks]).encode()).hexdigest()
     before = validate(tuning, checked)
-    progress = learn(tuning, plan.steps(rows), out / CHECKPOINT, key)
+    steps = plan.steps(rows)
+    progress = learn(tuning, steps, out / CHECKPOINT, key, minutes=minutes)
     tuning.finish(out)
     report = {
         "plan": asdict(plan),
         "marks": marks,
         "examples": len(rows),
+        "steps": [progress.step, len(steps)],
         "tokens": progress.tokens,
         "learned_tokens": sum(row.learned for row in rows),
         "tokens_per_second": round(progress.tokens / progress.seconds, 1) if progress.seconds else None,
@@ -259,7 +271,8 @@ def run_tuning(tuning: Tuning, rows: Sequence[Row], checked: Sequence[Row], out:
         "after": validate(tuning, checked),
     }
     (out / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    (out / CHECKPOINT).unlink(missing_ok=True)
+    if progress.step == len(steps):
+        (out / CHECKPOINT).unlink(missing_ok=True)
     return report
 
 
@@ -281,6 +294,9 @@ def main(
         typer.Option("--prompt", help="Learn only this prompt, such as `extractor/extract`; repeatable."),
     ] = None,
     start: Annotated[Path | None, typer.Option(help="Folder of an adapter to continue from.")] = None,
+    minutes: Annotated[
+        float, typer.Option(help="End after this time; rerun the command to continue.", show_default="no limit")
+    ] = math.inf,
     seed: Annotated[int, typer.Option(help="For the order of examples, and the adapter's first weights.")] = USUAL.seed,
 ) -> None:
     """Tune a model on examples, and print what came of it as JSON."""
@@ -294,7 +310,7 @@ def main(
         verdict=verdict,
         seed=seed,
     )
-    report = tune(examples, base, out, plan, prompts=prompts or (), limit=limit, start=start)
+    report = tune(examples, base, out, plan, prompts=prompts or (), limit=limit, start=start, minutes=minutes)
     typer.echo(json.dumps(report, indent=1))
 
 
