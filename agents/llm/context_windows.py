@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
-from sleuth.agents.llm.server_info import Endpoint
+from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.agents.model import Message
 from sleuth.tools.errors import ModelError
 
@@ -88,7 +88,7 @@ async def find_window(endpoint: Endpoint, model: str, *, load: bool = True) -> C
         if found is not None and found.tokens == 0 and load:
             await endpoint.probe(model, max_tokens=1)
             found = await _ask_all(endpoint, model)
-    except ModelError:  # a gateway that refuses unknown paths; the first call reports a broken server
+    except ModelError:  # a proxy that refuses unknown paths; the first call reports a broken server
         return None
     return found
 
