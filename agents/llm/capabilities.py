@@ -114,9 +114,9 @@ async def detect_capabilities(endpoint: Endpoint, model: str, version: str, file
     with suppress(KeyError, TypeError):  # unknown, or written by another release
         if (stored := Capabilities(**known[key])).schema:
             return stored
-    found = await probe(endpoint, model)
-    await asyncio.to_thread(_write, file, known | {key: asdict(found)})
-    return found
+    can = await probe(endpoint, model)
+    await asyncio.to_thread(_write, file, known | {key: asdict(can)})
+    return can
 
 
 async def probe(endpoint: Endpoint, model: str) -> Capabilities:

@@ -41,7 +41,14 @@ ESTIMATED = "the model server sends no token counts: the tokens are estimated"
 
 
 class LLMClient:
-    """A `Model` that calls a server; created by `LLMClient.open`."""
+    """A `Model` that calls a server; created by `LLMClient.open`.
+
+    Usage:
+
+        async with LLMClient.open(Settings(model_url="http://127.0.0.1:8000/v1")) as client:
+            reply = await client.call(request)
+        print(reply["text"])
+    """
 
     def __init__(self, endpoint: Endpoint, served: dict[str, "_Served"], *, concurrency: int) -> None:
         """`served` maps each role with a model of its own, and "default", to its model."""

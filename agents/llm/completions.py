@@ -25,6 +25,11 @@ LOWEST = -9999.0
 T = TypeVar("T")
 
 
+def token_count(value: object) -> int:
+    """Return a number of tokens as a server reports it; 0 if it is none."""
+    return value if type(value) is int and 0 < value <= MAX_TOKENS else 0
+
+
 def _joined(content: object) -> object:
     """Return the text of a message in parts."""
     if not isinstance(content, list):
@@ -143,9 +148,9 @@ def read_completion(completion: Completion, *, model: str, seconds: float, warni
     )
 
 
-def _usage(found: object) -> tuple[Usage, list[str]]:
+def _usage(value: object) -> tuple[Usage, list[str]]:
     try:
-        usage, warnings = _Usage.model_validate(found or {}), []
+        usage, warnings = _Usage.model_validate(value or {}), []
     except ValidationError:
         usage, warnings = _Usage(), ["the model server sends unusable token counts: the tokens are not counted"]
     cached = usage.prompt_tokens_details.cached_tokens if usage.prompt_tokens_details else 0
@@ -157,9 +162,9 @@ def _usage(found: object) -> tuple[Usage, list[str]]:
     return counted, warnings
 
 
-def _logprobs(found: object) -> tuple[list[TokenLogprob] | None, list[str]]:
+def _logprobs(value: object) -> tuple[list[TokenLogprob] | None, list[str]]:
     try:
-        tokens = _LogProbabilities.model_validate(found or {}).content
+        tokens = _LogProbabilities.model_validate(value or {}).content
     except ValidationError:
         return None, ["the model server sends unusable log-probabilities: probabilities are unavailable"]
     if not tokens:
@@ -235,5 +240,5 @@ def _reported(body: dict[str, Any]) -> object:
 
 def _part(value: dict[str, Any], name: str, kind: type[T]) -> T:
     """Return an entry of a JSON object; the empty value of its type if it is missing or of another type."""
-    found = value.get(name)
-    return found if isinstance(found, kind) else kind()
+    part = value.get(name)
+    return part if isinstance(part, kind) else kind()

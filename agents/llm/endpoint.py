@@ -14,7 +14,7 @@ import httpx2
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, AsyncStream
 
 from sleuth.agents.llm import errors
-from sleuth.agents.llm.completions import MAX_TOKENS, Completion, assemble_completion, parse_completion
+from sleuth.agents.llm.completions import Completion, assemble_completion, parse_completion, token_count
 from sleuth.agents.model import Listener, Message
 from sleuth.tools.errors import ModelError, UsageError
 from sleuth.tools.http import bounded_async_client
@@ -47,7 +47,14 @@ class ServedModel:
 
 
 class Endpoint:
-    """One OpenAI-compatible server."""
+    """One OpenAI-compatible server.
+
+    Usage:
+
+        async with await asyncio.to_thread(Endpoint, Settings(model_url="http://127.0.0.1:8000/v1")) as endpoint:
+            models = await endpoint.models()
+            completion = await endpoint.complete({"model": models[0].name, "messages": messages})
+    """
 
     def __init__(self, settings: Settings) -> None:
         """Read certificates: create it in a thread."""
@@ -87,7 +94,7 @@ class Endpoint:
         if not isinstance(entries, list):
             raise UsageError(f"There is no OpenAI-compatible server at {self.url}: does SLEUTH_MODEL_URL lack its /v1?")
         return [
-            ServedModel(name=str(entry["id"]), context_window=_window(entry.get("max_model_len")))
+            ServedModel(name=str(entry["id"]), context_window=token_count(entry.get("max_model_len")) or None)
             for entry in entries
             if isinstance(entry, dict) and "id" in entry
         ]
@@ -121,6 +128,8 @@ class Endpoint:
         left = RETRIES
         async with errors.as_model_errors(self.url, seconds=self.timeout):
             while True:
+                # The SDK returns a response with an unread body only if a stream is asked for. A header of the request
+                # counts its retries.
                 unread: Any = {
                     "cast_to": httpx2.Response,
                     "options": {"headers": dict(headers or {}), "max_retries": left},
@@ -191,11 +200,6 @@ def _is_passing(error: Exception) -> bool:
     if isinstance(error, errors.BrokenStream):
         return error.status >= 500 or error.status in (408, 409, 429)
     return not isinstance(error, APITimeoutError | httpx2.TimeoutException)
-
-
-def _window(length: object) -> int | None:
-    """Return a model's context window as the server lists it, if it is valid."""
-    return length if type(length) is int and 0 < length <= MAX_TOKENS else None
 
 
 async def _decoded(content: bytes) -> Any:  # noqa: ANN401 - JSON

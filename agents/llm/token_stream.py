@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID, uuid4
 
 from langchain_core.callbacks import BaseCallbackManager
@@ -51,6 +51,12 @@ class TokenStream:
             `messages` stream of the running graph: a model that streams may count its tokens less well.
         again: the superstep at which an interrupted run resumes. Its calls may have been streamed before, and start
             from scratch.
+
+    Usage, in a task:
+
+        stream = TokenStream(listening=lambda: True)
+        with stream.open(request, node="draft") as listener:
+            reply = await model.call(replace(request, listener=listener))
     """
 
     listening: Callable[[], bool] = has_message_stream
@@ -147,10 +153,10 @@ def answer_in(reply: str, role: str) -> str:
     if role == _TRANSCRIPTS:
         return reply.partition("<answer>")[2].partition("<")[0].lstrip()
     try:
-        found = from_json(reply, allow_partial="trailing-strings")
+        fields = from_json(reply, allow_partial="trailing-strings")
     except ValueError:
         return ""
-    answer = found.get("answer", "") if isinstance(found, dict) else ""
+    answer = fields.get("answer", "") if isinstance(fields, dict) else ""
     return answer if isinstance(answer, str) else ""
 
 
@@ -193,15 +199,7 @@ class AnswerStream:
             writer.finish(self._id or str(message.id), message.model_copy(update={"content": rest}))
 
 
-class _Writer(Protocol):
-    def add(self, id: str, text: str) -> None: ...
-
-    def withdraw(self) -> None: ...
-
-    def finish(self, id: str, rest: AIMessage) -> None: ...
-
-
-def _writer_for(handler: StreamMessagesHandler, metadata: Mapping[str, Any]) -> _Writer:
+def _writer_for(handler: StreamMessagesHandler, metadata: Mapping[str, Any]) -> "_ChunkWriter | MessageEvents":
     """Announce a message to a handler; return its writer."""
     run = uuid4()
     handler.on_chat_model_start({}, [[]], run_id=run, metadata=dict(metadata))

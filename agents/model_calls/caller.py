@@ -14,11 +14,13 @@ from typing import Any, Generic, NotRequired
 
 from langgraph.config import get_config
 from langgraph.func import task
+from langgraph.runtime import get_runtime
 from typing_extensions import TypedDict
 
 from sleuth import prompts
 from sleuth.agents.formatting import escape_chat_markers
-from sleuth.agents.llm.token_stream import CallStream, TokenStream
+from sleuth.agents.llm import TokenStream
+from sleuth.agents.llm.token_stream import CallStream
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.model_calls.context_fitting import describe_loss, fit_sources, halve_sources
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse_reply
@@ -77,6 +79,12 @@ class _CallEntry:
 class ModelCaller:
     """The model calls of one node execution, and their cost.
 
+    Usage, in a node of a running graph:
+
+        caller = ModelCaller(model, archive, seed="a question")
+        draft = await caller.ask(DRAFT, SourcesInput(question="Where is Varn?", sources=sources))
+        print(draft.answer, caller.warnings)
+
     Attributes:
         model: answers the requests.
         archive: stores the prompts.
@@ -120,7 +128,7 @@ class ModelCaller:
             self._ledger.append(entry := _CallEntry())
         entry.warnings += lines
 
-    async def ask(self, role: Role[I, O], given: I) -> O:
+    async def ask(self, role: Role[I, O], input: I) -> O:
         """Return a role's typed output for an input.
 
         Raises:
@@ -128,16 +136,16 @@ class ModelCaller:
             ContextTooLong: the prompt does not fit even without sources.
             ModelError: the server gave no usable reply.
         """
-        return (await self.ask_with_reply(role, given))[0]
+        return (await self.ask_with_reply(role, input))[0]
 
-    async def ask_with_reply(self, role: Role[I, O], given: I) -> tuple[O, Reply]:
+    async def ask_with_reply(self, role: Role[I, O], input: I) -> tuple[O, Reply]:
         """Like `ask`, also return the reply itself, for its log-probabilities."""
         self._current[asyncio.current_task()] = entry = _CallEntry()
         self._ledger.append(entry)
         pending = self._repairs + self._running  # calls that may be spent on repairs of earlier asks
         self._started += 1
         self._running += 1
-        call = _RoleCall(self, role, given, node=str(get_config()["metadata"]["langgraph_node"]), pending=pending)
+        call = _RoleCall(self, role, input, node=str(get_config()["metadata"]["langgraph_node"]), pending=pending)
         try:
             asked = await task(call.ask)()
         finally:
@@ -162,10 +170,10 @@ class _RoleCall(Generic[I, O]):
     LangGraph names the tasks of a run after the methods `ask` and `call`.
     """
 
-    def __init__(self, caller: ModelCaller, role: Role[I, O], given: I, *, node: str, pending: int) -> None:
+    def __init__(self, caller: ModelCaller, role: Role[I, O], input: I, *, node: str, pending: int) -> None:
         self._caller = caller
         self._role = role
-        self._given = given
+        self._input = input
         self._node = node
         self._pending = pending
         self._calls: dict[str, CallRecord] = {}
@@ -178,8 +186,8 @@ class _RoleCall(Generic[I, O]):
         reply, fault = await self._attempt()
         if fault and self._caller.can_repair(self._pending):
             _, wish = prompts.load(REPAIR).render(reason=escape_chat_markers(fault))
-            shown = escape_chat_markers(reply["text"][:_SHOWN]).strip() or "…"
-            repair = (Message(role="assistant", content=shown), Message(role="user", content=wish))
+            bad_reply = escape_chat_markers(reply["text"][:_SHOWN]).strip() or "…"
+            repair = (Message(role="assistant", content=bad_reply), Message(role="user", content=wish))
             reply, fault = await self._attempt(repair)
         start = reply["text"].strip()[:80]
         quoted = f"It begins {start!r}." if start else "It is empty."
@@ -191,25 +199,25 @@ class _RoleCall(Generic[I, O]):
 
         If the server counts more tokens than the client, ever fewer passages are sent.
         """
-        before, role, caller = self._given, self._role, self._caller
-        self._given = await fit_sources(
+        before, role, caller = self._input, self._role, self._caller
+        self._input = await fit_sources(
             caller.model,
             role.name,
-            self._given,
-            lambda given: messages(role, given) + repair,
+            self._input,
+            lambda input: messages(role, input) + repair,
             reply_tokens=role.sampling.max_tokens,
         )
         while True:
-            self._request = _request(role, self._given, repair)
+            self._request = _request(role, self._input, repair)
             await caller.archive.keep([self._request.text()])  # before it is sent
             sent = await task(self.call)()
             if (reply := sent["reply"]) is not None:
                 break
             try:
-                self._given = halve_sources(self._given)
+                self._input = halve_sources(self._input)
             except ContextTooLong as error:
                 raise ContextTooLong(f"{sent.get('reason', '')} {error}".strip()) from error
-        if warning := describe_loss(before, self._given):
+        if warning := describe_loss(before, self._input):
             self._warnings.append(f"{role.prompt}: {warning}")
         self._record(sent, reply, repair=bool(repair))
         try:
@@ -253,23 +261,23 @@ class _RoleCall(Generic[I, O]):
         self._warnings += reply["warnings"]
 
 
-def messages(role: Role[I, O], given: I) -> tuple[Message, ...]:
+def messages(role: Role[I, O], input: I) -> tuple[Message, ...]:
     """Return a role's prompt for an input, as it is sent."""
-    values = {name: escape_chat_markers(value) for name, value in role.render(given).items()}
+    values = {name: escape_chat_markers(value) for name, value in role.render(input).items()}
     system, user = prompts.load(role.prompt).render(**values)
     opening = (Message(role="system", content=system),) if system else ()
-    begun = role.begun(given) if role.begun else ""
+    begun = role.begun(input) if role.begun else ""
     ending = (Message(role="assistant", content=begun),) if begun else ()
     return (*opening, Message(role="user", content=user), *ending)
 
 
-def _request(role: Role[I, O], given: I, repair: tuple[Message, ...]) -> Request:
+def _request(role: Role[I, O], input: I, repair: tuple[Message, ...]) -> Request:
     return Request(
         call_id="",
         role=role.name,
         prompt=role.prompt,
-        messages=messages(role, given) + repair,
-        input=asdict(given),
+        messages=messages(role, input) + repair,
+        input=asdict(input),
         sampling=role.sampling,
         schema=role.schema(),
         choices=role.choices,
@@ -278,9 +286,9 @@ def _request(role: Role[I, O], given: I, repair: tuple[Message, ...]) -> Request
 
 def _with_id_and_seed(request: Request, seed: str) -> Request:
     """Return the request with the id and seed of the running task's place: both are the same after a resume."""
-    config = get_config()
-    metadata: dict[str, Any] = config["metadata"]
+    metadata: dict[str, Any] = get_config()["metadata"]
     place = f"{seed}\n{metadata['langgraph_step']}\n{metadata['langgraph_path']}"
     number = int.from_bytes(sha256(place.encode("utf-8", "replace")).digest()[:4]) >> 1
-    call_id = str(config["configurable"]["__pregel_task_id"])
-    return replace(request, call_id=call_id, sampling=replace(request.sampling, seed=number))
+    execution = get_runtime().execution_info
+    assert execution is not None
+    return replace(request, call_id=execution.task_id, sampling=replace(request.sampling, seed=number))
