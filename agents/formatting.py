@@ -12,6 +12,7 @@ from pydantic import Field
 
 from sleuth.agents.role import Output
 from sleuth.tools.storage import Triple
+from sleuth.tools.text import single_line
 
 # Sources
 
@@ -47,9 +48,9 @@ def escape_chat_markers(text: str) -> str:
     return _CHAT_MARKER.sub(lambda mark: f"{mark.group()} ", text).encode("utf-8", "replace").decode("utf-8")
 
 
-def single_line(text: str) -> str:
+def escape_line(text: str) -> str:
     """Return a text as one line that opens and closes no fence."""
-    return escape_fences(" ".join(text.split()))
+    return escape_fences(single_line(text))
 
 
 def format_sources(sources: Sequence[Source], *, first: int = 1) -> str:
@@ -59,7 +60,7 @@ def format_sources(sources: Sequence[Source], *, first: int = 1) -> str:
 
 def _fenced(mark: str, number: int, source: Source) -> str:
     text = escape_fences(source.text.strip())
-    return f"<source {mark}>\n{single_line(source.title)}\n{text}\n</source {number}>"
+    return f"<source {mark}>\n{escape_line(source.title)}\n{text}\n</source {number}>"
 
 
 def parse_sources(text: str) -> list[tuple[int, Source]]:
@@ -138,7 +139,7 @@ class Step:
 def format_steps(steps: Sequence[Step]) -> str:
     """Return the steps numbered from 1, each on two lines, or a line that there are none."""
     lines = (
-        f"{at}. Question: {single_line(step.question)}\n   Answer: {single_line(step.answer)}"
+        f"{at}. Question: {escape_line(step.question)}\n   Answer: {escape_line(step.answer)}"
         for at, step in enumerate(steps, start=1)
     )
     return "\n".join(lines) or "(nothing yet)"
@@ -146,7 +147,7 @@ def format_steps(steps: Sequence[Step]) -> str:
 
 def format_list(texts: Sequence[str]) -> str:
     """Return texts numbered from 1, a line each, or a line that there are none."""
-    return "\n".join(f"{at}. {single_line(text)}" for at, text in enumerate(texts, start=1)) or "(nothing yet)"
+    return "\n".join(f"{at}. {escape_line(text)}" for at, text in enumerate(texts, start=1)) or "(nothing yet)"
 
 
 # Conversations
@@ -175,9 +176,9 @@ def format_turns(turns: Sequence[Turn]) -> str:
     """Return a line for each of the latest turns, oldest first, or a line that there are none."""
     lines: list[str] = []
     for turn in latest_turns(turns):
-        text = single_line(turn.text)
-        shown = text if len(text) <= MAX_TURN_CHARS else f"{text[:MAX_TURN_CHARS].rstrip()} …"
-        lines.append(f"{turn.speaker.title()}: {shown}")
+        text = escape_line(turn.text)
+        excerpt = text if len(text) <= MAX_TURN_CHARS else f"{text[:MAX_TURN_CHARS].rstrip()} …"
+        lines.append(f"{turn.speaker.title()}: {excerpt}")
     return "\n".join(lines) or "(nothing yet)"
 
 
@@ -225,9 +226,9 @@ def format_facts(queries: Sequence[SubQuery], facts: Sequence[Facts]) -> str:
 
 
 def _block(at: int, query: SubQuery, facts: Sequence[Facts]) -> str:
-    finding = [f"Finding: {single_line(query.finding)}"] if query.finding else []
-    lines = [escape_fences(found.text) for found in facts if found.query == at] or ["(nothing new)"]
-    return "\n".join([f"[SUBQ] {single_line(query.text)}", *finding, f"<source {at}>", *lines, f"</source {at}>"])
+    finding = [f"Finding: {escape_line(query.finding)}"] if query.finding else []
+    lines = [escape_fences(each.text) for each in facts if each.query == at] or ["(nothing new)"]
+    return "\n".join([f"[SUBQ] {escape_line(query.text)}", *finding, f"<source {at}>", *lines, f"</source {at}>"])
 
 
 def parse_facts(text: str) -> list[list[Triple]]:
@@ -242,5 +243,5 @@ Sources = Annotated[tuple[Source, ...], format_sources]
 References = Annotated[tuple[Source, ...], format_references]
 Steps = Annotated[tuple[Step, ...], format_steps]
 Items = Annotated[tuple[str, ...], format_list]
-Line = Annotated[str, single_line]
+Line = Annotated[str, escape_line]
 Fenced = Annotated[str, escape_fences]

@@ -75,12 +75,12 @@ def fields_by_label(label: str, allowed: Mapping[str, tuple[str, ...]]) -> Calla
     return vary
 
 
-def render_fields(given: Input) -> dict[str, str]:
+def render_fields(input: Input) -> dict[str, str]:
     """Return an input's fields as texts. A field that is not a string is annotated with its formatter."""
     texts: dict[str, str] = {}
-    for name, hint in get_type_hints(type(given), include_extras=True).items():
+    for name, hint in get_type_hints(type(input), include_extras=True).items():
         write = getattr(hint, "__metadata__", (str,))[0]
-        texts[name] = write(getattr(given, name))
+        texts[name] = write(getattr(input, name))
     return texts
 
 

@@ -24,7 +24,7 @@ OPTIONAL: dict[str, list[str]] = PROJECT["optional-dependencies"]
 FOLDERS = ("prompts", "tools", "agents", "graphs", "studio", "training")
 
 EXTRAS = {
-    "agents/graph_encoder": ("graph", "torch"),
+    "agents/graph_encoder.py": ("graph", "torch"),
     "graphs": ("postgres",),
     "studio/cli/commands/serve.py": ("serve",),
     "studio/langgraph_dev": ("studio", "serve"),

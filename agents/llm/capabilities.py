@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from sleuth.agents.llm.completions import Choice
-from sleuth.agents.llm.server_info import Endpoint
+from sleuth.agents.llm.completions import STREAMED, Completion
+from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.agents.model import Message
 from sleuth.agents.thoughts import without_thoughts
 from sleuth.tools.errors import ModelTimeout, StoreError
@@ -114,9 +114,9 @@ async def detect_capabilities(endpoint: Endpoint, model: str, version: str, file
     with suppress(KeyError, TypeError):  # unknown, or written by another release
         if (stored := Capabilities(**known[key])).schema:
             return stored
-    found = await probe(endpoint, model)
-    await asyncio.to_thread(_write, file, known | {key: asdict(found)})
-    return found
+    can = await probe(endpoint, model)
+    await asyncio.to_thread(_write, file, known | {key: asdict(can)})
+    return can
 
 
 async def probe(endpoint: Endpoint, model: str) -> Capabilities:
@@ -133,19 +133,19 @@ async def probe(endpoint: Endpoint, model: str) -> Capabilities:
         with suppress(ModelTimeout):
             guided, copied, chosen = await _probe_constraints(endpoint, model, max_tokens=THINKING_TOKENS)
     logprobs = bool(plain.logprobs)
-    streamed = await endpoint.probe_stream(model, **(_LOGPROBS if logprobs else {}), max_tokens=4)
+    streamed = await endpoint.probe(model, **STREAMED, **(_LOGPROBS if logprobs else {}), max_tokens=4)
     return Capabilities(
         schema=_is_ready(guided),
         copies=without_thoughts(copied.text).strip() in [f'{{"word" : "{word}"}}' for word in CHOICES],
         choice=without_thoughts(chosen.text).strip() in CHOICES,
         logprobs=logprobs,
         tokenize=tokens is not None,
-        stream=streamed is not None and bool(streamed.logprobs) == logprobs,
+        stream=streamed.is_streamed and bool(streamed.usage) and bool(streamed.logprobs) == logprobs,
         thinks=any(map(_thinks, (plain, guided, copied, chosen))),
     )
 
 
-async def _probe_constraints(endpoint: Endpoint, model: str, **options: object) -> Sequence[Choice]:
+async def _probe_constraints(endpoint: Endpoint, model: str, **options: object) -> Sequence[Completion]:
     return await asyncio.gather(
         endpoint.probe(model, response_format=schema_format("probe", _SCHEMA), **options),
         endpoint.probe(model, response_format=schema_format("copies", _COPIES), **options),
@@ -153,11 +153,11 @@ async def _probe_constraints(endpoint: Endpoint, model: str, **options: object) 
     )
 
 
-def _is_ready(guided: Choice) -> bool:
+def _is_ready(guided: Completion) -> bool:
     return _READY.fullmatch(without_thoughts(guided.text)) is not None
 
 
-def _thinks(choice: Choice) -> bool:
+def _thinks(choice: Completion) -> bool:
     return (bool(choice.message.thoughts) and not choice.is_reasoned) or without_thoughts(choice.text) != choice.text
 
 

@@ -15,8 +15,9 @@ from langgraph.constants import TAG_NOSTREAM
 from sleuth import prompts
 from sleuth.agents.llm.call_slots import CallSlots
 from sleuth.agents.llm.client import NO_CHOICE, NO_LOGPROBS, NO_SCHEMA, SCHEMA_TOKENS, estimate_tokens, written
-from sleuth.agents.llm.completions import parse_reply
+from sleuth.agents.llm.completions import parse_completion, read_completion
 from sleuth.agents.llm.context_windows import CONTEXT_WINDOW
+from sleuth.agents.llm.errors import shorten
 from sleuth.agents.model import Listener, Message, Reply, Request
 from sleuth.agents.role import NAMES
 from sleuth.tools.errors import ModelError, ModelTimeout, ModelUnavailable, UnknownName
@@ -36,6 +37,12 @@ class ChatModels:
     Temperature, seed, length and log-probabilities are set in a copy of the model, where its class has such fields.
     Replies follow schemas by `with_structured_output` where the class has it. What a class lacks is replaced as for a
     server that lacks it (`sleuth.agents.llm.capabilities`), with a warning. Retries are those of the model.
+
+    Usage:
+
+        model = ChatModels({"default": ChatOllama(model="qwen3:8b")})
+        reply = await model.call(request)
+        print(reply["text"])
     """
 
     def __init__(self, models: Mapping[str, BaseChatModel], *, concurrency: int = 8, seconds: float = 120.0) -> None:
@@ -79,7 +86,8 @@ class ChatModels:
         message, seconds = await self._slots.run(lambda: self._invoke(name, runnable, sent, request.listener))
         if request.sampling.top_logprobs and not message.response_metadata.get("logprobs"):
             warnings.append(NO_LOGPROBS)
-        return parse_reply(_completion(message), model=name, seconds=seconds, warnings=warnings)
+        completion = parse_completion(_completion(message))
+        return read_completion(completion, model=name, seconds=seconds, warnings=warnings)
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return a careful estimate: chat models download a tokenizer to count."""
@@ -99,19 +107,18 @@ class ChatModels:
         except ModelError:
             raise
         except Exception as error:
-            detail = " ".join(str(error)[:3_000].split())[:300]
-            raise ModelUnavailable(f"{name} failed: {type(error).__name__}: {detail}") from error
+            raise ModelUnavailable(f"{name} failed: {type(error).__name__}: {shorten(str(error))}") from error
 
 
 async def _reply_of(runnable: Runnable[Any, Any], messages: list[Any], listener: Listener | None) -> AIMessage:
     """Return the message of a chat model, or the raw one of a structured output, whose tokens are streamed too."""
-    given = convert_to_messages(messages)
+    prompt = convert_to_messages(messages)
     if listener is None:
-        found = await runnable.ainvoke(given, _QUIET)
-        message: AIMessage = found["raw"] if isinstance(found, dict) else found
+        output = await runnable.ainvoke(prompt, _QUIET)
+        message: AIMessage = output["raw"] if isinstance(output, dict) else output
         return message
     run, has_tokens, written = None, False, None
-    async for event in runnable.astream_events(given, _QUIET, version="v2", include_types=["chat_model"]):
+    async for event in runnable.astream_events(prompt, _QUIET, version="v2", include_types=["chat_model"]):
         run = run or event["run_id"]  # a chat model may call another one
         if (
             event["run_id"] == run
@@ -186,8 +193,8 @@ def _completion(message: AIMessage) -> dict[str, Any]:
     about, usage = message.response_metadata, message.usage_metadata
     ended = about.get("finish_reason") or about.get("stop_reason") or about.get("done_reason")
     finish = "length" if ended in ("length", "max_tokens", "MAX_TOKENS") else "stop"
-    said = {"content": _text(message), "reasoning": message.additional_kwargs.get("reasoning_content")}
-    choice = {"message": said, "finish_reason": finish, "logprobs": about.get("logprobs")}
+    reply = {"content": _text(message), "reasoning": message.additional_kwargs.get("reasoning_content")}
+    choice = {"message": reply, "finish_reason": finish, "logprobs": about.get("logprobs")}
     tokens = usage and {
         "prompt_tokens": usage["input_tokens"],
         "completion_tokens": usage["output_tokens"],

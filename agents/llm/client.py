@@ -2,9 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import openai
@@ -13,12 +14,12 @@ from sleuth import prompts
 from sleuth.agents.llm import errors
 from sleuth.agents.llm.call_slots import CallSlots
 from sleuth.agents.llm.capabilities import THINKING_TOKENS, Capabilities, detect_capabilities, schema_format, without
-from sleuth.agents.llm.completions import STREAMED, parse_reply
+from sleuth.agents.llm.completions import STREAMED, Completion, read_completion
 from sleuth.agents.llm.context_windows import CONTEXT_WINDOW, CUT, ContextWindow, find_window, warn_if_small, was_cut
+from sleuth.agents.llm.endpoint import RETRIES, Endpoint, ServedModel
 from sleuth.agents.llm.quote_grammar import constrain_quotes
-from sleuth.agents.llm.server_info import RETRIES, Endpoint, ServedModel
 from sleuth.agents.llm.tracing import trace_call
-from sleuth.agents.model import Listener, Message, Reply, Request, Usage
+from sleuth.agents.model import Message, Reply, Request, Usage
 from sleuth.agents.role import NAMES
 from sleuth.tools.errors import ModelError, UnknownName, UsageError
 from sleuth.tools.settings import Settings
@@ -40,7 +41,14 @@ ESTIMATED = "the model server sends no token counts: the tokens are estimated"
 
 
 class LLMClient:
-    """A `Model` that calls a server; created by `LLMClient.open`."""
+    """A `Model` that calls a server; created by `LLMClient.open`.
+
+    Usage:
+
+        async with LLMClient.open(Settings(model_url="http://127.0.0.1:8000/v1")) as client:
+            reply = await client.call(request)
+        print(reply["text"])
+    """
 
     def __init__(self, endpoint: Endpoint, served: dict[str, "_Served"], *, concurrency: int) -> None:
         """`served` maps each role with a model of its own, and "default", to its model."""
@@ -92,42 +100,32 @@ class LLMClient:
     async def call(self, request: Request) -> Reply:
         """Answer one request; at most `settings.concurrency` requests are in flight."""
         served = self._of(request.role)
-        can = served.can
-        refused: errors.Refused | None = None
-        lacking: list[str] = []
+        can, lacking, refused = served.can, list[str](), None
         while True:
             body, warnings = await asyncio.to_thread(_body, request, served, can)
             if lacking:
                 warnings.append(REFUSED.format(", ".join(lacking)))
+            listener = request.listener if body["stream"] else None
             try:
-                reply = await self._send(request, served, body, warnings)
+                async with trace_call(body, url=self._endpoint.url) as trace:
+                    headers = {CALL_HEADER: request.call_id, **trace.headers}
+                    send = partial(self._endpoint.complete, body, headers=headers, listener=listener)
+                    completion, seconds = await self._slots.run(send)
+                    trace.reply = reply = _read(completion, request, served, seconds=seconds, warnings=warnings)
             except errors.Refused as error:
                 refused = refused or error
                 can, more = without(can, body, error.reason)
                 if not more:
                     raise ModelError(str(refused)) from refused
                 lacking += more
+            except ModelError as error:
+                if isinstance(error.__cause__, openai.NotFoundError):
+                    known = [entry.name for entry in await self._endpoint.models()]
+                    raise errors.unknown_model(served.name, known) from error
+                raise
             else:
                 served.can = can
                 return reply
-
-    async def _send(self, request: Request, served: "_Served", body: dict[str, Any], warnings: list[str]) -> Reply:
-        """Send a request, with retries."""
-
-        async def call(headers: Mapping[str, str]) -> Reply:
-            sent = {CALL_HEADER: request.call_id, **headers}
-            listener = request.listener if body["stream"] else None
-            completion, seconds = await self._slots.run(lambda: self._complete(served, body, sent, listener))
-            reply = parse_reply(completion, model=served.name, seconds=seconds, warnings=warnings)
-            if not completion.get("usage"):
-                return _with_estimated_usage(reply, request.messages)
-            # A server that counts tokens exactly refuses prompts that are too long.
-            is_cut = not served.can.tokenize and was_cut(
-                request.messages, reply["usage"]["prompt_tokens"], served.window.tokens
-            )
-            return {**reply, "warnings": [*reply["warnings"], *([CUT] if is_cut else [])]}
-
-        return await trace_call(body, call, url=self._endpoint.url)
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return the tokens with the chat template; a careful estimate if the server does not count them."""
@@ -137,17 +135,6 @@ class LLMClient:
 
     def _of(self, role: str) -> "_Served":
         return self._served.get(role) or self._served["default"]
-
-    async def _complete(
-        self, served: "_Served", body: dict[str, Any], headers: Mapping[str, str], listener: Listener | None
-    ) -> dict[str, Any]:
-        """Return one completion within the time-out, which includes all retries; raise ModelError."""
-        async with errors.as_model_errors(self._endpoint.url, seconds=self._endpoint.timeout):
-            try:
-                return await self._endpoint.complete(body, headers=headers, listener=listener)
-            except openai.NotFoundError as error:
-                known = [entry.name for entry in await self._endpoint.models()]
-                raise errors.unknown_model(served.name, known) from error
 
 
 @dataclass(kw_only=True, slots=True)
@@ -261,12 +248,18 @@ def estimate_tokens(messages: tuple[Message, ...]) -> int:
     return sum(len(message["content"].encode("utf-8", "replace")) // 2 + 16 for message in messages) + 16
 
 
-def _with_estimated_usage(reply: Reply, messages: Sequence[Message]) -> Reply:
-    """Return the reply with about one token for each four bytes."""
-    texts = "".join(message["content"] for message in messages), reply["text"]
-    prompt, completion = (len(text.encode("utf-8", "replace")) // 4 + 1 for text in texts)
-    usage = Usage(prompt_tokens=prompt, cached_tokens=0, completion_tokens=completion)
-    return {**reply, "usage": usage, "warnings": [*reply["warnings"], ESTIMATED]}
+def _read(completion: Completion, request: Request, served: "_Served", *, seconds: float, warnings: list[str]) -> Reply:
+    """Return the reply in a completion; a warning if its tokens are estimated, or if the server has cut the prompt."""
+    reply = read_completion(completion, model=served.name, seconds=seconds, warnings=warnings)
+    if not completion.usage:  # about one token for each four bytes
+        texts = "".join(message["content"] for message in request.messages), reply["text"]
+        prompt, written = (len(text.encode("utf-8", "replace")) // 4 + 1 for text in texts)
+        reply["usage"] = Usage(prompt_tokens=prompt, cached_tokens=0, completion_tokens=written)
+        reply["warnings"].append(ESTIMATED)
+    # A server that counts tokens exactly refuses prompts that are too long.
+    elif not served.can.tokenize and was_cut(request.messages, reply["usage"]["prompt_tokens"], served.window.tokens):
+        reply["warnings"].append(CUT)
+    return reply
 
 
 def written(name: str, **values: str) -> str:

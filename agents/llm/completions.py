@@ -1,8 +1,9 @@
 """Completions of a server, whole or streamed, validated so that replies can be stored and used without checks."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any, TypeVar
 
+from openai import APIConnectionError, APIError
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
 from sleuth.agents.llm.errors import BrokenStream, Malformed
@@ -22,6 +23,11 @@ LOWEST = -9999.0
 """The log-probability that servers send for zero; smaller ones are raised to it."""
 
 T = TypeVar("T")
+
+
+def token_count(value: object) -> int:
+    """Return a number of tokens as a server reports it; 0 if it is none."""
+    return value if type(value) is int and 0 < value <= MAX_TOKENS else 0
 
 
 def _joined(content: object) -> object:
@@ -74,12 +80,19 @@ class _Message(BaseModel):
         return next((text for text in (self.reasoning, self.reasoning_content) if text and isinstance(text, str)), "")
 
 
-class Choice(BaseModel):
-    """The first choice of a completion; its log-probabilities are not validated."""
+class Completion(BaseModel):
+    """The first choice of a completion, with the model and usage; only its message is validated.
+
+    Attributes:
+        is_streamed: the server has streamed it.
+    """
 
     message: _Message
     finish_reason: object = None
     logprobs: object = None
+    model: object = None
+    usage: object = None
+    is_streamed: bool = False
 
     @property
     def is_reasoned(self) -> bool:
@@ -93,51 +106,51 @@ class Choice(BaseModel):
         return sanitize(self.message.thoughts) if self.is_reasoned else self.message.content or ""
 
 
-def parse_choice(body: object) -> Choice:
-    """Return the first choice of a completion; raises Malformed for a body without one, BrokenStream for an error."""
-    if isinstance(body, dict) and (error := _reported(body)):
+def parse_completion(body: object) -> Completion:
+    """Return a completion as the server sent it; raises Malformed if it has no message, BrokenStream for an error."""
+    if not isinstance(body, dict):
+        raise Malformed("it has no choices")
+    if error := _reported(body):
         raise BrokenStream.of(error)
-    choices = body.get("choices") if isinstance(body, dict) else None
+    choices = body.get("choices")
     if not isinstance(choices, list) or not choices:
         raise Malformed("it has no choices")
     try:
-        return Choice.model_validate(choices[0])
+        completion = Completion.model_validate(choices[0])
     except ValidationError as error:
         raise Malformed("its first choice has no message with a text") from error
+    completion.model, completion.usage = body.get("model"), body.get("usage")
+    return completion
 
 
-def parse_reply(body: Mapping[str, Any], *, model: str, seconds: float, warnings: list[str]) -> Reply:
+def read_completion(completion: Completion, *, model: str, seconds: float, warnings: list[str]) -> Reply:
     """Return the reply in a completion.
 
     Unusable log-probabilities and token counts are treated like missing ones, with a warning.
 
     Args:
-        body: the completion as the server sent it.
+        completion: the completion.
         model: the name used if the completion has none.
         seconds: its duration.
         warnings: the fallbacks used.
-
-    Raises:
-        Malformed: the completion has no message.
     """
-    choice = parse_choice(body)
-    usage, unusable_usage = _usage(body.get("usage"))
-    logprobs, unusable_logprobs = _logprobs(choice.logprobs)
-    name = body.get("model")
+    usage, unusable_usage = _usage(completion.usage)
+    logprobs, unusable_logprobs = _logprobs(completion.logprobs)
+    name = completion.model
     return Reply(
-        text=choice.text,
-        finish="length" if choice.finish_reason == "length" else "stop",
+        text=completion.text,
+        finish="length" if completion.finish_reason == "length" else "stop",
         model=sanitize(name) if isinstance(name, str) and name else model,
         usage=usage,
         seconds=round(seconds, 4),
         logprobs=logprobs,
-        warnings=[*warnings, *([REASONED] if choice.is_reasoned else []), *unusable_usage, *unusable_logprobs],
+        warnings=[*warnings, *([REASONED] if completion.is_reasoned else []), *unusable_usage, *unusable_logprobs],
     )
 
 
-def _usage(found: object) -> tuple[Usage, list[str]]:
+def _usage(value: object) -> tuple[Usage, list[str]]:
     try:
-        usage, warnings = _Usage.model_validate(found or {}), []
+        usage, warnings = _Usage.model_validate(value or {}), []
     except ValidationError:
         usage, warnings = _Usage(), ["the model server sends unusable token counts: the tokens are not counted"]
     cached = usage.prompt_tokens_details.cached_tokens if usage.prompt_tokens_details else 0
@@ -149,9 +162,9 @@ def _usage(found: object) -> tuple[Usage, list[str]]:
     return counted, warnings
 
 
-def _logprobs(found: object) -> tuple[list[TokenLogprob] | None, list[str]]:
+def _logprobs(value: object) -> tuple[list[TokenLogprob] | None, list[str]]:
     try:
-        tokens = _LogProbabilities.model_validate(found or {}).content
+        tokens = _LogProbabilities.model_validate(value or {}).content
     except ValidationError:
         return None, ["the model server sends unusable log-probabilities: probabilities are unavailable"]
     if not tokens:
@@ -212,6 +225,10 @@ async def _checked(chunks: AsyncIterator[object]) -> AsyncIterator[dict[str, Any
             if error := _reported(chunk):
                 raise BrokenStream.of(error)
             yield chunk
+    except APIConnectionError:
+        raise
+    except APIError as error:
+        raise BrokenStream.of(error.body) from error
     except (ValueError, RecursionError) as error:
         raise Malformed("an event of its stream is not JSON") from error
 
@@ -223,5 +240,5 @@ def _reported(body: dict[str, Any]) -> object:
 
 def _part(value: dict[str, Any], name: str, kind: type[T]) -> T:
     """Return an entry of a JSON object; the empty value of its type if it is missing or of another type."""
-    found = value.get(name)
-    return found if isinstance(found, kind) else kind()
+    part = value.get(name)
+    return part if isinstance(part, kind) else kind()

@@ -18,7 +18,8 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
-from sleuth.agents.llm.server_info import Endpoint
+from sleuth.agents.llm.completions import token_count
+from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.agents.model import Message
 from sleuth.tools.errors import ModelError
 
@@ -84,13 +85,13 @@ async def find_window(endpoint: Endpoint, model: str, *, load: bool = True) -> C
         load: load the model with a request of one token if its window depends on that.
     """
     try:
-        found = await _ask_all(endpoint, model)
-        if found is not None and found.tokens == 0 and load:
+        window = await _ask_all(endpoint, model)
+        if window is not None and window.tokens == 0 and load:
             await endpoint.probe(model, max_tokens=1)
-            found = await _ask_all(endpoint, model)
-    except ModelError:  # a gateway that refuses unknown paths; the first call reports a broken server
+            window = await _ask_all(endpoint, model)
+    except ModelError:  # a proxy that refuses unknown paths; the first call reports a broken server
         return None
-    return found
+    return window
 
 
 @cache  # once for a model in a process
@@ -126,9 +127,9 @@ def was_cut(messages: Sequence[Message], prompt_tokens: int, window: int) -> boo
 
 async def _ask_all(endpoint: Endpoint, model: str) -> ContextWindow | None:
     for ask in (_ollama, _llama_cpp, _lm_studio):
-        found = await ask(endpoint, model)
-        if found is not None:
-            return found
+        window = await ask(endpoint, model)
+        if window is not None:
+            return window
     return None
 
 
@@ -137,17 +138,17 @@ async def _ollama(endpoint: Endpoint, model: str) -> ContextWindow | None:
     running = await endpoint.about("/api/ps")
     if "models" not in running:
         return None
-    shown = await endpoint.about("/api/show", {"model": model})
+    details = await endpoint.about("/api/show", {"model": model})
     loaded = _entry(running["models"], model, "name", "model")
-    about = shown.get("model_info")
+    about = details.get("model_info")
     lengths = about.items() if isinstance(about, dict) else ()
-    longest = max((_count(value) for key, value in lengths if key.endswith(".context_length")), default=0)
-    parameter = re.search(r"^num_ctx\s+(\d+)$", str(shown.get("parameters")), re.MULTILINE)
+    longest = max((token_count(value) for key, value in lengths if key.endswith(".context_length")), default=0)
+    parameter = re.search(r"^num_ctx\s+(\d+)$", str(details.get("parameters")), re.MULTILINE)
     assumed = OLLAMA_WINDOW if loaded is not None else 0
     configured = int(parameter[1]) if parameter else assumed
     wished = min(_WISHED, longest or _WISHED)
     return ContextWindow(
-        tokens=_count((loaded or {}).get("context_length")) or configured,
+        tokens=token_count((loaded or {}).get("context_length")) or configured,
         server="Ollama",
         longest=longest,
         remedy=f"Start Ollama with OLLAMA_CONTEXT_LENGTH={wished}, or set num_ctx in the model's Modelfile.",
@@ -158,7 +159,7 @@ async def _llama_cpp(endpoint: Endpoint, model: str) -> ContextWindow | None:
     """Return the window of one slot. A server of several models takes the model in the query."""
     properties = await endpoint.about(f"/props?{urlencode({'model': model})}")
     settings = properties.get("default_generation_settings")
-    tokens = _count(settings.get("n_ctx")) if isinstance(settings, dict) else 0
+    tokens = token_count(settings.get("n_ctx")) if isinstance(settings, dict) else 0
     remedy = f"Start llama-server with --ctx-size {_WISHED}; slots set with --parallel divide it."
     return ContextWindow(tokens=tokens, server="llama.cpp", remedy=remedy) if tokens else None
 
@@ -167,9 +168,9 @@ async def _lm_studio(endpoint: Endpoint, model: str) -> ContextWindow | None:
     listed = _entry((await endpoint.about("/api/v0/models")).get("data"), model, "id")
     if listed is None or "max_context_length" not in listed:
         return None
-    longest = _count(listed["max_context_length"])
+    longest = token_count(listed["max_context_length"])
     return ContextWindow(
-        tokens=_count(listed.get("loaded_context_length")),
+        tokens=token_count(listed.get("loaded_context_length")),
         server="LM Studio",
         longest=longest,
         remedy=f"Load it with: lms load {model} --context-length {min(_WISHED, longest or _WISHED)}",
@@ -179,10 +180,5 @@ async def _lm_studio(endpoint: Endpoint, model: str) -> ContextWindow | None:
 def _entry(entries: object, name: str, *keys: str) -> dict[str, Any] | None:
     """Return the entry of a list that has the name under one of the keys."""
     listed = entries if isinstance(entries, list) else []
-    found = (each for each in listed if isinstance(each, dict) and name in [each.get(key) for key in keys])
-    return next(found, None)
-
-
-def _count(value: object) -> int:
-    """Return a number of tokens; 0 if it is none."""
-    return value if type(value) is int and 0 < value < 2**31 else 0
+    named = (each for each in listed if isinstance(each, dict) and name in [each.get(key) for key in keys])
+    return next(named, None)

@@ -111,12 +111,13 @@ def _model_error(error: Exception, url: str, seconds: float) -> ModelError:
 def _reason(body: object) -> str:
     """Return the reason in the body of an error, in any form that servers write."""
     if isinstance(body, list):
-        return _short("; ".join(map(_reason, body)))
+        return shorten("; ".join(map(_reason, body)))
     if isinstance(body, Mapping):
         named = (body[name] for name in ("message", "detail", "error", "msg") if body.get(name))
         body = next((_reason(each) for each in named), json.dumps(body, ensure_ascii=False))
-    return _short(str(body or "no reason given"))
+    return shorten(str(body or "no reason given"))
 
 
-def _short(text: str) -> str:
+def shorten(text: str) -> str:
+    """Return the beginning of a message on one line."""
     return " ".join(text[:3_000].split())[:300]

@@ -45,17 +45,12 @@ def constrain_quotes(schema: dict[str, Any], messages: Sequence[Message]) -> dic
     text = "\n".join(message["content"] for message in messages)
     if _DEFINITION not in schema.get("$defs", {}) or text.count("<source ") != len(sources := parse_sources(text)):
         return schema
-    for begins in (clauses, _whole):
+    for begins in (clauses, lambda _: [0]):  # a text may be too long for all of its clauses
         patterns = {number: pattern for number, source in sources if (pattern := _beginnings(source.text, begins))}
         if 0 < sum(map(len, patterns.values())) <= MOST_PATTERN:
             copies = [_copy(number, pattern) for number, pattern in patterns.items()]
             return schema | {"$defs": schema["$defs"] | {_DEFINITION: {"anyOf": copies}}}
     return schema
-
-
-def _whole(_: str) -> list[int]:
-    """Return the beginning of a sentence only: a text is too long for all of its clauses."""
-    return [0]
 
 
 def _copy(number: int, pattern: str) -> dict[str, Any]:

@@ -16,7 +16,14 @@ ANY_ROLE = "*"
 
 
 class ScriptedModel:
-    """A `Model` with prepared replies in order, for all roles together or, given a mapping, by role."""
+    """A `Model` with prepared replies in order, for all roles together or, given a mapping, by role.
+
+    Usage:
+
+        model = ScriptedModel(["not JSON", Draft(answer="Varn")])  # the second reply repairs the first
+        draft = await ModelCaller(model, archive, seed="").ask(DRAFT, input)
+        model.done()
+    """
 
     def __init__(
         self, replies: Iterable[Scripted] | Mapping[str, Iterable[Scripted]] = (), *, context_window: int = 8192

@@ -1,18 +1,45 @@
-"""Tokens of replies on the run's custom stream while they are written. They are not stored, and may be withdrawn.
+"""Tokens of replies while they are written: on the run's custom stream, and answers also on its `messages` stream.
 
-An item is {"node", "role", "call", "text"}; without `text` it withdraws the tokens of the call. The text of answers is
-also on the `messages` stream.
+An item of the custom stream is {"node", "role", "call", "text"}; without `text` it withdraws the tokens of the call.
+Tokens are not stored. The replies of roles are JSON or transcripts, so `sleuth.agents.llm.tracing` keeps them out of
+the `messages` stream. `AnswerStream` puts the text of the answer in them into it: chunks of one message, and at its end
+its usage.
 """
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID, uuid4
 
+from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk
 from langgraph.config import get_config, get_stream_writer
+from langgraph.pregel._messages import StreamMessagesHandler, StreamMessagesHandlerV2
+from pydantic_core import from_json
 
-from sleuth.agents.llm.answer_stream import AnswerStream, answer_in, has_message_stream
 from sleuth.agents.llm.tracing import as_message
 from sleuth.agents.model import Reply, Request
 from sleuth.tools.text import sanitize
+
+_NODES = {"answer", "integrate"}
+"""Nodes whose model calls write the answer of a run."""
+
+_TRANSCRIPTS = "searcher"
+"""The role of search-trained models, whose answer is between tags."""
+
+
+def has_message_stream() -> bool:
+    """Return whether somebody reads the `messages` stream of the graph whose node is running."""
+    return bool(_handlers())
+
+
+def _handlers() -> list[StreamMessagesHandler]:
+    manager = get_config().get("callbacks")
+    handlers = manager.handlers if isinstance(manager, BaseCallbackManager) else []
+    return [each for each in handlers if isinstance(each, StreamMessagesHandler)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,30 +51,38 @@ class TokenStream:
             `messages` stream of the running graph: a model that streams may count its tokens less well.
         again: the superstep at which an interrupted run resumes. Its calls may have been streamed before, and start
             from scratch.
+
+    Usage, in a task:
+
+        stream = TokenStream(listening=lambda: True)
+        with stream.open(request, node="draft") as listener:
+            reply = await model.call(replace(request, listener=listener))
     """
 
     listening: Callable[[], bool] = has_message_stream
     again: int | None = None
 
-    async def call(self, request: Request, send: Callable[[Request], Awaitable[Reply]], *, node: str) -> Reply:
-        """Return the reply to a request, within its call's task; if the call fails, its tokens are withdrawn."""
-        stream = _CallStream(node=node, role=request.role, call=request.call_id)
+    @contextmanager
+    def open(self, request: Request, *, node: str) -> Iterator["CallStream | None"]:
+        """Enter the listener of a call, within its task, or None if nobody listens.
+
+        If the block fails, the tokens of the call are withdrawn.
+        """
+        stream = CallStream(node=node, role=request.role, call=request.call_id)
         if get_config()["metadata"]["langgraph_step"] == self.again:
             stream.withdraw()
         try:
-            reply = await send(replace(request, listener=stream) if self.listening() else request)
+            yield stream if self.listening() else None
         except BaseException:
             stream.reset()
             raise
-        stream.finish(reply)
-        return reply
 
     def withdraw(self, *, node: str, role: str, call: str) -> None:
         """Withdraw the tokens of a call that has ended."""
-        _CallStream(node=node, role=role, call=call).withdraw()
+        CallStream(node=node, role=role, call=call).withdraw()
 
 
-class _CallStream:
+class CallStream:
     """The listener of one call, which writes its tokens to the run's stream."""
 
     def __init__(self, *, node: str, role: str, call: str) -> None:
@@ -79,3 +114,156 @@ class _CallStream:
         if self._answer.has_text:
             text = answer_in(sanitize(reply["text"]), self._call["role"])
             self._answer.finish(as_message(reply).model_copy(update={"content": text}))
+
+
+class AnswerText:
+    """The text of an answer, read from the token stream of a run.
+
+    Attributes:
+        written: the text so far.
+    """
+
+    def __init__(self) -> None:
+        self.written = ""
+        self._replies: dict[str, str] = {}
+
+    def read(self, item: Mapping[str, Any]) -> tuple[bool, str]:
+        """Return whether the text so far is withdrawn, and the text that an item of the stream adds."""
+        if "state" in item or (item["node"] not in _NODES and item["role"] != _TRANSCRIPTS):
+            return False, ""
+        if "text" not in item:
+            self._replies.pop(item["call"], None)
+            return self._withdraw(), ""
+        reply = self._replies[item["call"]] = self._replies.get(item["call"], "") + item["text"]
+        text = answer_in(reply, item["role"])
+        if not text:
+            return False, ""
+        is_withdrawn = not text.startswith(self.written) and self._withdraw()
+        added, self.written = text[len(self.written) :], text
+        return is_withdrawn, added
+
+    def _withdraw(self) -> bool:
+        """Forget the text; return whether there was any."""
+        had_text, self.written = bool(self.written), ""
+        return had_text
+
+
+def answer_in(reply: str, role: str) -> str:
+    """Return the text of the answer in the beginning of a reply: the field `answer`, or the text after its tag."""
+    if role == _TRANSCRIPTS:
+        return reply.partition("<answer>")[2].partition("<")[0].lstrip()
+    try:
+        fields = from_json(reply, allow_partial="trailing-strings")
+    except ValueError:
+        return ""
+    answer = fields.get("answer", "") if isinstance(fields, dict) else ""
+    return answer if isinstance(answer, str) else ""
+
+
+class AnswerStream:
+    """One answer in the `messages` stream of the graph whose node is running; nothing happens if nobody streams it."""
+
+    def __init__(self, id: str = "") -> None:
+        """`id` is that of the message; by default that of the first model call that writes it."""
+        self._id = id
+        self._answer = AnswerText()
+        metadata = get_config()["metadata"]
+        self._writers = [_writer_for(handler, metadata) for handler in _handlers()]
+
+    @property
+    def has_text(self) -> bool:
+        """Return whether a part of the answer was streamed."""
+        return bool(self._answer.written)
+
+    def write(self, item: Mapping[str, Any]) -> None:
+        """Write what an item of the token stream adds to the answer; other items have no effect."""
+        if not self._writers:
+            return
+        is_withdrawn, added = self._answer.read(item)
+        if added:
+            self._id = self._id or item["call"]
+        for writer in self._writers:
+            if is_withdrawn:
+                writer.withdraw()
+            if added:
+                writer.add(self._id, added)
+
+    def finish(self, message: AIMessage) -> None:
+        """Write the rest of the message, with its usage and its other fields."""
+        text = message.text
+        is_continued = text.startswith(self._answer.written)
+        rest = text[len(self._answer.written) :] if is_continued else text
+        for writer in self._writers:
+            if not is_continued:
+                writer.withdraw()
+            writer.finish(self._id or str(message.id), message.model_copy(update={"content": rest}))
+
+
+def _writer_for(handler: StreamMessagesHandler, metadata: Mapping[str, Any]) -> "_ChunkWriter | MessageEvents":
+    """Announce a message to a handler; return its writer."""
+    run = uuid4()
+    handler.on_chat_model_start({}, [[]], run_id=run, metadata=dict(metadata))
+    if isinstance(handler, StreamMessagesHandlerV2):
+        return MessageEvents(partial(handler.on_stream_event, run_id=run))
+    return _ChunkWriter(handler, run)
+
+
+class _ChunkWriter:
+    """Writes chunks of messages. Clients cannot remove text, so what follows withdrawn text has another id."""
+
+    def __init__(self, handler: StreamMessagesHandler, run: UUID) -> None:
+        self._handler, self._run = handler, run
+        self._withdrawn = 0
+
+    def add(self, id: str, text: str) -> None:
+        self._send(AIMessageChunk(content=text, id=self._numbered(id)))
+
+    def withdraw(self) -> None:
+        self._withdrawn += 1
+
+    def finish(self, id: str, rest: AIMessage) -> None:
+        fields = rest.model_dump(include={"content", "additional_kwargs", "response_metadata", "usage_metadata"})
+        self._send(AIMessageChunk(**fields, id=self._numbered(id), chunk_position="last"))
+
+    def _numbered(self, id: str) -> str:
+        return f"{id}-{self._withdrawn + 1}" if self._withdrawn else id
+
+    def _send(self, chunk: AIMessageChunk) -> None:
+        self._handler.on_llm_new_token(chunk.text, chunk=ChatGenerationChunk(message=chunk), run_id=self._run)
+
+
+class MessageEvents:
+    """Writes messages as events of LangGraph's streaming protocol.
+
+    A message that begins again replaces its withdrawn text.
+    """
+
+    def __init__(self, send: Callable[[dict[str, Any]], object]) -> None:
+        """`send` is called with each event."""
+        self._send_event = send
+        self._text: str | None = None
+
+    def add(self, id: str, text: str) -> None:
+        """Add text to a message, which begins with its first text."""
+        if self._text is None:
+            self._text = ""
+            self._send("message-start", role="ai", id=id, message_id=id)
+            self._send("content-block-start", index=0, content={"type": "text", "text": ""})
+        self._text += text
+        self._send("content-block-delta", index=0, delta={"type": "text-delta", "text": text})
+
+    def withdraw(self) -> None:
+        """End a message whose text is not valid."""
+        if self._text is not None:
+            self._send("message-finish")
+        self._text = None
+
+    def finish(self, id: str, rest: AIMessage) -> None:
+        """Add the last text of a message, and its usage."""
+        self.add(id, rest.text)
+        self._send("content-block-finish", index=0, content={"type": "text", "text": self._text})
+        self._send("message-finish", **({"usage": rest.usage_metadata} if rest.usage_metadata else {}))
+        self._text = None
+
+    def _send(self, event: str, **data: Any) -> None:  # noqa: ANN401 - JSON
+        self._send_event({"event": event, **data})

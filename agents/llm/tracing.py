@@ -1,6 +1,8 @@
 """Model calls as LangChain callbacks: a tracer shows each call as a run of a chat model."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManager
@@ -14,19 +16,26 @@ from sleuth.agents.model import Reply
 from sleuth.tools.tracing import trace_headers
 
 
-async def trace_call(
-    body: Mapping[str, Any], call: Callable[[Mapping[str, str]], Awaitable[Reply]], *, url: str
-) -> Reply:
-    """Make a call and report it to the callbacks of the current run, if there are any.
+@dataclass(kw_only=True)
+class CallTrace:
+    """The trace of one model call: headers that continue it in the model server, and the reply, once there is one."""
+
+    headers: Mapping[str, str]
+    reply: Reply | None = None
+
+
+@asynccontextmanager
+async def trace_call(body: Mapping[str, Any], *, url: str) -> AsyncIterator[CallTrace]:
+    """Report the block's call to the callbacks of the current run, if there are any; the block sets its reply.
 
     Args:
         body: the request, with its model and messages.
-        call: sends the request with additional headers, which continue the trace in the model server.
         url: the address of the model server.
     """
     callbacks = ensure_config().get("callbacks")
     if not isinstance(callbacks, AsyncCallbackManager) or not callbacks.handlers:
-        return await call(trace_headers(None))
+        yield CallTrace(headers=trace_headers(None))
+        return
     manager = callbacks.copy()
     manager.add_tags([TAG_NOSTREAM], inherit=False)  # a role's reply is not a chat message
     parameters = {name: value for name, value in body.items() if name != "messages"} | {"base_url": url}
@@ -35,13 +44,14 @@ async def trace_call(
         [convert_to_messages(body["messages"])],
         invocation_params=parameters,
     )
+    trace = CallTrace(headers=trace_headers(manager, run.run_id))
     try:
-        reply = await call(trace_headers(manager, run.run_id))
+        yield trace
     except BaseException as error:
         await run.on_llm_error(error)
         raise
-    await run.on_llm_end(LLMResult(generations=[[ChatGeneration(message=as_message(reply))]]))
-    return reply
+    assert trace.reply is not None
+    await run.on_llm_end(LLMResult(generations=[[ChatGeneration(message=as_message(trace.reply))]]))
 
 
 def as_message(reply: Reply) -> AIMessage:

@@ -7,17 +7,20 @@ Concurrent asks start in order, so calls and warnings are recorded in order, ind
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Generic, NotRequired
 
 from langgraph.config import get_config
 from langgraph.func import task
+from langgraph.runtime import get_runtime
 from typing_extensions import TypedDict
 
 from sleuth import prompts
 from sleuth.agents.formatting import escape_chat_markers
 from sleuth.agents.llm import TokenStream
+from sleuth.agents.llm.token_stream import CallStream
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.model_calls.context_fitting import describe_loss, fit_sources, halve_sources
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse_reply
@@ -76,6 +79,12 @@ class _CallEntry:
 class ModelCaller:
     """The model calls of one node execution, and their cost.
 
+    Usage, in a node of a running graph:
+
+        caller = ModelCaller(model, archive, seed="a question")
+        draft = await caller.ask(DRAFT, SourcesInput(question="Where is Varn?", sources=sources))
+        print(draft.answer, caller.warnings)
+
     Attributes:
         model: answers the requests.
         archive: stores the prompts.
@@ -119,7 +128,7 @@ class ModelCaller:
             self._ledger.append(entry := _CallEntry())
         entry.warnings += lines
 
-    async def ask(self, role: Role[I, O], given: I) -> O:
+    async def ask(self, role: Role[I, O], input: I) -> O:
         """Return a role's typed output for an input.
 
         Raises:
@@ -127,23 +136,18 @@ class ModelCaller:
             ContextTooLong: the prompt does not fit even without sources.
             ModelError: the server gave no usable reply.
         """
-        return (await self.ask_with_reply(role, given))[0]
+        return (await self.ask_with_reply(role, input))[0]
 
-    async def ask_with_reply(self, role: Role[I, O], given: I) -> tuple[O, Reply]:
+    async def ask_with_reply(self, role: Role[I, O], input: I) -> tuple[O, Reply]:
         """Like `ask`, also return the reply itself, for its log-probabilities."""
         self._current[asyncio.current_task()] = entry = _CallEntry()
         self._ledger.append(entry)
         pending = self._repairs + self._running  # calls that may be spent on repairs of earlier asks
         self._started += 1
         self._running += 1
-        call = _RoleCall(self, role, given, node=str(get_config()["metadata"]["langgraph_node"]), pending=pending)
-
-        @task
-        async def ask() -> _Asked:
-            return await call.run()
-
+        call = _RoleCall(self, role, input, node=str(get_config()["metadata"]["langgraph_node"]), pending=pending)
         try:
-            asked = await ask()
+            asked = await task(call.ask)()
         finally:
             self._running -= 1
         self._repairs += len(asked["calls"]) - 1
@@ -161,94 +165,85 @@ class ModelCaller:
 
 
 class _RoleCall(Generic[I, O]):
-    """One ask with its repair: the input as far as it fits the context, the cost so far, and the typed output."""
+    """One ask with its repair: the input as far as it fits the context, the cost so far, and the typed output.
 
-    def __init__(self, caller: ModelCaller, role: Role[I, O], given: I, *, node: str, pending: int) -> None:
+    LangGraph names the tasks of a run after the methods `ask` and `call`.
+    """
+
+    def __init__(self, caller: ModelCaller, role: Role[I, O], input: I, *, node: str, pending: int) -> None:
         self._caller = caller
         self._role = role
-        self._given = given
+        self._input = input
         self._node = node
         self._pending = pending
         self._calls: dict[str, CallRecord] = {}
         self._warnings: list[str] = []
         self.output: O | None = None
 
-    async def run(self) -> _Asked:
+    async def ask(self) -> _Asked:
         """Ask, and ask once more with the fault if the reply cannot be used."""
         await prompts.read(self._role.prompt, REPAIR)
-        reply = await self._attempt()
-        fault = await self._find_fault(reply)
+        reply, fault = await self._attempt()
         if fault and self._caller.can_repair(self._pending):
             _, wish = prompts.load(REPAIR).render(reason=escape_chat_markers(fault))
-            shown = escape_chat_markers(reply["text"][:_SHOWN]).strip() or "…"
-            reply = await self._attempt(
-                (Message(role="assistant", content=shown), Message(role="user", content=wish)),
-            )
-            fault = await self._find_fault(reply)
+            bad_reply = escape_chat_markers(reply["text"][:_SHOWN]).strip() or "…"
+            repair = (Message(role="assistant", content=bad_reply), Message(role="user", content=wish))
+            reply, fault = await self._attempt(repair)
         start = reply["text"].strip()[:80]
         quoted = f"It begins {start!r}." if start else "It is empty."
         failure = fault and f"The {self._role.name} gave a reply that cannot be used: {fault}. {quoted}"
         return _Asked(reply=reply, failure=failure, calls=self._calls, warnings=self._warnings)
 
-    async def _find_fault(self, reply: Reply) -> str | None:
-        """Return the latest reply's fault, if any, and withdraw the streamed tokens of a reply with one."""
-        try:
-            self.output, cuts = await parse_reply(self._role, reply)
-            self._warnings += [f"{self._role.prompt}: {cut}" for cut in cuts]
-        except Unparsable as fault:
-            if self._caller.token_stream:
-                call = [*self._calls][-1]
-                self._caller.token_stream.withdraw(node=self._node, role=self._role.name, call=call)
-            return str(fault)
-        return None
+    async def _attempt(self, repair: tuple[Message, ...] = ()) -> tuple[Reply, str | None]:
+        """Return a reply and its fault, if any. Tokens streamed of a reply with a fault are withdrawn.
 
-    async def _attempt(self, repair: tuple[Message, ...] = ()) -> Reply:
-        """Return one reply; if the server counts more tokens than the client, send ever fewer passages."""
-        before = self._given
-        self._given = await fit_sources(
-            self._caller.model,
-            self._role.name,
-            self._given,
-            lambda given: messages(self._role, given) + repair,
-            reply_tokens=self._role.sampling.max_tokens,
+        If the server counts more tokens than the client, ever fewer passages are sent.
+        """
+        before, role, caller = self._input, self._role, self._caller
+        self._input = await fit_sources(
+            caller.model,
+            role.name,
+            self._input,
+            lambda input: messages(role, input) + repair,
+            reply_tokens=role.sampling.max_tokens,
         )
-        while (sent := await self._send(repair))["reply"] is None:
+        while True:
+            self._request = _request(role, self._input, repair)
+            await caller.archive.keep([self._request.text()])  # before it is sent
+            sent = await task(self.call)()
+            if (reply := sent["reply"]) is not None:
+                break
             try:
-                self._given = halve_sources(self._given)
+                self._input = halve_sources(self._input)
             except ContextTooLong as error:
                 raise ContextTooLong(f"{sent.get('reason', '')} {error}".strip()) from error
-        if warning := describe_loss(before, self._given):
-            self._warnings.append(f"{self._role.prompt}: {warning}")
-        self._record(sent, sent["reply"], repair=bool(repair))
-        return sent["reply"]
+        if warning := describe_loss(before, self._input):
+            self._warnings.append(f"{role.prompt}: {warning}")
+        self._record(sent, reply, repair=bool(repair))
+        try:
+            self.output, cuts = await parse_reply(role, reply)
+        except Unparsable as fault:
+            if caller.token_stream:
+                caller.token_stream.withdraw(node=self._node, role=role.name, call=sent["call_id"])
+            return reply, str(fault)
+        self._warnings += [f"{role.prompt}: {cut}" for cut in cuts]
+        return reply, None
 
-    async def _send(self, repair: tuple[Message, ...]) -> _Sent:
-        """Make one call as a task of its own; its prompt is stored before it is sent."""
-        role = self._role
-        request = Request(
-            call_id="",
-            role=role.name,
-            prompt=role.prompt,
-            messages=messages(role, self._given) + repair,
-            input=asdict(self._given),
-            sampling=role.sampling,
-            schema=role.schema(),
-            choices=role.choices,
+    async def call(self) -> _Sent:
+        """Send the request, with an id and a seed from the place of its task."""
+        request = _with_id_and_seed(self._request, self._caller.seed)
+        sent, stream = _Sent(call_id=request.call_id, prompt=request.text_hash(), reply=None), self._caller.token_stream
+        opened: AbstractContextManager[CallStream | None] = (
+            stream.open(request, node=self._node) if stream else nullcontext()
         )
-        await self._caller.archive.keep([request.text()])
-
-        @task
-        async def call() -> _Sent:
-            placed = _with_id_and_seed(request, self._caller.seed)
-            stream, send = self._caller.token_stream, self._caller.model.call
-            try:
-                reply = await (stream.call(placed, send, node=self._node) if stream else send(placed))
-            except ContextTooLong as error:
-                return _Sent(call_id=placed.call_id, prompt=placed.text_hash(), reply=None, reason=str(error))
-            stored: Reply = {**reply, "text": sanitize(reply["text"])}
-            return _Sent(call_id=placed.call_id, prompt=placed.text_hash(), reply=stored)
-
-        return await call()
+        try:
+            with opened as listener:
+                reply = await self._caller.model.call(replace(request, listener=listener))
+                if listener:
+                    listener.finish(reply)
+        except ContextTooLong as error:
+            return {**sent, "reason": str(error)}
+        return {**sent, "reply": {**reply, "text": sanitize(reply["text"])}}
 
     def _record(self, sent: _Sent, reply: Reply, *, repair: bool) -> None:
         self._calls[sent["call_id"]] = CallRecord(
@@ -266,21 +261,34 @@ class _RoleCall(Generic[I, O]):
         self._warnings += reply["warnings"]
 
 
-def messages(role: Role[I, O], given: I) -> tuple[Message, ...]:
+def messages(role: Role[I, O], input: I) -> tuple[Message, ...]:
     """Return a role's prompt for an input, as it is sent."""
-    values = {name: escape_chat_markers(value) for name, value in role.render(given).items()}
+    values = {name: escape_chat_markers(value) for name, value in role.render(input).items()}
     system, user = prompts.load(role.prompt).render(**values)
     opening = (Message(role="system", content=system),) if system else ()
-    begun = role.begun(given) if role.begun else ""
+    begun = role.begun(input) if role.begun else ""
     ending = (Message(role="assistant", content=begun),) if begun else ()
     return (*opening, Message(role="user", content=user), *ending)
 
 
+def _request(role: Role[I, O], input: I, repair: tuple[Message, ...]) -> Request:
+    return Request(
+        call_id="",
+        role=role.name,
+        prompt=role.prompt,
+        messages=messages(role, input) + repair,
+        input=asdict(input),
+        sampling=role.sampling,
+        schema=role.schema(),
+        choices=role.choices,
+    )
+
+
 def _with_id_and_seed(request: Request, seed: str) -> Request:
     """Return the request with the id and seed of the running task's place: both are the same after a resume."""
-    config = get_config()
-    metadata: dict[str, Any] = config["metadata"]
+    metadata: dict[str, Any] = get_config()["metadata"]
     place = f"{seed}\n{metadata['langgraph_step']}\n{metadata['langgraph_path']}"
     number = int.from_bytes(sha256(place.encode("utf-8", "replace")).digest()[:4]) >> 1
-    call_id = str(config["configurable"]["__pregel_task_id"])
-    return replace(request, call_id=call_id, sampling=replace(request.sampling, seed=number))
+    execution = get_runtime().execution_info
+    assert execution is not None
+    return replace(request, call_id=execution.task_id, sampling=replace(request.sampling, seed=number))

@@ -97,8 +97,8 @@ def _converted(value: object, output: type[BaseModel], fault: ErrorDetails) -> o
         numbers = _NUMBER.findall(text)
         new = int(numbers[0]) if len(numbers) == 1 else None
     elif kind.startswith("bool_"):
-        found = _YES_OR_NO.match(text)
-        new = found and bool(found[1])
+        match = _YES_OR_NO.match(text)
+        new = match and bool(match[1])
     elif kind == "literal_error":
         allowed = re.findall(r"'([^']*)'", fault["ctx"]["expected"])
         new = next((each for each in allowed if re.match(rf"{re.escape(bare(each))}\b", bare(text))), None)

@@ -18,13 +18,13 @@ _SHORTEST = 200
 Build = Callable[[I], tuple[Message, ...]]
 
 
-async def fit_sources(model: Model, role: str, given: I, build: Build[I], *, reply_tokens: int) -> I:
+async def fit_sources(model: Model, role: str, input: I, build: Build[I], *, reply_tokens: int) -> I:
     """Return the input with as many of its sources as leave room for the reply.
 
     Args:
         model: counts the tokens; only asked if the prompt has more bytes than fit, as a token is at least one byte.
         role: the role's name.
-        given: the input.
+        input: the input of the role.
         build: renders an input.
         reply_tokens: tokens reserved for the reply.
 
@@ -33,22 +33,22 @@ async def fit_sources(model: Model, role: str, given: I, build: Build[I], *, rep
     """
     room = model.context_window - reply_tokens
     while True:
-        messages = build(given)
+        messages = build(input)
         most = _TEMPLATE + sum(len(message["content"].encode("utf-8", "replace")) + _TEMPLATE for message in messages)
         if most <= room or await model.count_tokens(messages, role=role) <= room:
-            return given
-        given = _with(given, _smaller(sources_of(given)))
+            return input
+        input = _with(input, _smaller(sources_of(input)))
 
 
-def halve_sources(given: I) -> I:
+def halve_sources(input: I) -> I:
     """Return the input with half its sources, or half of its only one; raise ContextTooLong if it has none."""
-    sources = sources_of(given)
-    return _with(given, sources[: (len(sources) + 1) // 2] if len(sources) > 1 else _smaller(sources))
+    sources = sources_of(input)
+    return _with(input, sources[: (len(sources) + 1) // 2] if len(sources) > 1 else _smaller(sources))
 
 
-def sources_of(given: object) -> tuple[Source, ...]:
+def sources_of(input: object) -> tuple[Source, ...]:
     """Return the passages of a role's input; empty if it has none."""
-    sources: tuple[Source, ...] = getattr(given, "sources", ())
+    sources: tuple[Source, ...] = getattr(input, "sources", ())
     return sources
 
 
@@ -75,6 +75,6 @@ def _smaller(sources: tuple[Source, ...]) -> tuple[Source, ...]:
     raise ContextTooLong("The question is too long for the model's context: shorten it, or use a larger model.")
 
 
-def _with(given: I, sources: tuple[Source, ...]) -> I:
+def _with(input: I, sources: tuple[Source, ...]) -> I:
     changed: Any = {"sources": sources}
-    return replace(given, **changed)
+    return replace(input, **changed)

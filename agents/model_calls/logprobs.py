@@ -5,13 +5,8 @@ import math
 from sleuth.agents.model import Reply, TokenLogprob
 from sleuth.agents.thoughts import without_thoughts
 
-YES = frozenset({"yes"})
-NO = frozenset({"no"})
 
-
-def first_token_probability(
-    reply: Reply, yes: frozenset[str] = YES, no: frozenset[str] = NO
-) -> tuple[float, str | None]:
+def first_token_probability(reply: Reply) -> tuple[float, str | None]:
     """Return P(yes) among yes and no at the answer's first token, and a warning if neither is among the alternatives.
 
     The likeliest alternatives are summed, ignoring case and white space. Use plain-text replies: a choice constraint
@@ -19,9 +14,12 @@ def first_token_probability(
     """
     tokens = answer_tokens(reply)
     top = tokens[0]["top"] if tokens else {}
-    p_yes, p_no = _mass(top, yes), _mass(top, no)
+    p_yes, p_no = (
+        sum(math.exp(logprob) for token, logprob in top.items() if token.strip().lower() == word)
+        for word in ("yes", "no")
+    )
     if p_yes + p_no == 0.0:
-        return 0.5, f"neither {'/'.join(sorted(yes))} nor {'/'.join(sorted(no))} among the likeliest first tokens: 0.5"
+        return 0.5, "neither yes nor no among the likeliest first tokens: 0.5"
     return p_yes / (p_yes + p_no), None
 
 
@@ -52,7 +50,3 @@ def answer_tokens(reply: Reply) -> list[TokenLogprob]:
         if end > begin:
             answered.append(token)
     return answered
-
-
-def _mass(top: dict[str, float], words: frozenset[str]) -> float:
-    return sum(math.exp(logprob) for token, logprob in top.items() if token.strip().lower() in words)

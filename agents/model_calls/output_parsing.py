@@ -87,11 +87,11 @@ def _plain(answer: str) -> str:
 
 
 def _choice(answer: str, choices: tuple[str, ...]) -> str:
-    wanted = {bare(choice): choice for choice in choices}
-    found = wanted.get(bare(_plain(answer)))
-    if found is None:
+    wanted = {bare(each): each for each in choices}
+    choice = wanted.get(bare(_plain(answer)))
+    if choice is None:
         raise Unparsable(f"it must be exactly one of {', '.join(choices)}")
-    return found
+    return choice
 
 
 def _structured(text: str, output: type[O], *, cut_off: bool) -> tuple[O, list[str]]:
@@ -103,7 +103,7 @@ def _structured(text: str, output: type[O], *, cut_off: bool) -> tuple[O, list[s
     if sum(map(text.count, "{[")) > MAX_ATTEMPTS:
         text = without_thoughts(text)
     # Trailing commas and line breaks in strings are accepted.
-    text = _STRING_OR_COMMA.sub(lambda found: "" if found.group() == "," else found.group(), text)
+    text = _STRING_OR_COMMA.sub(lambda match: "" if match.group() == "," else match.group(), text)
     problem, best, best_rank, is_valid = "", None, (False, False), False
     for value, has_words_before in _values(text):
         is_repeated = is_valid and not has_words_before

@@ -20,8 +20,8 @@ class ConversationInput(Input):
     turns: tuple[Turn, ...]
 
 
-def _values(given: ConversationInput) -> dict[str, str]:
-    return {"conversation": format_turns(given.turns), "question": given.question}
+def _values(input: ConversationInput) -> dict[str, str]:
+    return {"conversation": format_turns(input.turns), "question": input.question}
 
 
 class Rewritten(Output):

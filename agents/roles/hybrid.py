@@ -1,11 +1,11 @@
 """Roles of the hybrid method: expressions, knowledge-graph queries, memory and references (CRAG's hybrid system)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from sleuth.agents.formatting import Line, Quote, References, single_line
+from sleuth.agents.formatting import Line, Quote, References, escape_line
 from sleuth.agents.model import Sampling
 from sleuth.agents.role import Output, Role, render_fields
 from sleuth.agents.roles.inputs import QuestionInput, SourcesInput
@@ -55,7 +55,7 @@ EXPRESS = Role(
     ResolveInput,
     Expression,
     Sampling(max_tokens=160, temperature=0.7),
-    render=lambda given: {**render_fields(given), "functions": ", ".join(names())},
+    render=lambda input: {**render_fields(input), "functions": ", ".join(names())},
 )
 """Write an expression that helps to answer, from the numbers in the sources."""
 
@@ -84,19 +84,15 @@ NAME_ENTITIES = Role(
     Asked,
     Entities,
     Sampling(max_tokens=256),
-    render=lambda given: {**render_fields(given), "kinds": ", ".join(KINDS)},
+    render=lambda input: {**render_fields(input), "kinds": ", ".join(KINDS)},
 )
 """Name the entities to look up."""
-
-
-def _one_per_line(texts: Sequence[str]) -> str:
-    return "\n".join(map(single_line, texts))
 
 
 class ChooseInput(Asked):
     """A question, and the functions that the graph answers, a line each."""
 
-    functions: Annotated[tuple[str, ...], _one_per_line]
+    functions: Annotated[tuple[str, ...], lambda lines: "\n".join(map(escape_line, lines))]
 
 
 class Argument(Output):
@@ -111,14 +107,10 @@ class Argument(Output):
         return str(value) if isinstance(value, int | float) else value
 
 
-def _known_functions(schema: dict[str, Any]) -> None:
-    schema["enum"] = list(known_functions())
-
-
 class Call(Output):
     """A function by its name; the arguments may also be an object, as most models write calls."""
 
-    function: str = Field(max_length=80, json_schema_extra=_known_functions)
+    function: str = Field(max_length=80, json_schema_extra=lambda schema: schema.update(enum=list(known_functions())))
     arguments: Annotated[list[Argument], Field(json_schema_extra={"maxItems": _MAX_ARGUMENTS})]
 
     @field_validator("arguments", mode="before")

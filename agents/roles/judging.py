@@ -17,6 +17,7 @@ from sleuth.agents.roles.planning import MAX_STEPS
 from sleuth.tools.errors import BadReply
 from sleuth.tools.sources.question_attributes import DOMAINS, Attributes, Domain
 from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples, select_demonstrations
+from sleuth.tools.text import single_line
 
 # A draft checked against evidence that was searched with it (PAR-RAG, section 3.6)
 
@@ -39,9 +40,9 @@ class ReviewInput(ReviewStepInput):
     trajectory: Steps
 
 
-def add_trajectory(given: ReviewStepInput, trajectory: tuple[Step, ...]) -> ReviewInput:
+def add_trajectory(input: ReviewStepInput, trajectory: tuple[Step, ...]) -> ReviewInput:
     """Return the same input with the steps before it."""
-    return ReviewInput(question=given.question, answer=given.answer, sources=given.sources, trajectory=trajectory)
+    return ReviewInput(question=input.question, answer=input.answer, sources=input.sources, trajectory=trajectory)
 
 
 class StepReview(Output):
@@ -162,15 +163,11 @@ SUPPORT = Role("evaluator/support", SupportInput, str, _ONE_TOKEN)
 CORRECT, INCORRECT = "correct", "incorrect"
 
 
-def _bullets(answers: Sequence[str]) -> str:
-    return "\n".join(f"- {answer}" for answer in answers)
-
-
 class JudgeInput(Input):
     """A question, the answers that count as right, and the answer given: the judge sees nothing else."""
 
     question: str
-    answers: Annotated[tuple[str, ...], _bullets]
+    answers: Annotated[tuple[str, ...], lambda answers: "\n".join(f"- {answer}" for answer in answers)]
     said: Fenced
 
 
@@ -195,11 +192,11 @@ class ClassifyInput(Input):
     examples: tuple[Example, ...]
 
 
-def _render_examples(given: ClassifyInput, asked: str, labels: Sequence[str]) -> dict[str, str]:
-    shown = [
-        f"Question: {example.question}\n{asked}: {label}" for example, label in zip(given.examples, labels, strict=True)
+def _render_examples(input: ClassifyInput, asked: str, labels: Sequence[str]) -> dict[str, str]:
+    blocks = [
+        f"Question: {example.question}\n{asked}: {label}" for example, label in zip(input.examples, labels, strict=True)
     ]
-    return {"examples": "\n\n".join(shown), "question": " ".join(given.question.split())}
+    return {"examples": "\n\n".join(blocks), "question": single_line(input.question)}
 
 
 _VOTE = Sampling(max_tokens=8, temperature=0.7)
@@ -210,7 +207,7 @@ DOMAIN = Role(
     str,
     _VOTE,
     choices=DOMAINS,
-    render=lambda given: _render_examples(given, "Domain", [example.domain for example in given.examples]),
+    render=lambda input: _render_examples(input, "Domain", [example.domain for example in input.examples]),
 )
 """Name the domain of a question."""
 
@@ -220,8 +217,8 @@ DYNAMIC = Role(
     str,
     _VOTE,
     choices=(STATIC, CHANGING),
-    render=lambda given: _render_examples(
-        given, "Static or dynamic", [CHANGING if example.dynamic else STATIC for example in given.examples]
+    render=lambda input: _render_examples(
+        input, "Static or dynamic", [CHANGING if example.dynamic else STATIC for example in input.examples]
     ),
 )
 """Decide whether the answer to a question changes over time."""
@@ -272,10 +269,10 @@ class InContextPredictor:
         self._model.warn(f"{fault} The question counts as {value}.")
         return value, 0.0
 
-    async def _vote(self, role: Role[ClassifyInput, str], given: ClassifyInput) -> tuple[str, float]:
+    async def _vote(self, role: Role[ClassifyInput, str], input: ClassifyInput) -> tuple[str, float]:
         """Return the winner and its lead over the second as a share of the votes; ties go to the role's order."""
         samples = await asyncio.gather(
-            *(self._model.ask(role, given) for _ in range(self._samples)), return_exceptions=True
+            *(self._model.ask(role, input) for _ in range(self._samples)), return_exceptions=True
         )
         votes = Counter({choice: samples.count(choice) for choice in role.choices or ()})
         for fault in samples:

@@ -13,10 +13,10 @@ from sleuth.agents.formatting import (
     Source,
     Steps,
     SubQuery,
+    escape_line,
     format_facts,
     format_sources,
     format_steps,
-    single_line,
 )
 from sleuth.agents.model import Sampling
 from sleuth.agents.role import Input, Output, Role, fields_by_label
@@ -220,16 +220,16 @@ class Action(_Acted):
         return self
 
 
-def _searches(given: ActInput) -> dict[str, str]:
+def _searches(input: ActInput) -> dict[str, str]:
     """Return each search with the passages that it found first; their numbers continue from search to search."""
     blocks: list[str] = []
     first = 1
-    for at, query in enumerate(given.searches, start=1):
-        found = [source for source in given.sources if source.search == at]
-        blocks.append(f"Search {at}: {single_line(query)}\n{format_sources(found, first=first) or '(nothing new)'}")
-        first += len(found)
+    for at, query in enumerate(input.searches, start=1):
+        sources = [source for source in input.sources if source.search == at]
+        blocks.append(f"Search {at}: {escape_line(query)}\n{format_sources(sources, first=first) or '(nothing new)'}")
+        first += len(sources)
     searches = "\n".join(blocks) or "No search so far."
-    return {"question": given.question, "known": format_steps(given.known), "searches": searches}
+    return {"question": input.question, "known": format_steps(input.known), "searches": searches}
 
 
 ACT = Role("actor/act", ActInput, Action, Sampling(max_tokens=512), render=_searches)
@@ -282,10 +282,10 @@ class SoFar(StepsInput):
     sources: tuple[Facts, ...]
 
 
-def render_chain(given: SoFar) -> dict[str, str]:
+def render_chain(input: SoFar) -> dict[str, str]:
     """Return the values of a prompt that shows sub-queries with their facts."""
-    chain = format_facts(given.queries, given.sources)
-    return {"known": format_steps(given.known), "chain": chain, "question": given.question}
+    chain = format_facts(input.queries, input.sources)
+    return {"known": format_steps(input.known), "chain": chain, "question": input.question}
 
 
 class Next(Output):

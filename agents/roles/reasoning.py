@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sleuth.agents.formatting import Evidence, Items, Quote, Step, format_steps, single_line
+from sleuth.agents.formatting import Evidence, Items, Quote, Step, escape_line, format_steps
 from sleuth.agents.model import Sampling
 from sleuth.agents.role import Input, Output, Role
 from sleuth.agents.roles.inputs import QuestionInput, ReadInput, SourcesInput
@@ -91,14 +91,10 @@ class AllInferences(Inferences):
     inferences: list[Inference] = Field(max_length=6 * MAX_INFERENCES)
 
 
-def _reason(text: str) -> str:
-    return text or "(none given)"
-
-
 class RequeryInput(ReadInput):
     """The question, all that is known, and the reasons given with an answer that was rejected."""
 
-    reason: Annotated[str, _reason]
+    reason: Annotated[str, lambda text: text or "(none given)"]
 
 
 class Requery(Output):
@@ -164,7 +160,7 @@ class PathAnswer:
 
 def _lines_of_reasoning(answers: Sequence[PathAnswer]) -> str:
     return "\n\n".join(
-        f"Answer {at}: {single_line(each.answer)}\n{format_steps(each.steps)}"
+        f"Answer {at}: {escape_line(each.answer)}\n{format_steps(each.steps)}"
         for at, each in enumerate(answers, start=1)
     )
 

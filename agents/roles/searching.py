@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from sleuth.agents.formatting import Steps, escape_chat_markers, format_steps, single_line
+from sleuth.agents.formatting import Steps, escape_chat_markers, escape_line, format_steps
 from sleuth.agents.model import Sampling
 from sleuth.agents.role import Input, Role
 from sleuth.agents.roles.planning import SearchResult
@@ -22,19 +22,19 @@ class Tags:
     """The names of a format's tags: around a query, around the passages found for it, and around the answer."""
 
     query: str = "search"
-    found: str = "information"
+    passages: str = "information"
     answer: str = "answer"
 
 
 TAGS: dict[Format, Tags] = {
     "search-r1": Tags(),
     "stepsearch": Tags(),
-    "corag": Tags(query="subquery", found="documents"),
+    "corag": Tags(query="subquery", passages="documents"),
 }
 
 _NAMES = "think|search|information|answer|subquery|subanswer|documents"
 _TAG = re.compile(rf"<(?=\s*+(?:/\s*+)?(?:{_NAMES})\b)", re.IGNORECASE)
-_FOUND = re.compile(r"</?(?:information|documents)>")
+_PASSAGES = re.compile(r"</?(?:information|documents)>")
 _DOC = re.compile(r"^(?=\s*Doc \d+\(Title: )", re.MULTILINE)
 _HEAD = re.compile(r"^Doc \d+\(Title: ", re.MULTILINE)
 _OWN = re.compile(rf"(</?(?:{_NAMES})>)")
@@ -72,13 +72,13 @@ def parse_turn(text: str, tags: Tags, *, is_cut: bool) -> Turn:
         tags: the tags of its format.
         is_cut: the text reached its length limit, so a tag that is open at its end is no query and no answer.
     """
-    own = re.split(rf"</?{tags.found}>", text, maxsplit=1)[0]  # passages that the model makes up are not kept
-    found = re.search(rf"<({tags.query}|{tags.answer})>(.*?)(</\1>|\Z)", own, re.DOTALL)
-    if found is None or (is_cut and not found[3]) or (found[1] == tags.query and not found[2].strip()):
+    own = re.split(rf"</?{tags.passages}>", text, maxsplit=1)[0]  # passages that the model makes up are not kept
+    match = re.search(rf"<({tags.query}|{tags.answer})>(.*?)(</\1>|\Z)", own, re.DOTALL)
+    if match is None or (is_cut and not match[3]) or (match[1] == tags.query and not match[2].strip()):
         return Turn(text=own.strip(), action="")
-    name, content, closing = found.groups()
+    name, content, closing = match.groups()
     action: Literal["search", "answer"] = "search" if name == tags.query else "answer"
-    written = own[: found.end()] if closing else f"{own.rstrip()}</{name}>"
+    written = own[: match.end()] if closing else f"{own.rstrip()}</{name}>"
     return Turn(text=written.strip(), action=action, content=content.strip())
 
 
@@ -87,18 +87,18 @@ def escape_tags(text: str) -> str:
     return _TAG.sub("‹", text)
 
 
-def _write_question(given: Transcript) -> dict[str, str]:
-    known = f"\nAlready known:\n{format_steps(given.known)}" if given.known else ""
-    return {"question": f"{given.question}{known}"}
+def _write_question(input: Transcript) -> dict[str, str]:
+    known = f"\nAlready known:\n{format_steps(input.known)}" if input.known else ""
+    return {"question": f"{input.question}{known}"}
 
 
-def _begin(given: Transcript, tags: Tags) -> str:
+def _begin(input: Transcript, tags: Tags) -> str:
     """Return the transcript so far, in the layout of Search-R1's code."""
     parts: list[str] = []
-    for at, (text, query) in enumerate(zip(given.written, given.searches, strict=True), start=1):
-        found = [source for source in given.sources if source.search == at]
-        parts.append(f"{_escape_own(text)}{_results(found, tags) if query else _correction(tags)}")
-    answer = f"<{tags.answer}>" if given.last else ""
+    for at, (text, query) in enumerate(zip(input.written, input.searches, strict=True), start=1):
+        sources = [source for source in input.sources if source.search == at]
+        parts.append(f"{_escape_own(text)}{_results(sources, tags) if query else _correction(tags)}")
+    answer = f"<{tags.answer}>" if input.last else ""
     return f"{''.join(parts)}{answer}"
 
 
@@ -107,18 +107,18 @@ def _escape_own(text: str) -> str:
     return "".join(part if at % 2 else escape_chat_markers(part) for at, part in enumerate(_OWN.split(text)))
 
 
-def _results(found: list[SearchResult], tags: Tags) -> str:
+def _results(sources: list[SearchResult], tags: Tags) -> str:
     lines = [
-        f"Doc {at}(Title: {single_line(source.title)}) {_DOC.sub('› ', source.text.strip())}"
-        for at, source in enumerate(found, start=1)
+        f"Doc {at}(Title: {escape_line(source.title)}) {_DOC.sub('› ', source.text.strip())}"
+        for at, source in enumerate(sources, start=1)
     ]
     text = escape_chat_markers(escape_tags("\n".join(lines) or "(nothing found)"))
-    return f"\n\n<{tags.found}>{text}</{tags.found}>\n\n"
+    return f"\n\n<{tags.passages}>{text}</{tags.passages}>\n\n"
 
 
 def parse_results(text: str) -> list[str]:
     """Return the passages in a transcript, each as its title, a closing bracket with a space, and its text."""
-    blocks = [block for block in _FOUND.split(text) if _DOC.match(block)]
+    blocks = [block for block in _PASSAGES.split(text) if _DOC.match(block)]
     return [passage.strip() for block in blocks for passage in _HEAD.split(block)[1:]]
 
 
@@ -133,7 +133,7 @@ def _correction(tags: Tags) -> str:
 def _role(prompt: str, tags: Tags) -> Role[Transcript, str]:
     stop = (f"</{tags.query}>", f"</{tags.answer}>")
     sampling = Sampling(max_tokens=512, stop=stop)
-    return Role(prompt, Transcript, str, sampling, render=_write_question, begun=lambda given: _begin(given, tags))
+    return Role(prompt, Transcript, str, sampling, render=_write_question, begun=lambda input: _begin(input, tags))
 
 
 SEARCH_R1 = _role("searcher/search_r1", TAGS["search-r1"])

@@ -17,7 +17,7 @@ from sqlalchemy import URL, Connection, Table, func, inspect, make_url, select, 
 from sqlalchemy.exc import DBAPIError
 
 from sleuth.agents.llm.context_windows import find_window
-from sleuth.agents.llm.server_info import Endpoint, ServedModel
+from sleuth.agents.llm.endpoint import Endpoint, ServedModel
 from sleuth.agents.model import DEMO_MODEL
 from sleuth.studio.console import counted
 from sleuth.studio.model_server import (

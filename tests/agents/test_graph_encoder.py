@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from told import Told
 
 from sleuth.agents.formatting import Facts, Source, SubQuery, format_fact
-from sleuth.agents.graph_encoder.encoder import graph_texts, is_graph_model, read_graph
-from sleuth.agents.graph_encoder.model import TOKENS, GraphModels
+from sleuth.agents.graph_encoder import TOKENS, GraphModels, graph_texts, is_graph_model, read_graph
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model import Message, Request
 from sleuth.agents.model_calls.caller import messages

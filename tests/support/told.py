@@ -1,7 +1,6 @@
 """Graph models for tests that need no torch: a token names its content."""
 
-from sleuth.agents.graph_encoder.encoder import Graph
-from sleuth.agents.graph_encoder.model import GraphModels
+from sleuth.agents.graph_encoder import Graph, GraphModels
 from sleuth.tools.search.vectors.embedder import Embedder
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from sleuth.agents.llm.server_info import Endpoint
+from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.tools.http import bounded_async_client, bounded_client
 from sleuth.tools.search.vectors.embedder import EndpointEmbedder
 from sleuth.tools.settings import Settings, client_options

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from sleuth.agents import roles
-from sleuth.agents.graph_encoder.encoder import read_graph
+from sleuth.agents.graph_encoder import read_graph
 from sleuth.agents.role import Role
 from sleuth.studio.simulation import gold_of
 from sleuth.tools.errors import UnknownName, UsageError

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sleuth.agents.llm.server_info import Endpoint
+from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.studio.cli.commands.documents import ingest
 from sleuth.studio.console import progress_console
 from sleuth.tools.errors import SleuthError, UsageError

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from sleuth.agents.llm.capabilities import Capabilities, detect_capabilities
-from sleuth.agents.llm.completions import Choice, parse_choice
-from sleuth.agents.llm.server_info import Endpoint
+from sleuth.agents.llm.completions import Completion, parse_completion
+from sleuth.agents.llm.endpoint import Endpoint
 
 READY = '{"ready": true}'
 
@@ -21,7 +21,7 @@ class Probed:
     def __init__(self, kind: str, thoughts: int, *, schema: bool = True) -> None:
         self.kind, self.thoughts, self.schema, self.probes = kind, thoughts, schema, 0
 
-    async def probe(self, model: str, max_tokens: int = 24, **options: Any) -> Choice:
+    async def probe(self, model: str, max_tokens: int = 24, **options: Any) -> Completion:
         self.probes += 1
         text = READY if "response_format" in options and self.schema else "Hello."
         if max_tokens < self.thoughts:
@@ -35,11 +35,8 @@ class Probed:
         }
         return self.chosen(whole.get(self.kind, {"content": f"<think>Well.</think>\n{text}"}), "stop")
 
-    def chosen(self, message: dict[str, Any], finish: str) -> Choice:
-        return parse_choice({"choices": [{"message": message, "finish_reason": finish}]})
-
-    async def probe_stream(self, model: str, **options: Any) -> Choice:
-        return await self.probe(model, **options)
+    def chosen(self, message: dict[str, Any], finish: str) -> Completion:
+        return parse_completion({"choices": [{"message": message, "finish_reason": finish}]})
 
     async def count_tokens(self, model: str, messages: object) -> None:
         return None

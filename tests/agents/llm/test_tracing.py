@@ -1,6 +1,5 @@
 """Model calls as callbacks."""
 
-from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -45,13 +44,12 @@ class Tracer(AsyncCallbackHandler):
 def graph(outcome: Reply | ModelError) -> Any:
     """Return a graph whose only node makes one call."""
 
-    async def call(headers: Mapping[str, str]) -> Reply:
-        if isinstance(outcome, ModelError):
-            raise outcome
-        return outcome
-
     async def answer(state: State) -> State:
-        return State(text=(await trace_call(BODY, call, url=URL))["text"])
+        async with trace_call(BODY, url=URL) as trace:
+            if isinstance(outcome, ModelError):
+                raise outcome
+            trace.reply = outcome
+        return State(text=outcome["text"])
 
     return StateGraph(State).add_sequence([answer]).add_edge(START, "answer").compile()
 

@@ -45,11 +45,6 @@ def test_empty_end_token_does_not_count() -> None:
     assert perplexity(replied(said[0])) == pytest.approx(2.0)
 
 
-def test_first_token_accepts_other_labels() -> None:
-    answer = replied(token("true", true=0.6, false=0.2))
-    assert first_token_probability(answer, frozenset({"true"}), frozenset({"false"}))[0] == pytest.approx(0.75)
-
-
 def test_scores_skip_thoughts_and_leading_white_space() -> None:
     thought = [token("<think>"), token("no", 0.1, no=0.9), token("</think>"), token("\n\n", 0.2, no=1.0)]
     answer = replied(*thought, token("yes", 0.25, yes=0.9))

@@ -12,7 +12,7 @@ from langgraph.types import Command
 from scenes import Chain, Replying, Shelf, example
 
 from sleuth.agents.llm import TokenStream
-from sleuth.agents.llm.answer_stream import answer_in
+from sleuth.agents.llm.token_stream import answer_in
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.core import Context

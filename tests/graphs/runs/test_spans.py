@@ -48,13 +48,12 @@ class Server:
     async def call(self, request: Request) -> Reply:
         body = {"model": "tiny", "seed": 7, "max_tokens": 99, "temperature": 0.0, "response_format": {"type": "x"}}
 
-        async def send(headers: Mapping[str, str]) -> Reply:
-            self.headers.append(headers)
+        async with trace_call({**body, "messages": request.messages}, url="http://models.example:8000/v1") as call:
+            self.headers.append(call.headers)
             if self._failure:
                 raise self._failure
-            return {**reply(json.dumps(READING)), "model": "tiny-1", "usage": USAGE}
-
-        return await trace_call({**body, "messages": request.messages}, send, url="http://models.example:8000/v1")
+            call.reply = {**reply(json.dumps(READING)), "model": "tiny-1", "usage": USAGE}
+        return call.reply
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         return 100
@@ -224,11 +223,10 @@ class Hanging(Server):
     """A model server that never replies."""
 
     async def call(self, request: Request) -> Reply:
-        async def send(headers: Mapping[str, str]) -> Reply:
-            self.headers.append(headers)
-            return await asyncio.Future()
-
-        return await trace_call({"model": "tiny", "messages": request.messages}, send, url="http://models.example/v1")
+        async with trace_call({"model": "tiny", "messages": request.messages}, url="http://models.example/v1") as call:
+            self.headers.append(call.headers)
+            call.reply = await asyncio.Future()
+        return call.reply
 
 
 async def test_cancelled_run_ends_its_spans() -> None:

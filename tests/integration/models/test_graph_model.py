@@ -14,8 +14,16 @@ from graph_scene import examples, of_town
 from hashing_embedder import HashingEmbedder
 from tiny_model import write_tiny_model
 
-from sleuth.agents.graph_encoder.encoder import Encoder, Graph, Shape, graph_texts, is_graph_model, load, read_graph
-from sleuth.agents.graph_encoder.model import GraphModels
+from sleuth.agents.graph_encoder import (
+    Encoder,
+    Graph,
+    GraphModels,
+    Shape,
+    graph_texts,
+    is_graph_model,
+    load,
+    read_graph,
+)
 from sleuth.studio.model_server.adapter import resolve_adapters
 from sleuth.tools.errors import UsageError
 from training.graph_llm import GraphRow, GraphTuning, graph_rows, prompt_ids, tune
@@ -205,7 +213,7 @@ def test_missing_extra_is_named() -> None:
     """In a process of its own, to which the library is as good as not installed."""
     code = (
         "import sys; sys.modules['torch_geometric'] = None\n"
-        "from sleuth.agents.graph_encoder.encoder import Encoder, Shape\n"
+        "from sleuth.agents.graph_encoder import Encoder, Shape\n"
         "from sleuth.studio.cli.app import run_cli\n"
         "run_cli(lambda: Encoder(Shape(width=8, hidden=8)))"
     )

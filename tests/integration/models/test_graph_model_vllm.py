@@ -17,7 +17,7 @@ from hashing_embedder import HashingEmbedder
 from process import free_port
 from tiny_model import write_tiny_model
 
-from sleuth.agents.graph_encoder.model import GraphModels
+from sleuth.agents.graph_encoder import GraphModels
 from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.model import Message, Request, Sampling
 from sleuth.agents.model_calls.output_parsing import parse

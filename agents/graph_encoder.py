@@ -1,13 +1,20 @@
-"""Encoder of a question's graph as one soft token: a graph transformer, pooled and projected.
+"""Optional graph model of RAS: the triples in a prompt, encoded as one soft token in front of the text.
 
 Source: Jiang et al., equation 5 and D.2. The triples of each sub-query are a graph: subjects and objects are its nodes,
-predicates its edges, all represented by the vectors of their texts. The nodes of the last layer are averaged over each
-graph, then over the graphs. An encoder is saved in the folder of its language model's adapter.
+predicates its edges, all represented by the vectors of their texts. The nodes of the last layer of a graph transformer
+are averaged over each graph, then over the graphs, and projected. An encoder is saved in the folder of its language
+model's adapter. A method uses it through `MethodSettings.model_for`; torch and torch_geometric are imported when a
+model is loaded.
 """
 
+import asyncio
+import base64
+import io
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sleuth.agents.formatting import parse_facts
-from sleuth.agents.model import Message
+from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.tools.errors import UsageError
 from sleuth.tools.optional_imports import extra
+from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.storage import Triple
 
 if TYPE_CHECKING:
@@ -31,6 +39,9 @@ Vectors = Mapping[str, npt.NDArray[np.float32]]
 
 METADATA, WEIGHTS = "graph.json", "graph.safetensors"
 TRAINING = "python -m training.graph_llm"
+
+TOKENS = 2
+"""Tokens added to a prompt: the soft token, and the end of its line."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,18 +130,18 @@ class _Union:
 
 
 def _union(graphs: Sequence[Graph]) -> _Union:
-    found = _Union(nodes=[], edges=[], ends=[], subgraph_of=[], graph_of=[])
+    union = _Union(nodes=[], edges=[], ends=[], subgraph_of=[], graph_of=[])
     for at, graph in enumerate(graphs):
         for triples in graph:
             places: dict[str, int] = {}
             for subject, predicate, object in triples:
-                ends = [places.setdefault(name, len(found.nodes) + len(places)) for name in (subject, object)]
-                found.edges.append(predicate)
-                found.ends.append((ends[0], ends[1]))
-            found.nodes.extend(places)
-            found.subgraph_of.extend([len(found.graph_of)] * len(places))
-            found.graph_of.append(at)
-    return found
+                ends = [places.setdefault(name, len(union.nodes) + len(places)) for name in (subject, object)]
+                union.edges.append(predicate)
+                union.ends.append((ends[0], ends[1]))
+            union.nodes.extend(places)
+            union.subgraph_of.extend([len(union.graph_of)] * len(places))
+            union.graph_of.append(at)
+    return union
 
 
 def is_graph_model(folder: Path) -> bool:
@@ -174,3 +185,80 @@ def load(folder: Path) -> tuple[Encoder, str]:
         raise UsageError(f"The graph model in {folder} cannot be read ({reason}): make it again.") from None
     encoder.module.eval()
     return encoder, embedder
+
+
+class GraphModels:
+    """Graph models by their folders, each loaded at its first use and kept.
+
+    Usage:
+
+        models = GraphModels()
+        model = models.wrap(client, "runs/adapter", embedder)
+        reply = await model.call(request)
+    """
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, tuple[Encoder, str]] = {}
+        self._lock = threading.Lock()
+
+    def wrap(self, model: Model, folder: str, embedder: Embedder | None) -> Model:
+        """Return a model whose requests carry the tokens of the graph model in a folder."""
+        return _WithGraphToken(model, partial(self.token, folder, embedder))
+
+    def token(self, folder: str, embedder: Embedder | None, graph: Graph) -> str | None:
+        """Return a graph's soft token, base64 of a saved tensor of shape (1, hidden); None for an empty graph. Blocks.
+
+        Raises:
+            UsageError: the folder has no graph model, or one that was trained with another embedder.
+            MissingExtra: the `graph` extra is not installed.
+        """
+        with self._lock:
+            if folder not in self._loaded:
+                self._loaded[folder] = load(Path(folder))
+            encoder, trained_with = self._loaded[folder]
+            if embedder is None or embedder.name != trained_with:
+                now = embedder.name if embedder else "none"
+                raise UsageError(
+                    f"The graph model in {folder} was trained with the embedder {trained_with}, and SLEUTH_EMBEDDER is "
+                    f"{now}: set it to {trained_with} for a collection of its own, or train the graph model again."
+                )
+            return _packed(encoder, embedder, graph) if graph else None
+
+
+def _packed(encoder: Encoder, embedder: Embedder, graph: Graph) -> str:
+    import torch
+
+    texts = graph_texts([graph])
+    rows = embedder.embed_passages(texts)
+    if rows.shape[1] != encoder.shape.width:
+        raise UsageError(
+            f"The embedder {embedder.name} gives vectors of {rows.shape[1]} numbers, and the graph model was trained "
+            f"with vectors of {encoder.shape.width}: train it again."
+        )
+    with torch.inference_mode():
+        token = encoder.tokens([graph], dict(zip(texts, rows, strict=True)))
+    file = io.BytesIO()
+    torch.save(token.clone(), file)
+    return base64.b64encode(file.getvalue()).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class _WithGraphToken:
+    """A `Model` whose requests carry the soft token of the triples in their prompts, if there are any."""
+
+    model: Model
+    token: Callable[[Graph], str | None]
+
+    @property
+    def context_window(self) -> int:
+        """That of the wrapped model."""
+        return self.model.context_window
+
+    async def call(self, request: Request) -> Reply:
+        """Answer one request. The graph model is always loaded, so that its errors appear before any reply."""
+        token = await asyncio.to_thread(self.token, read_graph(request.messages))
+        return await self.model.call(replace(request, soft_token=token))
+
+    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
+        """Return the wrapped model's count and the tokens of the graph."""
+        return TOKENS + await self.model.count_tokens(messages, role=role)
