@@ -1,7 +1,7 @@
 """Hooks of the documentation site: navigation by folder, links into the repository, generated reference.
 
 MkDocs calls the functions whose names begin with `on_`; see https://www.mkdocs.org/user-guide/configuration/#hooks.
-A line `<!-- generate: NAME -->` of a page is replaced by what `GENERATORS[NAME]` returns, with an argument after a space.
+A line `<!-- generate: NAME -->`, or `<!-- generate: NAME METHOD -->`, is replaced by what `GENERATORS[NAME]` returns.
 """
 
 import json
