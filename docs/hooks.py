@@ -1,7 +1,7 @@
 """Hooks of the documentation site: navigation by folder, links into the repository, generated reference.
 
 MkDocs calls the functions whose names begin with `on_`; see https://www.mkdocs.org/user-guide/configuration/#hooks.
-A line `<!-- generate: NAME -->` of a page is replaced by what `GENERATORS[NAME]` returns.
+A line `<!-- generate: NAME -->`, or `<!-- generate: NAME METHOD -->`, is replaced by what `GENERATORS[NAME]` returns.
 """
 
 import json
@@ -16,7 +16,7 @@ MERMAID = ROOT / ".cache" / "mermaid" / "mermaid.min.js"
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(((?:\.\./)+[^)#\s]+)(#[^)\s]*)?\)")
 EXAMPLES_OF_COMMAND = re.compile("Examples:\n\n\b\n((?:sleuth.*\n)+)")
-MARKER = re.compile(r"^<!-- generate: ([\w-]+) -->$", re.MULTILINE)
+MARKER = re.compile(r"^<!-- generate: ([\w-]+)(?: ([\w-]+))? -->$", re.MULTILINE)
 
 
 def on_config(config: Any) -> Any:  # noqa: ANN401 - MkDocsConfig is untyped
@@ -56,7 +56,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:  # noqa: ANN401
         outside = target.exists() and not target.is_relative_to(DOCS)
         return link[1] if outside else link[0]
 
-    return MARKER.sub(lambda marker: GENERATORS[marker[1]](), LINK.sub(without_link, markdown))
+    linked = LINK.sub(without_link, markdown)
+    return MARKER.sub(lambda marker: GENERATORS[marker[1]](*filter(None, [marker[2]])), linked)
 
 
 def commands() -> str:
@@ -202,11 +203,59 @@ def _type(schema: dict[str, Any]) -> str:
     return f"{kind}{', ' if bounds else ''}{', '.join(bounds)}"
 
 
+def method_settings(name: str = "") -> str:
+    """Return the table of a method's settings, or of the settings that all methods with an evidence check share."""
+    from sleuth.graphs.core import CheckedSettings
+    from sleuth.graphs.registry import CHAT, METHODS
+
+    kind = (METHODS | {CHAT.name: CHAT})[name].settings if name else CheckedSettings
+    shared = CheckedSettings.model_fields if name and issubclass(kind, CheckedSettings) else {}
+    default, paper = kind(), kind().as_in_paper()
+    lines = ["| setting | default | `paper` profile | meaning |", "| --- | --- | --- | --- |"]
+    for setting, description in kind.descriptions().items():
+        if setting not in shared:
+            value, published = getattr(default, setting), getattr(paper, setting)
+            differs = "" if value == published else _code(published)
+            meaning = description.replace("|", "\\|")
+            lines.append(f"| `{setting}` | {_code(value)} | {differs} | {meaning} |")
+    if shared:
+        lines += ["", "The settings of the [evidence check](index.md#evidence-check) apply too."]
+    return "\n".join(lines)
+
+
+def fidelity(name: str) -> str:
+    """Return the parts of a method's paper as a table: source, status, code and settings."""
+    from sleuth.graphs.registry import METHODS
+
+    method = METHODS[name]
+    default, paper = method.settings(), method.settings().as_in_paper()
+    home = f"{method.settings.__module__.rpartition('.')[0].removeprefix('sleuth.')}."
+    lines = ["| part | in the paper | status | code | settings |", "| --- | --- | --- | --- | --- |"]
+    for each in method.parts.values():
+        status = f"{each.status}: {each.note}" if each.note else each.status
+        code = ", ".join(f"`{place.removeprefix(home)}`" for place in each.code)
+        values = ", ".join(_paper_value(key, getattr(default, key), getattr(paper, key)) for key in each.settings)
+        cells = (cell.replace("|", "\\|") for cell in (each.part, each.source, status, code, values))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _paper_value(setting: str, default: object, paper: object) -> str:
+    differs = "" if default == paper else f" {_code(paper)} (default {_code(default) or 'none'})"
+    return f"`{setting}`{differs}"
+
+
+def _code(value: object) -> str:
+    return "" if value in (None, "") else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
 BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 
-GENERATORS: dict[str, Callable[[], str]] = {
+GENERATORS: dict[str, Callable[..., str]] = {
     "cli": commands,
+    "fidelity": fidelity,
     "http": http_routes,
+    "method-settings": method_settings,
     "python": python_names,
     "settings": settings,
 }

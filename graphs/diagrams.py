@@ -1,7 +1,6 @@
-"""Write diagrams, settings and papers' parts of all methods into the documentation: `python -m sleuth.graphs.diagrams`.
+"""Draw the state machines in the documentation: `python -m sleuth.graphs.diagrams`.
 
-A Markdown file marks the places: `<!-- graph:NAME -->` to `<!-- /graph -->`, `<!-- settings:NAME -->` to
-`<!-- /settings -->`, `<!-- fidelity:NAME -->` to `<!-- /fidelity -->`.
+A Markdown file marks the places: `<!-- graph:NAME -->` to `<!-- /graph -->`.
 """
 
 import re
@@ -13,14 +12,13 @@ from typing import Any, get_args, get_origin, get_type_hints
 from langgraph.graph import END, START, StateGraph
 
 from sleuth.graphs.chat import graph as chat
-from sleuth.graphs.core import Method
 from sleuth.graphs.ingestion import graph as ingest
 from sleuth.graphs.ingestion import triple_extraction as reading
-from sleuth.graphs.registry import CHAT, METHODS
+from sleuth.graphs.registry import METHODS
 
 Graph = StateGraph[Any, Any, Any, Any]
 
-_BLOCK = re.compile(r"(<!-- (graph|settings|fidelity):([\w-]+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- graph:([\w-]+) -->\n).*?(<!-- /graph -->)", re.DOTALL)
 _SHAPES = {START: "START([start])", END: "END([end])"}
 
 
@@ -53,56 +51,10 @@ def _choices(hint: object) -> tuple[str, ...]:
     return _choices(get_args(hint)[0]) if get_origin(hint) is list else get_args(hint)
 
 
-def settings_table(method: Method) -> str:
-    """Return a method's settings as a Markdown table: default, value in the paper profile where it differs, meaning."""
-    default = method.settings()
-    paper = default.as_in_paper()
-    lines = ["| setting | default | `paper` profile | meaning |", "| --- | --- | --- | --- |"]
-    for name, description in method.settings.descriptions().items():
-        value, published = getattr(default, name), getattr(paper, name)
-        differs = "" if value == published else _code(published)
-        meaning = description.replace("|", "\\|")
-        lines.append(f"| `{name}` | {_code(value)} | {differs} | {meaning} |")
-    return "\n".join(lines)
-
-
-def fidelity_table(method: Method) -> str:
-    """Return the parts of a method's paper as a Markdown table: source, status, code and settings."""
-    lines = ["| part | in the paper | status | code | settings |", "| --- | --- | --- | --- | --- |"]
-    default, paper = method.settings(), method.settings().as_in_paper()
-    home = f"{method.settings.__module__.rpartition('.')[0].removeprefix('sleuth.')}."
-    for each in method.parts.values():
-        status = f"{each.status}: {each.note}" if each.note else each.status
-        code = ", ".join(f"`{name.removeprefix(home)}`" for name in each.code)
-        settings = ", ".join(_setting(name, getattr(default, name), getattr(paper, name)) for name in each.settings)
-        cells = (cell.replace("|", "\\|") for cell in (each.part, each.source, status, code, settings))
-        lines.append(f"| {' | '.join(cells)} |".replace("  ", " "))
-    return "\n".join(lines)
-
-
-def _setting(name: str, default: object, paper: object) -> str:
-    differs = "" if default == paper else f" {_code(paper)} (default {_code(default) or 'none'})"
-    return f"`{name}`{differs}"
-
-
-def _code(value: object) -> str:
-    return "" if value in (None, "") else f"`{str(value).lower() if isinstance(value, bool) else value}`"
-
-
 def redraw(text: str) -> str:
-    """Return a document with its marked diagrams and tables replaced by the current ones."""
-    known, methods = graphs(), METHODS | {CHAT.name: CHAT}
-    contents = {
-        "graph": lambda name: f"```mermaid\n{mermaid(known[name])}\n```",
-        "settings": lambda name: settings_table(methods[name]),
-        "fidelity": lambda name: fidelity_table(methods[name]),
-    }
-
-    def block(found: re.Match[str]) -> str:
-        start, kind, name, end = found.groups()
-        return f"{start}{contents[kind](name)}\n{end}"
-
-    return _BLOCK.sub(block, text)
+    """Return a document with its marked diagrams replaced by the current ones."""
+    known = graphs()
+    return _BLOCK.sub(lambda found: f"{found[1]}```mermaid\n{mermaid(known[found[2]])}\n```\n{found[3]}", text)
 
 
 if __name__ == "__main__":
