@@ -16,28 +16,21 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph_sdk import get_client
-from pydantic import Field, ValidationError, create_model
+from pydantic import ValidationError, create_model
 
 from sleuth.agents.llm import TokenStream
-from sleuth.graphs.core import Budget, Context, MethodSettings, PrivateCompiled, SubrunRequest, describe_errors
+from sleuth.graphs.core import Budget, Context, PrivateCompiled, SubrunRequest, describe_errors
 from sleuth.graphs.registry import METHODS, configure, runnable
 from sleuth.graphs.runs import RECURSION_LIMIT, CheckpointerSubruns, check_question
 from sleuth.studio.client import Sleuth, open_sleuth
 from sleuth.studio.langgraph_dev.config import variable_of
+from sleuth.studio.server.schemas.runs import BudgetForm
 from sleuth.tools.errors import RunError, SleuthError, UsageError
 from sleuth.tools.storage import Archive, SqlArchive, open_engine, sqlite_url
 
 
 class UserVisibleError(RuntimeError):
     """A SleuthError shown in Studio: the server hides the messages of exceptions that are not built in."""
-
-
-class Limits(MethodSettings):
-    """The budget of a run, shown in Studio next to the settings of its method."""
-
-    max_calls: int | None = Field(default=None, ge=1, description="model calls that the run may make")
-    max_tokens: int | None = Field(default=None, ge=1, description="tokens that the run may spend")
-    max_seconds: float | None = Field(default=None, gt=0, description="seconds that the run may take")
 
 
 class ServedGraph(PrivateCompiled):
@@ -94,7 +87,7 @@ class ServedGraph(PrivateCompiled):
         context = services.context(
             archive=archive,
             settings=configure(kind, values, sleuth.settings.profile),
-            budget=Budget(**chosen.model_dump(include=set(Limits.model_fields))),
+            budget=Budget(**chosen.model_dump(include=set(BudgetForm.model_fields))),
             hearing=hearing,
         )
         if isinstance(self.checkpointer, BaseCheckpointSaver):
@@ -153,7 +146,7 @@ class ServedChatGraph(ServedGraph):
 def _serve(name: str, cls: type[ServedGraph] = ServedGraph) -> ServedGraph:
     kind = runnable(name)
     builder: Any = kind.graph()
-    builder.context_schema = create_model("Settings", __base__=(Limits, kind.settings))
+    builder.context_schema = create_model("Settings", __base__=(BudgetForm, kind.settings))
     return cls(**vars(builder.compile(name=name)))
 
 

@@ -53,15 +53,7 @@ Unsupported = Annotated[None, BeforeValidator(_refuse)]
 Metadata = Annotated[dict[str, Any], AfterValidator(_storable)]
 
 
-class Limits(BaseModel):
-    """The budget of a run, which is part of its `context`."""
-
-    max_calls: int | None = Field(default=None, ge=1, description="model calls that the run may make")
-    max_tokens: int | None = Field(default=None, ge=1, description="tokens that the run may spend")
-    max_seconds: float | None = Field(default=None, gt=0, description="seconds that the run may take")
-
-
-class Page(BaseModel):
+class ListForm(BaseModel):
     """A part of a list."""
 
     limit: int = Field(default=10, ge=1, le=1000)
@@ -69,7 +61,7 @@ class Page(BaseModel):
     select: list[str] | None = None
 
 
-class AssistantSearch(Page):
+class AssistantSearch(ListForm):
     """Conditions on assistants."""
 
     graph_id: str | None = None
@@ -93,7 +85,7 @@ class ThreadPatch(BaseModel):
     metadata: Metadata = Field(default_factory=dict)
 
 
-class ThreadSearch(Page):
+class ThreadSearch(ListForm):
     """Conditions on threads."""
 
     metadata: dict[str, Any] | None = None
@@ -151,7 +143,7 @@ class CommandForm(BaseModel):
     goto: Unsupported = None
 
 
-class RunForm(BaseModel):
+class AssistantRunForm(BaseModel):
     """A run of an assistant."""
 
     assistant_id: str

@@ -29,9 +29,11 @@ class Form(BaseModel):
 class BudgetForm(Form):
     """The budget of a run; an omitted field means no limit."""
 
-    max_calls: int | None = Field(default=None, ge=1, le=1_000_000)
-    max_tokens: int | None = Field(default=None, ge=1, le=1_000_000_000)
-    max_seconds: float | None = Field(default=None, gt=0, le=1e7, allow_inf_nan=False)
+    max_calls: int | None = Field(default=None, ge=1, le=1_000_000, description="model calls that the run may make")
+    max_tokens: int | None = Field(default=None, ge=1, le=1_000_000_000, description="tokens that the run may spend")
+    max_seconds: float | None = Field(
+        default=None, gt=0, le=1e7, allow_inf_nan=False, description="seconds that the run may take"
+    )
 
     def budget(self) -> Budget:
         """Return the budget."""
