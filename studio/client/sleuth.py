@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 from uuid import NAMESPACE_OID, uuid5
 
 from langchain_core.callbacks.base import Callbacks
@@ -22,7 +22,7 @@ from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import CheckpointerSubruns, CheckpointView, RunService, Services, fork_run
 from sleuth.graphs.runs.history import list_checkpoints
-from sleuth.studio.client.callers import OneLoop
+from sleuth.studio.client.callers import Caller
 from sleuth.studio.model_server import PACKAGED
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
@@ -58,6 +58,28 @@ class NamedModel(Model, Protocol):
         ...
 
 
+class RunOptions(TypedDict, total=False):
+    """Options of a new run; all may be omitted."""
+
+    method: str
+    """A name from `sleuth.METHODS`; `auto` by default."""
+    values: dict[str, Any] | None
+    """Settings of the method, such as `{"coarse_k": 5}`."""
+    budget: Budget | None
+    """What the run may spend."""
+    thread: str | None
+    """The thread id, generated if omitted."""
+    pages: Sequence[Page]
+    """Web pages to search instead of the collection; their text is stored with the run."""
+    with_collection: bool
+    """Search the collection as well as the pages."""
+    where: str
+    """A filter of the documents that are searched, such as "tag=contract date>=2025-01-01"."""
+    callbacks: Callbacks
+    """LangChain callback handlers that receive the nodes, model calls and searches of the run, in addition to those of
+    the LangChain run around it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sleuth:
     """An open collection, store of runs and model client; created by `open_sleuth`.
@@ -76,83 +98,53 @@ class Sleuth:
         return self.runs.services.retriever if self.runs.services else self.library
 
     async def stream(
-        self,
-        question: str,
-        *,
-        method: str = DEFAULT_METHOD,
-        values: dict[str, Any] | None = None,
-        budget: Budget | None = None,
-        thread: str | None = None,
-        pages: Sequence[Page] = (),
-        with_collection: bool = False,
-        where: str = "",
-        deltas: bool = False,
-        callbacks: Callbacks = None,
+        self, question: str, *, deltas: bool = False, **options: Unpack[RunOptions]
     ) -> AsyncGenerator[Event]:
         """Run a method; yield its steps as they happen, then the `Answer`.
 
         Args:
             question: the question.
-            method: a name from `sleuth.METHODS`.
-            values: settings of the method, such as `{"coarse_k": 5}`.
-            budget: what the run may spend.
-            thread: the thread id, generated if omitted.
-            pages: web pages to search instead of the collection; their text is stored with the run.
-            with_collection: search the collection as well as the pages.
-            where: a filter of the documents that are searched, such as "tag=contract date>=2025-01-01".
             deltas: also yield text while the model writes it, as `Delta`, and a `Reset` if a call is repeated. The run
                 itself is the same.
-            callbacks: LangChain callback handlers that receive the nodes, model calls and searches of the run, in
-                addition to those of the LangChain run around it.
+            options: see `RunOptions`.
 
         Raises:
             SleuthError: see `sleuth.tools.errors`; a run that was started can be resumed.
         """
-        check_callbacks(callbacks)
-        if self.searched is self.library and (with_collection or not pages):
-            await self.library.require_documents(where)
-        id = await self.runs.start(
-            question,
-            method,
-            values=values,
-            profile=self.settings.profile,
-            budget=budget,
-            thread=thread,
-            pages=await read_pages(pages),
-            beside=with_collection,
-            where=where,
-        )
+        callbacks = options.get("callbacks")
+        id = await self._start(question, **options)
         listening = (lambda: True) if deltas else None
         async with aclosing(self.runs.run(id, listening=listening, callbacks=callbacks)) as events:
             async for event in events:
                 yield event
 
-    async def ask(
+    async def _start(
         self,
         question: str,
         *,
         method: str = DEFAULT_METHOD,
-        values: dict[str, Any] | None = None,
-        budget: Budget | None = None,
-        thread: str | None = None,
         pages: Sequence[Page] = (),
         with_collection: bool = False,
         where: str = "",
         callbacks: Callbacks = None,
-    ) -> Answer:
-        """Run a method and return the answer; takes the arguments of `stream`. Works inside nodes of other graphs."""
-        events = self.stream(
+        **options: Any,  # noqa: ANN401 - values, budget and thread
+    ) -> str:
+        check_callbacks(callbacks)
+        if self.searched is self.library and (with_collection or not pages):
+            await self.library.require_documents(where)
+        return await self.runs.start(
             question,
-            method=method,
-            values=values,
-            budget=budget,
-            thread=thread,
-            pages=pages,
-            with_collection=with_collection,
+            method,
+            profile=self.settings.profile,
+            pages=await read_pages(pages),
+            beside=with_collection,
             where=where,
-            callbacks=callbacks,
+            **options,
         )
-        return await in_fresh_context(last_answer(events))
+
+    async def ask(self, question: str, **options: Unpack[RunOptions]) -> Answer:
+        """Run a method and return the answer; takes the arguments of `stream`. Works inside nodes of other graphs."""
+        return await in_fresh_context(last_answer(self.stream(question, **options)))
 
     async def resume(self, thread: str, *, budget: Budget | None = None, callbacks: Callbacks = None) -> Answer:
         """Resume a run from its last checkpoint; return the stored answer if it is finished.
@@ -222,7 +214,7 @@ class Sleuth:
         """Return a method as a LangChain tool of another agent; `options` are those of `ask`."""
         from sleuth.studio.client.langchain_parts import tool_of
 
-        return tool_of(partial(self.ask, method=method, **options), method, caller=OneLoop(asyncio.get_running_loop()))
+        return tool_of(partial(self.ask, method=method, **options), method, caller=Caller(asyncio.get_running_loop()))
 
     tool = as_tool
 
@@ -249,17 +241,17 @@ class Sleuth:
         """
         from sleuth.studio.client.subgraphs import subgraph_of
 
-        caller = OneLoop(asyncio.get_running_loop())
+        caller = Caller(asyncio.get_running_loop())
         return subgraph_of(self.context, method, values=values, budget=budget, question=question, caller=caller)
 
     def as_retriever(self, *, k: int = 5, mode: Mode = "hybrid", where: str = "") -> "BaseRetriever":
         """Return the search as a LangChain retriever; scores and paths are in the metadata of its documents."""
         from sleuth.studio.client.langchain_parts import SleuthRetriever
 
-        caller = OneLoop(asyncio.get_running_loop())
+        caller = Caller(asyncio.get_running_loop())
         return SleuthRetriever(search=self.search, caller=caller, k=k, mode=mode, where=where)
 
-    async def once(self, key: str, question: str, **options: Any) -> Answer:  # noqa: ANN401 - those of ask
+    async def once(self, key: str, question: str, **options: Unpack[RunOptions]) -> Answer:
         """Ask a question at most once per key: resume the earlier run of this key, or return its answer.
 
         For nodes of other graphs, which LangGraph runs again after an interruption.
@@ -267,7 +259,8 @@ class Sleuth:
         thread = uuid5(NAMESPACE_OID, key).hex[:12]
         if await self.runs.store.threads.exists(thread):
             return await self.resume(thread, callbacks=options.get("callbacks"))
-        return await self.ask(question, thread=thread, **options)
+        options["thread"] = thread
+        return await self.ask(question, **options)
 
     def context(
         self,
@@ -348,8 +341,7 @@ async def _open_model(
     settings: Settings, model: BaseChatModel | Mapping[str, BaseChatModel] | None
 ) -> AsyncIterator[NamedModel]:
     if model is None:
-        gateway = await asyncio.to_thread(gateway_class)
-        async with gateway.open(settings) as client:
+        async with (await asyncio.to_thread(client_class)).open(settings) as client:
             yield client
         return
     from sleuth.agents.llm.chat_models import DEFAULT, ChatModels
@@ -397,7 +389,7 @@ async def open_services(settings: Settings, model: NamedModel, library: Collecti
         yield make(model=model, triples=triples)
 
 
-def gateway_class() -> "type[LLMClient]":
+def client_class() -> "type[LLMClient]":
     """Import and return the model client; commands that call no model start without importing openai."""
     from sleuth.agents.llm.client import LLMClient
 
