@@ -7,8 +7,8 @@ import pytest
 from sleuth.graphs.chat.messages import reply_id_to
 from sleuth.graphs.persistence import Thread
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm
-from sleuth.studio.server.langgraph_api.messages import MessageStream
 from sleuth.studio.server.langgraph_api.run_ids import first_event, read_run, run_id_of, split_runs
+from sleuth.studio.server.langgraph_api.streaming import MessageStream
 from sleuth.studio.server.runs import Event
 from sleuth.tools.errors import UnknownName, UsageError
 
