@@ -1,6 +1,7 @@
 """An open `Sleuth` for many questions; `sleuth.studio.client.functions` opens one for a single call."""
 
 import asyncio
+import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -88,14 +89,20 @@ class Sleuth:
     """
 
     runs: RunService
-    library: Collection
+    collection: Collection
     settings: Settings
     model: str = ""
 
     @property
+    def library(self) -> Collection:
+        """The collection. Deprecated: use `collection`."""
+        warnings.warn("Sleuth.library is now Sleuth.collection.", DeprecationWarning, stacklevel=2)
+        return self.collection
+
+    @property
     def searched(self) -> Retriever:
         """The collection, or the retriever that runs search instead."""
-        return self.runs.services.retriever if self.runs.services else self.library
+        return self.runs.services.retriever if self.runs.services else self.collection
 
     async def stream(
         self, question: str, *, deltas: bool = False, **options: Unpack[RunOptions]
@@ -130,8 +137,8 @@ class Sleuth:
         **options: Any,  # noqa: ANN401 - values, budget and thread
     ) -> str:
         check_callbacks(callbacks)
-        if self.searched is self.library and (with_collection or not pages):
-            await self.library.require_documents(where)
+        if self.searched is self.collection and (with_collection or not pages):
+            await self.collection.require_documents(where)
         return await self.runs.start(
             question,
             method,
@@ -208,7 +215,7 @@ class Sleuth:
 
     async def documents(self, *, limit: int = 100, after: str = "", find: str = "", where: str = "") -> list[Listed]:
         """Return documents with `find` in their title that match a filter, ordered by id, after the id `after`."""
-        return await self.library.documents(limit=limit, after=after, find=find, where=where)
+        return await self.collection.documents(limit=limit, after=after, find=find, where=where)
 
     def as_tool(self, method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
         """Return a method as a LangChain tool of another agent; `options` are those of `ask`."""
@@ -327,13 +334,13 @@ async def open_sleuth(
         client = await stack.enter_async_context(_open_model(settings, model))
         await stack.enter_async_context(hold(settings.home, "shared", command=command, wait=settings.wait))
         own = LangChainEmbedder(embedder) if embedder else None
-        library = await stack.enter_async_context(await Collection.open(settings, embedder=own))
+        collection = await stack.enter_async_context(await Collection.open(settings, embedder=own))
         store = await stack.enter_async_context(open_store(settings))
-        services = await stack.enter_async_context(open_services(settings, client, library))
+        services = await stack.enter_async_context(open_services(settings, client, collection))
         if retriever:
             services = replace(services, retriever=LangChainRetriever(retriever))
         model_name = client.name_of("default")
-        yield Sleuth(runs=RunService(store, services), library=library, settings=settings, model=model_name)
+        yield Sleuth(runs=RunService(store, services), collection=collection, settings=settings, model=model_name)
 
 
 @asynccontextmanager
@@ -352,13 +359,13 @@ async def _open_model(
 
 @asynccontextmanager
 async def build_services(
-    settings: Settings, library: Collection, *, model_of: Callable[[str], str], triples: SqlTriples | None = None
+    settings: Settings, collection: Collection, *, model_of: Callable[[str], str], triples: SqlTriples | None = None
 ) -> AsyncIterator[ServiceFactory]:
     """Open everything that does not depend on the model, and yield a factory of services.
 
     Args:
         settings: the settings of the home.
-        library: the open collection.
+        collection: the open collection.
         model_of: returns the name of the model of a role.
         triples: triples of the collection, used as knowledge graph if the settings name none.
 
@@ -370,22 +377,22 @@ async def build_services(
     async with open_graph(settings.knowledge_graph, triples, proxy=settings.proxy) as graph:
         yield partial(
             Services,
-            retriever=library,
-            embedder=library.embedder,
+            retriever=collection,
+            embedder=collection.embedder,
             graph=graph,
             tracing=settings.tracing,
             trace_texts=settings.trace_texts,
             checker=await asyncio.to_thread(find_checker, settings.checker),
-            predictor=await asyncio.to_thread(find_svm, settings.home, library.embedder),
+            predictor=await asyncio.to_thread(find_svm, settings.home, collection.embedder),
             thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *PACKAGED], model_of),
         )
 
 
 @asynccontextmanager
-async def open_services(settings: Settings, model: NamedModel, library: Collection) -> AsyncIterator[Services]:
-    """Open the services of runs with an open model client and library."""
-    triples = library.triples(model=model.name_of("extractor"))
-    async with build_services(settings, library, model_of=model.name_of, triples=triples) as make:
+async def open_services(settings: Settings, model: NamedModel, collection: Collection) -> AsyncIterator[Services]:
+    """Open the services of runs with an open model client and collection."""
+    triples = collection.triples(model=model.name_of("extractor"))
+    async with build_services(settings, collection, model_of=model.name_of, triples=triples) as make:
         yield make(model=model, triples=triples)
 
 

@@ -75,7 +75,7 @@ class ServedGraph(PrivateCompiled):
             raise RunError("This thread has a question already. Start a new thread, or fork this one.")
         return {**_without_empty(input), "question": question}
 
-    def _context(self, given: dict[str, Any], sleuth: Sleuth, archive: Archive, hearing: TokenStream) -> Context:
+    def _context(self, given: dict[str, Any], sleuth: Sleuth, archive: Archive, token_stream: TokenStream) -> Context:
         kind, services = runnable(self.name), sleuth.runs.services
         assert self.context_schema
         assert services
@@ -88,7 +88,7 @@ class ServedGraph(PrivateCompiled):
             archive=archive,
             settings=configure(kind, values, sleuth.settings.profile),
             budget=Budget(**chosen.model_dump(include=set(BudgetForm.model_fields))),
-            hearing=hearing,
+            hearing=token_stream,
         )
         if isinstance(self.checkpointer, BaseCheckpointSaver):
             saver, announce = self.checkpointer, _announce
@@ -137,10 +137,10 @@ class ServedChatGraph(ServedGraph):
             check_question(messages[-1].text if messages else "")
         return input
 
-    def _context(self, given: dict[str, Any], sleuth: Sleuth, archive: Archive, hearing: TokenStream) -> Context:
+    def _context(self, given: dict[str, Any], sleuth: Sleuth, archive: Archive, token_stream: TokenStream) -> Context:
         """Return the context; without a thread, the chat cannot wait for replies."""
         waits = {} if self.checkpointer else {"ask_back": False, "approve_plan": False}
-        return super()._context({**given, **waits}, sleuth, archive, hearing)
+        return super()._context({**given, **waits}, sleuth, archive, token_stream)
 
 
 def _serve(name: str, cls: type[ServedGraph] = ServedGraph) -> ServedGraph:

@@ -56,7 +56,7 @@ class ServerState:
             QuotaUsedUp: the owner's daily token quota is exhausted.
         """
         self.run_worker.require_open()
-        await (await self.tenants.library(owner)).require_documents(where)
+        await (await self.tenants.collection(owner)).require_documents(where)
         await self.quota.require(owner)
 
     async def start_run(
