@@ -51,13 +51,10 @@ def _headers(stream: RunStream, end: Literal["stream", "join"]) -> dict[str, str
 
 def _as_events(stream: RunStream, *, last_event: int = 0, cancel: bool) -> StreamingResponse:
     """Return the stream as server-sent events; with `cancel` closing the connection stops the run."""
-    chunks = with_keep_alive(_encoded(stream, last_event), on_close=lambda: _close(stream, cancel=cancel))
+    chunks = with_keep_alive(
+        (part.encode() async for part in stream.parts(last_event)), on_close=lambda: _close(stream, cancel=cancel)
+    )
     return StreamingResponse(chunks, media_type="text/event-stream", headers=_headers(stream, "stream"))
-
-
-async def _encoded(stream: RunStream, last_event: int) -> AsyncIterator[str]:
-    async for part in stream.parts(last_event):
-        yield part.encode()
 
 
 def _as_json(stream: RunStream, *, cancel: bool = False) -> StreamingResponse:

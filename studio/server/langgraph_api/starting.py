@@ -156,11 +156,9 @@ def _question(form: AssistantRunForm, method: str) -> tuple[str, str]:
         found = []
     if len(found) != 1 or found[0].type != "human":
         raise UsageError(f'The input of {method} is {{"messages": [one new message with the role "user"]}}.')
-    if isinstance(found[0].content, list) and any(_is_file(block) for block in found[0].content):
+    if isinstance(found[0].content, list) and any(
+        isinstance(block, dict) and block.get("type") != "text" for block in found[0].content
+    ):
         raise UsageError("A message contains text only: upload documents with `sleuth ingest` or POST /v1/documents.")
     id = found[0].id or ""
     return str(found[0].text), id if re.fullmatch(NAME, id) else ""
-
-
-def _is_file(block: str | dict[str, Any]) -> bool:
-    return isinstance(block, dict) and block.get("type") != "text"

@@ -14,10 +14,13 @@ from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 _OLD = "old name of `state`; the next release removes it"
 
 
-def _unicode(value: dict[str, Any]) -> dict[str, Any]:
+def _check_unicode(value: dict[str, Any]) -> dict[str, Any]:
     """Raise ValueError for invalid Unicode, which cannot be stored."""
     json.dumps(value, ensure_ascii=False).encode()
     return value
+
+
+Storable = Annotated[dict[str, Any], AfterValidator(_check_unicode)]
 
 
 class Form(BaseModel):
@@ -75,9 +78,7 @@ class ForkForm(Form):
     """A branch of a run."""
 
     at: str = Field(min_length=1, max_length=100, description="the checkpoint to branch from")
-    state: Annotated[dict[str, Any], AfterValidator(_unicode)] = Field(
-        default_factory=dict, description="changed state fields; keyed fields are merged"
-    )
+    state: Storable = Field(default_factory=dict, description="changed state fields; keyed fields are merged")
     method: str | None = Field(default=None, description="continue with another method and the findings so far")
     name: str | None = Field(default=None, max_length=100, description="give the branch a thread of its own")
 
