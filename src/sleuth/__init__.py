@@ -11,34 +11,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sleuth.graphs.core.answer import Answer, Citation, Note
-    from sleuth.graphs.core.context import Budget, Context
-    from sleuth.graphs.core.events import Delta, Reset, Step
-    from sleuth.graphs.ingestion.graph import IngestReport
-    from sleuth.graphs.registry import METHODS
-    from sleuth.graphs.runs.history import CheckpointView
-    from sleuth.studio.client import sync
+    from sleuth.graphs.core.answer import Answer as Answer, Citation as Citation, Note as Note
+    from sleuth.graphs.core.context import Budget as Budget, Context as Context
+    from sleuth.graphs.core.events import Delta as Delta, Reset as Reset, Step as Step
+    from sleuth.graphs.ingestion.graph import IngestReport as IngestReport
+    from sleuth.graphs.registry import METHODS as METHODS
+    from sleuth.graphs.runs.history import CheckpointView as CheckpointView
+    from sleuth.studio.client import sync as sync
     from sleuth.studio.client.functions import (
-        as_retriever,
-        as_tool,
-        ask,
-        delete,
-        documents,
-        fork,
-        graph,
-        history,
-        ingest,
-        resume,
-        search,
-        stream,
-        tool,
+        as_retriever as as_retriever,
+        as_tool as as_tool,
+        ask as ask,
+        delete as delete,
+        documents as documents,
+        fork as fork,
+        graph as graph,
+        history as history,
+        ingest as ingest,
+        resume as resume,
+        search as search,
+        stream as stream,
+        tool as tool,
     )
-    from sleuth.studio.client.sleuth import Sleuth
+    from sleuth.studio.client.sleuth import RunOptions as RunOptions, Sleuth as Sleuth
     from sleuth.studio.client.sleuth import open_sleuth as open
-    from sleuth.tools.errors import SleuthError
-    from sleuth.tools.settings import Settings
-    from sleuth.tools.storage import Listed
-    from sleuth.tools.types import Hit, Passage
+    from sleuth.tools.errors import SleuthError as SleuthError
+    from sleuth.tools.settings import Settings as Settings
+    from sleuth.tools.storage import Listed as Listed
+    from sleuth.tools.types import Hit as Hit, Passage as Passage
 
 _WHERE = {
     "graphs.core.answer": ("Answer", "Citation", "Note"),
@@ -51,7 +51,7 @@ _WHERE = {
         *("as_retriever", "as_tool", "ask", "delete", "documents", "fork", "graph", "history", "ingest", "resume"),
         *("search", "stream", "tool"),
     ),
-    "studio.client.sleuth": ("Sleuth", "open"),
+    "studio.client.sleuth": ("RunOptions", "Sleuth", "open"),
     "tools.errors": ("SleuthError",),
     "tools.settings": ("Settings",),
     "tools.storage.catalogue": ("Listed",),
@@ -60,40 +60,7 @@ _WHERE = {
 """The modules of the public names."""
 _CALLED = {"open": "open_sleuth"}
 
-__all__ = [
-    "METHODS",
-    "Answer",
-    "Budget",
-    "CheckpointView",
-    "Citation",
-    "Context",
-    "Delta",
-    "Hit",
-    "IngestReport",
-    "Listed",
-    "Note",
-    "Passage",
-    "Reset",
-    "Settings",
-    "Sleuth",
-    "SleuthError",
-    "Step",
-    "as_retriever",
-    "as_tool",
-    "ask",
-    "delete",
-    "documents",
-    "fork",
-    "graph",
-    "history",
-    "ingest",
-    "open",
-    "resume",
-    "search",
-    "stream",
-    "sync",
-    "tool",
-]
+__all__ = sorted(["sync", *(name for names in _WHERE.values() for name in names)])  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> object:

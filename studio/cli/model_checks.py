@@ -11,7 +11,7 @@ from sleuth.agents.llm.context_windows import ContextWindow
 from sleuth.agents.model import Message, Model, Request, Sampling
 from sleuth.agents.model_calls import Unparsable, parse
 from sleuth.studio.cli.doctor_checks import Finding
-from sleuth.studio.client import gateway_class
+from sleuth.studio.client import client_class
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.settings import Settings
 
@@ -47,7 +47,7 @@ async def examine_model(settings: Settings) -> list[Finding]:
     """Probe the server again and ask the model; one failed finding if it does not answer."""
     await asyncio.to_thread((settings.home / "capabilities.json").unlink, missing_ok=True)
     try:
-        client = await asyncio.to_thread(gateway_class)
+        client = await asyncio.to_thread(client_class)
         async with client.open(settings) as model:
             window = window_finding(model.name_of("default"), model.window_of("default"))
             return [window, *await ask_three_questions(model)]

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from anyio.from_thread import start_blocking_portal
 
@@ -12,45 +12,32 @@ from sleuth.tools.errors import UsageError
 T = TypeVar("T")
 
 
-class Caller(Protocol):
-    """Calls an asynchronous function with one argument."""
+class Caller:
+    """Calls asynchronous functions with one argument.
 
-    async def call(self, function: Callable[[str], Coroutine[Any, Any, T]], argument: str) -> T:
-        """Call the function from an event loop."""
-        ...
+    Connections of the functions belong to the event loop `loop`, which runs while they are called; without one, the
+    functions open and close their connections themselves.
+    """
 
-    def call_blocking(self, function: Callable[[str], Coroutine[Any, Any, T]], argument: str) -> T:
-        """Call the function from synchronous code, and wait for its result."""
-        ...
-
-
-class AnyLoop:
-    """A caller of functions that open and close their connections themselves."""
-
-    async def call(self, function: Callable[[str], Coroutine[Any, Any, T]], argument: str) -> T:
-        """Call the function in the present event loop."""
-        return await function(argument)
-
-    def call_blocking(self, function: Callable[[str], Coroutine[Any, Any, T]], argument: str) -> T:
-        """Call the function in an event loop of its own."""
-        return run_sync(function, argument)
-
-
-class OneLoop:
-    """A caller of functions whose connections belong to one event loop, which runs while they are called."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """Set the event loop."""
         self._loop = loop
 
     async def call(self, function: Callable[[str], Coroutine[Any, Any, T]], argument: str) -> T:
         """Call the function in its event loop, from this one or another one."""
-        if asyncio.get_running_loop() is self._loop:
+        if self._loop in (None, asyncio.get_running_loop()):
             return await function(argument)
+        assert self._loop
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(function(argument), self._loop))
 
     def call_blocking(self, function: Callable[[str], Coroutine[Any, Any, T]], argument: str) -> T:
-        """Call the function in its event loop; raise UsageError in that loop's thread, which would wait forever."""
+        """Call the function from synchronous code, and wait for its result.
+
+        Raises:
+            UsageError: it was called in the thread of its event loop, which would wait forever.
+        """
+        if self._loop is None:
+            return run_sync(function, argument)
         try:
             is_own = asyncio.get_running_loop() is self._loop
         except RuntimeError:

@@ -4,12 +4,12 @@ Every function takes `settings`; those of the environment are used by default.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from langchain_core.callbacks.base import Callbacks
 from langchain_core.embeddings import Embeddings
@@ -22,13 +22,12 @@ from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs import CheckpointView, RunService, fork_run
 from sleuth.graphs.runs.history import list_checkpoints
-from sleuth.studio.client.callers import AnyLoop
-from sleuth.studio.client.sleuth import DEFAULT_METHOD, open_sleuth
+from sleuth.studio.client.callers import Caller
+from sleuth.studio.client.sleuth import DEFAULT_METHOD, RunOptions, open_sleuth
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Mode, Query, find_mode
 from sleuth.tools.search.vectors.langchain_embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.sources.web_pages import Page
 from sleuth.tools.storage import Listed, LockMode, hold
 from sleuth.tools.types import Hit
 
@@ -37,86 +36,35 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
 
-async def ask(
-    question: str,
-    *,
-    method: str = DEFAULT_METHOD,
-    values: dict[str, Any] | None = None,
-    budget: Budget | None = None,
-    thread: str | None = None,
-    pages: Sequence[Page] = (),
-    with_collection: bool = False,
-    where: str = "",
-    callbacks: Callbacks = None,
-    settings: Settings | None = None,
-) -> Answer:
+async def ask(question: str, *, settings: Settings | None = None, **options: Unpack[RunOptions]) -> Answer:
     """Run a method and return the answer.
 
     Args:
         question: the question.
-        method: a name from `sleuth.METHODS`.
-        values: settings of the method, such as `{"coarse_k": 5}`.
-        budget: what the run may spend.
-        thread: the thread id, generated if omitted.
-        pages: web pages to search instead of the collection; their text is stored with the run.
-        with_collection: search the collection as well as the pages.
-        where: a filter of the documents that are searched, such as "tag=contract date>=2025-01-01".
-        callbacks: LangChain callback handlers that receive the nodes, model calls and searches of the run, in addition
-            to those of the LangChain run around it.
         settings: those of the environment by default.
+        options: see `RunOptions`.
 
     Raises:
         SleuthError: see `sleuth.tools.errors`; a run that was started can be resumed.
     """
     async with open_sleuth(settings) as sleuth:
-        return await sleuth.ask(
-            question,
-            method=method,
-            values=values,
-            budget=budget,
-            thread=thread,
-            pages=pages,
-            with_collection=with_collection,
-            where=where,
-            callbacks=callbacks,
-        )
+        return await sleuth.ask(question, **options)
 
 
 async def stream(
-    question: str,
-    *,
-    method: str = DEFAULT_METHOD,
-    values: dict[str, Any] | None = None,
-    budget: Budget | None = None,
-    thread: str | None = None,
-    pages: Sequence[Page] = (),
-    with_collection: bool = False,
-    where: str = "",
-    deltas: bool = False,
-    callbacks: Callbacks = None,
-    settings: Settings | None = None,
+    question: str, *, deltas: bool = False, settings: Settings | None = None, **options: Unpack[RunOptions]
 ) -> AsyncGenerator[Event]:
     """Run a method; yield its steps as they happen, then the `Answer`. Takes the arguments of `ask`.
 
     Args:
+        question: the question.
         deltas: also yield text while the model writes it, as `Delta`, and a `Reset` if a call is repeated.
+        settings: those of the environment by default.
+        options: see `RunOptions`.
     """
-    async with open_sleuth(settings) as sleuth:
-        events = sleuth.stream(
-            question,
-            method=method,
-            values=values,
-            budget=budget,
-            thread=thread,
-            pages=pages,
-            with_collection=with_collection,
-            where=where,
-            deltas=deltas,
-            callbacks=callbacks,
-        )
-        async with aclosing(events):
-            async for event in events:
-                yield event
+    async with open_sleuth(settings) as sleuth, aclosing(sleuth.stream(question, deltas=deltas, **options)) as events:
+        async for event in events:
+            yield event
 
 
 async def resume(
@@ -179,7 +127,7 @@ async def ingest(
     """
     return await ingest_paths(
         [Path(path) for path in paths],
-        settings=await _given(settings),
+        settings=await _or_default(settings),
         on_progress=on_progress,
         embedder=LangChainEmbedder(embedder) if embedder else None,
     )
@@ -200,16 +148,16 @@ async def search(
     Raises:
         UsageError: the question or the collection is empty, or the filter cannot be parsed.
     """
-    async with _open_collection(settings, "shared") as library:
-        return await library.search(Query(text=query, k=k, mode=find_mode(mode), where=where))
+    async with _open_collection(settings, "shared") as collection:
+        return await collection.search(Query(text=query, k=k, mode=find_mode(mode), where=where))
 
 
 async def documents(
     *, limit: int = 100, after: str = "", find: str = "", where: str = "", settings: Settings | None = None
 ) -> list[Listed]:
     """Return documents with `find` in their title that match a filter, ordered by id, after the id `after`."""
-    async with await Collection.open(await _given(settings), check_embedder=False) as library:
-        return await library.documents(limit=limit, after=after, find=find, where=where)
+    async with await Collection.open(await _or_default(settings), check_embedder=False) as collection:
+        return await collection.documents(limit=limit, after=after, find=find, where=where)
 
 
 async def delete(*ids: str, settings: Settings | None = None) -> int:
@@ -219,8 +167,8 @@ async def delete(*ids: str, settings: Settings | None = None) -> int:
         UnknownName: a document does not exist; none is deleted.
         StoreBusy: another process uses the store.
     """
-    async with _open_collection(settings, "exclusive") as library:
-        return await library.delete(ids)
+    async with _open_collection(settings, "exclusive") as collection:
+        return await collection.delete(ids)
 
 
 def as_tool(method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
@@ -232,7 +180,7 @@ def as_tool(method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa
     """
     from sleuth.studio.client.langchain_parts import tool_of
 
-    return tool_of(partial(ask, method=method, **options), method, caller=AnyLoop())
+    return tool_of(partial(ask, method=method, **options), method, caller=Caller())
 
 
 tool = as_tool
@@ -251,7 +199,7 @@ def as_retriever(
     """
     from sleuth.studio.client.langchain_parts import SleuthRetriever
 
-    return SleuthRetriever(search=partial(search, settings=settings), caller=AnyLoop(), k=k, mode=mode, where=where)
+    return SleuthRetriever(search=partial(search, settings=settings), caller=Caller(), k=k, mode=mode, where=where)
 
 
 def graph(name: str) -> StateGraph[Any, Context, Any, Any]:
@@ -262,22 +210,22 @@ def graph(name: str) -> StateGraph[Any, Context, Any, Any]:
     return PrivateGraph(runnable(name).graph())
 
 
-async def _given(settings: Settings | None) -> Settings:
+async def _or_default(settings: Settings | None) -> Settings:
     """Return the settings, by default those of the environment."""
     return await asyncio.to_thread(Settings) if settings is None else settings
 
 
 @asynccontextmanager
 async def _open_runs(settings: Settings | None) -> AsyncIterator[RunService]:
-    async with open_store(await _given(settings)) as store:
+    async with open_store(await _or_default(settings)) as store:
         yield RunService(store)
 
 
 @asynccontextmanager
 async def _open_collection(settings: Settings | None, mode: LockMode) -> AsyncIterator[Collection]:
-    given = await _given(settings)
+    settings = await _or_default(settings)
     async with (
-        hold(given.home, mode, command="sleuth", wait=given.wait),
-        await Collection.open(given) as library,
+        hold(settings.home, mode, command="sleuth", wait=settings.wait),
+        await Collection.open(settings) as collection,
     ):
-        yield library
+        yield collection

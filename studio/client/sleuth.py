@@ -1,11 +1,12 @@
 """An open `Sleuth` for many questions; `sleuth.studio.client.functions` opens one for a single call."""
 
 import asyncio
+import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 from uuid import NAMESPACE_OID, uuid5
 
 from langchain_core.callbacks.base import Callbacks
@@ -22,7 +23,7 @@ from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import CheckpointerSubruns, CheckpointView, RunService, Services, fork_run
 from sleuth.graphs.runs.history import list_checkpoints
-from sleuth.studio.client.callers import OneLoop
+from sleuth.studio.client.callers import Caller
 from sleuth.studio.model_server import PACKAGED
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
@@ -58,6 +59,28 @@ class NamedModel(Model, Protocol):
         ...
 
 
+class RunOptions(TypedDict, total=False):
+    """Options of a new run; all may be omitted."""
+
+    method: str
+    """A name from `sleuth.METHODS`; `auto` by default."""
+    values: dict[str, Any] | None
+    """Settings of the method, such as `{"coarse_k": 5}`."""
+    budget: Budget | None
+    """What the run may spend."""
+    thread: str | None
+    """The thread id, generated if omitted."""
+    pages: Sequence[Page]
+    """Web pages to search instead of the collection; their text is stored with the run."""
+    with_collection: bool
+    """Search the collection as well as the pages."""
+    where: str
+    """A filter of the documents that are searched, such as "tag=contract date>=2025-01-01"."""
+    callbacks: Callbacks
+    """LangChain callback handlers that receive the nodes, model calls and searches of the run, in addition to those of
+    the LangChain run around it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sleuth:
     """An open collection, store of runs and model client; created by `open_sleuth`.
@@ -66,93 +89,69 @@ class Sleuth:
     """
 
     runs: RunService
-    library: Collection
+    collection: Collection
     settings: Settings
     model: str = ""
 
     @property
+    def library(self) -> Collection:
+        """The collection. Deprecated: use `collection`."""
+        warnings.warn("Sleuth.library is now Sleuth.collection.", DeprecationWarning, stacklevel=2)
+        return self.collection
+
+    @property
     def searched(self) -> Retriever:
         """The collection, or the retriever that runs search instead."""
-        return self.runs.services.retriever if self.runs.services else self.library
+        return self.runs.services.retriever if self.runs.services else self.collection
 
     async def stream(
-        self,
-        question: str,
-        *,
-        method: str = DEFAULT_METHOD,
-        values: dict[str, Any] | None = None,
-        budget: Budget | None = None,
-        thread: str | None = None,
-        pages: Sequence[Page] = (),
-        with_collection: bool = False,
-        where: str = "",
-        deltas: bool = False,
-        callbacks: Callbacks = None,
+        self, question: str, *, deltas: bool = False, **options: Unpack[RunOptions]
     ) -> AsyncGenerator[Event]:
         """Run a method; yield its steps as they happen, then the `Answer`.
 
         Args:
             question: the question.
-            method: a name from `sleuth.METHODS`.
-            values: settings of the method, such as `{"coarse_k": 5}`.
-            budget: what the run may spend.
-            thread: the thread id, generated if omitted.
-            pages: web pages to search instead of the collection; their text is stored with the run.
-            with_collection: search the collection as well as the pages.
-            where: a filter of the documents that are searched, such as "tag=contract date>=2025-01-01".
             deltas: also yield text while the model writes it, as `Delta`, and a `Reset` if a call is repeated. The run
                 itself is the same.
-            callbacks: LangChain callback handlers that receive the nodes, model calls and searches of the run, in
-                addition to those of the LangChain run around it.
+            options: see `RunOptions`.
 
         Raises:
             SleuthError: see `sleuth.tools.errors`; a run that was started can be resumed.
         """
-        check_callbacks(callbacks)
-        if self.searched is self.library and (with_collection or not pages):
-            await self.library.require_documents(where)
-        id = await self.runs.start(
-            question,
-            method,
-            values=values,
-            profile=self.settings.profile,
-            budget=budget,
-            thread=thread,
-            pages=await read_pages(pages),
-            beside=with_collection,
-            where=where,
-        )
+        callbacks = options.get("callbacks")
+        id = await self._start(question, **options)
         listening = (lambda: True) if deltas else None
         async with aclosing(self.runs.run(id, listening=listening, callbacks=callbacks)) as events:
             async for event in events:
                 yield event
 
-    async def ask(
+    async def _start(
         self,
         question: str,
         *,
         method: str = DEFAULT_METHOD,
-        values: dict[str, Any] | None = None,
-        budget: Budget | None = None,
-        thread: str | None = None,
         pages: Sequence[Page] = (),
         with_collection: bool = False,
         where: str = "",
         callbacks: Callbacks = None,
-    ) -> Answer:
-        """Run a method and return the answer; takes the arguments of `stream`. Works inside nodes of other graphs."""
-        events = self.stream(
+        **options: Any,  # noqa: ANN401 - values, budget and thread
+    ) -> str:
+        check_callbacks(callbacks)
+        if self.searched is self.collection and (with_collection or not pages):
+            await self.collection.require_documents(where)
+        return await self.runs.start(
             question,
-            method=method,
-            values=values,
-            budget=budget,
-            thread=thread,
-            pages=pages,
-            with_collection=with_collection,
+            method,
+            profile=self.settings.profile,
+            pages=await read_pages(pages),
+            beside=with_collection,
             where=where,
-            callbacks=callbacks,
+            **options,
         )
-        return await in_fresh_context(last_answer(events))
+
+    async def ask(self, question: str, **options: Unpack[RunOptions]) -> Answer:
+        """Run a method and return the answer; takes the arguments of `stream`. Works inside nodes of other graphs."""
+        return await in_fresh_context(last_answer(self.stream(question, **options)))
 
     async def resume(self, thread: str, *, budget: Budget | None = None, callbacks: Callbacks = None) -> Answer:
         """Resume a run from its last checkpoint; return the stored answer if it is finished.
@@ -216,13 +215,13 @@ class Sleuth:
 
     async def documents(self, *, limit: int = 100, after: str = "", find: str = "", where: str = "") -> list[Listed]:
         """Return documents with `find` in their title that match a filter, ordered by id, after the id `after`."""
-        return await self.library.documents(limit=limit, after=after, find=find, where=where)
+        return await self.collection.documents(limit=limit, after=after, find=find, where=where)
 
     def as_tool(self, method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
         """Return a method as a LangChain tool of another agent; `options` are those of `ask`."""
         from sleuth.studio.client.langchain_parts import tool_of
 
-        return tool_of(partial(self.ask, method=method, **options), method, caller=OneLoop(asyncio.get_running_loop()))
+        return tool_of(partial(self.ask, method=method, **options), method, caller=Caller(asyncio.get_running_loop()))
 
     tool = as_tool
 
@@ -249,17 +248,17 @@ class Sleuth:
         """
         from sleuth.studio.client.subgraphs import subgraph_of
 
-        caller = OneLoop(asyncio.get_running_loop())
+        caller = Caller(asyncio.get_running_loop())
         return subgraph_of(self.context, method, values=values, budget=budget, question=question, caller=caller)
 
     def as_retriever(self, *, k: int = 5, mode: Mode = "hybrid", where: str = "") -> "BaseRetriever":
         """Return the search as a LangChain retriever; scores and paths are in the metadata of its documents."""
         from sleuth.studio.client.langchain_parts import SleuthRetriever
 
-        caller = OneLoop(asyncio.get_running_loop())
+        caller = Caller(asyncio.get_running_loop())
         return SleuthRetriever(search=self.search, caller=caller, k=k, mode=mode, where=where)
 
-    async def once(self, key: str, question: str, **options: Any) -> Answer:  # noqa: ANN401 - those of ask
+    async def once(self, key: str, question: str, **options: Unpack[RunOptions]) -> Answer:
         """Ask a question at most once per key: resume the earlier run of this key, or return its answer.
 
         For nodes of other graphs, which LangGraph runs again after an interruption.
@@ -267,7 +266,8 @@ class Sleuth:
         thread = uuid5(NAMESPACE_OID, key).hex[:12]
         if await self.runs.store.threads.exists(thread):
             return await self.resume(thread, callbacks=options.get("callbacks"))
-        return await self.ask(question, thread=thread, **options)
+        options["thread"] = thread
+        return await self.ask(question, **options)
 
     def context(
         self,
@@ -334,13 +334,13 @@ async def open_sleuth(
         client = await stack.enter_async_context(_open_model(settings, model))
         await stack.enter_async_context(hold(settings.home, "shared", command=command, wait=settings.wait))
         own = LangChainEmbedder(embedder) if embedder else None
-        library = await stack.enter_async_context(await Collection.open(settings, embedder=own))
+        collection = await stack.enter_async_context(await Collection.open(settings, embedder=own))
         store = await stack.enter_async_context(open_store(settings))
-        services = await stack.enter_async_context(open_services(settings, client, library))
+        services = await stack.enter_async_context(open_services(settings, client, collection))
         if retriever:
             services = replace(services, retriever=LangChainRetriever(retriever))
         model_name = client.name_of("default")
-        yield Sleuth(runs=RunService(store, services), library=library, settings=settings, model=model_name)
+        yield Sleuth(runs=RunService(store, services), collection=collection, settings=settings, model=model_name)
 
 
 @asynccontextmanager
@@ -348,8 +348,7 @@ async def _open_model(
     settings: Settings, model: BaseChatModel | Mapping[str, BaseChatModel] | None
 ) -> AsyncIterator[NamedModel]:
     if model is None:
-        gateway = await asyncio.to_thread(gateway_class)
-        async with gateway.open(settings) as client:
+        async with (await asyncio.to_thread(client_class)).open(settings) as client:
             yield client
         return
     from sleuth.agents.llm.chat_models import DEFAULT, ChatModels
@@ -360,13 +359,13 @@ async def _open_model(
 
 @asynccontextmanager
 async def build_services(
-    settings: Settings, library: Collection, *, model_of: Callable[[str], str], triples: SqlTriples | None = None
+    settings: Settings, collection: Collection, *, model_of: Callable[[str], str], triples: SqlTriples | None = None
 ) -> AsyncIterator[ServiceFactory]:
     """Open everything that does not depend on the model, and yield a factory of services.
 
     Args:
         settings: the settings of the home.
-        library: the open collection.
+        collection: the open collection.
         model_of: returns the name of the model of a role.
         triples: triples of the collection, used as knowledge graph if the settings name none.
 
@@ -378,26 +377,26 @@ async def build_services(
     async with open_graph(settings.knowledge_graph, triples, proxy=settings.proxy) as graph:
         yield partial(
             Services,
-            retriever=library,
-            embedder=library.embedder,
+            retriever=collection,
+            embedder=collection.embedder,
             graph=graph,
             tracing=settings.tracing,
             trace_texts=settings.trace_texts,
             checker=await asyncio.to_thread(find_checker, settings.checker),
-            predictor=await asyncio.to_thread(find_svm, settings.home, library.embedder),
+            predictor=await asyncio.to_thread(find_svm, settings.home, collection.embedder),
             thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *PACKAGED], model_of),
         )
 
 
 @asynccontextmanager
-async def open_services(settings: Settings, model: NamedModel, library: Collection) -> AsyncIterator[Services]:
-    """Open the services of runs with an open model client and library."""
-    triples = library.triples(model=model.name_of("extractor"))
-    async with build_services(settings, library, model_of=model.name_of, triples=triples) as make:
+async def open_services(settings: Settings, model: NamedModel, collection: Collection) -> AsyncIterator[Services]:
+    """Open the services of runs with an open model client and collection."""
+    triples = collection.triples(model=model.name_of("extractor"))
+    async with build_services(settings, collection, model_of=model.name_of, triples=triples) as make:
         yield make(model=model, triples=triples)
 
 
-def gateway_class() -> "type[LLMClient]":
+def client_class() -> "type[LLMClient]":
     """Import and return the model client; commands that call no model start without importing openai."""
     from sleuth.agents.llm.client import LLMClient
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
@@ -27,18 +27,8 @@ _SAVER = "__pregel_checkpointer"
 Node = RunnableLambda[Mapping[str, Any], dict[str, Any]]
 
 
-class MakeContext(Protocol):
-    """Creates the context of a method; see `Sleuth.context`."""
-
-    def __call__(
-        self, name: str, *, values: dict[str, Any] | None, budget: Budget | None, saver: BaseCheckpointSaver[Any] | None
-    ) -> Context:
-        """Return the context with which the method's graph runs."""
-        ...
-
-
 def subgraph_of(
-    make_context: MakeContext,
+    make_context: Callable[..., Context],
     method: str,
     *,
     values: dict[str, Any] | None,

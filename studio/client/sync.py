@@ -6,7 +6,7 @@ Each runs in an event loop in a thread of its own, so that they also work where 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, cast
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -15,15 +15,13 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 
-from sleuth.graphs.core import Budget, Event
+from sleuth.graphs.core import Event
 from sleuth.studio.client import functions
 from sleuth.studio.client.callers import run_sync
-from sleuth.studio.client.sleuth import DEFAULT_METHOD, Sleuth, open_sleuth
-from sleuth.tools.search import Mode
+from sleuth.studio.client.sleuth import DEFAULT_METHOD, RunOptions, Sleuth, open_sleuth
 from sleuth.tools.settings import Settings
 
 if TYPE_CHECKING:
-    from langchain_core.runnables import Runnable
     from langchain_core.tools import BaseTool
 
 P = ParamSpec("P")
@@ -50,6 +48,17 @@ def _blocking_method(
     return cast("Callable[Concatenate[SyncSleuth, P], T]", call)
 
 
+def _in_loop(method: Callable[Concatenate[Sleuth, P], T]) -> "Callable[Concatenate[SyncSleuth, P], T]":
+    """Return a method that calls one which is not asynchronous, but needs the event loop."""
+
+    @wraps(method)
+    def call(self: "SyncSleuth", *args: P.args, **options: P.kwargs) -> T:
+        called: Callable[[], T] = partial(method, self.opened, *args, **options)
+        return self.portal.call(called)
+
+    return cast("Callable[Concatenate[SyncSleuth, P], T]", call)
+
+
 class SyncSleuth:
     """An open `Sleuth` whose methods are called without `await`; created by `open`."""
 
@@ -64,29 +73,16 @@ class SyncSleuth:
     fork = _blocking_method(Sleuth.fork)
     documents = _blocking_method(Sleuth.documents)
 
-    def stream(self, question: str, **options: Any) -> Iterator[Event]:  # noqa: ANN401 - those of Sleuth.stream
-        """Run a method; yield its steps as they happen, then the `Answer`. Takes the arguments of `Sleuth.stream`."""
-        return _events(self.portal, self.opened.stream(question, **options))
+    as_subgraph = _in_loop(Sleuth.as_subgraph)
+    as_retriever = _in_loop(Sleuth.as_retriever)
 
     def as_tool(self, method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
         """Return a method as a LangChain tool of another agent."""
         return self.portal.call(partial(self.opened.as_tool, method, **options))
 
-    def as_subgraph(
-        self,
-        method: str = DEFAULT_METHOD,
-        *,
-        values: dict[str, Any] | None = None,
-        budget: Budget | None = None,
-        question: Callable[[Mapping[str, Any]], str] | None = None,
-    ) -> "Runnable[Mapping[str, Any], dict[str, Any]]":
-        """Return a node that runs a method as a subgraph; takes the arguments of `Sleuth.as_subgraph`."""
-        made = partial(self.opened.as_subgraph, method, values=values, budget=budget, question=question)
-        return self.portal.call(made)
-
-    def as_retriever(self, *, k: int = 5, mode: Mode = "hybrid", where: str = "") -> BaseRetriever:
-        """Return the search as a LangChain retriever."""
-        return self.portal.call(partial(self.opened.as_retriever, k=k, mode=mode, where=where))
+    def stream(self, question: str, *, deltas: bool = False, **options: Unpack[RunOptions]) -> Iterator[Event]:
+        """Run a method; yield its steps as they happen, then the `Answer`. Takes the arguments of `Sleuth.stream`."""
+        return _events(self.portal, self.opened.stream(question, deltas=deltas, **options))
 
 
 @contextmanager
@@ -113,10 +109,12 @@ documents = _blocking(functions.documents)
 delete = _blocking(functions.delete)
 
 
-def stream(question: str, **options: Any) -> Iterator[Event]:  # noqa: ANN401 - those of the function
+def stream(
+    question: str, *, deltas: bool = False, settings: Settings | None = None, **options: Unpack[RunOptions]
+) -> Iterator[Event]:
     """Run a method; yield its steps as they happen, then the `Answer`. Takes the arguments of `sleuth.stream`."""
     with start_blocking_portal() as portal:
-        yield from _events(portal, functions.stream(question, **options))
+        yield from _events(portal, functions.stream(question, deltas=deltas, settings=settings, **options))
 
 
 def _events(portal: BlockingPortal, events: AsyncGenerator[Event]) -> Iterator[Event]:

@@ -191,7 +191,7 @@ async def calibrate(
     async with open_folder(out) as folder:
         here = settings.model_copy(update={"runs": folder.path})
         async with open_sleuth(here, command="sleuth calibrate") as sleuth:
-            await sleuth.library.require_documents()
+            await sleuth.collection.require_documents()
             server = {"url": settings.model_url, "model": settings.model, "models": settings.models}
             await folder.settle({"probes": [asdict(probe) for probe in asked], **server, "prompt": await _version()})
             measured = await _measure(sleuth, asked, on_progress)

@@ -13,7 +13,7 @@ from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.role import NAMES
 from sleuth.graphs.core import Budget
 from sleuth.graphs.runs import Services
-from sleuth.studio.client import build_services, gateway_class
+from sleuth.studio.client import build_services, client_class
 from sleuth.studio.evaluation.data import GoldQuestion
 from sleuth.studio.evaluation.gold import KnownGold, OracleModel, OracleParts, OracleRetriever, gold_passages
 from sleuth.studio.simulation import SimulatedModel, Simulation
@@ -120,9 +120,9 @@ async def open_served_models(
     Every run has its own triples: with a shared cache the cost of a question would depend on earlier ones. For the same
     reason the only knowledge graph is the one in the settings.
     """
-    gateway = await asyncio.to_thread(gateway_class)
+    client_type = await asyncio.to_thread(client_class)
     async with (
-        gateway.open(settings) as model,
+        client_type.open(settings) as model,
         build_services(settings, library, model_of=model.name_of) as make,
     ):
         metered, embedder = MeteredModel(model, allowance), library.embedder and CachedEmbedder(library.embedder)

@@ -16,28 +16,21 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph_sdk import get_client
-from pydantic import Field, ValidationError, create_model
+from pydantic import ValidationError, create_model
 
 from sleuth.agents.llm import TokenStream
-from sleuth.graphs.core import Budget, Context, MethodSettings, PrivateCompiled, SubrunRequest, describe_errors
+from sleuth.graphs.core import Budget, Context, PrivateCompiled, SubrunRequest, describe_errors
 from sleuth.graphs.registry import METHODS, configure, runnable
 from sleuth.graphs.runs import RECURSION_LIMIT, CheckpointerSubruns, check_question
 from sleuth.studio.client import Sleuth, open_sleuth
 from sleuth.studio.langgraph_dev.config import variable_of
+from sleuth.studio.server.schemas.runs import BudgetForm
 from sleuth.tools.errors import RunError, SleuthError, UsageError
 from sleuth.tools.storage import Archive, SqlArchive, open_engine, sqlite_url
 
 
 class UserVisibleError(RuntimeError):
     """A SleuthError shown in Studio: the server hides the messages of exceptions that are not built in."""
-
-
-class Limits(MethodSettings):
-    """The budget of a run, shown in Studio next to the settings of its method."""
-
-    max_calls: int | None = Field(default=None, ge=1, description="model calls that the run may make")
-    max_tokens: int | None = Field(default=None, ge=1, description="tokens that the run may spend")
-    max_seconds: float | None = Field(default=None, gt=0, description="seconds that the run may take")
 
 
 class ServedGraph(PrivateCompiled):
@@ -82,7 +75,7 @@ class ServedGraph(PrivateCompiled):
             raise RunError("This thread has a question already. Start a new thread, or fork this one.")
         return {**_without_empty(input), "question": question}
 
-    def _context(self, given: dict[str, Any], sleuth: Sleuth, archive: Archive, hearing: TokenStream) -> Context:
+    def _context(self, given: dict[str, Any], sleuth: Sleuth, archive: Archive, token_stream: TokenStream) -> Context:
         kind, services = runnable(self.name), sleuth.runs.services
         assert self.context_schema
         assert services
@@ -94,8 +87,8 @@ class ServedGraph(PrivateCompiled):
         context = services.context(
             archive=archive,
             settings=configure(kind, values, sleuth.settings.profile),
-            budget=Budget(**chosen.model_dump(include=set(Limits.model_fields))),
-            hearing=hearing,
+            budget=Budget(**chosen.model_dump(include=set(BudgetForm.model_fields))),
+            hearing=token_stream,
         )
         if isinstance(self.checkpointer, BaseCheckpointSaver):
             saver, announce = self.checkpointer, _announce
@@ -144,16 +137,16 @@ class ServedChatGraph(ServedGraph):
             check_question(messages[-1].text if messages else "")
         return input
 
-    def _context(self, given: dict[str, Any], sleuth: Sleuth, archive: Archive, hearing: TokenStream) -> Context:
+    def _context(self, given: dict[str, Any], sleuth: Sleuth, archive: Archive, token_stream: TokenStream) -> Context:
         """Return the context; without a thread, the chat cannot wait for replies."""
         waits = {} if self.checkpointer else {"ask_back": False, "approve_plan": False}
-        return super()._context({**given, **waits}, sleuth, archive, hearing)
+        return super()._context({**given, **waits}, sleuth, archive, token_stream)
 
 
 def _serve(name: str, cls: type[ServedGraph] = ServedGraph) -> ServedGraph:
     kind = runnable(name)
     builder: Any = kind.graph()
-    builder.context_schema = create_model("Settings", __base__=(Limits, kind.settings))
+    builder.context_schema = create_model("Settings", __base__=(BudgetForm, kind.settings))
     return cls(**vars(builder.compile(name=name)))
 
 

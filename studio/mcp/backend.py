@@ -17,7 +17,7 @@ Events = AsyncGenerator[Event]
 class Backend(Protocol):
     """The operations of the tools, for one owner."""
 
-    def library(self) -> AbstractAsyncContextManager[Collection]:
+    def collection(self) -> AbstractAsyncContextManager[Collection]:
         """Open the owner's documents."""
         ...
 
@@ -37,7 +37,7 @@ class LocalBackend:
     settings: Settings
 
     @asynccontextmanager
-    async def library(self) -> AsyncIterator[Collection]:
+    async def collection(self) -> AsyncIterator[Collection]:
         """Open the documents of the settings' owner."""
         async with (
             hold(self.settings.home, "shared", command="sleuth mcp", wait=self.settings.wait),

@@ -161,8 +161,8 @@ class Tools:
     ) -> list[SearchResult]:
         """Search the passages of the documents, without a model; the best first."""
         with _tool_errors():
-            async with self._of(context).library() as library:
-                hits = await library.search(Query(text=query, k=k, mode=mode, where=where))
+            async with self._of(context).collection() as collection:
+                hits = await collection.search(Query(text=query, k=k, mode=mode, where=where))
         return [SearchResult.model_validate(hit_to_json(at_words(hit, query))) for hit in hits]
 
     async def list_documents(
@@ -175,8 +175,8 @@ class Tools:
     ) -> list[ListedDocument]:
         """List the documents by id; `after` the last one of a list returns the next ones."""
         with _tool_errors():
-            async with self._of(context).library() as library:
-                found = await library.documents(limit=limit, after=after, find=find, where=where)
+            async with self._of(context).collection() as collection:
+                found = await collection.documents(limit=limit, after=after, find=find, where=where)
         return [ListedDocument.model_validate(each, from_attributes=True) for each in found]
 
     async def get_document(
@@ -188,8 +188,8 @@ class Tools:
     ) -> DocumentResult:
         """Read a document, or the part of it around a citation."""
         with _tool_errors():
-            async with self._of(context).library() as library:
-                found = await library.document(id)
+            async with self._of(context).collection() as collection:
+                found = await collection.document(id)
         part = found.text[start : start + length]
         return DocumentResult(
             id=found.id, title=found.title, source=found.source, text=part, start=start, length=len(found.text)

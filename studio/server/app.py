@@ -8,7 +8,7 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from sleuth.studio.client import gateway_class
+from sleuth.studio.client import client_class
 from sleuth.studio.mcp.server import mcp_app, running
 from sleuth.studio.server import langgraph_api
 from sleuth.studio.server.middleware.auth import Authentication
@@ -47,7 +47,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        opener = open_model or (await asyncio.to_thread(gateway_class)).open
+        opener = open_model or (await asyncio.to_thread(client_class)).open
         opening = open_server_state(settings, open_model=opener, telemetry=telemetry, embedder=embedder)
         async with opening as server, running(mcp):
             app.state.server = server

@@ -1,8 +1,8 @@
 """The lock of a server on SLEUTH_HOME, shared by all its activities.
 
-Between processes an ingest excludes runs. Inside one process it does not: a `Library` guards searches and writes with a
-lock of its own. The server therefore holds the mode that its most demanding activity needs, and nothing while it is
-idle, so that documents can also be ingested from the command line.
+Between processes an ingest excludes runs. Inside one process it does not: a `Collection` guards searches and writes
+with a lock of its own. The server therefore holds the mode that its most demanding activity needs, and nothing while it
+is idle, so that documents can also be ingested from the command line.
 """
 
 import asyncio

@@ -21,7 +21,7 @@ from sleuth.studio.server.runs import Conversations, EventLog
 from sleuth.studio.server.runs.examples import ExampleQuestions
 from sleuth.studio.server.runs.peers import Peers
 from sleuth.studio.server.runs.worker import RunWorker
-from sleuth.studio.server.telemetry import Readiness, Telemetry
+from sleuth.studio.server.telemetry import ReadinessProbe, Telemetry
 from sleuth.studio.server.tenants import ModelOpener, Tenants
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
@@ -40,7 +40,7 @@ class ServerState:
     ingestion: IngestionWorker
     home_lock: SharedHomeLock
     conversations: Conversations
-    readiness: Readiness
+    readiness: ReadinessProbe
     examples: ExampleQuestions
 
     def is_operator(self, owner: str) -> bool:
@@ -56,7 +56,7 @@ class ServerState:
             QuotaUsedUp: the owner's daily token quota is exhausted.
         """
         self.run_worker.require_open()
-        await (await self.tenants.library(owner)).require_documents(where)
+        await (await self.tenants.collection(owner)).require_documents(where)
         await self.quota.require(owner)
 
     async def start_run(
@@ -149,7 +149,7 @@ async def open_server_state(
             ingestion=ingestion,
             home_lock=home_lock,
             conversations=await asyncio.to_thread(Conversations, store.engine),
-            readiness=Readiness(settings, store.engine),
+            readiness=ReadinessProbe(settings, store.engine),
             examples=ExampleQuestions(tenants, quota),
         )
         telemetry.watch(ingests=lambda: ingestion.waiting, events=lambda: log.waiting)

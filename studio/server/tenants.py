@@ -22,7 +22,7 @@ class _Tenant:
     settings: Settings
     store: Store
     opening: asyncio.Lock = field(default_factory=asyncio.Lock)
-    library: Collection | None = None
+    collection: Collection | None = None
     services: Services | None = None
 
 
@@ -58,21 +58,21 @@ class Tenants:
             ModelError: the model server cannot be used.
             StoreError: the collection cannot be used.
         """
-        tenant, library, model = await self._of(owner), await self.library(owner), await self.model()
+        tenant, collection, model = await self._of(owner), await self.collection(owner), await self.model()
         async with tenant.opening:
             if tenant.services is None:
-                services = open_services(tenant.settings, model, library)
+                services = open_services(tenant.settings, model, collection)
                 tenant.services = await self._resources.enter_async_context(services)
         return RunService(tenant.store, tenant.services)
 
-    async def library(self, owner: str) -> Collection:
+    async def collection(self, owner: str) -> Collection:
         """Return an owner's collection."""
         tenant = await self._of(owner)
         async with tenant.opening:
-            if tenant.library is None:
+            if tenant.collection is None:
                 opened = await Collection.open(tenant.settings, embedder=await self._shared_embedder())
-                tenant.library = await self._resources.enter_async_context(opened)
-        return tenant.library
+                tenant.collection = await self._resources.enter_async_context(opened)
+        return tenant.collection
 
     async def model(self) -> NamedModel:
         """Return the model client; connect again at every call until the model server answers."""

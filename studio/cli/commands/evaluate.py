@@ -82,7 +82,7 @@ async def make(
     async with open_sleuth(settings, command="sleuth questions make") as sleuth:
         assert sleuth.runs.services
         with _progress() as show:
-            async for _ in make_questions(sleuth.library, sleuth.runs.services.model, file, plan):
+            async for _ in make_questions(sleuth.collection, sleuth.runs.services.model, file, plan):
                 show("questions", len(file.rows), number)
     made = {kind: file.count(kind) for kind in counts}
     shown = {"file": str(out), "made": made, "wanted": counts, "dropped": file.reasons(), "fewer": file.shortfalls}

@@ -16,7 +16,7 @@ from sleuth.graphs.ingestion import ExtractionContext, ExtractionState, extract_
 from sleuth.graphs.methods.ras import prompt_version
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption
-from sleuth.studio.client import gateway_class
+from sleuth.studio.client import client_class
 from sleuth.studio.console import JsonOption, counted, emit, progress_console
 from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
@@ -57,8 +57,8 @@ async def _read(budget: Budget) -> tuple[ExtractionState, int, int]:
     settings = Settings()
     async with await Collection.open(settings, check_embedder=False) as library:
         await library.require_documents()
-        gateway = await asyncio.to_thread(gateway_class)
-        async with gateway.open(settings) as model:
+        client_type = await asyncio.to_thread(client_class)
+        async with client_type.open(settings) as model:
             name = model.name_of("extractor")
             context = ExtractionContext(
                 model=model,

@@ -190,7 +190,7 @@ class IngestionWorker:
     async def _ingest(self, pending: _Pending) -> None:
         """Ingest an upload from its beginning and store its end; documents that are stored already are skipped."""
         ingest, settings = pending.ingest, self._tenants.settings_of(pending.ingest.owner)
-        library = await self._tenants.library(ingest.owner)
+        collection = await self._tenants.collection(ingest.owner)
         async with self._ingesting, self._home_lock.hold("exclusive", max_wait=math.inf):
             if pending.ended:
                 return
@@ -207,8 +207,10 @@ class IngestionWorker:
             def show(progress: IngestProgress) -> None:
                 pending.update(_after(pending.ingest, progress, folder))
 
-            await ingest_into(paths, settings=settings, library=library, on_progress=show, stopped=pending.is_stopping)
-            await library.catch_up()
+            await ingest_into(
+                paths, settings=settings, library=collection, on_progress=show, stopped=pending.is_stopping
+            )
+            await collection.catch_up()
             is_cut_short = pending.is_stopping() and pending.ingest.read < pending.ingest.total
             # Under the home lock: another server with this SLEUTH_HOME may wait to ingest the same upload.
             await self._end_with_retry(pending, "stopped" if is_cut_short else "done")

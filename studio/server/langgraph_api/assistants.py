@@ -11,7 +11,8 @@ from pydantic import TypeAdapter, create_model
 from sleuth.graphs.core import Method
 from sleuth.graphs.registry import CHAT, METHODS
 from sleuth.graphs.runs import uncheckpointed
-from sleuth.studio.server.langgraph_api.forms import AssistantSearch, JsonRoute, Limits
+from sleuth.studio.server.langgraph_api.forms import AssistantSearch, JsonRoute
+from sleuth.studio.server.schemas.runs import BudgetForm
 from sleuth.tools.errors import UnknownName
 
 router = APIRouter(prefix="/assistants", route_class=JsonRoute)
@@ -104,7 +105,7 @@ async def get_schemas(assistant: str) -> dict[str, Any]:
 @cache
 def _schemas(name: str) -> dict[str, Any]:
     graph, kind = uncheckpointed(name), GRAPHS[name]
-    context = create_model("Settings", __base__=(Limits, kind.settings)).model_json_schema()
+    context = create_model("Settings", __base__=(BudgetForm, kind.settings)).model_json_schema()
     return {
         "graph_id": name,
         "input_schema": graph.get_input_jsonschema(),

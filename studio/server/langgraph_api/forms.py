@@ -1,16 +1,15 @@
 """Requests of LangGraph's clients. Unknown fields are ignored: newer clients send more than older ones."""
 
-import json
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Literal
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
 
 from sleuth.graphs.core import Budget, describe_errors
 from sleuth.graphs.persistence import NAME
-from sleuth.studio.server.schemas.runs import BudgetForm
+from sleuth.studio.server.schemas.runs import BudgetForm, Storable
 from sleuth.tools.errors import UsageError
 
 
@@ -36,12 +35,6 @@ _INTERNAL = {"thread_id", "run_id", "checkpoint_id", "checkpoint_ns", "assistant
 MODES = ("values", "updates", "messages-tuple", "custom", "events")
 
 
-def _storable(value: dict[str, Any]) -> dict[str, Any]:
-    """Raise ValueError for invalid Unicode, which cannot be stored."""
-    json.dumps(value, ensure_ascii=False).encode()
-    return value
-
-
 def _refuse(value: object) -> None:
     """Raise ValueError for a field that LangGraph Server has and sleuth lacks."""
     if value is not None:
@@ -50,18 +43,8 @@ def _refuse(value: object) -> None:
 
 Unsupported = Annotated[None, BeforeValidator(_refuse)]
 
-Metadata = Annotated[dict[str, Any], AfterValidator(_storable)]
 
-
-class Limits(BaseModel):
-    """The budget of a run, which is part of its `context`."""
-
-    max_calls: int | None = Field(default=None, ge=1, description="model calls that the run may make")
-    max_tokens: int | None = Field(default=None, ge=1, description="tokens that the run may spend")
-    max_seconds: float | None = Field(default=None, gt=0, description="seconds that the run may take")
-
-
-class Page(BaseModel):
+class ListForm(BaseModel):
     """A part of a list."""
 
     limit: int = Field(default=10, ge=1, le=1000)
@@ -69,7 +52,7 @@ class Page(BaseModel):
     select: list[str] | None = None
 
 
-class AssistantSearch(Page):
+class AssistantSearch(ListForm):
     """Conditions on assistants."""
 
     graph_id: str | None = None
@@ -81,19 +64,19 @@ class ThreadForm(BaseModel):
     """A thread without a run."""
 
     thread_id: str | None = Field(default=None, pattern=NAME)
-    metadata: Metadata = Field(default_factory=dict)
+    metadata: Storable = Field(default_factory=dict)
     if_exists: Literal["raise", "do_nothing"] = "raise"
     supersteps: Unsupported = None
     ttl: Unsupported = None
 
 
 class ThreadPatch(BaseModel):
-    """Metadata that is merged into that of a thread."""
+    """Storable that is merged into that of a thread."""
 
-    metadata: Metadata = Field(default_factory=dict)
+    metadata: Storable = Field(default_factory=dict)
 
 
-class ThreadSearch(Page):
+class ThreadSearch(ListForm):
     """Conditions on threads."""
 
     metadata: dict[str, Any] | None = None
@@ -137,7 +120,7 @@ class StateForm(BaseModel):
 class StateUpdateForm(BaseModel):
     """Changed fields of a state; the change is a branch of its checkpoint."""
 
-    values: Metadata | None = None
+    values: Storable | None = None
     as_node: str | None = None
     checkpoint: CheckpointForm | None = None
     checkpoint_id: str | None = None
@@ -151,7 +134,7 @@ class CommandForm(BaseModel):
     goto: Unsupported = None
 
 
-class RunForm(BaseModel):
+class AssistantRunForm(BaseModel):
     """A run of an assistant."""
 
     assistant_id: str

@@ -19,7 +19,7 @@ from sleuth.agents.llm import MessageEvents
 from sleuth.graphs.core import describe_errors
 from sleuth.graphs.persistence import Thread
 from sleuth.studio.server.langgraph_api.access import Access, AccessDep
-from sleuth.studio.server.langgraph_api.forms import JsonRoute, RunForm, Unsupported
+from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, JsonRoute, Unsupported
 from sleuth.studio.server.langgraph_api.run_ids import split_runs
 from sleuth.studio.server.langgraph_api.starting import start_run
 from sleuth.studio.server.langgraph_api.streaming import Part, RunStream
@@ -43,20 +43,20 @@ class Config(BaseModel):
     configurable: dict[str, Any] = Field(default_factory=dict)
 
 
-class Reply(BaseModel):
+class InterruptReply(BaseModel):
     """The reply to an interrupt."""
 
     response: Any = None
 
 
-class Parameters(Reply):
+class Parameters(InterruptReply):
     """The parameters of all commands; `responses` has replies to several interrupts, of which a chat has one."""
 
     assistant_id: str = ""
     input: dict[str, Any] | None = None
     config: Config | None = None
     context: dict[str, Any] | None = None
-    responses: list[Reply] = Field(default=[], max_length=1)
+    responses: list[InterruptReply] = Field(default=[], max_length=1)
     update: Unsupported = None
     goto: Unsupported = None
 
@@ -111,7 +111,7 @@ async def _carry_out(form: Command, name: str, access: Access) -> tuple[str, int
     else:
         return None
     try:
-        run_form = RunForm(**given)
+        run_form = AssistantRunForm(**given)
     except ValidationError as error:
         raise UsageError(f"{form.method} cannot be carried out: {describe_errors(error)}.") from None
     started = await start_run(access, run_form, name)

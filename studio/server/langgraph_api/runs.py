@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from sleuth.graphs.persistence import Thread
 from sleuth.studio.server.langgraph_api.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
-from sleuth.studio.server.langgraph_api.forms import MODES, JsonRoute, RunForm
+from sleuth.studio.server.langgraph_api.forms import MODES, AssistantRunForm, JsonRoute
 from sleuth.studio.server.langgraph_api.run_ids import Run, RunStatus, first_event, read_run, run_id_of, split_runs
 from sleuth.studio.server.langgraph_api.starting import start_run
 from sleuth.studio.server.langgraph_api.streaming import RunStream
@@ -23,7 +23,7 @@ router = APIRouter(route_class=JsonRoute)
 RunsPath = "/threads/{name}/runs"
 
 
-async def _started(access: Access, form: RunForm, name: str | None) -> RunStream:
+async def _started(access: Access, form: AssistantRunForm, name: str | None) -> RunStream:
     started = await start_run(access, form, name)
     thread = await access.runs.store.threads.get(started.thread)
     return RunStream(access=access, thread=thread, after=started.after, modes=form.modes)
@@ -51,13 +51,10 @@ def _headers(stream: RunStream, end: Literal["stream", "join"]) -> dict[str, str
 
 def _as_events(stream: RunStream, *, last_event: int = 0, cancel: bool) -> StreamingResponse:
     """Return the stream as server-sent events; with `cancel` closing the connection stops the run."""
-    chunks = with_keep_alive(_encoded(stream, last_event), on_close=lambda: _close(stream, cancel=cancel))
+    chunks = with_keep_alive(
+        (part.encode() async for part in stream.parts(last_event)), on_close=lambda: _close(stream, cancel=cancel)
+    )
     return StreamingResponse(chunks, media_type="text/event-stream", headers=_headers(stream, "stream"))
-
-
-async def _encoded(stream: RunStream, last_event: int) -> AsyncIterator[str]:
-    async for part in stream.parts(last_event):
-        yield part.encode()
 
 
 def _as_json(stream: RunStream, *, cancel: bool = False) -> StreamingResponse:
@@ -81,21 +78,21 @@ def _close(stream: RunStream, *, cancel: bool) -> None:
 
 @router.post(f"{RunsPath}/stream")
 @router.post("/runs/stream")
-async def stream_run(form: RunForm, access: AccessDep, name: str | None = None) -> Response:
+async def stream_run(form: AssistantRunForm, access: AccessDep, name: str | None = None) -> Response:
     """Start a run and stream it; without a thread it gets one of its own."""
     return _as_events(await _started(access, form, name), cancel=form.on_disconnect == "cancel")
 
 
 @router.post(f"{RunsPath}/wait")
 @router.post("/runs/wait")
-async def wait(form: RunForm, access: AccessDep, name: str | None = None) -> Response:
+async def wait(form: AssistantRunForm, access: AccessDep, name: str | None = None) -> Response:
     """Start a run and return its last values."""
     return _as_json(await _started(access, form, name), cancel=form.on_disconnect == "cancel")
 
 
 @router.post(RunsPath)
 @router.post("/runs")
-async def create(form: RunForm, access: AccessDep, name: str | None = None) -> Response:
+async def create(form: AssistantRunForm, access: AccessDep, name: str | None = None) -> Response:
     """Start a run in the background."""
     stream = await _started(access, form, name)
     run = await _run(access, stream.thread, stream.run)

@@ -14,7 +14,7 @@ from sleuth.graphs.runs import check_question, fork_run, now
 from sleuth.graphs.runs.chat_turns import Reply, pending_message
 from sleuth.studio.server.langgraph_api.access import Access
 from sleuth.studio.server.langgraph_api.assistants import find_graph
-from sleuth.studio.server.langgraph_api.forms import RunForm
+from sleuth.studio.server.langgraph_api.forms import AssistantRunForm
 from sleuth.studio.server.langgraph_api.run_ids import run_id_of
 from sleuth.studio.server.langgraph_api.views import METADATA, is_empty
 from sleuth.tools.errors import RunError, UsageError
@@ -57,7 +57,7 @@ async def create_thread(access: Access, name: str | None, metadata: dict[str, An
     return thread
 
 
-async def start_run(access: Access, form: RunForm, name: str | None) -> Started:
+async def start_run(access: Access, form: AssistantRunForm, name: str | None) -> Started:
     """Start a run in the background, in a thread of the owner or in a new one.
 
     Args:
@@ -89,13 +89,13 @@ async def start_run(access: Access, form: RunForm, name: str | None) -> Started:
     return Started(thread=thread.id, run=run_id_of(thread.id, after), after=after)
 
 
-async def _thread(access: Access, form: RunForm, name: str | None) -> Thread:
+async def _thread(access: Access, form: AssistantRunForm, name: str | None) -> Thread:
     if name is None or (form.if_not_exists == "create" and await access.find(name) is None):
         return await create_thread(access, name, {})
     return await access.thread(name)
 
 
-async def _begin(access: Access, thread: Thread, form: RunForm, method: str, settings: dict[str, Any]) -> None:
+async def _begin(access: Access, thread: Thread, form: AssistantRunForm, method: str, settings: dict[str, Any]) -> None:
     """Replace the row of an empty thread with that of its first run."""
     given, message_id = _question(form, method)
     question = check_question(given)
@@ -115,7 +115,9 @@ async def _begin(access: Access, thread: Thread, form: RunForm, method: str, set
     await threads.set_options(thread.id, {**begun.options, **turn, METADATA: thread.options.get(METADATA, {})})
 
 
-async def _continue(access: Access, thread: Thread, form: RunForm, method: str, settings: dict[str, Any]) -> None:
+async def _continue(
+    access: Access, thread: Thread, form: AssistantRunForm, method: str, settings: dict[str, Any]
+) -> None:
     """Store the next input of a thread, or a branch of it; without either it is resumed."""
     if thread.method != method:
         raise UsageError(f"Thread {access.public_id(thread.id)} belongs to {thread.method}, not to {method}.")
@@ -137,7 +139,7 @@ async def _latest(access: Access, thread: Thread) -> str:
     return str(state.config["configurable"].get("checkpoint_id", ""))
 
 
-def _question(form: RunForm, method: str) -> tuple[str, str]:
+def _question(form: AssistantRunForm, method: str) -> tuple[str, str]:
     """Return the question of a run's input: its one message with the id that the client has given to it, or its field
     `question`, which only methods have.
     """
@@ -154,11 +156,9 @@ def _question(form: RunForm, method: str) -> tuple[str, str]:
         found = []
     if len(found) != 1 or found[0].type != "human":
         raise UsageError(f'The input of {method} is {{"messages": [one new message with the role "user"]}}.')
-    if isinstance(found[0].content, list) and any(_is_file(block) for block in found[0].content):
+    if isinstance(found[0].content, list) and any(
+        isinstance(block, dict) and block.get("type") != "text" for block in found[0].content
+    ):
         raise UsageError("A message contains text only: upload documents with `sleuth ingest` or POST /v1/documents.")
     id = found[0].id or ""
     return str(found[0].text), id if re.fullmatch(NAME, id) else ""
-
-
-def _is_file(block: str | dict[str, Any]) -> bool:
-    return isinstance(block, dict) and block.get("type") != "text"

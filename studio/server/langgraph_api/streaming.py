@@ -4,7 +4,7 @@ The event log of the run is the only source, so that a client that joins later, 
 the same parts. States are read from the checkpoints: a step that starts names the checkpoint before it.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,10 +13,11 @@ from typing import Any
 from langgraph.types import StateSnapshot
 from pydantic_core import from_json, to_json, to_jsonable_python
 
+from sleuth.agents.llm import AnswerText
+from sleuth.graphs.chat.messages import reply_id_to
 from sleuth.graphs.persistence import Thread
 from sleuth.studio.server.langgraph_api.access import Access
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
-from sleuth.studio.server.langgraph_api.messages import MessageStream
 from sleuth.studio.server.langgraph_api.run_ids import is_last, read_run, run_id_of
 from sleuth.studio.server.langgraph_api.views import interrupts_view, values_of
 from sleuth.studio.server.runs import Event
@@ -34,6 +35,59 @@ class Part:
         """Return the part as it is sent."""
         id = f"id: {self.id}\n" if self.id else ""
         return f"event: {self.event}\ndata: {to_json(self.data).decode()}\n{id}\n"
+
+
+Message = tuple[dict[str, Any], dict[str, Any]]
+
+
+class MessageStream:
+    """The messages of one run for one client, each with metadata of the node that writes it.
+
+    All chunks of an answer have the id that its message will have, so that clients join them.
+    """
+
+    def __init__(self, metadata: Callable[[str], dict[str, Any]]) -> None:
+        self._metadata = metadata
+        self._known: dict[str, object] | None = None
+        self._id = ""
+        self._answer = AnswerText()
+
+    def write(self, reply: dict[str, Any]) -> Iterator[Message]:
+        """Yield what a delta adds to the text of the answer; a reset removes the text."""
+        id, about = self._id or str(reply["call"]), self._metadata(reply["node"])
+        is_withdrawn, added = self._answer.read(reply)
+        replaces_plan = self._answer.written == added and id in (self._known or {})
+        if is_withdrawn or (added and replaces_plan):
+            yield _removal(id), about
+        if added:
+            yield {"type": "AIMessageChunk", "id": id, "content": added}, about
+
+    def complete(self, messages: list[dict[str, Any]], *, is_final: bool) -> list[Message]:
+        """Return the messages of ours that a state adds or changes; of one whose text was streamed, the rest of it."""
+        now = {message["id"]: message["content"] for message in messages}
+        known = self._known
+        if known is None:  # the client has received none of this run
+            known = {message["id"]: message["content"] for message in (messages[:-1] if is_final else messages)}
+        added = [each for each in messages if each["type"] == "ai" and known.get(each["id"]) != each["content"]]
+        self._known = now
+        asked = next((each["id"] for each in reversed(messages) if each["type"] == "human"), None)
+        found = [part for message in added for part in self._whole(message, is_known=message["id"] in known)]
+        self._id = reply_id_to(asked) if asked else ""
+        return found
+
+    def _whole(self, message: dict[str, Any], *, is_known: bool) -> Iterator[Message]:
+        about, text, written = self._metadata("answer"), message["content"], self._answer.written
+        if message["id"] == self._id and written and text.startswith(written):
+            yield {**message, "type": "AIMessageChunk", "content": text[len(written) :]}, about
+        else:
+            if is_known or (written and message["id"] == self._id):
+                yield _removal(message["id"]), about
+            yield message, about
+        self._answer = AnswerText()
+
+
+def _removal(id: str) -> dict[str, Any]:
+    return {"type": "remove", "id": id, "content": ""}
 
 
 @dataclass(kw_only=True)
@@ -75,90 +129,84 @@ class RunStream:
         """Yield the parts after an event of the log, to the end of the run; end early if the server shuts down."""
         if last_event <= self.after:
             yield Part("metadata", {"run_id": self.run, "attempt": 1})
-        async with aclosing(self._follow(max(last_event, self.after))) as events:
+        server = self.access.server
+        log = server.log.follow(
+            self.thread.id,
+            max(last_event, self.after),
+            is_active=partial(server.run_worker.is_active, self.thread.id),
+            with_deltas=self.with_deltas,
+        )
+        async with aclosing(log) as events:
             async for event in events:
                 self.position = event.id or self.position
-                parts = [part async for part in self._parts_of(event)]
+                parts = await self._encode(event)
                 for at, part in enumerate(parts, start=1):
                     yield Part(part.event, part.data, event.id if at == len(parts) else 0)
                 if is_last(event):
                     return
-        async for part in self._end_without_event():
+        for part in await self._end_without_event():
             yield part
 
-    def _follow(self, after: int) -> AsyncGenerator[Event]:
-        server = self.access.server
-        active = partial(server.run_worker.is_active, self.thread.id)
-        return server.log.follow(self.thread.id, after, is_active=active, with_deltas=self.with_deltas)
-
-    async def _parts_of(self, event: Event) -> AsyncIterator[Part]:
+    async def _encode(self, event: Event) -> list[Part]:
         data = from_json(event.data)
         match event.name:
             case "step":
-                async for part in self._step(data, event.key.split()[0]):
-                    yield part
+                return await self._step(data, event.key.split()[0])
             case "delta" | "reset":
-                for part in self._reply(data):
-                    yield part
+                return self._reply(data)
             case "error":
                 self.failure = {"error": data["type"], "message": data["message"]}
-                yield Part("error", self.failure)
-            case "answer" | "stopped":
-                async for part in self._end(str(data.get("checkpoint", "")), is_stopped=event.name == "stopped"):
-                    yield part
+                return [Part("error", self.failure)]
+            case _:
+                return await self._end(str(data.get("checkpoint", "")), is_stopped=event.name == "stopped")
 
-    async def _step(self, step: dict[str, Any], task: str) -> AsyncIterator[Part]:
+    async def _step(self, step: dict[str, Any], task: str) -> list[Part]:
         outer, started = step["thread"] == self.thread.id, step["state"] == "started"
-        if outer and started:
-            async for part in self._state(await self._state_before(task), is_final=False):
-                yield part
-        elif outer and "updates" in self.modes:
-            yield Part("updates", {step["node"]: step["update"]})
-        if not outer and "custom" in self.modes:
-            yield Part("custom", step)
-        if "events" in self.modes:
-            yield Part("events", self._langchain_event(step, "start" if started else "end"))
+        parts = self._state(await self._state_before(task), is_final=False) if outer and started else []
+        if outer and not started:
+            parts += self._in_mode("updates", {step["node"]: step["update"]})
+        if not outer:
+            parts += self._in_mode("custom", step)
+        return parts + self._in_mode("events", self._langchain_event(step, "start" if started else "end"))
 
-    def _reply(self, reply: dict[str, Any]) -> Iterator[Part]:
-        if "custom" in self.modes:
-            yield Part("custom", reply)
+    def _reply(self, reply: dict[str, Any]) -> list[Part]:
+        parts = self._in_mode("custom", reply)
         if "messages-tuple" in self.modes:
-            yield from (Part("messages", message) for message in self._messages.write(reply))
-        if "events" in self.modes and "text" in reply:
-            yield Part("events", self._langchain_event(reply, "stream"))
+            parts += [Part("messages", message) for message in self._messages.write(reply)]
+        if "text" in reply:
+            parts += self._in_mode("events", self._langchain_event(reply, "stream"))
+        return parts
 
-    async def _state(self, state: StateSnapshot | None, *, is_final: bool) -> AsyncIterator[Part]:
-        """Yield the values of a state once, and before them the messages that it adds."""
+    def _state(self, state: StateSnapshot | None, *, is_final: bool) -> list[Part]:
+        """Return the values of a state once, and before them the messages that it adds."""
         id = str(state.config["configurable"].get("checkpoint_id", "")) if state else ""
         if state is None or (id == self._shown and not is_final):
-            return
+            return []
         self._shown, self.state, self.values = id, state, to_jsonable_python(values_of(state, self.thread))
         added = self._messages.complete(self.values.get("messages") or [], is_final=is_final)
-        if "messages-tuple" in self.modes:
-            for message in added:
-                yield Part("messages", message)
-        if "values" in self.modes:
-            yield Part("values", self.values)
+        messages = [Part("messages", message) for message in added if "messages-tuple" in self.modes]
+        return messages + self._in_mode("values", self.values)
 
-    async def _end(self, checkpoint: str, *, is_stopped: bool) -> AsyncIterator[Part]:
+    async def _end(self, checkpoint: str, *, is_stopped: bool) -> list[Part]:
         runs = self.access.runs
         state = await runs.graph(self.thread).aget_state(runs.config(self.thread, checkpoint or None))
-        async for part in self._state(state, is_final=True):
-            yield part
+        parts = self._state(state, is_final=True)
         self.interrupts = to_jsonable_python(interrupts_view(state.interrupts))
-        for mode in ("values", "updates"):
-            if self.interrupts and mode in self.modes:
-                yield Part(mode, {"__interrupt__": self.interrupts})
-        yield Part("end", {"run_id": self.run, "status": "interrupted" if is_stopped else "success"})
+        if self.interrupts:
+            for mode in ("values", "updates"):
+                parts += self._in_mode(mode, {"__interrupt__": self.interrupts})
+        return [*parts, Part("end", {"run_id": self.run, "status": "interrupted" if is_stopped else "success"})]
 
-    async def _end_without_event(self) -> AsyncIterator[Part]:
-        """Yield the end of a run that only repeated an answer, which is no new event."""
+    async def _end_without_event(self) -> list[Part]:
+        """Return the end of a run that only repeated an answer, which is no new event."""
         server, row = self.access.server, await self.access.thread(self._public_id)
         active = await server.run_worker.is_running(row.id)
         run = read_run(row, await server.log.after(row.id, self.after), self.after, is_active=active)
-        if run.status == "success":
-            async for part in self._end("", is_stopped=False):
-                yield part
+        return await self._end("", is_stopped=False) if run.status == "success" else []
+
+    def _in_mode(self, mode: str, data: dict[str, Any]) -> list[Part]:
+        """Return the part of a stream mode, if the client wants it."""
+        return [Part(mode, data)] if mode in self.modes else []
 
     async def _state_before(self, task: str) -> StateSnapshot | None:
         """Return the state in which a node execution began; None if its checkpoint was pruned."""

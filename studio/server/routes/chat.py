@@ -86,13 +86,13 @@ async def respond_to(form: responses.ResponseForm, request: Request, server: Ser
 @router.post("/embeddings")
 async def embed(form: forms.EmbeddingForm, server: ServerStateDep, owner: Owner) -> forms.EmbeddingList:
     """Embed texts as the passages of documents are embedded."""
-    library = await server.tenants.library(owner)
-    embedder = library.embedder
+    collection = await server.tenants.collection(owner)
+    embedder = collection.embedder
     if embedder is None:
         raise UsageError("The server has no embedder (SLEUTH_EMBEDDER=none).")
     if form.model != embedder.name:
         raise UnknownName("model", form.model, [embedder.name], f"The server embeds with {embedder.name}.")
-    async with library.turn:
+    async with collection.turn:
         vectors = await asyncio.to_thread(embedder.embed_passages, form.texts())
     is_packed = form.encoding_format == "base64"
     rows = [b64encode(row.astype("<f4").tobytes()).decode() if is_packed else row.tolist() for row in vectors]

@@ -51,17 +51,17 @@ ORIGINAL: dict[int | str, dict[str, Any]] = {200: {"content": {"*/*": {}}, "desc
 Where = Annotated[str, Query(max_length=MAX_CHARS, description=f"only documents that match; example: {EXAMPLE}")]
 
 
-async def _library(server: ServerStateDep, owner: Owner) -> Collection:
-    return await server.tenants.library(owner)
+async def _collection(server: ServerStateDep, owner: Owner) -> Collection:
+    return await server.tenants.collection(owner)
 
 
-LibraryDep = Annotated[Collection, Depends(_library)]
+CollectionDep = Annotated[Collection, Depends(_collection)]
 
 
 @router.get("/documents")
 async def list_documents(
     *,
-    library: LibraryDep,
+    collection: CollectionDep,
     server: ServerStateDep,
     owner: Owner,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
@@ -70,7 +70,7 @@ async def list_documents(
     where: Where = "",
 ) -> list[forms.DocumentRow]:
     """List documents by id."""
-    found = await library.documents(limit=limit, after=after, find=find, where=where)
+    found = await collection.documents(limit=limit, after=after, find=find, where=where)
     return [forms.DocumentRow(**asdict(replace(each, source=_source(each.source, server, owner)))) for each in found]
 
 
@@ -113,13 +113,13 @@ def _source(path: str, server: ServerState, owner: str) -> str:
 
 
 @router.get("/documents/{id:path}/original", response_class=FileResponse, responses=ORIGINAL)
-async def show_original(id: str, library: LibraryDep, server: ServerStateDep, owner: Owner) -> Response:
+async def show_original(id: str, collection: CollectionDep, server: ServerStateDep, owner: Owner) -> Response:
     """Return the file of a document, if a copy is kept: uploads by default, others with `--keep-originals`."""
     other = f"{id}/original"
-    known = await library.known_ids([id, other])
+    known = await collection.known_ids([id, other])
     if id not in known and other in known:  # a document whose own id ends like this path
-        return JSONResponse((await show_document(other, library, server, owner)).model_dump())
-    document, path = await library.document(id), await library.original(id)
+        return JSONResponse((await show_document(other, collection, server, owner)).model_dump())
+    document, path = await collection.document(id), await collection.original(id)
     if path is None:
         raise UnknownName("original", id, [], NO_ORIGINAL)
     name = Path(document.source).name
@@ -130,20 +130,20 @@ async def show_original(id: str, library: LibraryDep, server: ServerStateDep, ow
 
 
 @router.get("/documents/{id:path}")
-async def show_document(id: str, library: LibraryDep, server: ServerStateDep, owner: Owner) -> forms.DocumentView:
+async def show_document(id: str, collection: CollectionDep, server: ServerStateDep, owner: Owner) -> forms.DocumentView:
     """Return a document with its text and the positions of its passages."""
-    document = await library.document(id)
-    spans = [forms.Span(id=each.id, start=each.start, end=each.end) for each in await library.passages_of(id)]
+    document = await collection.document(id)
+    spans = [forms.Span(id=each.id, start=each.start, end=each.end) for each in await collection.passages_of(id)]
     shown = replace(document, source=_source(document.source, server, owner))
-    has_original = await library.original(id) is not None
+    has_original = await collection.original(id) is not None
     return forms.DocumentView(**asdict(shown), passages=spans, has_original=has_original)
 
 
 @router.delete("/documents/{id:path}", status_code=204)
-async def delete_document(id: str, library: LibraryDep, server: ServerStateDep) -> None:
+async def delete_document(id: str, collection: CollectionDep, server: ServerStateDep) -> None:
     """Delete a document from the catalogue and all indexes; finished runs keep the passages they used."""
     async with server.home_lock.hold("exclusive"):
-        await library.delete([id])
+        await collection.delete([id])
 
 
 async def _ingest(id: str, server: ServerStateDep, owner: Owner) -> Ingest:
@@ -174,9 +174,9 @@ async def ingest_events(ingest: IngestDep, server: ServerStateDep) -> AsyncItera
 
 
 @router.get("/passages/{id:path}")
-async def show_passage(id: str, library: LibraryDep) -> forms.PassageView:
+async def show_passage(id: str, collection: CollectionDep) -> forms.PassageView:
     """Return a passage."""
-    found = await library.passages([id])
+    found = await collection.passages([id])
     if not found:
         raise UnknownName("passage", id, [])
     return forms.PassageView(**asdict(found[0]), document=found[0].document_id)
@@ -185,7 +185,7 @@ async def show_passage(id: str, library: LibraryDep) -> forms.PassageView:
 @router.get("/search")
 async def search(
     *,
-    library: LibraryDep,
+    collection: CollectionDep,
     server: ServerStateDep,
     q: Annotated[str, Query(min_length=1, max_length=20_000, description=SEARCHED)],
     mode: Annotated[str, Query(max_length=20)] = "hybrid",
@@ -194,5 +194,5 @@ async def search(
 ) -> list[forms.HitView]:
     """Return the best passages for a query; no model is called."""
     async with server.home_lock.hold("shared"):
-        hits = await library.search(SearchQuery(text=q, k=k, mode=find_mode(mode), where=where))
+        hits = await collection.search(SearchQuery(text=q, k=k, mode=find_mode(mode), where=where))
     return [forms.HitView.model_validate(hit_to_json(at_words(hit, q))) for hit in hits]

@@ -22,10 +22,10 @@ class ServerBackend:
     owner: str
 
     @asynccontextmanager
-    async def library(self) -> AsyncIterator[Collection]:
+    async def collection(self) -> AsyncIterator[Collection]:
         """Open the owner's documents."""
         async with self.server.home_lock.hold("shared"):
-            yield await self.server.tenants.library(self.owner)
+            yield await self.server.tenants.collection(self.owner)
 
     async def ask(self, question: str, method: str, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
         """Start a background run and follow it to its end."""

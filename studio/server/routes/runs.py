@@ -196,7 +196,7 @@ async def _answer(runs: RunService, thread: str, server: ServerState, owner: str
     except RunError:  # it has no answer yet
         return None
     with suppress(StoreError):  # an answer is shown without its documents too
-        await mark_changed(answer.citations, await server.tenants.library(owner))
+        await mark_changed(answer.citations, await server.tenants.collection(owner))
     return answer.to_json()
 
 

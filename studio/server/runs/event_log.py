@@ -136,11 +136,11 @@ class EventLog:
                     subscriber.has_news = False
                     active = await is_active()  # before reading: an event that is stored later wakes the subscriber
                     for event in await self.after(thread, after):
-                        for item in subscriber.take(event.id - 1):
+                        for _, item in subscriber.take(event.id - 1):
                             yield _transient_event(item)
                         after = event.id
                         yield event
-                for item in subscriber.take(after):
+                for _, item in subscriber.take(after):
                     yield _transient_event(item)
                 if active:
                     await subscriber.wakeup.wait()

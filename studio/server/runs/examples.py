@@ -30,12 +30,12 @@ class ExampleQuestions:
 
     async def of(self, owner: str, *, write: bool = True) -> list[str]:
         """Return the questions about the present documents. If none were tried, start to write them with `write`."""
-        library = await self._tenants.library(owner)
-        file = await asyncio.to_thread(self._file, owner, await library.version())
+        collection = await self._tenants.collection(owner)
+        file = await asyncio.to_thread(self._file, owner, await collection.version())
         settings = self._tenants.settings
         is_new = write and not (file.rows or file.dropped) and owner not in self._making
-        if is_new and settings.example_questions and (await library.count())[1]:
-            self._making[owner] = asyncio.create_task(self._make(owner, library, file))
+        if is_new and settings.example_questions and (await collection.count())[1]:
+            self._making[owner] = asyncio.create_task(self._make(owner, collection, file))
         return [str(row["question"]) for row in file.rows]
 
     async def close(self) -> None:
@@ -48,14 +48,14 @@ class ExampleQuestions:
     def _file(self, owner: str, version: int) -> WrittenQuestions:
         return WrittenQuestions(self._folder / f"{_prefix(owner)}{version}.jsonl")
 
-    async def _make(self, owner: str, library: Collection, file: WrittenQuestions) -> None:
+    async def _make(self, owner: str, collection: Collection, file: WrittenQuestions) -> None:
         """Write questions that one passage answers; without a model server a later request tries again."""
         try:
             await self._quota.require(owner)
             model = await self._tenants.model()
             await asyncio.to_thread(self._remove_others, owner, file)
             plan = QuestionPlan(counts={"single": EXAMPLES}, budget=Budget(max_calls=MAX_CALLS), concurrency=1)
-            async for made in make_questions(library, model, file, plan):
+            async for made in make_questions(collection, model, file, plan):
                 await self._quota.add(owner, made.tokens)
         except SleuthError as error:
             _log.info("no example questions were written: %s", error)

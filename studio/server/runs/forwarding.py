@@ -82,7 +82,7 @@ class Forwarding:
         with self._subscribers.subscribe(thread, persisted_only=False, is_reconnect=True, is_local=False) as subscriber:
             while self._is_here(thread) and monotonic() < self._until[thread]:
                 subscriber.wakeup.clear()
-                items = [{"thread": thread, "after": at, "item": part} for at, part in _parts(subscriber.drain())]
+                items = [{"thread": thread, "after": at, "item": part} for at, part in _parts(subscriber.take())]
                 if items:
                     with suppress(StoreError):
                         await self._send(DELTAS, items)

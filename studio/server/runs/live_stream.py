@@ -4,6 +4,7 @@ A run never waits for its subscribers: a slow subscriber loses text, and a late 
 """
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,31 +46,20 @@ class Subscriber:
             self._drop()
         self.wakeup.set()
 
-    def take(self, up_to: int) -> Iterator[StreamItem]:
-        """Yield the items up to those that follow the event `up_to`; adjacent deltas of one call are joined."""
-        last: StreamItem | None = None
-        while self._waiting and self._waiting[0][0] <= up_to:
-            _, item = self._waiting.popleft()
-            self._size -= _size_of(item)
-            joined = _join(last, item)
-            if last and not joined:
-                yield last
-            last = joined or item
-        if last:
-            yield last
+    def take(self, up_to: float = math.inf) -> list[tuple[int, StreamItem]]:
+        """Return the items up to those that follow the event `up_to`, each with the event that it follows.
 
-    def drain(self) -> list[tuple[int, StreamItem]]:
-        """Return all items, each with the event that it follows; adjacent deltas of one call are joined."""
-        joined: list[tuple[int, StreamItem]] = []
-        while self._waiting:
+        Adjacent deltas of one call are joined.
+        """
+        taken: list[tuple[int, StreamItem]] = []
+        while self._waiting and self._waiting[0][0] <= up_to:
             after, item = self._waiting.popleft()
-            last = joined[-1] if joined else None
-            if last and last[0] == after and (both := _join(last[1], item)):
-                joined[-1] = after, both
+            self._size -= _size_of(item)
+            if taken and taken[-1][0] == after and (joined := _join(taken[-1][1], item)):
+                taken[-1] = after, joined
             else:
-                joined.append((after, item))
-        self._size = 0
-        return joined
+                taken.append((after, item))
+        return taken
 
     def _drop(self) -> None:
         """Replace all waiting items with resets; ignore further deltas of these calls until they restart."""

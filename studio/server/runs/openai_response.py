@@ -63,7 +63,7 @@ class ResponseBuilder:
         (choice,) = made.choices
         cited = [each.url_citation.model_dump() for each in choice.message.annotations]
         text = responses.OutputText(
-            text=choice.message.content, annotations=[responses.UrlCitation.model_validate(each) for each in cited]
+            text=choice.message.content, annotations=[responses.TextAnnotation.model_validate(each) for each in cited]
         )
         is_cut = choice.finish_reason == "length"
         return responses.Response(

@@ -16,7 +16,7 @@ Content = Annotated[str, StringConstraints(max_length=200_000)]
 """A text of a message. The limit also makes Pydantic reject invalid Unicode, which cannot be stored."""
 
 
-class Part(BaseModel):
+class MessagePart(BaseModel):
     """A part of a message; only its text is used."""
 
     type: str
@@ -27,7 +27,7 @@ class ChatMessage(BaseModel):
     """One message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: Content | list[Part] | None = None
+    content: Content | list[MessagePart] | None = None
 
     def text(self) -> str:
         """Return the text of the message."""

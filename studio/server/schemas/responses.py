@@ -58,7 +58,7 @@ class ResponseForm(BaseModel):
         return ChatForm(model=self.model, messages=messages, stream=self.stream, sleuth=self.sleuth)
 
 
-class UrlCitation(BaseModel):
+class TextAnnotation(BaseModel):
     """A footnote mark in the text, and the address of the cited passage in the page."""
 
     type: Literal["url_citation"] = "url_citation"
@@ -73,7 +73,7 @@ class OutputText(BaseModel):
 
     type: Literal["output_text"] = "output_text"
     text: str
-    annotations: list[UrlCitation]
+    annotations: list[TextAnnotation]
 
 
 class OutputMessage(BaseModel):

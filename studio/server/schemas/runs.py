@@ -14,10 +14,13 @@ from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 _OLD = "old name of `state`; the next release removes it"
 
 
-def _unicode(value: dict[str, Any]) -> dict[str, Any]:
+def _check_unicode(value: dict[str, Any]) -> dict[str, Any]:
     """Raise ValueError for invalid Unicode, which cannot be stored."""
     json.dumps(value, ensure_ascii=False).encode()
     return value
+
+
+Storable = Annotated[dict[str, Any], AfterValidator(_check_unicode)]
 
 
 class Form(BaseModel):
@@ -29,9 +32,11 @@ class Form(BaseModel):
 class BudgetForm(Form):
     """The budget of a run; an omitted field means no limit."""
 
-    max_calls: int | None = Field(default=None, ge=1, le=1_000_000)
-    max_tokens: int | None = Field(default=None, ge=1, le=1_000_000_000)
-    max_seconds: float | None = Field(default=None, gt=0, le=1e7, allow_inf_nan=False)
+    max_calls: int | None = Field(default=None, ge=1, le=1_000_000, description="model calls that the run may make")
+    max_tokens: int | None = Field(default=None, ge=1, le=1_000_000_000, description="tokens that the run may spend")
+    max_seconds: float | None = Field(
+        default=None, gt=0, le=1e7, allow_inf_nan=False, description="seconds that the run may take"
+    )
 
     def budget(self) -> Budget:
         """Return the budget."""
@@ -73,9 +78,7 @@ class ForkForm(Form):
     """A branch of a run."""
 
     at: str = Field(min_length=1, max_length=100, description="the checkpoint to branch from")
-    state: Annotated[dict[str, Any], AfterValidator(_unicode)] = Field(
-        default_factory=dict, description="changed state fields; keyed fields are merged"
-    )
+    state: Storable = Field(default_factory=dict, description="changed state fields; keyed fields are merged")
     method: str | None = Field(default=None, description="continue with another method and the findings so far")
     name: str | None = Field(default=None, max_length=100, description="give the branch a thread of its own")
 

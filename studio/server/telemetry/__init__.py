@@ -2,12 +2,12 @@
 
 from sleuth.studio.server.telemetry.logs import JsonLines, LogFormat, TextLines, configure_logging, log_fields
 from sleuth.studio.server.telemetry.metrics import RunRecord, Telemetry
-from sleuth.studio.server.telemetry.readiness import Readiness, ReadinessReport
+from sleuth.studio.server.telemetry.readiness import ReadinessProbe, ReadinessReport
 
 __all__ = [
     "JsonLines",
     "LogFormat",
-    "Readiness",
+    "ReadinessProbe",
     "ReadinessReport",
     "RunRecord",
     "Telemetry",

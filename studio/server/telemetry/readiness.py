@@ -40,7 +40,7 @@ class ReadinessReport:
         return "unavailable" if wrong - {"model"} else "degraded" if wrong else "ok"
 
 
-class Readiness:
+class ReadinessProbe:
     """Runs the checks, at most once in `FRESH` seconds."""
 
     def __init__(self, settings: Settings, engine: Engine) -> None:

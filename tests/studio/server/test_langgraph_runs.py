@@ -6,9 +6,9 @@ import pytest
 
 from sleuth.graphs.chat.messages import reply_id_to
 from sleuth.graphs.persistence import Thread
-from sleuth.studio.server.langgraph_api.forms import RunForm
-from sleuth.studio.server.langgraph_api.messages import MessageStream
+from sleuth.studio.server.langgraph_api.forms import AssistantRunForm
 from sleuth.studio.server.langgraph_api.run_ids import first_event, read_run, run_id_of, split_runs
+from sleuth.studio.server.langgraph_api.streaming import MessageStream
 from sleuth.studio.server.runs import Event
 from sleuth.tools.errors import UnknownName, UsageError
 
@@ -115,8 +115,9 @@ def test_stream_omits_replies_of_other_nodes() -> None:
 
 def test_run_form_reads_settings_and_budget_from_context_and_config() -> None:
     configurable = {"thread_id": "t", "__pregel": 1, "method": "ras", "max_calls": 2}
-    form = RunForm(assistant_id="chat", config={"configurable": configurable}, context={"method": "auto", "k": None})
+    context = {"method": "auto", "k": None}
+    form = AssistantRunForm(assistant_id="chat", config={"configurable": configurable}, context=context)
     assert form.settings() == {"method": "auto"}
     assert form.budget().max_calls == 2
     with pytest.raises(UsageError, match="max_tokens"):
-        RunForm(assistant_id="chat", context={"max_tokens": "many"}).budget()
+        AssistantRunForm(assistant_id="chat", context={"max_tokens": "many"}).budget()

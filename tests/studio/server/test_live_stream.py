@@ -14,7 +14,7 @@ def reset(call: str = "c", node: str = "draft") -> Reset:
 
 def received(subscriber: Subscriber, up_to: int = 99) -> list[str]:
     """Return the texts by call; "!" is a reset."""
-    items = subscriber.take(up_to)
+    items = (item for _, item in subscriber.take(up_to))
     return [f"{item.call}:{item.text}" if isinstance(item, Delta) else f"{item.call}!" for item in items]
 
 
@@ -31,9 +31,9 @@ def test_deltas_wait_for_the_events_before_them() -> None:
     assert [received(subscriber, up_to) for up_to in (0, 2, 3, 99)] == [[], ["c:ab"], ["d:c"], []]
 
 
-def test_drained_deltas_keep_the_events_that_they_follow() -> None:
+def test_taken_deltas_keep_the_events_that_they_follow() -> None:
     subscriber = pushed((1, delta("a")), (1, delta("b")), (2, delta("c")), (2, delta("x", "d")))
-    assert subscriber.drain() == [(1, delta("ab")), (2, delta("c")), (2, delta("x", "d"))]
+    assert subscriber.take() == [(1, delta("ab")), (2, delta("c")), (2, delta("x", "d"))]
     assert received(subscriber) == []
 
 
@@ -68,7 +68,7 @@ def test_slow_subscriber_gets_resets_until_the_calls_restart() -> None:
 
 def test_queue_of_a_subscriber_that_never_reads_is_bounded() -> None:
     subscriber = pushed(*((number, delta("x" * 1000, f"call {number % 20}")) for number in range(2_000)))
-    waiting = list(subscriber.take(9_999))
+    waiting = [item for _, item in subscriber.take()]
     assert sum(len(item.text) for item in waiting if isinstance(item, Delta)) <= MAX_WAITING
 
 

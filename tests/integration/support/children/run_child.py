@@ -127,7 +127,7 @@ async def _run(job: Job, pipe: Connection) -> None:
         services = Services(model=model, retriever=library, embedder=library.embedder, triples=triples)
         runs = RunService(replace(store, saver=saver), services)
         ask = _converse if job.method == "chat" else _ask
-        answer = await ask(job, Sleuth(runs=runs, library=library, settings=job.settings), pipe)
+        answer = await ask(job, Sleuth(runs=runs, collection=library, settings=job.settings), pipe)
         pipe.send({"answer": answer, "commits": saver.commits, "checkpoints": saver.checkpoints})
 
 
