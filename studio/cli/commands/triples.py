@@ -20,7 +20,8 @@ from sleuth.studio.client import gateway_class
 from sleuth.studio.console import JsonOption, counted, emit, progress_console
 from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import ModelCoverage, read_triples
+from sleuth.tools.storage import ModelCoverage
+from sleuth.tools.storage.triple_import import read_triples
 
 triples_app = typer.Typer(no_args_is_help=True, help="Extract or import triples for graph search and RAS.")
 
