@@ -19,7 +19,6 @@ from hashlib import sha1
 from typing import Any
 
 from langgraph.graph import START, StateGraph
-from langgraph.runtime import Runtime
 
 from sleuth.agents.formatting import Source
 from sleuth.agents.model import Model
@@ -91,13 +90,6 @@ def plan_questions(number: int, *, multi: float, unanswerable: float) -> dict[Ki
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Context:
-    model: Model
-    library: Collection
-    limit: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class _State:
     candidate: Candidate
     made: Made | None = None
@@ -121,13 +113,18 @@ async def make_questions(
         ModelError: the model server cannot be used; what was made so far is kept.
     """
     await library.require_documents()
-    compiled = PrivateGraph(_graph()).compile(name="questions")
     spent = Counter[str]()
 
+    async def write(state: _State) -> dict[str, Made]:
+        return {"made": await _write(state.candidate, model, library)}
+
+    builder = StateGraph(_State)
+    builder.add_node(write)
+    builder.add_edge(START, "write")
+    compiled = PrivateGraph(builder).compile(name="questions")
+
     async def attempt(candidate: Candidate) -> Made:
-        context = _Context(model=model, library=library, limit=MOST_CALLS)
-        state = await compiled.ainvoke(_State(candidate=candidate), context=context)
-        made: Made = state["made"]
+        made: Made = (await compiled.ainvoke(_State(candidate=candidate)))["made"]
         return made
 
     file.shortfalls = {}
@@ -240,24 +237,16 @@ async def _linked(library: Collection, passage: Passage) -> list[Candidate]:
     return linked
 
 
-def _graph() -> StateGraph[_State, _Context, _State, _State]:
-    builder = StateGraph(_State, context_schema=_Context)
-    builder.add_node(write)
-    builder.add_edge(START, "write")
-    return builder
-
-
-async def write(state: _State, runtime: Runtime[_Context]) -> dict[str, Made]:
+async def _write(candidate: Candidate, model: Model, library: Collection) -> Made:
     """Write a question from a candidate, and check it."""
-    candidate, context = state.candidate, runtime.context
-    caller = ModelCaller(context.model, MemoryArchive(), seed=candidate.key, limit=context.limit)
+    caller = ModelCaller(model, MemoryArchive(), seed=candidate.key, limit=MOST_CALLS)
     try:
-        row, reason = await _WRITERS[candidate.kind](candidate, caller, context.library)
+        row, reason = await _WRITERS[candidate.kind](candidate, caller, library)
     except (BadReply, ContextTooLong) as error:
         row, reason = None, f"the model's reply cannot be used ({type(error).__name__})"
     records = caller.calls.values()
     tokens = sum(record["prompt_tokens"] + record["completion_tokens"] for record in records)
-    return {"made": Made(candidate=candidate, row=row, reason=reason, calls=len(records), tokens=tokens)}
+    return Made(candidate=candidate, row=row, reason=reason, calls=len(records), tokens=tokens)
 
 
 Written = tuple[dict[str, Any] | None, str]
