@@ -201,8 +201,8 @@ def _line(raw: bytes, place: str) -> tuple[_Line, dict[str, Any]]:
         line = _Line.model_validate(value)
     except (ValidationError, ValueError) as error:
         faults = error.errors() if isinstance(error, ValidationError) else []
-        said = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'line'}: {fault['msg'].lower()}" for fault in faults)
-        raise UsageError(f"{place}: {said or f'no JSON ({error})'}. Each line is one JSON object.") from None
+        reason = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'line'}: {fault['msg'].lower()}" for fault in faults)
+        raise UsageError(f"{place}: {reason or f'no JSON ({error})'}. Each line is one JSON object.") from None
     if not line.question.strip():
         raise UsageError(f"{place}: its question is empty.")
     return line, {key: each for key, each in value.items() if key != "search_results"}
