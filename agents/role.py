@@ -36,6 +36,7 @@ class Output(BaseModel):
     """Base of all structured outputs: strict for guided decoding, lenient when a reply is parsed."""
 
     model_config = ConfigDict(
+        defer_build=True,  # seconds of start-up
         frozen=True,
         extra="ignore",
         json_schema_extra={"additionalProperties": False},

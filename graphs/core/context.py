@@ -48,7 +48,7 @@ class Stage:
 class MethodSettings(BaseModel):
     """Base of the settings of one method; each field is a `--set KEY=VALUE`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     @classmethod
     def annotated(cls, kind: type[A]) -> dict[str, A]:

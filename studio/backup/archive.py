@@ -1,39 +1,38 @@
-"""The archive of a backup: a zip file with a manifest that has the size and SHA-256 of each member.
+"""The archive of a backup: a zip file of the databases and folders of a home, and a manifest.
 
-A zip file ends with its table of contents, and the manifest is written last: an archive that was cut off cannot be
-taken for a whole one. All functions block: call them in a thread.
+A zip file has a checksum of each member and ends with its table of contents: an archive that was cut off cannot be
+read. All functions block: call them in a thread.
 """
 
-import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import sha256
-from pathlib import Path, PurePosixPath
-from typing import IO, Any, Literal
-from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
+from pathlib import Path
+from typing import Any, Literal
+from zipfile import BadZipFile, ZipFile
 
 from pydantic import BaseModel, ValidationError
+from sqlalchemy import URL
 
+from sleuth.graphs.persistence import runs_url
 from sleuth.tools.errors import StoreError, StoreTooNew, UsageError
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage import catalogue_url
 
-FORMAT = 1
+FORMAT = 2
+"""Archives of format 1 have a second checksum of each member, and may be of a Postgres database."""
+
 MANIFEST = "manifest.json"
-POSTGRES = "postgres"
-"""Folder of the members that go into Postgres."""
+CHROMA = "chroma"
+CHROMA_DATABASE = "chroma/chroma.sqlite3"
+FOLDERS = ("originals", "uploads")
+"""Original files of documents, and uploads that wait to be ingested."""
 
-UNREADABLE = (BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, zlib.error)
+FILES = ("thresholds.json", "attributes.npz")
+"""Results of calibration and training."""
+
+_UNREADABLE = (BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, zlib.error)
 """Errors that `zipfile` raises for a damaged archive."""
-
-_BLOCK = 1 << 20
-_LEVEL = 1  # vectors and original files hardly become smaller at a higher one
-
-
-class Member(BaseModel):
-    """One file of the archive."""
-
-    sha256: str
-    bytes: int
 
 
 class Manifest(BaseModel):
@@ -47,139 +46,62 @@ class Manifest(BaseModel):
     counts: dict[str, int]
     left_out: list[str]
     settings: dict[str, Any]
-    members: dict[str, Member]
 
 
-class ArchiveWriter:
-    """Writes members to an archive and records their sizes and hashes."""
+def databases(settings: Settings) -> dict[str, Path]:
+    """Return the SQLite databases of a home by their names in the archive; they need not exist.
 
-    def __init__(self, archive: ZipFile) -> None:
-        self._archive = archive
-        self.members: dict[str, Member] = {}
-
-    @contextmanager
-    def member(self, name: str) -> Iterator["MemberWriter"]:
-        """Write one member while the block is open."""
-        with self._archive.open(name, "w", force_zip64=True) as out:
-            writer = MemberWriter(out)
-            yield writer
-        self.members[name] = Member(sha256=writer.hash.hexdigest(), bytes=writer.bytes)
-
-    def add_file(self, name: str, file: Path) -> None:
-        """Copy a file; do nothing if it no longer exists."""
-        try:
-            source = file.open("rb")
-        except FileNotFoundError:
-            return
-        with source, self.member(name) as out:
-            while block := source.read(_BLOCK):
-                out.write(block)
-
-    def finish(self, manifest: Manifest) -> None:
-        """Write the manifest, as the last member."""
-        self._archive.writestr(MANIFEST, manifest.model_dump_json(indent=1))
-
-
-class MemberWriter:
-    """Writes one member and computes its hash."""
-
-    def __init__(self, out: IO[bytes]) -> None:
-        self._out = out
-        self.hash = sha256()
-        self.bytes = 0
-
-    def write(self, block: bytes) -> None:
-        """Append a block."""
-        self._out.write(block)
-        self.hash.update(block)
-        self.bytes += len(block)
-
-
-def new_archive(file: Path) -> ZipFile:
-    """Return an empty archive for writing."""
-    return ZipFile(file, "w", ZIP_DEFLATED, compresslevel=_LEVEL)
-
-
-class ArchiveReader:
-    """An archive that is read; each member is checked while it is read."""
-
-    def __init__(self, file: Path, archive: ZipFile) -> None:
-        self._file = file
-        self._archive = archive
-        self.manifest = self._read_manifest()
-
-    def blocks(self, name: str) -> Iterator[bytes]:
-        """Yield the content of a member; raise StoreError at its end if it is not what the manifest names."""
-        wanted, found, size = self.manifest.members[name], sha256(), 0
-        try:
-            with self._archive.open(name) as source:
-                while block := source.read(_BLOCK):
-                    found.update(block)
-                    size += len(block)
-                    yield block
-        except UNREADABLE as error:
-            raise self._damaged(f"{name} cannot be read ({error})") from error
-        if (found.hexdigest(), size) != (wanted.sha256, wanted.bytes):
-            raise self._damaged(f"{name} differs from its checksum")
-
-    def extract(self, folder: Path) -> None:
-        """Write all members below a folder and check them."""
-        for name in self.manifest.members:
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("wb") as out:
-                out.writelines(self.blocks(name))
-                out.flush()
-                os.fsync(out.fileno())
-
-    def _read_manifest(self) -> Manifest:
-        try:
-            manifest = Manifest.model_validate_json(self._archive.read(MANIFEST))
-        except (KeyError, ValidationError, *UNREADABLE) as error:
-            raise self._damaged(f"it has no manifest of `sleuth backup` ({str(error).splitlines()[0]})") from error
-        if manifest.format > FORMAT:
-            raise StoreTooNew(f"{self._file} was written by sleuth {manifest.release}. Upgrade sleuth to restore it.")
-        names = {info.filename for info in self._archive.infolist()} - {MANIFEST}
-        if names != set(manifest.members) or not all(map(_is_inside, names)):
-            raise self._damaged("its members are not those of its manifest")
-        return manifest
-
-    def _damaged(self, reason: str) -> StoreError:
-        return StoreError(f"{self._file} is not a complete backup: {reason}. Use another backup.")
-
-
-def _is_inside(name: str) -> bool:
-    path = PurePosixPath(name)
-    return not path.is_absolute() and ".." not in path.parts and "\\" not in name
+    Raises:
+        UsageError: documents and runs are in Postgres.
+    """
+    if settings.database_url is not None:
+        raise UsageError(
+            "SLEUTH_DATABASE_URL is set: documents and runs are in Postgres, which `sleuth backup` and "
+            "`sleuth restore` do not copy. Use pg_dump and pg_restore, and copy SLEUTH_HOME."
+        )
+    urls = catalogue_url(settings.home, None), runs_url(settings)
+    files = [Path(url.database) for url in urls if isinstance(url, URL) and url.database]
+    return {file.name: file for file in files}
 
 
 @contextmanager
-def open_archive(file: Path) -> Iterator[ArchiveReader]:
-    """Open an archive and read its manifest.
+def open_archive(file: Path) -> Iterator[tuple[ZipFile, Manifest]]:
+    """Open an archive to read its members in the block.
 
     Raises:
-        UsageError: the file does not exist.
+        UsageError: the file does not exist, or is the backup of a Postgres database.
         StoreError: it is not a complete archive, or a newer release wrote it (StoreTooNew).
     """
+    if not file.exists():
+        raise UsageError(f"{file} does not exist.")
     try:
-        archive = ZipFile(file)
-    except FileNotFoundError:
-        raise UsageError(f"{file} does not exist.") from None
-    except UNREADABLE as error:
-        raise StoreError(f"{file} is not a complete backup: {error}. Use another backup.") from error
-    with archive:
-        yield ArchiveReader(file, archive)
+        with ZipFile(file) as archive:
+            manifest = Manifest.model_validate_json(archive.read(MANIFEST))
+            _check(file, archive, manifest)
+            yield archive, manifest
+    except (KeyError, ValidationError, *_UNREADABLE) as error:
+        reason = str(error).splitlines()[0]
+        raise StoreError(f"{file} is not a complete backup: {reason}. Use another backup.") from error
+
+
+def _check(file: Path, archive: ZipFile, manifest: Manifest) -> None:
+    if manifest.format > FORMAT:
+        raise StoreTooNew(f"{file} was written by sleuth {manifest.release}. Upgrade sleuth to restore it.")
+    if manifest.database == "postgres":
+        raise UsageError(f"{file} is the backup of a Postgres database. Restore it with sleuth {manifest.release}.")
+    for name in archive.namelist():
+        if name.startswith("/") or "\\" in name or ".." in name.split("/"):
+            raise BadZipFile(f"{name} is outside the home")
 
 
 def verify(file: Path) -> Manifest:
-    """Read a whole archive, check every member, and return its manifest.
+    """Read a whole archive, compare every member with its checksum, and return the manifest.
 
     Raises:
-        UsageError: the file does not exist.
+        UsageError: the file does not exist, or is the backup of a Postgres database.
         StoreError: it is not a complete archive, or a newer release wrote it (StoreTooNew).
     """
-    with open_archive(file) as reader:
-        for name in reader.manifest.members:
-            for _ in reader.blocks(name):
-                pass
-        return reader.manifest
+    with open_archive(file) as (archive, manifest):
+        if damaged := archive.testzip():
+            raise BadZipFile(f"{damaged} differs from its checksum")
+    return manifest

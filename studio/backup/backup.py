@@ -8,53 +8,73 @@ import asyncio
 import os
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib.metadata import version
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from filelock import FileLock
 
-from sleuth.studio.backup import contents, postgres
-from sleuth.studio.backup.archive import FORMAT, ArchiveWriter, Manifest, new_archive
+from sleuth.studio.backup.archive import (
+    CHROMA,
+    CHROMA_DATABASE,
+    FILES,
+    FOLDERS,
+    FORMAT,
+    MANIFEST,
+    Manifest,
+    databases,
+)
 from sleuth.tools.collection import INDEXING_LOCK
 from sleuth.tools.errors import StoreDamaged, StoreError, UsageError
 from sleuth.tools.optional_imports import DISTRIBUTION
-from sleuth.tools.search.vectors import place_of
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import hold, require_restored
 from sleuth.tools.types import now
+
+_COUNTS = {"documents": "sleuth_documents", "passages": "sleuth_passages", "runs": "sleuth_threads"}
+"""Tables whose rows are counted in the manifest."""
+
+_SCHEMAS = {
+    "catalogue": ("sleuth_meta", "SELECT value FROM sleuth_meta WHERE key = 'schema_version'"),
+    "runs": ("sleuth_runs_version", "SELECT max(version) FROM sleuth_runs_version"),
+}
+"""Tables with the versions of schemas, and the queries for them."""
 
 
 async def back_up(settings: Settings, file: Path) -> Manifest:
     """Write a backup of all owners' documents and runs.
 
     Args:
-        settings: the home, and the database if it is in Postgres.
+        settings: the home.
         file: the archive to write; it must not exist.
 
     Returns:
         The manifest of the archive.
 
     Raises:
-        UsageError: the file exists already, or there is nothing to back up.
+        UsageError: the file exists already, there is nothing to back up, or the data is in Postgres.
         StoreBusy: another process is ingesting or deleting.
         StoreError: a database cannot be read, or the archive cannot be written.
     """
+    sources = databases(settings)
     if await asyncio.to_thread(file.exists):
         raise UsageError(f"{file} exists already. Choose another name; a backup is never overwritten.")
-    if not (settings.database_url or any(path.exists() for path in contents.databases(settings).values())):
+    if not any(path.exists() for path in sources.values()):
         raise UsageError(f"{settings.home} has no documents and no runs. Set SLEUTH_HOME to the folder to back up.")
     require_restored(settings.home)
     async with hold(settings.home, "shared", command="sleuth backup", wait=settings.wait):
-        return await asyncio.to_thread(_write, settings, file)
+        return await asyncio.to_thread(_write, settings, sources, file)
 
 
-def _write(settings: Settings, file: Path) -> Manifest:
+def _write(settings: Settings, sources: dict[str, Path], file: Path) -> Manifest:
     draft = file.with_name(f"{file.name}.partial")
     shutil.rmtree(draft, ignore_errors=True)  # of a backup that was killed
     try:
         draft.mkdir(mode=0o700)
-        manifest = _fill(settings, draft)
+        # Vectors and original files hardly become smaller at a higher level.
+        with ZipFile(draft / "archive", "w", ZIP_DEFLATED, compresslevel=1, strict_timestamps=False) as archive:
+            manifest = _fill(archive, settings, sources, draft / "copy")
         with (draft / "archive").open("rb") as made:
             os.fsync(made.fileno())
         (draft / "archive").chmod(0o600)  # it has documents and questions in plain text
@@ -66,35 +86,36 @@ def _write(settings: Settings, file: Path) -> Manifest:
     return manifest
 
 
-def _fill(settings: Settings, draft: Path) -> Manifest:
+def _fill(archive: ZipFile, settings: Settings, sources: dict[str, Path], copy: Path) -> Manifest:
     counts: dict[str, int] = {}
     schemas: dict[str, int] = {}
-    with new_archive(draft / "archive") as archive:
-        writer = ArchiveWriter(archive)
-        for name, path in contents.databases(settings).items():
-            if path.exists():
-                copy = draft / name
-                _copy_database(path, copy)
-                with closing(sqlite3.connect(copy)) as connection:
-                    _describe(connection, counts, schemas)
-                writer.add_file(name, copy)
-                copy.unlink()
-        if settings.database_url is not None:
-            postgres.dump(settings, writer, counts, schemas)
-        _copy_files(settings.home, writer, draft)
-        counts["originals"] = sum(name.startswith("originals/") for name in writer.members)
-        manifest = Manifest(
-            format=FORMAT,
-            release=version(DISTRIBUTION),
-            created_at=now(),
-            database="postgres" if settings.database_url else "sqlite",
-            schemas=schemas,
-            counts=counts,
-            left_out=["keyword index", "entity graph", *(["vectors"] if isinstance(place_of(settings), str) else [])],
-            settings=settings.without_secrets(),
-            members=writer.members,
-        )
-        writer.finish(manifest)
+    for name, path in sources.items():
+        if path.exists():
+            _copy_database(path, copy)
+            _describe(copy, counts, schemas)
+            archive.write(copy, name)
+            copy.unlink()
+    for name in FILES:
+        _add(archive, settings.home / name, name)
+    for folder in FOLDERS:
+        _add_folder(archive, settings.home, folder)
+    if (settings.home / CHROMA_DATABASE).exists():
+        with FileLock(settings.home / INDEXING_LOCK):
+            _copy_database(settings.home / CHROMA_DATABASE, copy)
+            archive.write(copy, CHROMA_DATABASE)
+            _add_folder(archive, settings.home, CHROMA)
+    counts["originals"] = sum(name.startswith("originals/") for name in archive.namelist())
+    manifest = Manifest(
+        format=FORMAT,
+        release=version(DISTRIBUTION),
+        created_at=now(),
+        database="sqlite",
+        schemas=schemas,
+        counts=counts,
+        left_out=["keyword index", "entity graph", *(["vectors"] if settings.chroma_url else [])],
+        settings=settings.without_secrets(),
+    )
+    archive.writestr(MANIFEST, manifest.model_dump_json(indent=1))
     return manifest
 
 
@@ -113,26 +134,25 @@ def _copy_database(source: Path, target: Path) -> None:
         raise StoreDamaged(f"{source} is damaged ({result}), so no backup of it was written.")
 
 
-def _describe(connection: sqlite3.Connection, counts: dict[str, int], schemas: dict[str, int]) -> None:
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    contents.describe(tables, lambda query: connection.execute(query).fetchone()[0], counts, schemas)
+def _describe(database: Path, counts: dict[str, int], schemas: dict[str, int]) -> None:
+    """Add the numbers of rows and the schema versions of the tables that a database has."""
+    with closing(sqlite3.connect(database)) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        for name, table in _COUNTS.items():
+            if table in tables:
+                (counts[name],) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
+        for name, (table, query) in _SCHEMAS.items():
+            if table in tables:
+                schemas[name] = int(connection.execute(query).fetchone()[0])
 
 
-def _copy_files(home: Path, writer: ArchiveWriter, draft: Path) -> None:
-    for name in contents.FILES:
-        writer.add_file(name, home / name)
-    for folder in contents.FOLDERS:
-        _copy_folder(home, folder, writer)
-    if (home / contents.CHROMA_DATABASE).exists():
-        with FileLock(home / INDEXING_LOCK):
-            _copy_database(home / contents.CHROMA_DATABASE, draft / "chroma")
-            writer.add_file(contents.CHROMA_DATABASE, draft / "chroma")
-            (draft / "chroma").unlink()
-            _copy_folder(home, contents.CHROMA, writer, skipped=contents.CHROMA_DATABASE)
-
-
-def _copy_folder(home: Path, folder: str, writer: ArchiveWriter, *, skipped: str = "//") -> None:
+def _add_folder(archive: ZipFile, home: Path, folder: str) -> None:
     for path in sorted((home / folder).rglob("*")):
         name = path.relative_to(home).as_posix()
-        if path.is_file() and not name.startswith(skipped):
-            writer.add_file(name, path)
+        if path.is_file() and not name.startswith(CHROMA_DATABASE):
+            _add(archive, path, name)
+
+
+def _add(archive: ZipFile, path: Path, name: str) -> None:
+    with suppress(FileNotFoundError):  # another process may delete it
+        archive.write(path, name)

@@ -9,11 +9,12 @@ import asyncio
 import os
 import shutil
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
+from zipfile import ZipFile
 
-from sleuth.studio.backup import contents, postgres
-from sleuth.studio.backup.archive import Manifest, open_archive
+from sleuth.studio.backup.archive import CHROMA, FILES, FOLDERS, Manifest, databases, open_archive
 from sleuth.tools.errors import StoreBusy, StoreError, UsageError
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import RESTORING, hold
@@ -21,12 +22,15 @@ from sleuth.tools.storage import RESTORING, hold
 _STAGING = "restore"
 """Folder in SLEUTH_HOME with the extracted archive."""
 
+_DERIVED = ("keywords", "mentions", "names", "ingest", "examples")
+"""Folders that are built again when they are needed; `ingest` has the positions of interrupted ingests."""
+
 
 async def restore(settings: Settings, file: Path, *, force: bool = False) -> Manifest:
     """Replace the documents and runs of a home, of all owners, with those of a backup.
 
     Args:
-        settings: the home, and the database if the backup was made with Postgres.
+        settings: the home.
         file: the archive.
         force: replace existing data.
 
@@ -34,8 +38,7 @@ async def restore(settings: Settings, file: Path, *, force: bool = False) -> Man
         The manifest of the archive.
 
     Raises:
-        UsageError: the file does not exist, the home has data and `force` is not set, or the backup belongs to the
-            other kind of database.
+        UsageError: the file does not exist, the home has data and `force` is not set, or the data is in Postgres.
         StoreBusy: another process uses the home.
         StoreError: the archive is damaged, or the data cannot be written.
     """
@@ -44,54 +47,42 @@ async def restore(settings: Settings, file: Path, *, force: bool = False) -> Man
 
 
 def _restore(settings: Settings, file: Path, force: bool) -> Manifest:
-    staging, mark = settings.home / _STAGING, settings.home / RESTORING
-    with open_archive(file) as archive:
-        _check_database(archive.manifest, settings)
-        if not (force or mark.exists()):
-            _require_empty(settings)
-        _require_unused(settings)
+    staging, mark, targets = settings.home / _STAGING, settings.home / RESTORING, databases(settings)
+    with open_archive(file) as (archive, manifest):
+        if not (force or mark.exists()) and any(path.exists() for path in targets.values()):
+            raise UsageError(f"{settings.home} has documents or runs already. Add --force to replace all of them.")
+        _require_unused(targets.values())
         shutil.rmtree(staging, ignore_errors=True)  # of a restore that was killed
-        try:
-            archive.extract(staging)
-        except (OSError, StoreError) as error:
-            shutil.rmtree(staging, ignore_errors=True)
-            if isinstance(error, StoreError):
-                raise
-            raise StoreError(
-                f"{settings.home} cannot be written: {error}. Nothing was changed. Free some space."
-            ) from error
+        _extract(archive, staging)
     mark.touch()
     _flush(settings.home)
-    if archive.manifest.database == "postgres":
-        postgres.load(settings, staging)
-    _replace(settings, staging)
+    _replace(settings, targets, staging)
     _flush(settings.home)
     mark.unlink()
     shutil.rmtree(staging)
-    return archive.manifest
+    return manifest
 
 
-def _check_database(manifest: Manifest, settings: Settings) -> None:
-    here = "postgres" if settings.database_url else "sqlite"
-    if manifest.database != here:
-        advice = "Unset SLEUTH_DATABASE_URL" if here == "postgres" else "Set SLEUTH_DATABASE_URL to an empty database"
-        raise UsageError(f"The backup was made with {_NAMES[manifest.database]}. {advice} to restore it.")
+def _extract(archive: ZipFile, folder: Path) -> None:
+    """Write all members below a folder, and none if one is damaged."""
+    try:
+        for name in archive.namelist():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with archive.open(name) as source, path.open("wb") as out:
+                shutil.copyfileobj(source, out)
+                out.flush()
+                os.fsync(out.fileno())
+    except BaseException as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise StoreError(f"{folder} cannot be written: {error}. Nothing was changed. Free some space.") from error
+        raise
 
 
-_NAMES = {"postgres": "Postgres", "sqlite": "SQLite"}
-
-
-def _require_empty(settings: Settings) -> None:
-    if any(path.exists() for path in contents.databases(settings).values()) or (
-        settings.database_url is not None and postgres.has_rows(settings)
-    ):
-        where = "The database" if settings.database_url else str(settings.home)
-        raise UsageError(f"{where} has documents or runs already. Add --force to replace all of them.")
-
-
-def _require_unused(settings: Settings) -> None:
+def _require_unused(targets: Iterable[Path]) -> None:
     """Raise StoreBusy if another process has a SQLite database open, such as an idle server."""
-    for path in contents.databases(settings).values():
+    for path in targets:
         if not path.exists():
             continue
         with closing(sqlite3.connect(path, timeout=0)) as connection:
@@ -103,13 +94,12 @@ def _require_unused(settings: Settings) -> None:
                 continue
 
 
-def _replace(settings: Settings, staging: Path) -> None:
+def _replace(settings: Settings, targets: dict[str, Path], staging: Path) -> None:
     """Move the extracted data into its places; what is derived is removed, and built again when it is needed."""
-    folders = (*contents.FOLDERS, contents.CHROMA, *contents.DERIVED)
-    places = contents.databases(settings) | {name: settings.home / name for name in (*folders, *contents.FILES)}
+    places = targets | {name: settings.home / name for name in (*FOLDERS, CHROMA, *_DERIVED, *FILES)}
     for name, place in places.items():
         new = staging / name
-        if new.exists() or name not in contents.FILES:
+        if new.exists() or name not in FILES:
             for path in (place, *(place.with_name(f"{place.name}{suffix}") for suffix in ("-wal", "-shm"))):
                 _remove(path)
         if new.exists():

@@ -135,7 +135,7 @@ def sample(questions: Sequence[GoldQuestion], limit: int | None, *, seed: int) -
     return chosen
 
 
-async def require_gold(library: Collection, questions: Sequence[GoldQuestion]) -> str | None:
+async def require_gold(collection: Collection, questions: Sequence[GoldQuestion]) -> str | None:
     """Return a warning where some gold ids are not in the collection; None if all are.
 
     Raises:
@@ -144,7 +144,7 @@ async def require_gold(library: Collection, questions: Sequence[GoldQuestion]) -
     wanted = {gold for question in questions for gold in question.gold}
     if not wanted:
         return "No question names its gold_ids: what was found and cited cannot be judged."
-    missing = sorted(wanted - await library.known_ids(sorted(wanted)))
+    missing = sorted(wanted - await collection.known_ids(sorted(wanted)))
     if len(missing) == len(wanted):
         raise UsageError(
             f"None of the {len(wanted)} gold_ids of the questions is in the collection (the first: {missing[0]!r}). "
@@ -201,8 +201,8 @@ def _line(raw: bytes, place: str) -> tuple[_Line, dict[str, Any]]:
         line = _Line.model_validate(value)
     except (ValidationError, ValueError) as error:
         faults = error.errors() if isinstance(error, ValidationError) else []
-        said = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'line'}: {fault['msg'].lower()}" for fault in faults)
-        raise UsageError(f"{place}: {said or f'no JSON ({error})'}. Each line is one JSON object.") from None
+        reason = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'line'}: {fault['msg'].lower()}" for fault in faults)
+        raise UsageError(f"{place}: {reason or f'no JSON ({error})'}. Each line is one JSON object.") from None
     if not line.question.strip():
         raise UsageError(f"{place}: its question is empty.")
     return line, {key: each for key, each in value.items() if key != "search_results"}

@@ -81,7 +81,7 @@ class _Open:
 
     wanted: Evaluation
     settings: Settings
-    library: Collection
+    collection: Collection
     folder: RunFolder
     questions: list[GoldQuestion]
     on_progress: OnProgress
@@ -104,17 +104,17 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
     async with (
         open_folder(wanted.out) as folder,
         hold(settings.home, "shared", command="sleuth eval", wait=settings.wait),
-        await Collection.open(settings) as library,
+        await Collection.open(settings) as collection,
     ):
         if not all(question.pages for question in questions):
-            await library.require_documents()
-        missing = await require_gold(library, questions)
+            await collection.require_documents()
+        missing = await require_gold(collection, questions)
         if wanted.gold.passages and not any(question.gold for question in questions):
             raise UsageError("--gold passages: none of the questions names its gold_ids.")
-        data = await _data_record(library, settings, files)
+        data = await _data_record(collection, settings, files)
         versions = await prompts.versions() if wanted.systems else {}
         await folder.settle({"data": data, **wanted.plan(), "prompts": versions})
-        opened = _Open(wanted, settings, library, folder, questions, on_progress)
+        opened = _Open(wanted, settings, collection, folder, questions, on_progress)
         result = {**_record(opened, data, versions), "warnings": [missing] if missing else []}
         if wanted.modes:
             result["retrieval"] = await _search(opened)
@@ -150,19 +150,19 @@ def _require_shared_store(settings: Settings, wanted: Evaluation) -> None:
         )
 
 
-async def _data_record(library: Collection, settings: Settings, files: Sequence[QuestionFile]) -> dict[str, Any]:
+async def _data_record(collection: Collection, settings: Settings, files: Sequence[QuestionFile]) -> dict[str, Any]:
     """Return the questions' files and the collection, each with a hash of its content."""
-    documents, passages = await library.count()
-    collection = {"name": settings.collection, "documents": documents, "passages": passages}
+    documents, passages = await collection.count()
     questions = [
         {"set": file.set, "path": file.path, "sha256": file.sha256, "questions": len(file.questions)} for file in files
     ]
-    return {"collection": {**collection, "sha256": await library.fingerprint()}, "files": questions}
+    counts = {"documents": documents, "passages": passages, "sha256": await collection.fingerprint()}
+    return {"collection": {"name": settings.collection, **counts}, "files": questions}
 
 
 def _record(opened: _Open, data: dict[str, Any], versions: dict[str, str]) -> dict[str, Any]:
     """Return the data needed to repeat the evaluation."""
-    wanted, embedder = opened.wanted, opened.library.embedder
+    wanted, embedder = opened.wanted, opened.collection.embedder
     return {
         "command": shlex.join(["sleuth", *sys.argv[1:]]),
         "questions": len(opened.questions),
@@ -200,15 +200,15 @@ def _versions() -> dict[str, str]:
 
 async def _methods(opened: _Open) -> tuple[dict[str, str], MethodsResult]:
     """Return the names of the models, and the results of all runs."""
-    wanted, settings, library, questions = opened.wanted, opened.settings, opened.library, opened.questions
+    wanted, settings, collection, questions = opened.wanted, opened.settings, opened.collection, opened.questions
     results = await open_results(opened.folder.path)
     jobs = make_jobs(wanted.systems, questions, await opened.folder.name_of_runs() if settings.ray else "")
     spent = [kept["cost"] for kept in results.by_thread.values()]
     tokens = sum(cost["prompt_tokens"] + cost["completion_tokens"] for cost in spent)
     budget = EvaluationBudget(limits=wanted.budget, calls=sum(cost["calls"] for cost in spent), tokens=tokens)
-    known = await read_gold(library, questions)
+    known = await read_gold(collection, questions)
     async with (
-        open_models(settings, library, known, budget, simulation=wanted.simulation, gold=wanted.gold) as models,
+        open_models(settings, collection, known, budget, simulation=wanted.simulation, gold=wanted.gold) as models,
         _open_runner(opened, known, models) as run_job,
     ):
         harness = Harness(run_job=run_job, results=results, at_once=settings.concurrency)
@@ -264,7 +264,7 @@ async def _search(opened: _Open) -> dict[str, Any]:
         raise UsageError("Search cannot be judged: none of the questions names its gold_ids.")
     done = 0
     async with open_search_systems(
-        opened.settings, opened.library, wanted.modes, ablated=wanted.graph_parts
+        opened.settings, opened.collection, wanted.modes, ablated=wanted.graph_parts
     ) as systems:
 
         def tick() -> None:

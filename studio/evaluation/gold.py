@@ -73,13 +73,13 @@ class KnownGold:
         return await asyncio.to_thread(gold_on_pages, question.row, passages)
 
 
-async def read_gold(library: Collection, questions: Sequence[GoldQuestion]) -> KnownGold:
+async def read_gold(collection: Collection, questions: Sequence[GoldQuestion]) -> KnownGold:
     """Read the texts of the gold from the collection; ids that are not there are left out."""
     wanted = sorted({id for question in questions for id in question.gold})
-    known = await library.known_ids(wanted)
-    texts = {passage.id: (passage.title, passage.text) for passage in await library.passages(wanted)}
+    known = await collection.known_ids(wanted)
+    texts = {passage.id: (passage.title, passage.text) for passage in await collection.passages(wanted)}
     for id in sorted(known - texts.keys()):
-        document = await library.document(id)
+        document = await collection.document(id)
         texts[id] = (document.title, document.text)
     return KnownGold(texts)
 
@@ -161,14 +161,14 @@ class OracleRetriever:
         return await reader.passages_of(document_id) if isinstance(reader, DocumentReader) else []
 
 
-async def gold_passages(library: Collection, question: GoldQuestion) -> list[Passage]:
+async def gold_passages(collection: Collection, question: GoldQuestion) -> list[Passage]:
     """Return those that the question names; of a document that it names, all."""
-    known = {passage.id: passage for passage in await library.passages(question.gold)}
-    documents = await library.known_ids([id for id in question.gold if id not in known])
+    known = {passage.id: passage for passage in await collection.passages(question.gold)}
+    documents = await collection.known_ids([id for id in question.gold if id not in known])
     found = []
     for id in question.gold:
         if id in known:
             found.append(known[id])
         elif id in documents:
-            found += await library.passages_of(id)
+            found += await collection.passages_of(id)
     return found

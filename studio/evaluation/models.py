@@ -113,7 +113,7 @@ class EvaluationModels:
 
 @asynccontextmanager
 async def open_served_models(
-    settings: Settings, library: Collection, known: KnownGold, parts: OracleParts, allowance: EvaluationBudget
+    settings: Settings, collection: Collection, known: KnownGold, parts: OracleParts, allowance: EvaluationBudget
 ) -> AsyncIterator[EvaluationModels]:
     """Open the model server of the settings, except for the oracle parts; raise ModelError if it cannot be used.
 
@@ -123,9 +123,9 @@ async def open_served_models(
     client_type = await asyncio.to_thread(client_class)
     async with (
         client_type.open(settings) as model,
-        build_services(settings, library, model_of=model.name_of) as make,
+        build_services(settings, collection, model_of=model.name_of) as make,
     ):
-        metered, embedder = MeteredModel(model, allowance), library.embedder and CachedEmbedder(library.embedder)
+        metered, embedder = MeteredModel(model, allowance), collection.embedder and CachedEmbedder(collection.embedder)
 
         async def services_for(question: GoldQuestion) -> Services:
             services = make(model=metered, triples=MemoryTriples(), embedder=embedder)
@@ -133,7 +133,7 @@ async def open_served_models(
                 gold = SimulatedModel(await known.gold(question), Simulation(rates={}))
                 services = replace(services, model=OracleModel(model=metered, simulated=gold, roles=parts.roles))
             if parts.passages:
-                passages = await gold_passages(library, question)
+                passages = await gold_passages(collection, question)
                 services = replace(services, retriever=OracleRetriever(retriever=services.retriever, gold=passages))
             return services
 
@@ -144,11 +144,11 @@ async def open_served_models(
 
 @asynccontextmanager
 async def open_simulated_models(
-    settings: Settings, library: Collection, known: KnownGold, simulation: Simulation, allowance: EvaluationBudget
+    settings: Settings, collection: Collection, known: KnownGold, simulation: Simulation, allowance: EvaluationBudget
 ) -> AsyncIterator[EvaluationModels]:
     """Open a simulated model for each run, which has the gold of that run's question only."""
-    async with build_services(settings, library, model_of=lambda _: SIMULATED) as make:
-        embedder = library.embedder and CachedEmbedder(library.embedder)
+    async with build_services(settings, collection, model_of=lambda _: SIMULATED) as make:
+        embedder = collection.embedder and CachedEmbedder(collection.embedder)
 
         async def services_for(question: GoldQuestion) -> Services:
             simulating = SimulatedModel(await known.gold(question), simulation)
@@ -159,7 +159,7 @@ async def open_simulated_models(
 
 def open_models(
     settings: Settings,
-    library: Collection,
+    collection: Collection,
     known: KnownGold,
     allowance: EvaluationBudget,
     *,
@@ -168,5 +168,5 @@ def open_models(
 ) -> AbstractAsyncContextManager[EvaluationModels]:
     """Return the simulated models if there is a simulation, else those of the model server; open them with `with`."""
     if simulation:
-        return open_simulated_models(settings, library, known, simulation, allowance)
-    return open_served_models(settings, library, known, gold, allowance)
+        return open_simulated_models(settings, collection, known, simulation, allowance)
+    return open_served_models(settings, collection, known, gold, allowance)

@@ -62,26 +62,26 @@ class RetrievalResult(TypedDict):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchSystem:
-    """One way to search that is judged: a mode over a library, which may be opened with a part switched off."""
+    """One way to search that is judged: a mode over a collection, which may be opened with a part switched off."""
 
     name: str
-    library: Collection
+    collection: Collection
     mode: Mode
 
 
 @asynccontextmanager
 async def open_search_systems(
-    settings: Settings, library: Collection, modes: Sequence[Mode], *, ablated: bool
+    settings: Settings, collection: Collection, modes: Sequence[Mode], *, ablated: bool
 ) -> AsyncIterator[list[SearchSystem]]:
     """Open the modes; with `ablated` also graph search with each of its parts switched off that is on."""
-    systems = [SearchSystem(name=mode, library=library, mode=mode) for mode in modes]
+    systems = [SearchSystem(name=mode, collection=collection, mode=mode) for mode in modes]
     async with AsyncExitStack() as opened:
         for part, values in PARTS.items() if ablated else ():
             less = settings.model_copy(update=values)
             if less != settings:
-                embedder = None if "embedder" in values else library.embedder
+                embedder = None if "embedder" in values else collection.embedder
                 without = await opened.enter_async_context(await Collection.open(less, embedder=embedder))
-                systems.append(SearchSystem(name=f"graph without {part}", library=without, mode="graph"))
+                systems.append(SearchSystem(name=f"graph without {part}", collection=without, mode="graph"))
         yield systems
 
 
@@ -118,13 +118,13 @@ async def _measure(
         found.append(SearchResult(mode=system.name, question=question.key, passages=passages, scores=scores))
         tick()
     p50, p95 = (1000 * float(value) for value in np.quantile(seconds, [0.5, 0.95]))
-    index_seconds = await system.library.index_seconds(system.mode)
+    index_seconds = await system.collection.index_seconds(system.mode)
     speed = Speed(index_seconds=index_seconds, first_seconds=first, p50_ms=p50, p95_ms=p95, memory_mib=memory_mib())
     return speed, found
 
 
 async def _search(system: SearchSystem, text: str) -> list[Hit]:
-    return await system.library.search(Query(text=text, k=max(DEPTHS), mode=system.mode))
+    return await system.collection.search(Query(text=text, k=max(DEPTHS), mode=system.mode))
 
 
 def read_found(folder: Path) -> dict[str, SystemScores]:

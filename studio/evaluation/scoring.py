@@ -36,14 +36,14 @@ def normalise(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
-def exact_match(said: str, answers: Sequence[str]) -> float:
+def exact_match(reply: str, answers: Sequence[str]) -> float:
     """Return 1 if the normalized answer equals an accepted one."""
-    return max(float(normalise(said) == answer) for answer in _comparable(answers))
+    return max(float(normalise(reply) == answer) for answer in _comparable(answers))
 
 
-def f1(said: str, answers: Sequence[str]) -> float:
+def f1(reply: str, answers: Sequence[str]) -> float:
     """Return the harmonic mean of word precision and recall, against the closest accepted answer."""
-    return max(_f1(normalise(said).split(), answer.split()) for answer in _comparable(answers))
+    return max(_f1(normalise(reply).split(), answer.split()) for answer in _comparable(answers))
 
 
 def _comparable(answers: Sequence[str]) -> list[str]:
@@ -52,18 +52,18 @@ def _comparable(answers: Sequence[str]) -> list[str]:
     return left or [""]
 
 
-def _f1(said: list[str], answer: list[str]) -> float:
-    if not (said and answer):  # SQuAD 2.0: an empty answer is right if there is no answer
-        return float(said == answer)
-    common = sum((Counter(said) & Counter(answer)).values())
-    return 2 * common / (len(said) + len(answer))
+def _f1(reply: list[str], answer: list[str]) -> float:
+    if not (reply and answer):  # SQuAD 2.0: an empty answer is right if there is no answer
+        return float(reply == answer)
+    common = sum((Counter(reply) & Counter(answer)).values())
+    return 2 * common / (len(reply) + len(answer))
 
 
-def contained(said: str, answers: Sequence[str]) -> float:
+def contained(reply: str, answers: Sequence[str]) -> float:
     """Return 1 if an accepted answer is contained in the text, word for word after normalizing (CRP-RAG's exact
     match).
     """
-    spoken = f" {normalise(said)} "
+    spoken = f" {normalise(reply)} "
     return max(float(_within(answer, spoken)) for answer in _comparable(answers))
 
 
@@ -71,15 +71,15 @@ def _within(answer: str, spoken: str) -> bool:
     return f" {answer} " in spoken if answer else not spoken.strip()
 
 
-def rouge_l(said: str, answers: Sequence[str]) -> float:
+def rouge_l(reply: str, answers: Sequence[str]) -> float:
     """Return ROUGE-L's F-measure by the rouge-score package, which considers Latin letters and digits only."""
-    return max(_rouge_l(said, answer) for answer in answers)
+    return max(_rouge_l(reply, answer) for answer in answers)
 
 
-def _rouge_l(said: str, answer: str) -> float:
-    if not (said.strip() and answer.strip()):
-        return float(said.strip() == answer.strip())
-    return float(_scorer().score(answer, said)["rougeL"].fmeasure)
+def _rouge_l(reply: str, answer: str) -> float:
+    if not (reply.strip() and answer.strip()):
+        return float(reply.strip() == answer.strip())
+    return float(_scorer().score(answer, reply)["rougeL"].fmeasure)
 
 
 @cache
@@ -112,10 +112,10 @@ def answer_scores(
     scores: dict[str, float | None] = {"refused": float(refused)}
     if not answers:
         return scores
-    said = INVALID if status == "invalid_question" and INVALID in answers else "" if refused else text
-    em, overlap = exact_match(said, answers), f1(said, answers)
-    right = bool(exact_match(first_words(said), answers)) or bool(judged)
-    scores |= {"em": em, "f1": overlap, "contained": contained(said, answers), "rouge_l": rouge_l(said, answers)}
+    reply = INVALID if status == "invalid_question" and INVALID in answers else "" if refused else text
+    em, overlap = exact_match(reply, answers), f1(reply, answers)
+    right = bool(exact_match(first_words(reply), answers)) or bool(judged)
+    scores |= {"em": em, "f1": overlap, "contained": contained(reply, answers), "rouge_l": rouge_l(reply, answers)}
     scores |= {"answered_em": None if refused else em, "answered_f1": None if refused else overlap}
     scores["crag"] = 1.0 if right else 0.0 if refused else -1.0
     if judged is not None:

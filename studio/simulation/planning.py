@@ -140,8 +140,8 @@ def sub_query(view: RequestView) -> SimulatedReply:
     title = view.sources[0]["title"] if view.sources else ""
     for hop, known in enumerate(view.gold.hops):
         if known.title == title:
-            said = planning.SubQueryOfDocument(question=view.gold.asked(hop)[:240], answer=known.answer[:200])
-            return structured_reply(said)
+            step = planning.SubQueryOfDocument(question=view.gold.asked(hop)[:240], answer=known.answer[:200])
+            return structured_reply(step)
     return structured_reply(planning.SubQueryOfDocument())
 
 

@@ -19,7 +19,6 @@ from sleuth.tools.storage.home import RESTORING, require_restored
 from sleuth.tools.storage.locks import LivenessFile, LockHeld, LockMode, NamedLock, hold, is_stale
 from sleuth.tools.storage.metadata import Listed, SqlMetadata
 from sleuth.tools.storage.schema import SCHEMA_VERSION, collections, documents, meta
-from sleuth.tools.storage.triple_import import Imported, read_triples, triple_lines
 from sleuth.tools.storage.triple_stats import ModelCoverage, TripleStats
 from sleuth.tools.storage.triples import MemoryTriples, SqlTriples, Triple, TripleStore
 
@@ -31,7 +30,6 @@ __all__ = [
     "Difference",
     "Entry",
     "Filter",
-    "Imported",
     "Listed",
     "LivenessFile",
     "LockHeld",
@@ -61,9 +59,7 @@ __all__ = [
     "meta",
     "open_engine",
     "parse_filter",
-    "read_triples",
     "require_restored",
     "sqlite_url",
     "transaction",
-    "triple_lines",
 ]

@@ -8,6 +8,7 @@ during the prune, also on other machines, lose nothing. In the database an epoch
 
 import zlib
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from typing import Protocol
 
 from sqlalchemy import (
@@ -26,7 +27,6 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Engine
 
 from sleuth.tools.errors import StoreDamaged, UnknownName
@@ -102,7 +102,7 @@ class SqlArchive:
     def keep(self, new: Iterable[str]) -> list[str]:
         """Store each text; return their content hashes in order."""
         named = [(content_hash(text), text) for text in new]
-        dialect = postgresql if self.engine.dialect.name == "postgresql" else sqlite
+        dialect = import_module(f"sqlalchemy.dialects.{self.engine.dialect.name}")
         rows = [
             {"name": name, "packed": zlib.compress(text.encode("utf-8", "surrogatepass"))}
             for name, text in sorted(dict(named).items())  # in one order, so that two writers never deadlock

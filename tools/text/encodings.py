@@ -4,8 +4,6 @@ from functools import lru_cache
 from math import inf, log
 from typing import NamedTuple
 
-from charset_normalizer import from_bytes
-
 GUESS_BYTES = 1 << 20
 _COMPARED = 4_096
 _PUNCTUATION = "“”„’‘–—…€°§«»"
@@ -42,6 +40,8 @@ def guess_encoding(data: bytes) -> Guess:
     if found[best] > _LEAST * min(sum(letter > "\x7f" for letter in _decoded(data, best)), _COMPARED):
         return Guess(best, is_sure=found[best] - found[second] > _CLEAR)
     fault = next(at for at, byte in enumerate(data) if byte > 127)
+    from charset_normalizer import from_bytes
+
     guess = from_bytes(data[max(0, fault - 2048) : fault + GUESS_BYTES]).best()
     return Guess(guess.encoding if guess else "cp1252", is_sure=False)
 

@@ -173,15 +173,15 @@ def settings_with(
 
 
 @asynccontextmanager
-async def _library(
+async def _collection(
     command: str, mode: LockMode = "shared", *, latest_only: bool = False, wait: str | None = None
 ) -> AsyncIterator[Collection]:
     settings = settings_with(latest_only=latest_only, wait=wait)
     async with (
         hold(settings.home, mode, command=command, wait=settings.wait),
-        await Collection.open(settings) as library,
+        await Collection.open(settings) as collection,
     ):
-        yield library
+        yield collection
 
 
 @docs_app.command("list")
@@ -196,8 +196,8 @@ async def list_(
     as_json: JsonOption = False,
 ) -> None:
     """List documents by id."""
-    async with await Collection.open(Settings(), check_embedder=False) as library:
-        listed = await library.documents(limit=limit, after=after, where=where)
+    async with await Collection.open(Settings(), check_embedder=False) as collection:
+        listed = await collection.documents(limit=limit, after=after, where=where)
     table = Listing("id", "title", "passages", "date", "tags", "added (UTC)", folded=["title"], right=["passages"])
     for document in listed:
         tags = Text(", ".join(document.tags or ()))
@@ -219,8 +219,8 @@ async def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a document with its text."""
-    async with await Collection.open(Settings(), check_embedder=False) as library:
-        document = await library.document(await library.complete_id(id_))
+    async with await Collection.open(Settings(), check_embedder=False) as collection:
+        document = await collection.document(await collection.complete_id(id_))
     about = f"{document.source} · {document.media_type} · added {document.added_at[:19]} UTC"
     known = {name: getattr(document, name) for name in ("author", "date", "language")}
     known["tags"] = ", ".join(document.tags or ())
@@ -246,8 +246,8 @@ async def refresh(
         SpinnerColumn(), TextColumn("{task.completed} documents"), console=console, disable=not console.is_terminal
     ) as bar:
         task = bar.add_task("", total=None)
-        async with _library("sleuth docs refresh", "exclusive", wait=wait) as library:
-            report = await library.refresh_metadata(everything=everything, on_document=lambda _: bar.advance(task))
+        async with _collection("sleuth docs refresh", "exclusive", wait=wait) as collection:
+            report = await collection.refresh_metadata(everything=everything, on_document=lambda _: bar.advance(task))
     lines = [f"{counted(report.documents, 'document')} read, {report.updated} updated.", *report.unreadable]
     emit(asdict(report), as_json, Text("\n".join(lines)))
 
@@ -261,8 +261,8 @@ async def delete(
     as_json: JsonOption = False,
 ) -> None:
     """Delete documents from the catalogue and all indexes."""
-    async with _library("sleuth docs delete", "exclusive", wait=wait) as library:
-        deleted = await library.delete([await library.complete_id(id_) for id_ in ids])
+    async with _collection("sleuth docs delete", "exclusive", wait=wait) as collection:
+        deleted = await collection.delete([await collection.complete_id(id_) for id_ in ids])
     emit({"deleted": deleted}, as_json, f"Deleted {counted(deleted, 'document')}.")
 
 
@@ -285,8 +285,10 @@ async def search(
     chosen = _with_scorer(find_mode(mode), scorer)
     if explain and chosen not in GRAPH_MODES:
         raise UsageError("--explain works with graph search only. Add --mode graph.")
-    async with _library("sleuth search", latest_only=latest_only, wait=wait) as library:
-        hits = [at_words(hit, query) for hit in await library.search(Query(text=query, k=k, mode=chosen, where=where))]
+    async with _collection("sleuth search", latest_only=latest_only, wait=wait) as collection:
+        hits = [
+            at_words(hit, query) for hit in await collection.search(Query(text=query, k=k, mode=chosen, where=where))
+        ]
     lines = [line for hit in hits for line in _hit_lines(hit, explain)]
     emit([hit_to_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else "No passages found.")
 

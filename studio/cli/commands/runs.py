@@ -89,8 +89,8 @@ async def show(thread: ThreadArgument, *, as_json: JsonOption = False) -> None:
     """Show the answer of a finished run with its evidence, graph, sub-runs and cost."""
     async with _open_runs() as runs:
         answer = await runs.answer(await runs.store.threads.complete(thread))
-    async with await Collection.open(Settings(), check_embedder=False) as library:
-        await mark_changed(answer.citations, library)
+    async with await Collection.open(Settings(), check_embedder=False) as collection:
+        await mark_changed(answer.citations, collection)
     shown = [*([graph_view(answer.graph)] if answer.graph else []), answer_view(answer)]
     emit(answer.to_json(), as_json, Group(*shown))
 

@@ -20,7 +20,8 @@ from sleuth.studio.client import client_class
 from sleuth.studio.console import JsonOption, counted, emit, progress_console
 from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import ModelCoverage, read_triples
+from sleuth.tools.storage import ModelCoverage
+from sleuth.tools.storage.triple_import import read_triples
 
 triples_app = typer.Typer(no_args_is_help=True, help="Extract or import triples for graph search and RAS.")
 
@@ -55,40 +56,40 @@ async def read(
 
 async def _read(budget: Budget) -> tuple[ExtractionState, int, int]:
     settings = Settings()
-    async with await Collection.open(settings, check_embedder=False) as library:
-        await library.require_documents()
+    async with await Collection.open(settings, check_embedder=False) as collection:
+        await collection.require_documents()
         client_type = await asyncio.to_thread(client_class)
         async with client_type.open(settings) as model:
             name = model.name_of("extractor")
             context = ExtractionContext(
                 model=model,
                 name=name,
-                readings=library.triple_stats,
-                store=library.triples(model=name),
+                readings=collection.triple_stats,
+                store=collection.triples(model=name),
                 budget=budget,
                 concurrency=settings.concurrency,
             )
-            before, passages = await _coverage(library, name)
+            before, passages = await _coverage(collection, name)
             with _progress(before, passages) as show:
                 done = await extract_all_triples(context, on_read=show)
-            await _compare_names(library)
-            return done, (await _coverage(library, name))[0], passages
+            await _compare_names(collection)
+            return done, (await _coverage(collection, name))[0], passages
 
 
-async def _compare_names(library: Collection) -> None:
+async def _compare_names(collection: Collection) -> None:
     """Embed and compare the names in all triples now, so that no search has to wait for it."""
-    if library.embedder is not None:
+    if collection.embedder is not None:
         with progress_console().status("Comparing names"):
-            graph = await library.knowledge_graph()
+            graph = await collection.knowledge_graph()
         progress_console().print(f"Knowledge graph: {graph.names():,} names, {graph.synonyms():,} pairs of synonyms.")
 
 
-async def _coverage(library: Collection, name: str) -> tuple[int, int]:
+async def _coverage(collection: Collection, name: str) -> tuple[int, int]:
     """Return the number of passages that a model has processed with the current prompt, and of all passages."""
     version = await prompt_version()
-    found = await asyncio.to_thread(library.triple_stats.summary)
+    found = await asyncio.to_thread(collection.triple_stats.summary)
     read_total = next((each.passages for each in found if (each.model, each.version) == (name, version)), 0)
-    return read_total, (await library.count())[1]
+    return read_total, (await collection.count())[1]
 
 
 @contextmanager
@@ -114,8 +115,8 @@ def _progress(before: int, passages: int) -> Iterator[Callable[[Mapping[str, Any
 @run_async
 async def status(*, as_json: JsonOption = False) -> None:
     """Show the number of passages that each model has processed."""
-    async with await Collection.open(Settings(), check_embedder=False) as library:
-        found, passages = await asyncio.to_thread(library.triple_stats.summary), (await library.count())[1]
+    async with await Collection.open(Settings(), check_embedder=False) as collection:
+        found, passages = await asyncio.to_thread(collection.triple_stats.summary), (await collection.count())[1]
     lines = [
         f"{each.model} ({_prompt(each)}): {each.passages:,} of {passages:,} passages, {counted(each.triples, 'triple')}"
         for each in found
@@ -140,14 +141,14 @@ async def import_(
     as_json: JsonOption = False,
 ) -> None:
     """Import triples from a file. Used by graph search, not by RAS."""
-    async with await Collection.open(Settings(), check_embedder=False) as library:
-        fingerprints = await asyncio.to_thread(library.triple_stats.fingerprints)
+    async with await Collection.open(Settings(), check_embedder=False) as collection:
+        fingerprints = await asyncio.to_thread(collection.triple_stats.fingerprints)
         read = await asyncio.to_thread(read_triples, file, fingerprints)
-        store, marks = library.triples(model=model), sorted(read.found)
+        store, marks = collection.triples(model=model), sorted(read.found)
         for at in range(0, len(marks), BATCH):
             part = {mark: read.found[mark] for mark in marks[at : at + BATCH]}
             await store.put(part, version=IMPORTED)
-        await _compare_names(library)
+        await _compare_names(collection)
     count = sum(len(those) for those in read.found.values())
     shown = {"model": model, "passages": len(read.found), "triples": count, "lines": read.lines}
     unknown = f"\n! {read.unknown} of {read.lines} lines match no passage of the collection." if read.unknown else ""

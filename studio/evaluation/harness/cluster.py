@@ -57,9 +57,11 @@ class RunWorker:
         plan, enter = self._plan, self._opened.enter_async_context
         settings, known = plan.settings.model_copy(update={"ray": None}), KnownGold(plan.texts)
         await enter(hold(settings.home, "shared", command="sleuth eval", wait=settings.wait))
-        library = await enter(await Collection.open(settings))
+        collection = await enter(await Collection.open(settings))
         budget = EvaluationBudget(limits=Budget())
-        models = await enter(open_models(settings, library, known, budget, simulation=plan.simulation, gold=plan.gold))
+        models = await enter(
+            open_models(settings, collection, known, budget, simulation=plan.simulation, gold=plan.gold)
+        )
         store = await enter(open_store(settings.model_copy(update={"runs": None})))
         simulated = plan.simulation is not None
         return JobRunner(store=store, services_for=models.services_for, known=known, simulated=simulated)

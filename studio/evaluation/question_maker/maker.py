@@ -19,7 +19,6 @@ from hashlib import sha1
 from typing import Any
 
 from langgraph.graph import START, StateGraph
-from langgraph.runtime import Runtime
 
 from sleuth.agents.formatting import Source
 from sleuth.agents.model import Model
@@ -91,27 +90,20 @@ def plan_questions(number: int, *, multi: float, unanswerable: float) -> dict[Ki
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Context:
-    model: Model
-    library: Collection
-    limit: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class _State:
     candidate: Candidate
     made: Made | None = None
 
 
 async def make_questions(
-    library: Collection, model: Model, file: WrittenQuestions, plan: QuestionPlan
+    collection: Collection, model: Model, file: WrittenQuestions, plan: QuestionPlan
 ) -> AsyncIterator[Made]:
     """Write questions until there are enough, no passage is left, or the budget is used up.
 
     Where there are fewer than wanted, `file.shortfalls` has the reason.
 
     Args:
-        library: the collection.
+        collection: its passages become questions.
         model: writes and checks.
         file: receives each question and each dropped candidate before it is yielded.
         plan: the wanted numbers, including those in the file.
@@ -120,19 +112,24 @@ async def make_questions(
         UsageError: the collection is empty, or the file cannot be written.
         ModelError: the model server cannot be used; what was made so far is kept.
     """
-    await library.require_documents()
-    compiled = PrivateGraph(_graph()).compile(name="questions")
+    await collection.require_documents()
     spent = Counter[str]()
 
+    async def write(state: _State) -> dict[str, Made]:
+        return {"made": await _write(state.candidate, model, collection)}
+
+    builder = StateGraph(_State)
+    builder.add_node(write)
+    builder.add_edge(START, "write")
+    compiled = PrivateGraph(builder).compile(name="questions")
+
     async def attempt(candidate: Candidate) -> Made:
-        context = _Context(model=model, library=library, limit=MOST_CALLS)
-        state = await compiled.ainvoke(_State(candidate=candidate), context=context)
-        made: Made = state["made"]
+        made: Made = (await compiled.ainvoke(_State(candidate=candidate)))["made"]
         return made
 
     file.shortfalls = {}
     attempts = Counter[Kind]()
-    candidates = _candidates(library, file, plan, attempts)
+    candidates = _candidates(collection, file, plan, attempts)
     while True:
         if not _is_affordable(plan, spent):
             file.shortfalls = dict.fromkeys(_missing(file, plan), "the budget is used up")
@@ -171,13 +168,13 @@ def _missing(file: WrittenQuestions, plan: QuestionPlan) -> list[Kind]:
 
 
 async def _candidates(
-    library: Collection, file: WrittenQuestions, plan: QuestionPlan, attempts: Counter[Kind]
+    collection: Collection, file: WrittenQuestions, plan: QuestionPlan, attempts: Counter[Kind]
 ) -> AsyncIterator[Candidate]:
     """Yield candidates of the missing kinds, from passages in random order, and count them in `attempts`.
 
     The passages are gone through until none gives a candidate that was not tried.
     """
-    ids = sorted(await library.passage_ids())
+    ids = sorted(await collection.passage_ids())
     random.Random(plan.seed).shuffle(ids)  # noqa: S311 - a repeatable sample
     tried, is_fruitful = file.tried(), True
     while is_fruitful:
@@ -186,7 +183,7 @@ async def _candidates(
             kinds = [kind for kind in _missing(file, plan) if not _is_given_up(kind, file, attempts)]
             if not kinds:
                 return
-            if (candidate := await _candidate(library, id_, kinds, tried)) is not None:
+            if (candidate := await _candidate(collection, id_, kinds, tried)) is not None:
                 is_fruitful = True
                 tried.add(candidate.key)
                 attempts[candidate.kind] += 1
@@ -212,14 +209,14 @@ _USED_UP: dict[Kind, str] = {
 }
 
 
-async def _candidate(library: Collection, id_: str, kinds: Sequence[Kind], tried: set[str]) -> Candidate | None:
+async def _candidate(collection: Collection, id_: str, kinds: Sequence[Kind], tried: set[str]) -> Candidate | None:
     """Return a candidate from a passage, of the first of these kinds for which it was not tried."""
-    for passage in await library.passages([id_]):
+    for passage in await collection.passages([id_]):
         if len(passage.text) < LEAST_CHARACTERS:
             continue
         for kind in kinds:
             options = (
-                await _linked(library, passage) if kind == "multi" else [Candidate(kind=kind, passages=(passage,))]
+                await _linked(collection, passage) if kind == "multi" else [Candidate(kind=kind, passages=(passage,))]
             )
             for candidate in options:
                 if candidate.key not in tried:
@@ -227,11 +224,11 @@ async def _candidate(library: Collection, id_: str, kinds: Sequence[Kind], tried
     return None
 
 
-async def _linked(library: Collection, passage: Passage) -> list[Candidate]:
+async def _linked(collection: Collection, passage: Passage) -> list[Candidate]:
     """Return the passage with each one that it names or that names it, along the entity graph."""
     query = Query(text=f"{passage.title}. {passage.text[:300]}", mode="graph", k=NEIGHBOURS)
     linked = []
-    for hit in await library.search(query):
+    for hit in await collection.search(query):
         for reason in hit.why.reasons if hit.why else ():
             is_other = hit.passage.document_id != passage.document_id
             if is_other and reason.source == passage.id and reason.kind in ("names", "named_by"):
@@ -240,37 +237,29 @@ async def _linked(library: Collection, passage: Passage) -> list[Candidate]:
     return linked
 
 
-def _graph() -> StateGraph[_State, _Context, _State, _State]:
-    builder = StateGraph(_State, context_schema=_Context)
-    builder.add_node(write)
-    builder.add_edge(START, "write")
-    return builder
-
-
-async def write(state: _State, runtime: Runtime[_Context]) -> dict[str, Made]:
+async def _write(candidate: Candidate, model: Model, collection: Collection) -> Made:
     """Write a question from a candidate, and check it."""
-    candidate, context = state.candidate, runtime.context
-    caller = ModelCaller(context.model, MemoryArchive(), seed=candidate.key, limit=context.limit)
+    caller = ModelCaller(model, MemoryArchive(), seed=candidate.key, limit=MOST_CALLS)
     try:
-        row, reason = await _WRITERS[candidate.kind](candidate, caller, context.library)
+        row, reason = await _WRITERS[candidate.kind](candidate, caller, collection)
     except (BadReply, ContextTooLong) as error:
         row, reason = None, f"the model's reply cannot be used ({type(error).__name__})"
     records = caller.calls.values()
     tokens = sum(record["prompt_tokens"] + record["completion_tokens"] for record in records)
-    return {"made": Made(candidate=candidate, row=row, reason=reason, calls=len(records), tokens=tokens)}
+    return Made(candidate=candidate, row=row, reason=reason, calls=len(records), tokens=tokens)
 
 
 Written = tuple[dict[str, Any] | None, str]
 
 
-async def _write_single(candidate: Candidate, caller: ModelCaller, library: Collection) -> Written:
+async def _write_single(candidate: Candidate, caller: ModelCaller, collection: Collection) -> Written:
     (passage,) = candidate.passages
     if (sentence := _telling_sentence(passage)) is None:
         return None, "the passage has no sentence with a name or a number"
     question, answer, problem = await _question_of(caller, replace(passage, text=sentence))
     if problem:
         return None, problem
-    hits = await library.search(Query(text=question, k=FOUND_AMONG))
+    hits = await collection.search(Query(text=question, k=FOUND_AMONG))
     if passage.document_id not in {hit.passage.document_id for hit in hits}:
         return None, "search does not find the passage by the question"
     if not await _answers(caller, question, answer, candidate.passages):
@@ -302,7 +291,7 @@ def _telling_sentence(passage: Passage) -> str | None:
     return best if best and counts[best] else None
 
 
-async def _write_multi(candidate: Candidate, caller: ModelCaller, _library: Collection) -> Written:
+async def _write_multi(candidate: Candidate, caller: ModelCaller, _collection: Collection) -> Written:
     first, second = candidate.passages
     given = LinkedPassagesInput(sources=_sources(candidate.passages), name=candidate.name)
     written = await caller.ask(WRITE_MULTI, given)
@@ -324,11 +313,11 @@ async def _write_multi(candidate: Candidate, caller: ModelCaller, _library: Coll
     return {**_row(candidate, written.question, written.answer), "decomposition": steps}, ""
 
 
-async def _write_unanswerable(candidate: Candidate, caller: ModelCaller, library: Collection) -> Written:
+async def _write_unanswerable(candidate: Candidate, caller: ModelCaller, collection: Collection) -> Written:
     written = await caller.ask(WRITE_UNANSWERABLE, PassageInput(sources=_sources(candidate.passages)))
     if problem := _problem_of_form(written.question):
         return None, problem
-    hits = await library.search(Query(text=written.question, mode="graph", k=READ_FOR_UNANSWERABLE))
+    hits = await collection.search(Query(text=written.question, mode="graph", k=READ_FOR_UNANSWERABLE))
     found = {passage.id: passage for passage in [*candidate.passages, *(hit.passage for hit in hits)]}
     read = await caller.ask(READ, ReadInput(question=written.question, sources=_sources(found.values())))
     if read.answerable and read.answer.strip():

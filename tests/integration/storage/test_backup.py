@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sqlite3
-from contextlib import closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -12,7 +12,6 @@ import pytest
 from backup_child import Job
 from four_hops import InProcess
 from hashing_embedder import HashingEmbedder
-from postgres_fixture import database
 from preloaded import child
 from stored_runs import finished, interrupt, open_runs, services
 
@@ -61,42 +60,32 @@ def originals(settings: Settings) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def made(home: Path, database_url: str | None = None) -> Settings:
-    return Settings(
-        home=home, database_url=database_url, embedder="hashing", keep_originals=True, api_keys=f"anna:{SECRET}"
-    )
+def made(home: Path) -> Settings:
+    return Settings(home=home, embedder="hashing", keep_originals=True, api_keys=f"anna:{SECRET}")
 
 
-def store_of(url: str | None) -> object:
-    """An empty database of its own on the server, or nothing."""
-    return database(url) if url else nullcontext(None)
-
-
-async def test_run_is_resumed_after_restore_and_nothing_is_embedded_again(
-    tmp_path: Path, database_url: str | None
-) -> None:
-    with store_of(database_url) as first, store_of(database_url) as second:  # type: ignore[attr-defined]
-        here, there = made(tmp_path / "here", first), made(tmp_path / "there", second)
-        await fill(here)
-        file = tmp_path / "backup.zip"
-        async with open_runs(here) as runs:
-            _, expected = await finished(runs)
-            id = await runs.start(expected.question, "par-rag")
-            await interrupt(runs, id, InProcess(hold_at=4))
-            manifest = await back_up(here, file)  # while the store is open
-        assert manifest == verify(file)
-        assert manifest.counts == {"documents": 12, "passages": 12, "runs": 2, "originals": 12}
-        before, _ = await searched(here)
-        assert (await restore(there, file)).counts == manifest.counts
-        assert await searched(there) == (before, [])
-        assert originals(there) == originals(here)
-        async with open_store(there) as store:
-            assert {thread.state for thread in await store.threads.list_newest(limit=9)} == {"done", "interrupted"}
-            answer = await last_answer(RunService(store, services()).run(id))
-        assert (answer.text, answer.citations) == (expected.text, expected.citations)
-        async with open_runs(there) as runs:  # numbers of rows continue behind those of the backup
-            await finished(runs)
-        await change(there)
+async def test_run_is_resumed_after_restore_and_nothing_is_embedded_again(tmp_path: Path) -> None:
+    here, there = made(tmp_path / "here"), made(tmp_path / "there")
+    await fill(here)
+    file = tmp_path / "backup.zip"
+    async with open_runs(here) as runs:
+        _, expected = await finished(runs)
+        id = await runs.start(expected.question, "par-rag")
+        await interrupt(runs, id, InProcess(hold_at=4))
+        manifest = await back_up(here, file)  # while the store is open
+    assert manifest == verify(file)
+    assert manifest.counts == {"documents": 12, "passages": 12, "runs": 2, "originals": 12}
+    before, _ = await searched(here)
+    assert (await restore(there, file)).counts == manifest.counts
+    assert await searched(there) == (before, [])
+    assert originals(there) == originals(here)
+    async with open_store(there) as store:
+        assert {thread.state for thread in await store.threads.list_newest(limit=9)} == {"done", "interrupted"}
+        answer = await last_answer(RunService(store, services()).run(id))
+    assert (answer.text, answer.citations) == (expected.text, expected.citations)
+    async with open_runs(there) as runs:  # numbers of rows continue behind those of the backup
+        await finished(runs)
+    await change(there)
 
 
 async def change(settings: Settings) -> None:
@@ -113,24 +102,23 @@ async def change(settings: Settings) -> None:
 
 
 @pytest.mark.nightly
-async def test_backup_during_writes_is_of_one_moment(tmp_path: Path, database_url: str | None) -> None:
-    with store_of(database_url) as first, store_of(database_url) as second:  # type: ignore[attr-defined]
-        here, there = made(tmp_path / "here", first), made(tmp_path / "there", second)
-        async with open_runs(here) as runs:
-            await finished(runs)
-            working = asyncio.create_task(_ask_repeatedly(runs))
-            for number in range(4):
-                file = tmp_path / f"{number}.zip"
-                await back_up(here, file)
-                await restore(there, file, force=True)
-                async with open_store(there) as store:
-                    for thread in await store.threads.list_newest(limit=100):
-                        if thread.state == "done":
-                            assert (await RunService(store).answer(thread.id)).status == "answered"
-                        else:
-                            assert (await last_answer(RunService(store, services()).run(thread.id))).text
-            working.cancel()
-            await asyncio.wait([working])
+async def test_backup_during_writes_is_of_one_moment(tmp_path: Path) -> None:
+    here, there = made(tmp_path / "here"), made(tmp_path / "there")
+    async with open_runs(here) as runs:
+        await finished(runs)
+        working = asyncio.create_task(_ask_repeatedly(runs))
+        for number in range(4):
+            file = tmp_path / f"{number}.zip"
+            await back_up(here, file)
+            await restore(there, file, force=True)
+            async with open_store(there) as store:
+                for thread in await store.threads.list_newest(limit=100):
+                    if thread.state == "done":
+                        assert (await RunService(store).answer(thread.id)).status == "answered"
+                    else:
+                        assert (await last_answer(RunService(store, services()).run(thread.id))).text
+        working.cancel()
+        await asyncio.wait([working])
 
 
 async def _ask_repeatedly(runs: RunService) -> None:
@@ -147,6 +135,12 @@ def attempt(job: Job) -> int | None:
             process.join()
             assert process.exitcode == -9
             return None
+
+
+def members(file: Path) -> list[str]:
+    verify(file)
+    with ZipFile(file) as archive:
+        return archive.namelist()
 
 
 def moments(events: int, most: int = 16) -> list[int]:
@@ -166,46 +160,45 @@ async def test_killed_backup_leaves_no_archive(tmp_path: Path) -> None:
     file = tmp_path / "backup.zip"
     events = attempt(Job(kind="back_up", settings=here, file=file))
     assert events
-    wanted = verify(file).members
+    wanted = members(file)
     for moment in moments(events):
         file.unlink()
         if attempt(Job(kind="back_up", settings=here, file=file, die_at=moment)) is None and not file.exists():
             await back_up(here, file)
-        assert verify(file).members.keys() == wanted.keys()
+        assert members(file) == wanted
     left = await asyncio.to_thread(lambda: [*file.with_name("backup.zip.partial").glob("*")])
     assert left == []  # a kill after the archive got its name leaves an empty folder at most
 
 
 @pytest.mark.nightly
-async def test_killed_restore_is_refused_until_repeated(tmp_path: Path, database_url: str | None) -> None:
-    with store_of(database_url) as first, store_of(database_url) as second:  # type: ignore[attr-defined]
-        here, there = made(tmp_path / "here", first), made(tmp_path / "there", second)
-        await fill(here)
-        async with open_runs(here) as runs:
-            await finished(runs)
-        file = tmp_path / "backup.zip"
-        await back_up(here, file)
-        before, _ = await searched(here)
+async def test_killed_restore_is_refused_until_repeated(tmp_path: Path) -> None:
+    here, there = made(tmp_path / "here"), made(tmp_path / "there")
+    await fill(here)
+    async with open_runs(here) as runs:
+        await finished(runs)
+    file = tmp_path / "backup.zip"
+    await back_up(here, file)
+    before, _ = await searched(here)
+    await replace_documents(there)
+    events = attempt(Job(kind="restore", settings=there, file=file))
+    assert events
+    seen = set()
+    for moment in moments(events):
         await replace_documents(there)
-        events = attempt(Job(kind="restore", settings=there, file=file))
-        assert events
-        seen = set()
-        for moment in moments(events):
-            await replace_documents(there)
-            assert attempt(Job(kind="restore", settings=there, file=file, die_at=moment)) is None
-            try:
-                hits, _ = await searched(there)
-                seen.add("restored" if hits == before else "unchanged")
-                assert hits == before or [hit.passage.text for hit in hits] == ["Something else."]
-            except StoreError as error:
-                assert "sleuth restore" in str(error)
-                seen.add("refused")
-            await restore(there, file, force=True)
-            assert await searched(there) == (before, [])
-            assert originals(there) == originals(here)
-            async with open_store(there) as store:
-                assert [thread.state for thread in await store.threads.list_newest(limit=9)] == ["done"]
-        assert {"unchanged", "refused"} <= seen
+        assert attempt(Job(kind="restore", settings=there, file=file, die_at=moment)) is None
+        try:
+            hits, _ = await searched(there)
+            seen.add("restored" if hits == before else "unchanged")
+            assert hits == before or [hit.passage.text for hit in hits] == ["Something else."]
+        except StoreError as error:
+            assert "sleuth restore" in str(error)
+            seen.add("refused")
+        await restore(there, file, force=True)
+        assert await searched(there) == (before, [])
+        assert originals(there) == originals(here)
+        async with open_store(there) as store:
+            assert [thread.state for thread in await store.threads.list_newest(limit=9)] == ["done"]
+    assert {"unchanged", "refused"} <= seen
 
 
 async def replace_documents(settings: Settings) -> None:
@@ -246,10 +239,8 @@ async def test_archive_with_a_path_outside_is_refused(tmp_path: Path) -> None:
     await fill(here)
     await back_up(here, tmp_path / "backup.zip")
     with ZipFile(tmp_path / "backup.zip") as old, ZipFile(tmp_path / "evil.zip", "w") as new:
-        manifest = json.loads(old.read("manifest.json"))
-        manifest["members"] = {"../outside": next(iter(manifest["members"].values()))}
         new.writestr("../outside", "text")
-        new.writestr("manifest.json", json.dumps(manifest))
+        new.writestr("manifest.json", old.read("manifest.json"))
     with pytest.raises(StoreError, match="not a complete backup"):
         await restore(made(tmp_path / "there"), tmp_path / "evil.zip")
     assert not (tmp_path / "outside").exists()
@@ -268,10 +259,40 @@ async def test_existing_data_needs_force_and_no_other_process(tmp_path: Path) ->
         with pytest.raises(StoreBusy, match="sleuth serve"):
             await restore(here, file, force=True)
     await restore(here, file, force=True)
-    with pytest.raises(UsageError, match="made with SQLite"):
-        await restore(Settings(home=tmp_path / "there", database_url="postgresql://nowhere/x"), file)
     with pytest.raises(UsageError, match="no documents and no runs"):
         await back_up(made(tmp_path / "empty"), tmp_path / "none.zip")
+
+
+async def test_backup_of_the_first_format_is_restored(tmp_path: Path) -> None:
+    here, there, file = made(tmp_path / "here"), made(tmp_path / "there"), tmp_path / "backup.zip"
+    await fill(here)
+    await back_up(here, file)
+    rewrite_manifest(file, format=1, members={"catalogue.db": {"sha256": "0" * 64, "bytes": 1}})
+    await restore(there, file)
+    assert await searched(there) == await searched(here)
+
+
+async def test_postgres_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    here, file = made(tmp_path / "here"), tmp_path / "backup.zip"
+    await fill(here)
+    await back_up(here, file)
+    server = here.model_copy(update={"database_url": "postgresql://nowhere/x"})
+    with pytest.raises(UsageError, match="pg_dump"):
+        await back_up(server, tmp_path / "none.zip")
+    with pytest.raises(UsageError, match="pg_restore"):
+        await restore(server, file, force=True)
+    rewrite_manifest(file, database="postgres", release="0.1.0")
+    with pytest.raises(UsageError, match=r"with sleuth 0\.1\.0"):
+        verify(file)
+
+
+def rewrite_manifest(file: Path, **fields: object) -> None:
+    """Change fields of the manifest of an archive."""
+    old = file.rename(file.with_suffix(".old"))
+    with ZipFile(old) as before, ZipFile(file, "w") as after:
+        for name in before.namelist():
+            content = before.read(name)
+            after.writestr(name, json.dumps(json.loads(content) | fields) if name == "manifest.json" else content)
 
 
 async def test_backup_waits_for_an_ingest_and_has_no_secret(tmp_path: Path) -> None:

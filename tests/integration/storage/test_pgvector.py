@@ -1,5 +1,4 @@
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -9,8 +8,6 @@ from entries import entry
 from hashing_embedder import HashingEmbedder
 from postgres_fixture import database
 
-from sleuth.graphs.persistence import open_store
-from sleuth.studio.backup import back_up, restore
 from sleuth.studio.cli.doctor_checks import examine
 from sleuth.tools.collection import index_set
 from sleuth.tools.collection.collection import Collection
@@ -145,25 +142,6 @@ def test_vectors_store_position_embedder_and_dimension(there: Settings) -> None:
     again.check_embedder()
     assert (again.applied(), again.dimension(), again.count()) == (0, None, 0)
     assert vectors.search("amber", 3) == []  # another process's index
-
-
-async def test_backup_leaves_the_vectors_out(there: Settings, pgvector_url: str, tmp_path: Path) -> None:
-    question = Query(text="bridge. A stone bridge.", k=1, mode="dense")
-    async with await Collection.open(there, embedder=HashingEmbedder()) as library:
-        await library.put([entry("bridge", "A stone bridge.")])
-        await library.catch_up()
-    async with open_store(there):
-        manifest = await back_up(there, tmp_path / "backup.zip")
-    assert "vectors" in manifest.left_out
-    with database(pgvector_url) as url:
-        other = there.model_copy(update={"database_url": url, "home": tmp_path / "other"})
-        await restore(other, tmp_path / "backup.zip")
-        assert tables(url) == []
-        embedder = HashingEmbedder()
-        async with await Collection.open(other, embedder=embedder) as library:
-            assert [hit.passage.document_id for hit in await library.search(question)] == ["bridge"]
-        assert len(embedder.embedded) == 1
-        pgvector_index.engine_of(url).dispose()
 
 
 async def test_doctor_checks_pgvector(there: Settings) -> None:

@@ -9,15 +9,15 @@ from datetime import date
 from io import StringIO
 from itertools import chain, repeat
 from operator import itemgetter
-from typing import Any
-
-from bs4 import BeautifulSoup
-from bs4.dammit import EncodingDetector
+from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.content import Content, Properties, Section
 from sleuth.tools.documents.formats.tables import MOST_TITLES, markdown_tables, titles_above
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text import decode, single_line, title_from
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup
 
 MIN_KEPT_SHARE = 0.6
 """A page of which the article finder keeps less is converted as a whole."""
@@ -98,11 +98,15 @@ def read_asciidoc(data: bytes) -> tuple[str | None, str]:
 
 def decode_html(data: bytes, *, declared: str | None = None) -> str:
     """Return the markup of a page, in UTF-8 or in the encoding that it or its server declares."""
+    from bs4.dammit import EncodingDetector
+
     return decode(data, declared=declared or EncodingDetector.find_declared_encoding(data, is_html=True))
 
 
-def parse_html(markup: str) -> BeautifulSoup:
+def parse_html(markup: str) -> "BeautifulSoup":
     """Return a page as a tree."""
+    from bs4 import BeautifulSoup
+
     return BeautifulSoup(StringIO(_XML_DECLARATION.sub("", markup)), "lxml")  # never taken for the name of a file
 
 
@@ -124,7 +128,7 @@ def read_html(data: bytes) -> Content:
     return Content(title, [Section(text)], properties)
 
 
-def _html_properties(soup: BeautifulSoup) -> Properties:
+def _html_properties(soup: "BeautifulSoup") -> Properties:
     meta = {
         str(tag.get("name") or tag.get("property")).lower(): tag.get("content")
         for tag in soup("meta")
@@ -138,7 +142,7 @@ def _html_properties(soup: BeautifulSoup) -> Properties:
     return Properties(**{key: next(filter(None, map(meta.get, wanted)), None) for key, wanted in names.items()})
 
 
-def html_title(soup: BeautifulSoup) -> str | None:
+def html_title(soup: "BeautifulSoup") -> str | None:
     """Return the page's title without the site's name, or the first heading."""
     title = title_from(soup.title.get_text() if soup.title else None)
     heading = title_from(soup.h1.get_text(" ") if soup.h1 else None)
@@ -159,7 +163,7 @@ def _words(text: str) -> int:
     return len(re.findall(r"\w+", text))
 
 
-def show_pictures(soup: BeautifulSoup) -> None:
+def show_pictures(soup: "BeautifulSoup") -> None:
     """Replace pictures by their alternative texts, and make their captions paragraphs, which article finders keep."""
     for picture in soup("img", alt=re.compile(r"\S")):
         picture.name, picture.string = "span" if picture.find_parent("p") else "p", f" {picture['alt']} "
@@ -169,7 +173,7 @@ def show_pictures(soup: BeautifulSoup) -> None:
         figure.name = "div"
 
 
-def whole_page(soup: BeautifulSoup, *, leave_out: Sequence[str] = _NOT_CONTENT) -> str:
+def whole_page(soup: "BeautifulSoup", *, leave_out: Sequence[str] = _NOT_CONTENT) -> str:
     """Return every visible word of the page in order, with headings, list items and tables as Markdown.
 
     `leave_out`: elements that are not content; only HIDDEN ones are not in a book or mail, whose pictures have text.
