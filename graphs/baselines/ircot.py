@@ -41,7 +41,6 @@ from sleuth.graphs.evidence import (
     find_support,
     finish,
     generate,
-    load_passages,
     make_note,
     make_query,
     make_verdict,
@@ -103,7 +102,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 async def reason(state: State, call: Call[Settings]) -> Update:
     """Generate the next sentence; the last one gives the answer, repeats an earlier one, or uses up the steps."""
     call.require()
-    shown = await load_passages(call.context.archive, state.evidence)
+    shown = await call.load(state.evidence)
     given = ThinkInput(
         question=state.question,
         sources=as_sources(shown),
@@ -122,7 +121,7 @@ async def reason(state: State, call: Call[Settings]) -> Update:
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Let a reader answer with its own reasons, from all the passages (section 3, the question answering reader)."""
-    shown, said = await load_passages(call.context.archive, state.evidence), _conclusion(state)
+    shown, said = await call.load(state.evidence), _conclusion(state)
     read = Generation(answer=said, reason="", citations=find_support(said, shown))
     settings = call.settings
     if state.halted or (settings.reader and not call.affords()):

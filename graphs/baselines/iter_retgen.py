@@ -30,7 +30,6 @@ from sleuth.graphs.evidence import (
     add_evidence_check,
     finish,
     generate,
-    load_passages,
     make_note,
     make_verdict,
     retrieve_until_verdict,
@@ -86,7 +85,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     if not call.affords():
         told = [make_note(state.question, latest["answer"], latest["citations"])] if latest else []
         return {"verdict": make_verdict("out_of_budget", latest["answer"] if latest else "", told)}
-    shown = await load_passages(call.context.archive, state.evidence)
+    shown = await call.load(state.evidence)
     new = await generate(call.model, state, shown, "This round has no answer.")
     update: Update = {"attempts": {str(state.iteration): new}}
     if state.iteration >= call.settings.iterations or (new["answer"] and not state.iteration):

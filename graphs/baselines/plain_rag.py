@@ -32,7 +32,6 @@ from sleuth.graphs.evidence import (
     as_sources,
     as_steps,
     finish,
-    load_passages,
     make_verdict,
     retrieve_until_verdict,
     search_passages,
@@ -81,7 +80,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     """Read the passages and inherited notes once, and answer."""
     if not call.affords():
         return {"verdict": make_verdict("out_of_budget", "", [])}
-    shown = await load_passages(call.context.archive, state.evidence)
+    shown = await call.load(state.evidence)
     given = ReadInput(question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values()))
     read = await ask_or(call.model, READ, given, Reading(answerable=False), "The question stays open.")
     text = stated_answer(read.answer, state.question) if read.answerable else ""

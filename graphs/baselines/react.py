@@ -36,7 +36,6 @@ from sleuth.graphs.evidence import (
     check_or_end,
     finish,
     generate,
-    load_passages,
     make_note,
     make_query,
     make_verdict,
@@ -100,7 +99,7 @@ async def act(state: State, call: Call[Settings]) -> Update:
         return {"query": ""}
     call.require()
     first = _first_found(state)
-    shown = await load_passages(call.context.archive, first)
+    shown = await call.load(first)
     given = _so_far(state, shown, list(first.values()))
     said = await _choose(call, given)
     update = _next_step(said, [*first], shown)
@@ -139,7 +138,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
         return {"notes": notes, "verdict": verdict, "warnings": call.model.warnings}
     if state.halted or not call.affords():
         return {"verdict": make_verdict("out_of_budget", "", [])}
-    shown = await load_passages(call.context.archive, _first_found(state))
+    shown = await call.load(_first_found(state))
     read = await generate(call.model, state, shown, "The question stays open.")
     notes, verdict = finish(call.model, state, read["answer"], read["citations"])
     return {"notes": notes, "verdict": verdict}

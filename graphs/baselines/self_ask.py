@@ -38,7 +38,6 @@ from sleuth.graphs.evidence import (
     as_steps,
     check_or_end,
     finish,
-    load_passages,
     make_note,
     make_query,
     make_verdict,
@@ -113,7 +112,7 @@ async def read(state: State, call: Call[Settings]) -> Update:
     """Read the intermediate answer from these passages alone."""
     call.require()
     at = str(len(state.rounds))
-    shown = await load_passages(call.context.archive, state.rounds[at]["passages"])
+    shown = await call.load(state.rounds[at]["passages"])
     given = ReadInput(question=state.follow_up, sources=as_sources(shown))
     said = await ask_or(call.model, READ, given, Reading(answerable=False), "This follow-up question has no answer.")
     text = stated_answer(said.answer, state.follow_up) if said.answerable else ""

@@ -12,8 +12,9 @@ The decorator adds the searches, model calls and warnings of the node to its upd
 the next call into `{"halted": True}`.
 """
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Generic, Protocol, TypeVar, cast, get_args, get_type_hints
 
 from langgraph.runtime import Runtime
@@ -21,9 +22,13 @@ from langgraph.runtime import Runtime
 from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.role import I, O, Role
 from sleuth.graphs.core.context import Budget, Context, MethodSettings
+from sleuth.graphs.core.passages import deserialize_passage
 from sleuth.graphs.core.state import RunState, RunUpdate
 from sleuth.tools.errors import BadReply
+from sleuth.tools.types import Passage
 
+K = TypeVar("K")
+V = TypeVar("V")
 S = TypeVar("S", bound=MethodSettings)
 StateT = TypeVar("StateT", bound=RunState)
 StateT_contra = TypeVar("StateT_contra", bound=RunState, contravariant=True)
@@ -70,6 +75,13 @@ class Call(Generic[S]):
     def made(self) -> int:
         """Return the number of model calls of this execution."""
         return len(self._model.calls) if self._model else 0
+
+    async def load(self, references: Iterable[str]) -> list[Passage]:
+        """Return the archived passages of references, as the run first read them.
+
+        Load all that a node needs before its first model call: after a crash, calls are matched by their order.
+        """
+        return [deserialize_passage(record) for record in await self.context.archive.load(references)]
 
     def share(self, *, spare: int = 0, sharing: int = 1) -> None:
         """Reserve part of the budget's calls for other nodes; call it before the first use of `model`.
@@ -145,6 +157,11 @@ def node(function: Callable[[StateT, Call[S]], Awaitable[UpdateT]]) -> Node[Stat
     run.__module__, run.__doc__ = function.__module__, function.__doc__
     run.__annotations__ = {"state": hints["state"], "runtime": Runtime[Context], "return": hints["return"]}
     return cast(Any, run)  # type: ignore[no-any-return]
+
+
+async def gather_by_key(asks: Mapping[K, Awaitable[V]]) -> dict[K, V]:
+    """Return the results of awaitables that run in parallel, under their keys; they begin in the order of the keys."""
+    return dict(zip(asks, await asyncio.gather(*asks.values()), strict=True))
 
 
 async def ask_or(model: ModelCaller, role: Role[I, O], given: I, otherwise: O, loss: str) -> O:

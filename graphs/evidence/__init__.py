@@ -34,16 +34,12 @@ from sleuth.graphs.evidence.outcomes import (
 )
 from sleuth.graphs.evidence.retrieval import (
     Round,
-    archive_passages,
     as_sources,
-    deserialize_passage,
-    load_passages,
     make_query,
     mark_changed,
     read_around,
     search_notes,
     search_passages,
-    serialize_passage,
     short_names,
 )
 from sleuth.graphs.evidence.text_spans import content_words, find_quote, find_sentence, strip_marks
@@ -53,7 +49,6 @@ __all__ = [
     "Round",
     "add_evidence_check",
     "answer_question",
-    "archive_passages",
     "as_evidence",
     "as_sources",
     "as_steps",
@@ -62,7 +57,6 @@ __all__ = [
     "citation_at",
     "cited_passages",
     "content_words",
-    "deserialize_passage",
     "ensure_verbatim_support",
     "find_quote",
     "find_sentence",
@@ -70,7 +64,6 @@ __all__ = [
     "finish",
     "found_passages",
     "generate",
-    "load_passages",
     "make_note",
     "make_query",
     "make_verdict",
@@ -80,7 +73,6 @@ __all__ = [
     "retrieve_until_verdict",
     "search_notes",
     "search_passages",
-    "serialize_passage",
     "short_names",
     "stated_answer",
     "strip_marks",

@@ -40,9 +40,10 @@ from sleuth.graphs.core import (
     same_question,
 )
 from sleuth.graphs.core.node import node
+from sleuth.graphs.core.passages import deserialize_passage
 from sleuth.graphs.evidence.citations import cite_sentence, verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, make_verdict, stated_answer
-from sleuth.graphs.evidence.retrieval import as_sources, deserialize_passage
+from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.evidence_checker import Reading as CheckedReading

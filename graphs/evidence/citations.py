@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from sleuth.agents.formatting import UNNAMED, Quote
 from sleuth.agents.model_calls import ModelCaller
 from sleuth.graphs.core import Citation
-from sleuth.graphs.evidence.retrieval import RetrievedPassage
+from sleuth.graphs.core.passages import RetrievedPassage
 from sleuth.graphs.evidence.text_spans import content_words, find_quote, find_sentence, find_sentences
 from sleuth.tools.documents import quote_location
 from sleuth.tools.text import Span, sentence_spans

@@ -8,7 +8,6 @@ Ours: `try_shortcut` lets the question alone receive knowledge before the first 
 `leave_shortcut` returns to the expansion. Notes of other runs replace knowledge in `path_answers.use_notes`.
 """
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,12 +29,11 @@ from sleuth.graphs.core import (
     Threshold,
     choose_threshold,
 )
-from sleuth.graphs.core.node import node
+from sleuth.graphs.core.node import gather_by_key, node
 from sleuth.graphs.evidence import (
     add_evidence_check,
     as_steps,
     check_or_end,
-    load_passages,
     make_verdict,
     search_passages,
     verdict_for,
@@ -130,11 +128,11 @@ async def merge(state: State, call: Call[Settings]) -> Update:
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search passages for each step (equation 7)."""
-    settings, asked = call.settings, state.question
-    queries = {
-        key: Query(text=(text := state.nodes[key]["content"]), k=settings.top_k, mode=settings.mode, hop=text != asked)
-        for key in state.wave
-    }
+    settings = call.settings
+    queries = {}
+    for key in state.wave:
+        text = state.nodes[key]["content"]
+        queries[key] = Query(text=text, k=settings.top_k, mode=settings.mode, hop=text != state.question)
     return {"passages": await search_passages(call, queries)}
 
 
@@ -144,11 +142,12 @@ async def aggregate(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     found = [key for key in state.wave if state.passages.get(key) and settings.aggregate]
     call.require(len(found))
-    shown = {key: await load_passages(call.context.archive, state.passages[key]) for key in found}
-    model = call.model
-    contents = {key: state.nodes[key]["content"] for key in found}
-    asks = (path_answers.summarise(contents[key], shown[key], model, detailed=settings.detailed) for key in found)
-    return {"knowledge": dict(zip(found, await asyncio.gather(*asks), strict=True))}
+    shown = {key: await call.load(state.passages[key]) for key in found}
+    asks = {
+        key: path_answers.summarise(state.nodes[key]["content"], shown[key], call.model, detailed=settings.detailed)
+        for key in found
+    }
+    return {"knowledge": await gather_by_key(asks)}
 
 
 @node
@@ -168,15 +167,16 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     fitted = call.context.thresholds.get(VERIFY.prompt)
     limit = state.threshold or choose_threshold(settings.perplexity_threshold, fitted, path_answers.UNFITTED)
     model, samples = call.model, settings.agreement_samples
-    measuring = (path_answers.measure_perplexity(each, limit["value"], model) for each in given.values())
-    verified = dict(zip(given, await asyncio.gather(*measuring), strict=True))
+    measuring = {key: path_answers.measure_perplexity(each, limit["value"], model) for key, each in given.items()}
+    verified = await gather_by_key(measuring)
     unsure = [key for key, found in verified.items() if found["answer"] and found["perplexity"] is None]
     call.require(len(unsure) * samples)
     if unsure:
         model.warn(f"no log-probabilities: knowledge suffices where most of {samples} samples agree")
-    comparing = (path_answers.self_consistency(given[key], verified[key]["answer"], samples, model) for key in unsure)
-    verified |= zip(unsure, await asyncio.gather(*comparing), strict=True)
-    return {"verified": verified, "threshold": limit}
+    comparing = {
+        key: path_answers.self_consistency(given[key], verified[key]["answer"], samples, model) for key in unsure
+    }
+    return {"verified": verified | await gather_by_key(comparing), "threshold": limit}
 
 
 @node
@@ -341,7 +341,7 @@ async def _evidence(state: State, keys: Iterable[str], call: Call[Settings]) -> 
     """Load what each step is answered from, all before the first call: after a crash, calls are matched by order."""
     found = {}
     for key in keys:
-        shown = await load_passages(call.context.archive, state.passages.get(key, []))
+        shown = await call.load(state.passages.get(key, []))
         knowledge = state.knowledge.get(key, Knowledge(text="", citations=[])) if call.settings.aggregate else None
         found[key] = path_answers.step_evidence(state.nodes[key]["content"], knowledge, shown)
     return path_answers.use_notes(found, state.nodes, state.notes)

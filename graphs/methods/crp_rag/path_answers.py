@@ -12,6 +12,7 @@ from sleuth.agents.roles import reading, reasoning
 from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.judging import VERIFY, resampled_verify
 from sleuth.graphs.core import Citation, Note, Threshold, ask_or
+from sleuth.graphs.core.node import gather_by_key
 from sleuth.graphs.evidence import (
     as_sources,
     as_steps,
@@ -197,13 +198,13 @@ class PathAnswerer:
             asked = self.to_ask(stage)
             if not affords(len(asked)):
                 break
-            asks = (
-                self._take_step(path, results, model) if self.iterate else self._take_path(path, model)
+            asks = {
+                path: self._take_step(path, results, model) if self.iterate else self._take_path(path, model)
                 for path in asked
-            )
-            found = await asyncio.gather(*asks)
+            }
+            answers = await gather_by_key(asks)
             results |= {path: note for path in stage if (note := self.backing[path[-1]].note)}
-            results |= zip(asked, found, strict=True)
+            results |= answers
         return results
 
     def to_ask(self, stage: Sequence[Path]) -> list[Path]:

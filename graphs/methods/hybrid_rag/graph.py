@@ -20,11 +20,10 @@ from sleuth.agents.formatting import ReferenceKind
 from sleuth.agents.roles.hybrid import EXPRESS, RECALL_UNAIDED, Asked, Expression, Recollection, ResolveInput
 from sleuth.graphs.core import Call, Context, Method, Question, RunState, RunUpdate, ask_or, summarize_update
 from sleuth.graphs.core.node import node
+from sleuth.graphs.core.passages import archive_passages
 from sleuth.graphs.evidence import (
     add_evidence_check,
-    archive_passages,
     check_or_end,
-    load_passages,
     make_note,
     make_verdict,
     strip_marks,
@@ -129,7 +128,7 @@ async def calculate(state: State, call: Call[Settings]) -> Update:
         return {}
     if not call.affords(settings.expressions + _ANSWER):
         return {"warnings": [_no_room("A calculation")]}
-    texts, tables = [await load_passages(call.context.archive, names) for names in (state.texts, state.tables)]
+    texts, tables = [await call.load(names) for names in (state.texts, state.tables)]
     given = ResolveInput(question=state.question, asked_at=state.asked_at, sources=sources.label_sources(texts, tables))
     call.share(spare=_ANSWER)
     loss = "One sample of an expression is missing."
@@ -179,8 +178,8 @@ async def aggregate(state: State, call: Call[Settings]) -> Update:
         "model": [state.recollection] if state.recollection else [],
     }
     passages: dict[ReferenceKind, list[Passage]] = {
-        "text": await load_passages(archive, state.texts),
-        "table": await load_passages(archive, state.tables),
+        "text": await call.load(state.texts),
+        "table": await call.load(state.tables),
     }
     limits: dict[ReferenceKind, int] = {"table": settings.max_table_characters, "graph": settings.max_graph_characters}
     collected, losses = await references.collect(archive, findings, passages, limits, settings.max_characters)

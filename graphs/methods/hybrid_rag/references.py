@@ -29,12 +29,11 @@ from sleuth.agents.roles.hybrid import (
 from sleuth.agents.roles.inputs import QuestionInput, SourcesInput
 from sleuth.agents.roles.reading import ANSWER_UNAIDED
 from sleuth.graphs.core import Citation, Note, Status, ask_or
+from sleuth.graphs.core.passages import deserialize_passage, serialize_passage
 from sleuth.graphs.evidence import (
     citation_at,
-    deserialize_passage,
     find_quote,
     find_sentence,
-    serialize_passage,
     stated_answer,
     verify_quotes,
 )

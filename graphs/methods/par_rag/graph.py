@@ -6,7 +6,6 @@ The steps in progress are the `wave`: one in the paper, several if their answers
 note is its entry in the trajectory; a step without a note is still to be done.
 """
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,13 +30,12 @@ from sleuth.graphs.core import (
     RunUpdate,
     summarize_update,
 )
-from sleuth.graphs.core.node import node
+from sleuth.graphs.core.node import gather_by_key, node
 from sleuth.graphs.evidence import (
     add_evidence_check,
     answer_question,
     as_steps,
     check_or_end,
-    load_passages,
     make_verdict,
     search_passages,
 )
@@ -154,8 +152,8 @@ async def draft(state: State, call: Call[Settings]) -> Update:
     call.require(len(state.wave))
     settings = call.settings
     shown = await _shown(state.coarse, state.wave, call)
-    asks = (
-        steps.draft_step(
+    asks = {
+        key: steps.draft_step(
             state.plan,
             state.notes,
             key,
@@ -165,8 +163,8 @@ async def draft(state: State, call: Call[Settings]) -> Update:
             sentence=settings.sentences,
         )
         for key in state.wave
-    )
-    drafts = dict(zip(state.wave, await asyncio.gather(*asks), strict=True))
+    }
+    drafts = await gather_by_key(asks)
     final = [key for key in state.wave if not _to_review(state.plan[key], drafts[key], shown.get(key, []), settings)]
     notes: dict[str, Note | None] = {
         key: steps.step_note(
@@ -190,10 +188,8 @@ async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
         queries[key] = replace(query, k=settings.fine_k, mode=settings.fine_mode, seen=seen)
     if settings.fine_mode == "knowledge-graph":
         call.require(len(queries))
-        named = await asyncio.gather(*(steps.extract_names(query.text, call.model) for query in queries.values()))
-        queries = {
-            key: replace(query, entities=names) for (key, query), names in zip(queries.items(), named, strict=True)
-        }
+        names = await gather_by_key({key: steps.extract_names(queries[key].text, call.model) for key in queries})
+        queries = {key: replace(query, entities=names[key]) for key, query in queries.items()}
     return {"fine": await search_passages(call, queries)}
 
 
@@ -205,8 +201,8 @@ async def review(state: State, call: Call[Settings]) -> Update:
     shown = await _shown(state.fine, opened, call)
     # Ours: a reviewer that may reject an earlier step is shown those before.
     past = as_steps(trajectory(state.plan, state.notes).values()) if settings.max_returns else None
-    asks = (
-        steps.review_step(
+    asks = {
+        key: steps.review_step(
             state.plan,
             key,
             state.drafts[key],
@@ -216,8 +212,8 @@ async def review(state: State, call: Call[Settings]) -> Update:
             checked=settings.check_revisions,
         )
         for key in opened
-    )
-    said = dict(zip(opened, await asyncio.gather(*asks), strict=True))
+    }
+    said = await gather_by_key(asks)
     update: Update = {"notes": {}, "plan": {}, "wave": [], "requeries": {}}
     for key, (verdict, draft) in said.items():
         unsure, asked = verdict.status == "UNCONFIDENT", state.requeries.get(key, 0)
@@ -237,9 +233,10 @@ async def refine(state: State, call: Call[Settings]) -> Update:
     wave = ready_steps(state.plan, state.notes, side_by_side=call.settings.parallel)
     built = [key for key in wave if state.plan[key]["needs"]]
     call.require(len(built))
-    asks = (steps.refine_step(state.question, state.plan, state.notes, key, call.model) for key in built)
-    questions = await asyncio.gather(*asks)
-    refined = {key: Step(**{**state.plan[key], "question": new}) for key, new in zip(built, questions, strict=True)}
+    questions = await gather_by_key(
+        {key: steps.refine_step(state.question, state.plan, state.notes, key, call.model) for key in built}
+    )
+    refined = {key: Step(**{**state.plan[key], "question": question}) for key, question in questions.items()}
     handed_over = {key: found for key, found in state.notes.items() if key not in state.plan}
     notes = steps.answer_from_notes(refined, handed_over)  # the question has its names now
     wave = [key for key in wave if key not in notes]
@@ -316,7 +313,7 @@ def _open(state: State) -> list[str]:
 
 async def _shown(shown: dict[str, list[str]], keys: list[str], call: Call[Settings]) -> dict[str, list[Passage]]:
     """Load the steps' passages, all before the first call: after a crash, calls are matched by their order."""
-    return {key: await load_passages(call.context.archive, shown[key]) for key in keys if key in shown}
+    return {key: await call.load(shown[key]) for key in keys if key in shown}
 
 
 async def _cited(state: State, notes: list[Note], call: Call[Settings]) -> list[Passage]:

@@ -55,7 +55,6 @@ from sleuth.graphs.evidence import (
     add_evidence_check,
     as_steps,
     check_or_end,
-    load_passages,
     make_note,
     make_query,
     make_verdict,
@@ -180,7 +179,7 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
         return update
     before = {name for round in state.rounds.values() for name in round["passages"]}
     new = [name for name in found if name not in before]
-    passages = dict(zip(new, await load_passages(context.archive, new), strict=True))
+    passages = dict(zip(new, await call.load(new), strict=True))
     known = await triple_graph.stored_triples(context.triples, passages)
     unread = [name for name in new if name not in known]
     return {**update, "unread": unread, **_enter(state, settings, [(passages[name], known[name]) for name in known])}
@@ -191,7 +190,7 @@ async def structure(state: State, call: Call[Settings]) -> Update:
     """Extract triples from passages that no run has read yet, and add them to the question's graph (section 3.2)."""
     call.require(len(state.unread))
     context = call.context
-    passages = await load_passages(context.archive, state.unread)
+    passages = await call.load(state.unread)
     read = await triple_graph.extract_triples(context.triples, passages, call.model)
     return {**_enter(state, call.settings, read), "unread": []}
 
@@ -325,7 +324,7 @@ def _enter(state: State, settings: Settings, found: PassageTriples) -> Update:
 
 async def _read(state: State, call: Call[Settings]) -> dict[str, list[Passage]]:
     """Load the passages of each round."""
-    return {at: await load_passages(call.context.archive, round["passages"]) for at, round in state.rounds.items()}
+    return {at: await call.load(round["passages"]) for at, round in state.rounds.items()}
 
 
 async def _shown(state: State, call: Call[Settings]) -> RenderedFacts:

@@ -42,7 +42,6 @@ from sleuth.graphs.evidence import (
     as_sources,
     as_steps,
     check_or_end,
-    load_passages,
     make_query,
     make_verdict,
     search_passages,
@@ -157,7 +156,7 @@ async def collate(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     query = _matching(state) if settings.evaluate_evidence else ""
     references = [*state.found, *(rank_passages(state.sources) if settings.update else [])]
-    read = await load_passages(call.context.archive, references)
+    read = await call.load(references)
     places: dict[str, int] = {}
     for at, passage in enumerate(read):  # a passage that is found again replaces its earlier copy
         places.setdefault(passage.id, at)
@@ -186,7 +185,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
         closest = evidence.best_attempt(state.attempts)
         notes = evidence.supporting_notes(state.question, closest, state.notes) if closest else []
         return {"verdict": make_verdict("out_of_budget", closest["answer"] if closest else "", notes)}
-    shown = await load_passages(call.context.archive, rank_passages(state.sources) if settings.source_evidence else [])
+    shown = await call.load(rank_passages(state.sources) if settings.source_evidence else [])
     known, from_memory = as_steps(state.notes.values()), not settings.evidence
     given = inputs.ReadInput(question=state.question, sources=as_sources(shown), known=known)
     first, second = await evidence.attempt_answer(
@@ -234,7 +233,7 @@ async def discover(state: State, call: Call[Settings]) -> Update:
     if not (settings.inferential_evidence and state.sources):
         return {}
     call.require(1 if state.entities else 2)
-    shown = await load_passages(call.context.archive, rank_passages(state.sources))
+    shown = await call.load(rank_passages(state.sources))
     entities = state.entities or await evidence.name_entities(call.model, state.question)
     given = reasoning.InferInput(question=state.question, entities=tuple(entities), sources=as_sources(shown))
     merged = state.notes if settings.update else evidence.inherited_notes(state.notes)
@@ -266,7 +265,7 @@ async def discover(state: State, call: Call[Settings]) -> Update:
 async def plan(state: State, call: Call[Settings]) -> Update:
     """Plan the next query: the gap between the known facts and the question (equation 5)."""
     call.require()
-    shown = await load_passages(call.context.archive, rank_passages(state.sources))
+    shown = await call.load(rank_passages(state.sources))
     reason, known = _latest(state)["reason"], as_steps(state.notes.values())
     given = reasoning.RequeryInput(question=state.question, reason=reason, sources=as_sources(shown), known=known)
     again, loss = reasoning.Requery.model_construct(query=state.question), "The question itself is searched again."

@@ -33,7 +33,6 @@ from sleuth.graphs.evidence import (
     as_steps,
     check_or_end,
     finish,
-    load_passages,
     make_query,
     make_verdict,
     search_passages,
@@ -121,7 +120,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     """Return the model's answer, and cite the passages that it has used."""
     if state.said is None:
         return {"verdict": make_verdict("out_of_budget", "", [])}
-    found = {at: await load_passages(call.context.archive, round["passages"]) for at, round in state.rounds.items()}
+    found = {at: await call.load(round["passages"]) for at, round in state.rounds.items()}
     citations = cite_used_passages(state.said, state.question, state.turns, found) if state.said else []
     notes, verdict = finish(call.model, state, state.said, citations)
     return {"notes": notes, "verdict": verdict}
@@ -162,7 +161,7 @@ def _is_corrected(state: State) -> bool:
 async def _transcript(state: State, call: Call[Settings], *, begin_answer: bool) -> Transcript:
     """Return the transcript so far; every search shows all its passages, also those shown before."""
     places = [(int(at), reference) for at, round in state.rounds.items() for reference in round["passages"]]
-    shown = await load_passages(call.context.archive, [reference for _, reference in places])
+    shown = await call.load([reference for _, reference in places])
     return Transcript(
         question=state.question,
         known=as_steps(state.notes.values()),
