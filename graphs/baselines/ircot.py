@@ -29,13 +29,14 @@ from sleuth.graphs.core import (
     RunState,
     RunUpdate,
     ask_or,
+    make_verdict,
     retrieve_unless_settled,
+    retrieve_until_verdict,
     summarize_update,
 )
 from sleuth.graphs.core.node import node
 from sleuth.graphs.evidence import (
     Generation,
-    add_evidence_check,
     as_sources,
     as_steps,
     find_support,
@@ -43,8 +44,6 @@ from sleuth.graphs.evidence import (
     generate,
     make_note,
     make_query,
-    make_verdict,
-    retrieve_until_verdict,
     search_passages,
     stated_answer,
     strip_marks,
@@ -109,8 +108,8 @@ async def reason(state: State, call: Call[Settings]) -> Update:
         known=as_steps(state.notes.values()),
         thoughts=tuple(state.thoughts),
     )
-    said = await ask_or(call.model, THINK, given, "", "The question is answered from what was found.")
-    thought = await asyncio.to_thread(_first_sentence, said)
+    reply = await ask_or(call.model, THINK, given, "", "The question is answered from what was found.")
+    thought = await asyncio.to_thread(_first_sentence, reply)
     last = len(state.thoughts) + 1 >= call.settings.max_steps
     return {
         "thoughts": [thought] if thought else [],
@@ -121,11 +120,12 @@ async def reason(state: State, call: Call[Settings]) -> Update:
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Let a reader answer with its own reasons, from all the passages (section 3, the question answering reader)."""
-    shown, said = await call.load(state.evidence), _conclusion(state)
-    read = Generation(answer=said, reason="", citations=find_support(said, shown))
+    shown, conclusion = await call.load(state.evidence), _conclusion(state)
+    read = Generation(answer=conclusion, reason="", citations=find_support(conclusion, shown))
     settings = call.settings
     if state.halted or (settings.reader and not call.affords()):
-        return {"verdict": make_verdict("out_of_budget", said, [make_note(state.question, said, read["citations"])])}
+        note = make_note(state.question, conclusion, read["citations"])
+        return {"verdict": make_verdict("out_of_budget", conclusion, [note])}
     if settings.reader:
         read = await generate(call.model, state, shown, "The question stays open.")
     if not (read["answer"] or state.concluded):
@@ -152,15 +152,14 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge("retrieve", "reason")
     graph.add_conditional_edges("reason", after_reason)
     graph.add_conditional_edges("answer", retrieve_until_verdict)
-    add_evidence_check(graph)
     return graph
 
 
 # What the nodes above are made of
 
 
-def _first_sentence(said: str) -> str:
-    text = strip_marks(said)
+def _first_sentence(thought: str) -> str:
+    text = strip_marks(thought)
     return next((text[start:end] for start, end in sentence_spans(text, lines=False)), "")
 
 

@@ -25,15 +25,13 @@ from sleuth.graphs.core import (
     RunUpdate,
     ask_or,
     retrieve_unless_settled,
+    retrieve_until_verdict,
 )
-from sleuth.graphs.core.node import node
+from sleuth.graphs.core.node import node, node_with, nothing
 from sleuth.graphs.evidence import (
-    add_evidence_check,
     as_sources,
     as_steps,
     finish,
-    make_verdict,
-    retrieve_until_verdict,
     search_passages,
     short_names,
     stated_answer,
@@ -75,11 +73,10 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     return {"evidence": (await search_passages(call, {"": query}))[""], "searched": True}
 
 
-@node
+@node_with(so_far=nothing)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Read the passages and inherited notes once, and answer."""
-    if not call.affords():
-        return {"verdict": make_verdict("out_of_budget", "", [])}
+    call.require()
     shown = await call.load(state.evidence)
     given = ReadInput(question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values()))
     read = await ask_or(call.model, READ, given, Reading(answerable=False), "The question stays open.")
@@ -99,7 +96,6 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_conditional_edges(START, retrieve_unless_settled)
     graph.add_edge("retrieve", "answer")
     graph.add_conditional_edges("answer", retrieve_until_verdict)
-    add_evidence_check(graph)
     return graph
 
 

@@ -84,8 +84,8 @@ def ensure_verbatim_support(
     passages = {passage.id: passage for passage in shown}
     found = [_nearest_saying(answer, citation, passages, question) for citation in citations]
     unique = [citation for at, citation in enumerate(found) if citation not in found[:at]]
-    said = any(find_sentence(answer, citation["quote"]) for citation in unique)
-    return unique if said else [*unique, *find_support(answer, shown, question=question)]
+    is_verbatim = any(find_sentence(answer, citation["quote"]) for citation in unique)
+    return unique if is_verbatim else [*unique, *find_support(answer, shown, question=question)]
 
 
 def _nearest_saying(answer: str, citation: Citation, passages: Mapping[str, Passage], question: str) -> Citation:

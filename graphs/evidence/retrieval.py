@@ -128,5 +128,5 @@ def make_query(text: str, state: Question, *, k: int, mode: Mode, seen: Iterable
     contains.
     """
     names = short_names(found["finding"] for found in state.notes.values())
-    said = tuple(name for name in names if any(find_words(name.split(), text)))
-    return Query(text=text, k=k, mode=mode, hop=text != state.question, entities=said, seen=frozenset(seen))
+    entities = tuple(name for name in names if any(find_words(name.split(), text)))
+    return Query(text=text, k=k, mode=mode, hop=text != state.question, entities=entities, seen=frozenset(seen))

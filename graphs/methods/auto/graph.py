@@ -30,6 +30,7 @@ from sleuth.graphs.core import (
     Subrun,
     Verdict,
     ask_or,
+    make_verdict,
     new_subrun,
     parse_json,
     prefix_nodes,
@@ -40,7 +41,7 @@ from sleuth.graphs.core import (
     with_result,
 )
 from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import as_steps, make_verdict, yes_probability
+from sleuth.graphs.evidence import as_steps, yes_probability
 from sleuth.graphs.methods.par_rag import Plan, Step, number_steps
 from sleuth.tools.text import comparison_key
 
@@ -178,8 +179,9 @@ async def verify(state: State, call: Call[Settings]) -> Update:
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Return the last method's answer or refusal, and warn of the rejected answers before it."""
     doubted = [hop for hop in state.hops.values() if hop["doubt"] and hop["status"] == "answered"]
-    told = [f"{hop['method']} had answered {hop['text']!r}, not accepted: {hop['doubt']}." for hop in doubted]
-    return {"verdict": best_verdict(list(state.hops.values()), state.notes, cut_short=state.halted), "warnings": told}
+    verdict = best_verdict(list(state.hops.values()), state.notes, cut_short=state.halted)
+    warnings = [f"{hop['method']} had answered {hop['text']!r}, not accepted: {hop['doubt']}." for hop in doubted]
+    return {"verdict": verdict, "warnings": warnings}
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 
 from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.judging import VERIFY
@@ -28,13 +28,11 @@ from sleuth.graphs.core import (
     RunUpdate,
     Threshold,
     choose_threshold,
-)
-from sleuth.graphs.core.node import gather_by_key, node
-from sleuth.graphs.evidence import (
-    add_evidence_check,
-    as_steps,
-    check_or_end,
     make_verdict,
+)
+from sleuth.graphs.core.node import gather_by_key, node, node_with, nothing
+from sleuth.graphs.evidence import (
+    as_steps,
     search_passages,
     verdict_for,
 )
@@ -179,15 +177,13 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     return {"verified": verified | await gather_by_key(comparing), "threshold": limit}
 
 
-@node
+@node_with(so_far=nothing)
 async def select_paths(state: State, call: Call[Settings]) -> Update:
     """Select the paths from the question to a last step whose steps all have sufficient knowledge (section 3.4).
 
     Without any, the question is refused.
     """
     settings = call.settings
-    if state.halted:
-        return {"verdict": make_verdict("out_of_budget", "", [])}
     sufficient, most = _sufficient(state), settings.max_paths
     if settings.verify:
         paths = path_answers.most_certain(reasoning_graph.sufficient_paths(state.nodes, sufficient), state.verified)
@@ -223,13 +219,14 @@ async def reason(state: State, call: Call[Settings]) -> Update:
 async def integrate(state: State, call: Call[Settings]) -> Update:
     """Answer with the result of the only path's last step, or with those of all paths, combined (equation 13)."""
     paths, results = [tuple(path) for path in state.paths], path_answers.load_results(state.results)
-    told = [path for path in paths if path in results and results[path]["finding"]]
-    text = results[told[0]]["finding"] if told else ""
-    found = [*state.notes.values(), *(note for path in told for note in path_answers.notes_on_path(path, results))]
-    if state.halted or (len(told) > 1 and not call.affords(1)):
+    answered = [path for path in paths if path in results and results[path]["finding"]]
+    text = results[answered[0]]["finding"] if answered else ""
+    found = [*state.notes.values(), *(note for path in answered for note in path_answers.notes_on_path(path, results))]
+    if state.halted or (len(answered) > 1 and not call.affords(1)):
         verdict = make_verdict("out_of_budget", text, found)
     else:
-        text = await path_answers.integrate(state.question, told, results, call.model) if len(told) > 1 else text
+        if len(answered) > 1:
+            text = await path_answers.integrate(state.question, answered, results, call.model)
         verdict = verdict_for(call.model, text, found) if text else make_verdict("unknown", "", [])
     return {"notes": path_answers.notes_of(results, state.nodes, state.notes), "verdict": verdict}
 
@@ -328,9 +325,8 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_conditional_edges("verify", after_verify)
     graph.add_conditional_edges("select_paths", after_select_paths)
     graph.add_conditional_edges("reason", after_reason)
-    graph.add_conditional_edges("integrate", check_or_end)
+    graph.add_edge("integrate", END)
     graph.add_edge("leave_shortcut", "expand")
-    add_evidence_check(graph)
     return graph
 
 

@@ -6,12 +6,12 @@ The steps in progress are the `wave`: one in the paper, several if their answers
 note is its entry in the trajectory; a step without a note is still to be done.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.model_calls import ModelCaller
@@ -30,13 +30,10 @@ from sleuth.graphs.core import (
     RunUpdate,
     summarize_update,
 )
-from sleuth.graphs.core.node import gather_by_key, node
+from sleuth.graphs.core.node import gather_by_key, node, node_with
 from sleuth.graphs.evidence import (
-    add_evidence_check,
     answer_question,
     as_steps,
-    check_or_end,
-    make_verdict,
     search_passages,
 )
 from sleuth.graphs.methods.par_rag import steps
@@ -200,7 +197,7 @@ async def review(state: State, call: Call[Settings]) -> Update:
     settings, opened = call.settings, _open(state)
     shown = await _shown(state.fine, opened, call)
     # Ours: a reviewer that may reject an earlier step is shown those before.
-    past = as_steps(trajectory(state.plan, state.notes).values()) if settings.max_returns else None
+    past = as_steps(_trajectory(state)) if settings.max_returns else None
     asks = {
         key: steps.review_step(
             state.plan,
@@ -213,9 +210,9 @@ async def review(state: State, call: Call[Settings]) -> Update:
         )
         for key in opened
     }
-    said = await gather_by_key(asks)
+    reviews = await gather_by_key(asks)
     update: Update = {"notes": {}, "plan": {}, "wave": [], "requeries": {}}
-    for key, (verdict, draft) in said.items():
+    for key, (verdict, draft) in reviews.items():
         unsure, asked = verdict.status == "UNCONFIDENT", state.requeries.get(key, 0)
         if unsure and asked < settings.max_requeries:
             update["plan"][key] = Step(**{**state.plan[key], "question": verdict.question})
@@ -224,7 +221,7 @@ async def review(state: State, call: Call[Settings]) -> Update:
         else:
             doubt = "the review was not confident" if unsure else ""
             update["notes"][key] = steps.step_note(state.plan[key], draft, doubt)
-    return _reopen_rejected_step(state, update, {key: verdict for key, (verdict, _) in said.items()}, settings)
+    return _reopen_rejected_step(state, update, {key: verdict for key, (verdict, _) in reviews.items()}, settings)
 
 
 @node
@@ -243,12 +240,15 @@ async def refine(state: State, call: Call[Settings]) -> Update:
     return {"plan": refined, "notes": notes, "wave": wave}
 
 
-@node
+def _trajectory(state: State) -> Iterable[Note]:
+    return trajectory(state.plan, state.notes).values()
+
+
+@node_with(so_far=_trajectory)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Answer the question from the trajectory; "unknown" is an answer too (section 3.5)."""
-    notes = list(trajectory(state.plan, state.notes).values())
-    if state.halted or not call.affords():
-        return {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
+    call.require()
+    notes = list(_trajectory(state))
     cited = await _cited(state, notes, call) if call.settings.answer_with_sources else None
     return {"verdict": await answer_question(call.model, state.question, notes, cited=cited)}
 
@@ -287,8 +287,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge("retrieve_fine", "review")
     graph.add_conditional_edges("review", onward)
     graph.add_conditional_edges("refine", onward)
-    graph.add_conditional_edges("answer", check_or_end)
-    add_evidence_check(graph)
+    graph.add_edge("answer", END)
     return graph
 
 
@@ -336,18 +335,18 @@ def _to_review(step: Step, draft: Draft, shown: list[Passage], settings: Setting
 
 
 def _reopen_rejected_step(
-    state: State, update: Update, said: Mapping[str, judging.StepReview], settings: Settings
+    state: State, update: Update, reviews: Mapping[str, judging.StepReview], settings: Settings
 ) -> Update:
     """Ours (`max_returns`): if a review rejects an earlier step, ask its new question for that step, not for its own.
 
     The rejected step and all that depend on it lose their answers. Of several such reviews the first counts.
     """
-    rejected = {by: key for by, review in said.items() if (key := _rejected_step(state, review, settings))}
-    if not rejected:
+    rejected = {by: _rejected_step(state, review, settings) for by, review in reviews.items()}
+    by, key = next(((by, key) for by, key in rejected.items() if key), ("", None))
+    if key is None:
         return update
-    by, key = next(iter(rejected.items()))
     remark = f"asked again: the review of step {by} doubted {state.notes[key]['finding']!r}"
-    reopened = Step(**{**state.plan[key], "question": said[by].question, "remark": remark})
+    reopened = Step(**{**state.plan[key], "question": reviews[by].question, "remark": remark})
     return {
         "plan": {other: step for other, step in update["plan"].items() if other != by} | {key: reopened},
         "notes": update["notes"] | dict.fromkeys(steps.dependents(state.plan, key) | {by}),
@@ -357,9 +356,9 @@ def _reopen_rejected_step(
     }
 
 
-def _rejected_step(state: State, said: judging.StepReview, settings: Settings) -> str | None:
+def _rejected_step(state: State, review: judging.StepReview, settings: Settings) -> str | None:
     """Return the earlier step that a review rejects, if it may be reopened."""
-    earlier = said.earlier_step if isinstance(said, judging.Review) and said.status == "UNCONFIDENT" else None
+    earlier = review.earlier_step if isinstance(review, judging.Review) and review.status == "UNCONFIDENT" else None
     past = list(trajectory(state.plan, state.notes))
     key = past[earlier - 1] if earlier and earlier <= len(past) else None
     return key if key in state.plan and state.returns < settings.max_returns else None

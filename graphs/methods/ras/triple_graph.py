@@ -62,10 +62,10 @@ async def stored_triples(store: TripleStore, passages: Mapping[str, Passage]) ->
 async def extract_triples(store: TripleStore, passages: Sequence[Passage], model: ModelCaller) -> PassageTriples:
     """Extract triples from passages in parallel and store them for all runs; a failed extraction is not stored."""
     version = await prompt_version()
-    said = await asyncio.gather(*(_read(passage, model) for passage in passages))
-    found = [(passage, triples) for passage, triples in zip(passages, said, strict=True) if triples is not None]
-    await store.put({passage.fingerprint(): triples for passage, triples in found}, version=version)
-    return found
+    replies = await asyncio.gather(*(_read(passage, model) for passage in passages))
+    extracted = [(passage, triples) for passage, triples in zip(passages, replies, strict=True) if triples is not None]
+    await store.put({passage.fingerprint(): triples for passage, triples in extracted}, version=version)
+    return extracted
 
 
 async def prompt_version() -> str:
@@ -78,11 +78,11 @@ async def _read(passage: Passage, model: ModelCaller) -> list[Triple] | None:
     """Extract the triples of a passage; None if that failed."""
     nothing = Extraction(triples=[])
     loss = f"Passage {passage.id} adds no facts."
-    said = await ask_or(model, EXTRACT, ExtractInput(sources=as_sources([passage])), nothing, loss)
-    if said is nothing:
+    reply = await ask_or(model, EXTRACT, ExtractInput(sources=as_sources([passage])), nothing, loss)
+    if reply is nothing:
         return None
     written = [
-        (single_line(each.subject), single_line(each.predicate), single_line(each.object)) for each in said.triples
+        (single_line(each.subject), single_line(each.predicate), single_line(each.object)) for each in reply.triples
     ]
     # A pronoun would merge all entities that it refers to.
     named = [each for each in written if not {each[0].casefold(), each[2].casefold()} & _PRONOUNS]

@@ -218,10 +218,10 @@ async def infer(
     """
     none = reasoning.Inferences(inferences=[])
     role: Role[reasoning.InferInput, reasoning.Inferences] = reasoning.INFER_ALL if all else reasoning.INFER
-    said = await ask_or(model, role, given, none, f"Round {round} has no inferences.")
+    reply = await ask_or(model, role, given, none, f"Round {round} has no inferences.")
     heard = {comparison_key(found["finding"]) for found in known.values()}
     notes = {}
-    for at, inference in enumerate(said.inferences, start=1):
+    for at, inference in enumerate(reply.inferences, start=1):
         resting = [shown[cited.source - 1] for cited in inference.citations if cited.source <= len(shown)]
         if not (resting or all):
             model.warn(f"an inference of round {round} names no passage that was shown: {inference.claim!r}")

@@ -32,18 +32,16 @@ from sleuth.graphs.core import (
     Threshold,
     ask_or,
     choose_threshold,
+    make_verdict,
     plan_unless_halted,
     retrieve_unless_settled,
     summarize_update,
 )
-from sleuth.graphs.core.node import node
+from sleuth.graphs.core.node import node, node_with
 from sleuth.graphs.evidence import (
-    add_evidence_check,
     as_sources,
     as_steps,
-    check_or_end,
     make_query,
-    make_verdict,
     search_passages,
     stated_answer,
     strip_marks,
@@ -177,14 +175,16 @@ async def collate(state: State, call: Call[Settings]) -> Update:
     return {"sources": {**dict.fromkeys(gone), **kept}, "notes": notes, "departures": departures | unsupported}
 
 
-@node
+def _so_far(state: State) -> list[Note]:
+    closest = evidence.best_attempt(state.attempts)
+    return evidence.supporting_notes(state.question, closest, state.notes) if closest else []
+
+
+@node_with(so_far=_so_far)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Generate an answer with its reasons, and a second one, sampled freely from the same evidence."""
     settings = call.settings
-    if state.halted or not call.affords(2 if settings.evaluate_answer else 1):
-        closest = evidence.best_attempt(state.attempts)
-        notes = evidence.supporting_notes(state.question, closest, state.notes) if closest else []
-        return {"verdict": make_verdict("out_of_budget", closest["answer"] if closest else "", notes)}
+    call.require(2 if settings.evaluate_answer else 1)
     shown = await call.load(rank_passages(state.sources) if settings.source_evidence else [])
     known, from_memory = as_steps(state.notes.values()), not settings.evidence
     given = inputs.ReadInput(question=state.question, sources=as_sources(shown), known=known)
@@ -276,15 +276,15 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 # Routers. A run whose budget has no room for a node's calls is halted there, and `answer` ends it with what it has.
 
 
-def after_answer(state: State) -> Literal["verify", "check_evidence", "__end__"]:
+def after_answer(state: State) -> Literal["verify", "__end__"]:
     """Route to the verification, unless the run has ended."""
-    return check_or_end(state) if state.verdict else "verify"
+    return "__end__" if state.verdict else "verify"
 
 
-def after_verify(state: State) -> Literal["discover", "answer", "check_evidence", "__end__"]:
+def after_verify(state: State) -> Literal["discover", "answer", "__end__"]:
     """Route to a further round, unless the answer was final."""
     if state.verdict:
-        return check_or_end(state)
+        return "__end__"
     return "answer" if state.halted else "discover"
 
 
@@ -309,7 +309,6 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_conditional_edges("verify", after_verify)
     graph.add_conditional_edges("discover", plan_unless_halted)
     graph.add_conditional_edges("plan", after_plan)
-    add_evidence_check(graph)
     return graph
 
 

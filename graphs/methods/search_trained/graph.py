@@ -10,7 +10,7 @@ Inherited notes follow the question; unless they have the final answer, such a r
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.planning import SearchResult
@@ -26,15 +26,12 @@ from sleuth.graphs.core import (
     RunState,
     RunUpdate,
 )
-from sleuth.graphs.core.node import node
+from sleuth.graphs.core.node import node, node_with, nothing
 from sleuth.graphs.evidence import (
     Round,
-    add_evidence_check,
     as_steps,
-    check_or_end,
     finish,
     make_query,
-    make_verdict,
     search_passages,
     stated_answer,
 )
@@ -115,11 +112,10 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     return {"query": "", "rounds": {at: Round(query=state.query, passages=found[at])}}
 
 
-@node
+@node_with(so_far=nothing)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Return the model's answer, and cite the passages that it has used."""
-    if state.said is None:
-        return {"verdict": make_verdict("out_of_budget", "", [])}
+    assert state.said is not None
     found = {at: await call.load(round["passages"]) for at, round in state.rounds.items()}
     citations = cite_used_passages(state.said, state.question, state.turns, found) if state.said else []
     notes, verdict = finish(call.model, state, state.said, citations)
@@ -145,8 +141,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge(START, "reason")
     graph.add_conditional_edges("reason", after_reason)
     graph.add_edge("retrieve", "reason")
-    graph.add_conditional_edges("answer", check_or_end)
-    add_evidence_check(graph)
+    graph.add_edge("answer", END)
     return graph
 
 
