@@ -14,8 +14,8 @@ from pydantic import Field
 from sleuth.agents.roles.inputs import StepsInput
 from sleuth.agents.roles.reading import ANSWER_FROM_MEMORY, Unaided
 from sleuth.graphs.core import Call, Context, InPaper, Method, MethodSettings, Question, RunState, RunUpdate, ask_or
-from sleuth.graphs.core.node import node_with, nothing
-from sleuth.graphs.evidence import as_steps, finish, stated_answer
+from sleuth.graphs.core.node import new_graph, node_with, nothing
+from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
 
 
 class Settings(MethodSettings):
@@ -49,8 +49,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(answer)
+    graph = new_graph(State, answer)
     graph.add_edge(START, "answer")
     graph.add_edge("answer", END)
     return graph

@@ -34,20 +34,11 @@ from sleuth.graphs.core import (
     retrieve_until_verdict,
     summarize_update,
 )
-from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import (
-    Generation,
-    as_sources,
-    as_steps,
-    find_support,
-    finish,
-    generate,
-    make_note,
-    make_query,
-    search_passages,
-    stated_answer,
-    strip_marks,
-)
+from sleuth.graphs.core.node import new_graph, node
+from sleuth.graphs.evidence.citations import find_support
+from sleuth.graphs.evidence.outcomes import Generation, as_steps, finish, generate, make_note, stated_answer
+from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_passages
+from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.tools.search import Mode
 from sleuth.tools.text import sentence_spans
 
@@ -144,10 +135,7 @@ def after_reason(state: State) -> Literal["retrieve", "answer"]:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(retrieve)
-    graph.add_node(reason)
-    graph.add_node(answer)
+    graph = new_graph(State, retrieve, reason, answer)
     graph.add_conditional_edges(START, retrieve_unless_settled)
     graph.add_edge("retrieve", "reason")
     graph.add_conditional_edges("reason", after_reason)

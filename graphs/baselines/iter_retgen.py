@@ -26,15 +26,9 @@ from sleuth.graphs.core import (
     retrieve_unless_settled,
     retrieve_until_verdict,
 )
-from sleuth.graphs.core.node import node, node_with
-from sleuth.graphs.evidence import (
-    Generation,
-    finish,
-    generate,
-    make_note,
-    search_passages,
-    short_names,
-)
+from sleuth.graphs.core.node import new_graph, node, node_with
+from sleuth.graphs.evidence.outcomes import Generation, finish, generate, make_note
+from sleuth.graphs.evidence.retrieval import search_passages, short_names
 from sleuth.tools.search import Mode, Query
 
 
@@ -96,9 +90,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(retrieve)
-    graph.add_node(answer)
+    graph = new_graph(State, retrieve, answer)
     graph.add_conditional_edges(START, retrieve_unless_settled)
     graph.add_edge("retrieve", "answer")
     graph.add_conditional_edges("answer", retrieve_until_verdict)

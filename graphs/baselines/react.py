@@ -28,19 +28,10 @@ from sleuth.graphs.core import (
     RunUpdate,
     ask_or,
 )
-from sleuth.graphs.core.node import node, node_with, nothing
-from sleuth.graphs.evidence import (
-    Round,
-    as_steps,
-    finish,
-    generate,
-    make_note,
-    make_query,
-    read_around,
-    search_passages,
-    stated_answer,
-    verified_citations,
-)
+from sleuth.graphs.core.node import new_graph, node, node_with, nothing
+from sleuth.graphs.evidence.citations import verified_citations
+from sleuth.graphs.evidence.outcomes import as_steps, finish, generate, make_note, stated_answer
+from sleuth.graphs.evidence.retrieval import Round, make_query, read_around, search_passages
 from sleuth.tools.search import Mode
 from sleuth.tools.text import comparison_key
 from sleuth.tools.types import Passage
@@ -151,10 +142,7 @@ def after_act(state: State) -> Literal["retrieve", "answer"]:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(act)
-    graph.add_node(retrieve)
-    graph.add_node(answer)
+    graph = new_graph(State, act, retrieve, answer)
     graph.add_edge(START, "act")
     graph.add_conditional_edges("act", after_act)
     graph.add_edge("retrieve", "act")

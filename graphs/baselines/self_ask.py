@@ -29,19 +29,10 @@ from sleuth.graphs.core import (
     ask_or,
     plan_unless_halted,
 )
-from sleuth.graphs.core.node import known_notes, node, node_with
-from sleuth.graphs.evidence import (
-    Round,
-    answer_question,
-    as_sources,
-    as_steps,
-    finish,
-    make_note,
-    make_query,
-    search_passages,
-    stated_answer,
-    verified_citations,
-)
+from sleuth.graphs.core.node import known_notes, new_graph, node, node_with
+from sleuth.graphs.evidence.citations import verified_citations
+from sleuth.graphs.evidence.outcomes import answer_question, as_steps, finish, make_note, stated_answer
+from sleuth.graphs.evidence.retrieval import Round, as_sources, make_query, search_passages
 from sleuth.tools.search import Mode
 from sleuth.tools.text import comparison_key
 
@@ -138,11 +129,7 @@ def after_plan(state: State) -> Literal["retrieve", "answer"]:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(plan)
-    graph.add_node(retrieve)
-    graph.add_node(read)
-    graph.add_node(answer)
+    graph = new_graph(State, plan, retrieve, read, answer)
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", after_plan)
     graph.add_edge("retrieve", "read")

@@ -17,6 +17,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Generic, Protocol, TypeVar, cast, get_args, get_type_hints
 
+from langgraph.graph import StateGraph
 from langgraph.runtime import Runtime
 
 from sleuth.agents.model_calls import ModelCaller
@@ -24,7 +25,7 @@ from sleuth.agents.role import I, O, Role
 from sleuth.graphs.core.answer import Note, make_verdict
 from sleuth.graphs.core.context import Budget, Context, MethodSettings
 from sleuth.graphs.core.passages import deserialize_passage
-from sleuth.graphs.core.state import RunState, RunUpdate
+from sleuth.graphs.core.state import Question, RunState, RunUpdate
 from sleuth.tools.errors import BadReply
 from sleuth.tools.types import Passage
 
@@ -196,6 +197,14 @@ def nothing(state: RunState) -> Iterable[Note]:
 def known_notes(state: RunState) -> Iterable[Note]:
     """Return all notes: a run whose budget is used up ends with its last finding."""
     return state.notes.values()
+
+
+def new_graph(state: type[StateT], *nodes: Node[Any, Any]) -> StateGraph[StateT, Context, Question, StateT]:
+    """Return a method's graph with these nodes, in their order, and no edges."""
+    graph = StateGraph(state, context_schema=Context, input_schema=Question)
+    for each in nodes:
+        graph.add_node(each)
+    return graph
 
 
 async def gather_by_key(asks: Mapping[K, Awaitable[V]]) -> dict[K, V]:

@@ -21,7 +21,7 @@ from sleuth.graphs.core import (
     same_question,
     with_paused_clock,
 )
-from sleuth.graphs.evidence import make_note
+from sleuth.graphs.evidence.outcomes import make_note
 from sleuth.graphs.persistence import Origin, Thread, explain_damage
 from sleuth.graphs.registry import CHAT, runnable
 from sleuth.graphs.runs.execution import checkpoint_id_of, parent_id, path_to_latest

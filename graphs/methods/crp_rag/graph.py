@@ -1,8 +1,16 @@
-"""CRP-RAG: a graph of possible reasoning steps, each with its own knowledge; only paths of sufficient knowledge answer.
+"""CRP-RAG: reasoning over a graph of possible steps (Xu et al., Electronics 2025, 14(1), 47).
 
-    (expand -> merge)* -> retrieve -> aggregate -> verify -> select_paths -> reason -> integrate
+    while a step is open:                                      section 3.2
+        expand it by next steps                                equation 4
+        merge similar ones                                     equations 5 and 6
+    retrieve passages for each step                            equation 7
+    aggregate them to its knowledge                            equation 8
+    verify if an answer from the knowledge is certain          equations 9 and 10
+    select_paths whose steps all have sufficient knowledge     section 3.4
+    reason along each path                                     equations 11 and 12
+    integrate the results of the paths                         equation 13
 
-(Xu et al., Electronics 2025, 14(1), 47.) The steps that receive knowledge in one pass are the `wave`.
+The steps that receive knowledge in one pass are the `wave`.
 
 Ours: `try_shortcut` lets the question alone receive knowledge before the first layer, as section 5.8 proposes, and
 `leave_shortcut` returns to the expansion. Notes of other runs replace knowledge in `path_answers.use_notes`.
@@ -30,12 +38,9 @@ from sleuth.graphs.core import (
     choose_threshold,
     make_verdict,
 )
-from sleuth.graphs.core.node import gather_by_key, node, node_with, nothing
-from sleuth.graphs.evidence import (
-    as_steps,
-    search_passages,
-    verdict_for,
-)
+from sleuth.graphs.core.node import gather_by_key, new_graph, node, node_with, nothing
+from sleuth.graphs.evidence.outcomes import as_steps, verdict_for
+from sleuth.graphs.evidence.retrieval import search_passages
 from sleuth.graphs.methods.crp_rag import path_answers, reasoning_graph
 from sleuth.graphs.methods.crp_rag.path_answers import Knowledge, StepEvidence, Verification
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Node, Proposal, mark_final, open_sinks
@@ -289,33 +294,11 @@ def after_reason(state: State) -> Literal["integrate", "leave_shortcut"]:
     return "leave_shortcut" if tried and not any(found["finding"] for found in tried.values()) else "integrate"
 
 
-def from_former_node(state: State) -> Literal["try_shortcut", "expand", "retrieve", "select_paths", "__end__"]:
-    """Route a run that a release with the nodes `plan` and `answer` left before or after one of them."""
-    if state.verdict:
-        return "__end__"
-    if state.halted:
-        return "select_paths"
-    if not state.nodes:
-        return "try_shortcut"
-    if any(key not in state.passages for key in state.wave):
-        return "retrieve"
-    open, tried = open_sinks(state.nodes), state.wave and SOURCE in _sufficient(state)
-    return "expand" if open and not tried else "select_paths"
-
-
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(try_shortcut)
-    graph.add_node(expand)
-    graph.add_node(merge)
-    graph.add_node(retrieve)
-    graph.add_node(aggregate)
-    graph.add_node(verify)
-    graph.add_node(select_paths)
-    graph.add_node(reason)
-    graph.add_node(integrate)
-    graph.add_node(leave_shortcut)
+    graph = new_graph(
+        State, try_shortcut, expand, merge, retrieve, aggregate, verify, select_paths, reason, integrate, leave_shortcut
+    )
     graph.add_edge(START, "try_shortcut")
     graph.add_conditional_edges("try_shortcut", grow)
     graph.add_conditional_edges("expand", after_expand)
@@ -357,5 +340,4 @@ METHOD = Method(
     state=State,
     settings=Settings,
     fidelity=Path(__file__).with_name("fidelity.toml"),
-    former_nodes={"plan": from_former_node, "answer": from_former_node},
 )

@@ -13,16 +13,10 @@ from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.judging import VERIFY, resampled_verify
 from sleuth.graphs.core import Citation, Note, Threshold, ask_or
 from sleuth.graphs.core.node import gather_by_key
-from sleuth.graphs.evidence import (
-    as_sources,
-    as_steps,
-    find_sentence,
-    find_support,
-    make_note,
-    stated_answer,
-    strip_marks,
-    verify_quotes,
-)
+from sleuth.graphs.evidence.citations import find_support, verify_quotes
+from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
+from sleuth.graphs.evidence.retrieval import as_sources
+from sleuth.graphs.evidence.text_spans import find_sentence, strip_marks
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Nodes, Path, path_prefixes, path_steps
 from sleuth.tools.errors import BadReply
 from sleuth.tools.text import comparison_key

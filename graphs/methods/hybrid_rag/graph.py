@@ -1,6 +1,14 @@
-"""The hybrid system for CRAG: several sources in parallel, one careful reasoner over all of them (KDD Cup 2024).
+"""The hybrid system for CRAG: several sources, one careful reasoner over all of them (Yuan et al., KDD Cup 2024).
 
-    classify -> (retrieve -> calculate | recall | query) -> aggregate -> answer -> verify
+    classify the question by domain and change with time       section 4.2
+    in parallel:
+        retrieve texts and tables                              section 4.1
+        calculate expressions over them                        section 4.3
+        recall the model's own knowledge                       section 4.4
+        query the knowledge graph                              section 4.5
+    aggregate all into one reference document                  section 4.6
+    answer along an outline                                    section 4.6
+    verify the form, the premise and the citations             section 4.7
 
 A question whose answer changes with time ends immediately. A source that fails, is slow, or has no room in the budget
 is omitted with a warning; the budget always keeps a call for the answer. Each stage of the paper's ablation is a
@@ -31,11 +39,8 @@ from sleuth.graphs.core import (
 )
 from sleuth.graphs.core.node import known_notes, node, node_with
 from sleuth.graphs.core.passages import archive_passages
-from sleuth.graphs.evidence import (
-    make_note,
-    strip_marks,
-    verdict_for,
-)
+from sleuth.graphs.evidence.outcomes import make_note, verdict_for
+from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.graphs.methods.hybrid_rag import references, sources
 from sleuth.graphs.methods.hybrid_rag.references import Document, Finding, ReasonedReply, Reference
 from sleuth.graphs.methods.hybrid_rag.settings import Settings

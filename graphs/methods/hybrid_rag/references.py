@@ -30,13 +30,9 @@ from sleuth.agents.roles.inputs import QuestionInput, SourcesInput
 from sleuth.agents.roles.reading import ANSWER_UNAIDED
 from sleuth.graphs.core import Citation, Note, Status, ask_or
 from sleuth.graphs.core.passages import deserialize_passage, serialize_passage
-from sleuth.graphs.evidence import (
-    citation_at,
-    find_quote,
-    find_sentence,
-    stated_answer,
-    verify_quotes,
-)
+from sleuth.graphs.evidence.citations import citation_at, verify_quotes
+from sleuth.graphs.evidence.outcomes import stated_answer
+from sleuth.graphs.evidence.text_spans import find_quote, find_sentence
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.errors import BadReply
 from sleuth.tools.sources.web_pages import PageText, Table, cell_at, is_page_table

@@ -16,7 +16,7 @@ from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles.hybrid import CHOOSE_CALLS, NAME_ENTITIES, Asked, Calls, ChooseInput, Entities
 from sleuth.agents.roles.judging import InContextPredictor
 from sleuth.graphs.core import Context, ask_or
-from sleuth.graphs.evidence import search_notes
+from sleuth.graphs.evidence.retrieval import search_notes
 from sleuth.graphs.methods.hybrid_rag.references import Finding, is_table
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.documents import split

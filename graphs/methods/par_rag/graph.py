@@ -1,6 +1,13 @@
-"""PAR-RAG: plan all the steps, then act on and review each one against coarse and fine evidence (Zhang et al., 2025).
+"""PAR-RAG: plan, then act on and review each step (Zhang et al., 2025, Algorithm 1).
 
-    plan -> retrieve_coarse -> draft -> retrieve_fine -> review -> (refine -> retrieve_coarse ...)* -> answer
+    plan the steps                                             section 3.4
+    for each step:
+        retrieve_coarse for its question                       section 3.5
+        draft an answer                                        section 3.5
+        retrieve_fine for the draft                            section 3.6
+        review the draft: accept it, revise it, or ask again   section 3.6
+        refine the question of the next step                   section 3.5
+    answer from the trajectory                                 section 3.5
 
 The steps in progress are the `wave`: one in the paper, several if their answers do not depend on each other. A step's
 note is its entry in the trajectory; a step without a note is still to be done.
@@ -30,12 +37,9 @@ from sleuth.graphs.core import (
     RunUpdate,
     summarize_update,
 )
-from sleuth.graphs.core.node import gather_by_key, node, node_with
-from sleuth.graphs.evidence import (
-    answer_question,
-    as_steps,
-    search_passages,
-)
+from sleuth.graphs.core.node import gather_by_key, new_graph, node, node_with
+from sleuth.graphs.evidence.outcomes import answer_question, as_steps
+from sleuth.graphs.evidence.retrieval import search_passages
 from sleuth.graphs.methods.par_rag import steps
 from sleuth.graphs.methods.par_rag.steps import Draft, Step, ready_steps, trajectory, with_verbatim_citations
 from sleuth.tools.search import Mode
@@ -174,14 +178,14 @@ async def draft(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
-    """Search passages for each draft (section 3.6); for a step without a draft, other passages than before."""
+    """Search passages for each draft (section 3.6)."""
     settings = call.settings
     drafts = {key: state.drafts[key]["answer"] for key in _open(state)}
     in_vain = await _shown(state.coarse, [key for key in drafts if not drafts[key]], call)
     queries = {}
     for key, text in drafts.items():
         query = steps.step_query(state.plan, state.notes, key, draft=text, with_question=settings.fine_with_question)
-        seen = frozenset(passage.id for passage in in_vain.get(key, []))
+        seen = frozenset(passage.id for passage in in_vain.get(key, []))  # ours: a step without a draft needs others
         queries[key] = replace(query, k=settings.fine_k, mode=settings.fine_mode, seen=seen)
     if settings.fine_mode == "knowledge-graph":
         call.require(len(queries))
@@ -196,8 +200,7 @@ async def review(state: State, call: Call[Settings]) -> Update:
     call.require(len(_open(state)))
     settings, opened = call.settings, _open(state)
     shown = await _shown(state.fine, opened, call)
-    # Ours: a reviewer that may reject an earlier step is shown those before.
-    past = as_steps(_trajectory(state)) if settings.max_returns else None
+    past = as_steps(_trajectory(state)) if settings.max_returns else None  # ours: it may reject one of them
     asks = {
         key: steps.review_step(
             state.plan,
@@ -221,7 +224,8 @@ async def review(state: State, call: Call[Settings]) -> Update:
         else:
             doubt = "the review was not confident" if unsure else ""
             update["notes"][key] = steps.step_note(state.plan[key], draft, doubt)
-    return _reopen_rejected_step(state, update, {key: verdict for key, (verdict, _) in reviews.items()}, settings)
+    verdicts = {key: verdict for key, (verdict, _) in reviews.items()}
+    return _reopen_rejected_step(state, update, verdicts, settings)  # ours
 
 
 @node
@@ -272,14 +276,7 @@ def after_draft(state: State) -> Literal["retrieve_fine", "refine", "answer"]:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(plan)
-    graph.add_node(retrieve_coarse)
-    graph.add_node(draft)
-    graph.add_node(retrieve_fine)
-    graph.add_node(review)
-    graph.add_node(refine)
-    graph.add_node(answer)
+    graph = new_graph(State, plan, retrieve_coarse, draft, retrieve_fine, review, refine, answer)
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", onward)
     graph.add_edge("retrieve_coarse", "draft")

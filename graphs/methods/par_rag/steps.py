@@ -14,17 +14,10 @@ from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import inputs, judging, planning, reading
 from sleuth.agents.roles.planning import OrderedStep, PlanStep
 from sleuth.graphs.core import Citation, Note, Question, ask_or, same_question
-from sleuth.graphs.evidence import (
-    as_sources,
-    as_steps,
-    content_words,
-    ensure_verbatim_support,
-    find_sentence,
-    make_note,
-    short_names,
-    stated_answer,
-    verify_quotes,
-)
+from sleuth.graphs.evidence.citations import ensure_verbatim_support, verify_quotes
+from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
+from sleuth.graphs.evidence.retrieval import as_sources, short_names
+from sleuth.graphs.evidence.text_spans import content_words, find_sentence
 from sleuth.tools.search import Query
 from sleuth.tools.text import comparison_key, sentence_spans
 from sleuth.tools.types import Passage

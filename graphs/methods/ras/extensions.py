@@ -1,11 +1,12 @@
-"""What RAS has beyond its paper: findings of sub-queries, and notes that are inherited from another run."""
+"""Additions of ours to RAS: findings of sub-queries, and notes that are inherited from another run."""
 
 from collections.abc import Mapping
 
 from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles.planning import NextWithFinding
 from sleuth.graphs.core import Note
-from sleuth.graphs.evidence import Round, make_note, stated_answer
+from sleuth.graphs.evidence.outcomes import make_note, stated_answer
+from sleuth.graphs.evidence.retrieval import Round
 from sleuth.graphs.methods.ras.triple_graph import Entities, Fact, RenderedFacts, cite_facts, entity_key
 
 Rounds = Mapping[str, Round]

@@ -43,16 +43,9 @@ from sleuth.graphs.core import (
     plan_unless_halted,
     summarize_update,
 )
-from sleuth.graphs.core.node import known_notes, node, node_with
-from sleuth.graphs.evidence import (
-    Round,
-    as_steps,
-    make_note,
-    make_query,
-    search_passages,
-    stated_answer,
-    verdict_of_sentences,
-)
+from sleuth.graphs.core.node import known_notes, new_graph, node, node_with
+from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_of_sentences
+from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
 from sleuth.graphs.methods.ras import extensions, triple_graph
 from sleuth.graphs.methods.ras.triple_graph import Fact, PassageTriples, RenderedFacts, cite_facts
 from sleuth.tools.search import Mode
@@ -220,11 +213,7 @@ def after_plan(state: State) -> Literal["retrieve", "answer"]:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(plan)
-    graph.add_node(retrieve)
-    graph.add_node(structure)
-    graph.add_node(answer)
+    graph = new_graph(State, plan, retrieve, structure, answer)
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", after_plan)
     graph.add_edge("retrieve", "structure")

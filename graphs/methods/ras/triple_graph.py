@@ -17,7 +17,8 @@ from sleuth.agents.formatting import Facts, format_fact
 from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles.reading import EXTRACT, ExtractInput, Extraction
 from sleuth.graphs.core import Citation, Entity, Graph, Relation, ask_or
-from sleuth.graphs.evidence import as_sources, find_support
+from sleuth.graphs.evidence.citations import find_support
+from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.tools.storage import Triple, TripleStore
 from sleuth.tools.text import comparison_key, single_line
 from sleuth.tools.types import Passage

@@ -16,15 +16,10 @@ from sleuth.agents.role import I, Role
 from sleuth.agents.roles import inputs, judging, reasoning
 from sleuth.graphs.core import Citation, Note, Threshold, ask_or
 from sleuth.graphs.core.node import gather_by_key
-from sleuth.graphs.evidence import (
-    as_sources,
-    as_steps,
-    find_sentence,
-    find_support,
-    make_note,
-    verify_quotes,
-    yes_probability,
-)
+from sleuth.graphs.evidence.citations import find_support, verify_quotes
+from sleuth.graphs.evidence.outcomes import as_steps, make_note, yes_probability
+from sleuth.graphs.evidence.retrieval import as_sources
+from sleuth.graphs.evidence.text_spans import find_sentence
 from sleuth.tools.text import comparison_key
 from sleuth.tools.types import Passage
 

@@ -1,6 +1,12 @@
-"""RetroRAG: evidence is collected, reasoned from and revised, until an answer is consistent (Xiao et al., 2025).
+"""RetroRAG: collect, reason from and revise evidence, until an answer is consistent (Xiao et al., 2025).
 
-    retrieve -> collate -> answer -> verify -> (discover -> plan -> retrieve ...)*
+    until an answer is final:
+        retrieve passages for the question, later for the planned query
+        collate: keep the N best passages                      equation 2
+        answer twice from the evidence
+        verify that both answers agree                         equation 1
+        discover: infer facts, test them, keep the K best      equations 3 and 4
+        plan the query for what is missing                     equation 5
 
 Source evidence is passages, scored in each round; inferential evidence is what follows from them. Both are short lists:
 evidence that no longer helps is removed, and `departures` records when and why.
@@ -37,17 +43,11 @@ from sleuth.graphs.core import (
     retrieve_unless_settled,
     summarize_update,
 )
-from sleuth.graphs.core.node import node, node_with
-from sleuth.graphs.evidence import (
-    as_sources,
-    as_steps,
-    make_query,
-    search_passages,
-    stated_answer,
-    strip_marks,
-    verdict_for,
-    verified_citations,
-)
+from sleuth.graphs.core.node import new_graph, node, node_with
+from sleuth.graphs.evidence.citations import verified_citations
+from sleuth.graphs.evidence.outcomes import as_steps, stated_answer, verdict_for
+from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_passages
+from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.graphs.methods.retro_rag import evidence
 from sleuth.graphs.methods.retro_rag.evidence import (
     PUBLISHED,
@@ -171,7 +171,7 @@ async def collate(state: State, call: Call[Settings]) -> Update:
         kept[id] = EvidencePassage(reference=references[places[id]], round=found_in, score=scores[id])
     gone = {id: id for id in state.sources if id not in kept}
     departures = evidence.drop_lowest_ranked(state.round, gone, scores, query, settings.max_sources)
-    notes, unsupported = await _without_support(state, call, [read[places[id]] for id in best])
+    notes, unsupported = await _without_support(state, call, [read[places[id]] for id in best])  # ours
     return {"sources": {**dict.fromkeys(gone), **kept}, "notes": notes, "departures": departures | unsupported}
 
 
@@ -295,13 +295,7 @@ def after_plan(state: State) -> Literal["retrieve", "answer"]:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(retrieve)
-    graph.add_node(collate)
-    graph.add_node(answer)
-    graph.add_node(verify)
-    graph.add_node(discover)
-    graph.add_node(plan)
+    graph = new_graph(State, retrieve, collate, answer, verify, discover, plan)
     graph.add_conditional_edges(START, retrieve_unless_settled)
     graph.add_edge("retrieve", "collate")
     graph.add_edge("collate", "answer")

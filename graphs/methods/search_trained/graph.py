@@ -26,15 +26,9 @@ from sleuth.graphs.core import (
     RunState,
     RunUpdate,
 )
-from sleuth.graphs.core.node import node, node_with, nothing
-from sleuth.graphs.evidence import (
-    Round,
-    as_steps,
-    finish,
-    make_query,
-    search_passages,
-    stated_answer,
-)
+from sleuth.graphs.core.node import new_graph, node, node_with, nothing
+from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
+from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
 from sleuth.graphs.methods.search_trained.used_passages import cite_used_passages
 from sleuth.tools.search import Mode
 
@@ -134,10 +128,7 @@ def after_reason(state: State) -> Literal["retrieve", "reason", "answer"]:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(reason)
-    graph.add_node(retrieve)
-    graph.add_node(answer)
+    graph = new_graph(State, reason, retrieve, answer)
     graph.add_edge(START, "reason")
     graph.add_conditional_edges("reason", after_reason)
     graph.add_edge("retrieve", "reason")
