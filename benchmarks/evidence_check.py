@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from sleuth.graphs.evidence import as_evidence, assess, cited_passages, found_passages
+from sleuth.graphs.evidence.check import as_evidence, assess, cited_passages, found_passages
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.runs import RunService
 from sleuth.studio.evaluation.data import GoldQuestion, read_questions

@@ -7,11 +7,12 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
 from sleuth.graphs.chat import graph as chat
+from sleuth.graphs.evidence.check import choices
 from sleuth.graphs.ingestion import graph as ingest
 from sleuth.graphs.ingestion import triple_extraction as reading
 from sleuth.graphs.registry import METHODS
@@ -41,14 +42,7 @@ def arrows(graph: Graph) -> Iterator[tuple[str, str, str]]:
     """Yield every edge as start, arrow and end; the arrow is dotted if a router chooses it."""
     for node in [START, *graph.nodes]:
         yield from ((node, "-->", after) for before, after in sorted(graph.edges) if before == node)
-        for branch in graph.branches.get(node, {}).values():
-            router: Any = branch.path
-            yield from ((node, "-.->", after) for after in _choices(get_type_hints(router.func)["return"]))
-
-
-def _choices(hint: object) -> tuple[str, ...]:
-    """Return the nodes in a router's return type: a Literal, or a list of one."""
-    return _choices(get_args(hint)[0]) if get_origin(hint) is list else get_args(hint)
+        yield from ((node, "-.->", after) for after in choices(graph, node))
 
 
 def redraw(text: str) -> str:

@@ -1,12 +1,14 @@
 """Registry of the methods by name."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from sleuth.graphs.baselines import closed_book, ircot, iter_retgen, plain_rag, self_ask
 from sleuth.graphs.baselines import react as agent
 from sleuth.graphs.chat import graph as chat
-from sleuth.graphs.core import Method, MethodSettings
+from sleuth.graphs.core import CheckedSettings, Method, MethodSettings
+from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.methods.auto import graph as auto
 from sleuth.graphs.methods.crp_rag import graph as crp_rag
 from sleuth.graphs.methods.hybrid_rag import graph as hybrid_rag
@@ -17,8 +19,16 @@ from sleuth.graphs.methods.search_trained import graph as search_trained
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.settings import Profile
 
+
+def _checked(method: Method) -> Method:
+    """Return a method with the node that checks its answers; the sub-runs of `auto` check theirs."""
+    if method is auto.METHOD or not issubclass(method.settings, CheckedSettings):
+        return method
+    return replace(method, graph=lambda: add_evidence_check(method.graph()))
+
+
 METHODS: dict[str, Method] = {
-    module.METHOD.name: module.METHOD
+    module.METHOD.name: _checked(module.METHOD)
     for module in (
         plain_rag,
         par_rag,

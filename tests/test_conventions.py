@@ -14,6 +14,7 @@ import pytest
 
 import sleuth
 from sleuth.graphs.chat import graph as chat
+from sleuth.graphs.compat import FORMER_NODES
 from sleuth.graphs.core import RunUpdate
 from sleuth.graphs.ingestion import graph as ingest
 from sleuth.graphs.registry import METHODS
@@ -226,11 +227,11 @@ def test_a_node_has_its_function_s_name_and_returns_the_update(name: str) -> Non
         assert function.__doc__
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", FORMER_NODES)
 def test_former_nodes_lead_to_present_ones(name: str) -> None:
-    method, present = METHODS[name], {*METHODS[name].nodes(), "__end__"}
-    assert not present & method.former_nodes.keys()
-    assert all({*get_type_hints(router)["return"].__args__} <= present for router in method.former_nodes.values())
+    former, present = FORMER_NODES[name], {*METHODS[name].nodes(), "__end__"}
+    assert not present & former.keys()
+    assert all({*get_type_hints(router)["return"].__args__} <= present for router in former.values())
 
 
 @pytest.mark.parametrize("name", GRAPHS)

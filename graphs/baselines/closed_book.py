@@ -14,8 +14,8 @@ from pydantic import Field
 from sleuth.agents.roles.inputs import StepsInput
 from sleuth.agents.roles.reading import ANSWER_FROM_MEMORY, Unaided
 from sleuth.graphs.core import Call, Context, InPaper, Method, MethodSettings, Question, RunState, RunUpdate, ask_or
-from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import as_steps, finish, make_verdict, stated_answer
+from sleuth.graphs.core.node import new_graph, node_with, nothing
+from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
 
 
 class Settings(MethodSettings):
@@ -35,23 +35,21 @@ class Update(RunUpdate, total=False):
     """Fields that the node may change."""
 
 
-@node
+@node_with(so_far=nothing)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Ask the question without any passage."""
-    if not call.affords():
-        return {"verdict": make_verdict("out_of_budget", "", [])}
+    call.require()
     settings = call.settings
     given = StepsInput(question=state.question, known=as_steps(state.notes.values()))
-    said = await ask_or(call.model, ANSWER_FROM_MEMORY, given, Unaided(known=False), "The question stays open.")
-    stands = said.known or not settings.may_not_know
-    notes, verdict = finish(call.model, state, stated_answer(said.answer, state.question) if stands else "", [])
+    reply = await ask_or(call.model, ANSWER_FROM_MEMORY, given, Unaided(known=False), "The question stays open.")
+    stands = reply.known or not settings.may_not_know
+    notes, verdict = finish(call.model, state, stated_answer(reply.answer, state.question) if stands else "", [])
     return {"notes": notes, "verdict": verdict}
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(answer)
+    graph = new_graph(State, answer)
     graph.add_edge(START, "answer")
     graph.add_edge("answer", END)
     return graph

@@ -29,27 +29,16 @@ from sleuth.graphs.core import (
     RunState,
     RunUpdate,
     ask_or,
+    make_verdict,
     retrieve_unless_settled,
+    retrieve_until_verdict,
     summarize_update,
 )
-from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import (
-    Generation,
-    add_evidence_check,
-    as_sources,
-    as_steps,
-    find_support,
-    finish,
-    generate,
-    load_passages,
-    make_note,
-    make_query,
-    make_verdict,
-    retrieve_until_verdict,
-    search_passages,
-    stated_answer,
-    strip_marks,
-)
+from sleuth.graphs.core.node import new_graph, node
+from sleuth.graphs.evidence.citations import find_support
+from sleuth.graphs.evidence.outcomes import Generation, as_steps, finish, generate, make_note, stated_answer
+from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_passages
+from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.tools.search import Mode
 from sleuth.tools.text import sentence_spans
 
@@ -103,15 +92,15 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 async def reason(state: State, call: Call[Settings]) -> Update:
     """Generate the next sentence; the last one gives the answer, repeats an earlier one, or uses up the steps."""
     call.require()
-    shown = await load_passages(call.context.archive, state.evidence)
+    shown = await call.load(state.evidence)
     given = ThinkInput(
         question=state.question,
         sources=as_sources(shown),
         known=as_steps(state.notes.values()),
         thoughts=tuple(state.thoughts),
     )
-    said = await ask_or(call.model, THINK, given, "", "The question is answered from what was found.")
-    thought = await asyncio.to_thread(_first_sentence, said)
+    reply = await ask_or(call.model, THINK, given, "", "The question is answered from what was found.")
+    thought = await asyncio.to_thread(_first_sentence, reply)
     last = len(state.thoughts) + 1 >= call.settings.max_steps
     return {
         "thoughts": [thought] if thought else [],
@@ -122,11 +111,12 @@ async def reason(state: State, call: Call[Settings]) -> Update:
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Let a reader answer with its own reasons, from all the passages (section 3, the question answering reader)."""
-    shown, said = await load_passages(call.context.archive, state.evidence), _conclusion(state)
-    read = Generation(answer=said, reason="", citations=find_support(said, shown))
+    shown, conclusion = await call.load(state.evidence), _conclusion(state)
+    read = Generation(answer=conclusion, reason="", citations=find_support(conclusion, shown))
     settings = call.settings
     if state.halted or (settings.reader and not call.affords()):
-        return {"verdict": make_verdict("out_of_budget", said, [make_note(state.question, said, read["citations"])])}
+        note = make_note(state.question, conclusion, read["citations"])
+        return {"verdict": make_verdict("out_of_budget", conclusion, [note])}
     if settings.reader:
         read = await generate(call.model, state, shown, "The question stays open.")
     if not (read["answer"] or state.concluded):
@@ -145,23 +135,19 @@ def after_reason(state: State) -> Literal["retrieve", "answer"]:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(retrieve)
-    graph.add_node(reason)
-    graph.add_node(answer)
+    graph = new_graph(State, retrieve, reason, answer)
     graph.add_conditional_edges(START, retrieve_unless_settled)
     graph.add_edge("retrieve", "reason")
     graph.add_conditional_edges("reason", after_reason)
     graph.add_conditional_edges("answer", retrieve_until_verdict)
-    add_evidence_check(graph)
     return graph
 
 
 # What the nodes above are made of
 
 
-def _first_sentence(said: str) -> str:
-    text = strip_marks(said)
+def _first_sentence(thought: str) -> str:
+    text = strip_marks(thought)
     return next((text[start:end] for start, end in sentence_spans(text, lines=False)), "")
 
 

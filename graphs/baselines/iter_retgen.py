@@ -19,24 +19,16 @@ from sleuth.graphs.core import (
     InPaper,
     Keyed,
     Method,
+    Note,
     Question,
     RunState,
     RunUpdate,
     retrieve_unless_settled,
-)
-from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import (
-    Generation,
-    add_evidence_check,
-    finish,
-    generate,
-    load_passages,
-    make_note,
-    make_verdict,
     retrieve_until_verdict,
-    search_passages,
-    short_names,
 )
+from sleuth.graphs.core.node import new_graph, node, node_with
+from sleuth.graphs.evidence.outcomes import Generation, finish, generate, make_note
+from sleuth.graphs.evidence.retrieval import search_passages, short_names
 from sleuth.tools.search import Mode, Query
 
 
@@ -72,21 +64,23 @@ class Update(RunUpdate, total=False):
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search with the question, from the second time on with the latest generation too."""
     settings, latest = call.settings, _latest(state)
-    said = [latest["reason"], latest["answer"]] if latest else []
+    generation = [latest["reason"], latest["answer"]] if latest else []
     known = short_names(found["finding"] for found in state.notes.values())
-    text = " ".join([*filter(None, said), state.question])
+    text = " ".join([*filter(None, generation), state.question])
     query = Query(text=text, k=settings.top_k, mode=settings.mode, entities=known)
     return {"iteration": state.iteration + 1, "evidence": (await search_passages(call, {"": query}))[""]}
 
 
-@node
+def _so_far(state: State) -> list[Note]:
+    latest = _latest(state)
+    return [make_note(state.question, latest["answer"], latest["citations"])] if latest else []
+
+
+@node_with(so_far=_so_far)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Generate reasons and an answer from the passages of this search; the last answer is final."""
-    latest = _latest(state)
-    if not call.affords():
-        told = [make_note(state.question, latest["answer"], latest["citations"])] if latest else []
-        return {"verdict": make_verdict("out_of_budget", latest["answer"] if latest else "", told)}
-    shown = await load_passages(call.context.archive, state.evidence)
+    call.require()
+    shown = await call.load(state.evidence)
     new = await generate(call.model, state, shown, "This round has no answer.")
     update: Update = {"attempts": {str(state.iteration): new}}
     if state.iteration >= call.settings.iterations or (new["answer"] and not state.iteration):
@@ -96,13 +90,10 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(retrieve)
-    graph.add_node(answer)
+    graph = new_graph(State, retrieve, answer)
     graph.add_conditional_edges(START, retrieve_unless_settled)
     graph.add_edge("retrieve", "answer")
     graph.add_conditional_edges("answer", retrieve_until_verdict)
-    add_evidence_check(graph)
     return graph
 
 

@@ -25,21 +25,12 @@ from sleuth.graphs.core import (
     RunUpdate,
     ask_or,
     retrieve_unless_settled,
-)
-from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import (
-    add_evidence_check,
-    as_sources,
-    as_steps,
-    finish,
-    load_passages,
-    make_verdict,
     retrieve_until_verdict,
-    search_passages,
-    short_names,
-    stated_answer,
-    verified_citations,
 )
+from sleuth.graphs.core.node import new_graph, node, node_with, nothing
+from sleuth.graphs.evidence.citations import verified_citations
+from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
+from sleuth.graphs.evidence.retrieval import as_sources, search_passages, short_names
 from sleuth.tools.search import Mode, Query
 
 
@@ -76,12 +67,11 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     return {"evidence": (await search_passages(call, {"": query}))[""], "searched": True}
 
 
-@node
+@node_with(so_far=nothing)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Read the passages and inherited notes once, and answer."""
-    if not call.affords():
-        return {"verdict": make_verdict("out_of_budget", "", [])}
-    shown = await load_passages(call.context.archive, state.evidence)
+    call.require()
+    shown = await call.load(state.evidence)
     given = ReadInput(question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values()))
     read = await ask_or(call.model, READ, given, Reading(answerable=False), "The question stays open.")
     text = stated_answer(read.answer, state.question) if read.answerable else ""
@@ -94,13 +84,10 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(retrieve)
-    graph.add_node(answer)
+    graph = new_graph(State, retrieve, answer)
     graph.add_conditional_edges(START, retrieve_unless_settled)
     graph.add_edge("retrieve", "answer")
     graph.add_conditional_edges("answer", retrieve_until_verdict)
-    add_evidence_check(graph)
     return graph
 
 

@@ -11,7 +11,7 @@ final answer, such a run searches before it answers: for the question itself if 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.planning import ACT, ACT_WITH_TOOLS, ActInput, Action, SearchResult, ToolAction
@@ -28,23 +28,10 @@ from sleuth.graphs.core import (
     RunUpdate,
     ask_or,
 )
-from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import (
-    Round,
-    add_evidence_check,
-    as_steps,
-    check_or_end,
-    finish,
-    generate,
-    load_passages,
-    make_note,
-    make_query,
-    make_verdict,
-    read_around,
-    search_passages,
-    stated_answer,
-    verified_citations,
-)
+from sleuth.graphs.core.node import new_graph, node, node_with, nothing
+from sleuth.graphs.evidence.citations import verified_citations
+from sleuth.graphs.evidence.outcomes import as_steps, finish, generate, make_note, stated_answer
+from sleuth.graphs.evidence.retrieval import Round, make_query, read_around, search_passages
 from sleuth.tools.search import Mode
 from sleuth.tools.text import comparison_key
 from sleuth.tools.types import Passage
@@ -100,19 +87,20 @@ async def act(state: State, call: Call[Settings]) -> Update:
         return {"query": ""}
     call.require()
     first = _first_found(state)
-    shown = await load_passages(call.context.archive, first)
+    shown = await call.load(first)
     given = _so_far(state, shown, list(first.values()))
-    said = await _choose(call, given)
-    update = _next_step(said, [*first], shown)
-    if said.action == "answer" and state.notes and not (state.rounds or state.is_settled):
+    reply = await _choose(call, given)
+    update = _next_step(reply, [*first], shown)
+    if reply.action == "answer" and state.notes and not (state.rounds or state.is_settled):
         update = {"query": state.question, "tool": "search" if call.settings.tools == "search" else "semantic"}
-    elif said.action == "answer":
-        text = stated_answer(said.answer, state.question)
-        citations = verified_citations(call.model, text, said.citations, shown, question=state.question)
+    elif reply.action == "answer":
+        text = stated_answer(reply.answer, state.question)
+        citations = verified_citations(call.model, text, reply.citations, shown, question=state.question)
         update = {"query": "", "said": make_note(state.question, text, citations)}
     elif not update["query"]:
         call.model.warn("The agent would read around a source that was not shown: it answers from what was found.")
-    elif _is_repeated(state, label := _label(update["tool"], update["query"])):
+    elif _is_repeated(state, _label(update["tool"], update["query"])):
+        label = _label(update["tool"], update["query"])
         call.model.warn(f"The agent searched again for {label!r}: the question is answered from what was found.")
         update = {"query": ""}
     return update
@@ -131,15 +119,14 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     return {"rounds": {at: Round(query=_label(state.tool, state.query), passages=found)}}
 
 
-@node
+@node_with(so_far=nothing)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Return the model's answer; if it has none, generate one from all passages."""
     if state.said is not None:
         notes, verdict = finish(call.model, state, state.said["finding"], state.said.get("citations", []))
-        return {"notes": notes, "verdict": verdict, "warnings": call.model.warnings}
-    if state.halted or not call.affords():
-        return {"verdict": make_verdict("out_of_budget", "", [])}
-    shown = await load_passages(call.context.archive, _first_found(state))
+        return {"notes": notes, "verdict": verdict}
+    call.require()
+    shown = await call.load(_first_found(state))
     read = await generate(call.model, state, shown, "The question stays open.")
     notes, verdict = finish(call.model, state, read["answer"], read["citations"])
     return {"notes": notes, "verdict": verdict}
@@ -155,15 +142,11 @@ def after_act(state: State) -> Literal["retrieve", "answer"]:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(act)
-    graph.add_node(retrieve)
-    graph.add_node(answer)
+    graph = new_graph(State, act, retrieve, answer)
     graph.add_edge(START, "act")
     graph.add_conditional_edges("act", after_act)
     graph.add_edge("retrieve", "act")
-    graph.add_conditional_edges("answer", check_or_end)
-    add_evidence_check(graph)
+    graph.add_edge("answer", END)
     return graph
 
 
@@ -177,16 +160,16 @@ async def _choose(call: Call[Settings], given: ActInput) -> Action | ToolAction:
     return await ask_or(call.model, ACT_WITH_TOOLS, given, ToolAction(action="answer"), loss)
 
 
-def _next_step(said: Action | ToolAction, references: list[str], shown: list[Passage]) -> Update:
+def _next_step(reply: Action | ToolAction, references: list[str], shown: list[Passage]) -> Update:
     """Return the step that the model chose; its query is empty if it names a source that was not shown."""
-    if said.action == "answer":
+    if reply.action == "answer":
         return {"query": "", "tool": "search", "near": ""}
-    if not isinstance(said, ToolAction) or said.action != "read":
-        return {"query": said.query.strip(), "tool": said.action, "near": ""}
-    if said.source > len(shown):
+    if not isinstance(reply, ToolAction) or reply.action != "read":
+        return {"query": reply.query.strip(), "tool": reply.action, "near": ""}
+    if reply.source > len(shown):
         return {"query": "", "tool": "read", "near": ""}
-    at = said.source - 1
-    return {"query": f"{shown[at].title} [{said.source}]", "tool": "read", "near": references[at]}
+    at = reply.source - 1
+    return {"query": f"{shown[at].title} [{reply.source}]", "tool": "read", "near": references[at]}
 
 
 def _label(tool: Tool, query: str) -> str:

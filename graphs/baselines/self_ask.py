@@ -10,7 +10,7 @@ before it answers: for the question itself if the model asks for nothing.
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.inputs import ReadInput, StepsInput
@@ -29,23 +29,10 @@ from sleuth.graphs.core import (
     ask_or,
     plan_unless_halted,
 )
-from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import (
-    Round,
-    add_evidence_check,
-    answer_question,
-    as_sources,
-    as_steps,
-    check_or_end,
-    finish,
-    load_passages,
-    make_note,
-    make_query,
-    make_verdict,
-    search_passages,
-    stated_answer,
-    verified_citations,
-)
+from sleuth.graphs.core.node import known_notes, new_graph, node, node_with
+from sleuth.graphs.evidence.citations import verified_citations
+from sleuth.graphs.evidence.outcomes import answer_question, as_steps, finish, make_note, stated_answer
+from sleuth.graphs.evidence.retrieval import Round, as_sources, make_query, search_passages
 from sleuth.tools.search import Mode
 from sleuth.tools.text import comparison_key
 
@@ -87,12 +74,12 @@ async def plan(state: State, call: Call[Settings]) -> Update:
         return {"follow_up": ""}
     call.require()
     given = StepsInput(question=state.question, known=as_steps(state.notes.values()))
-    said = await ask_or(call.model, FOLLOW_UP, given, FollowUp(follow_up="No"), "The question stays open.")
-    update: Update = {"follow_up": said.question.strip()}
-    if said.follow_up == "No":
-        update = {"follow_up": "", "final": stated_answer(said.answer, state.question)}
-    elif comparison_key(said.question) in {comparison_key(known["question"]) for known in state.notes.values()}:
-        call.model.warn(f"The planner asked again {said.question!r}: the question is answered with what was found.")
+    reply = await ask_or(call.model, FOLLOW_UP, given, FollowUp(follow_up="No"), "The question stays open.")
+    update: Update = {"follow_up": reply.question.strip()}
+    if reply.follow_up == "No":
+        update = {"follow_up": "", "final": stated_answer(reply.answer, state.question)}
+    elif comparison_key(reply.question) in {comparison_key(known["question"]) for known in state.notes.values()}:
+        call.model.warn(f"The planner asked again {reply.question!r}: the question is answered with what was found.")
         update = {"follow_up": ""}
     if not update["follow_up"] and state.notes and not (state.rounds or state.is_settled):
         update = {"follow_up": state.question}
@@ -113,26 +100,23 @@ async def read(state: State, call: Call[Settings]) -> Update:
     """Read the intermediate answer from these passages alone."""
     call.require()
     at = str(len(state.rounds))
-    shown = await load_passages(call.context.archive, state.rounds[at]["passages"])
+    shown = await call.load(state.rounds[at]["passages"])
     given = ReadInput(question=state.follow_up, sources=as_sources(shown))
-    said = await ask_or(call.model, READ, given, Reading(answerable=False), "This follow-up question has no answer.")
-    text = stated_answer(said.answer, state.follow_up) if said.answerable else ""
-    citations = verified_citations(call.model, text, said.citations, shown, question=state.follow_up)
+    reply = await ask_or(call.model, READ, given, Reading(answerable=False), "This follow-up question has no answer.")
+    text = stated_answer(reply.answer, state.follow_up) if reply.answerable else ""
+    citations = verified_citations(call.model, text, reply.citations, shown, question=state.follow_up)
     found = make_note(state.follow_up, text, citations)
     return {"notes": {f"follow-up {at}": found}}
 
 
-@node
+@node_with(so_far=known_notes)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Return the model's final answer; if it has none, answer from the intermediate answers."""
-    known = list(state.notes.values())
     if state.final is not None:
         notes, verdict = finish(call.model, state, state.final, [])
-        return {"notes": notes, "verdict": verdict, "warnings": call.model.warnings}
-    if state.halted or not call.affords():
-        return {"verdict": make_verdict("out_of_budget", known[-1]["finding"] if known else "", known)}
-    verdict = await answer_question(call.model, state.question, known)
-    return {"verdict": verdict}
+        return {"notes": notes, "verdict": verdict}
+    call.require()
+    return {"verdict": await answer_question(call.model, state.question, list(state.notes.values()))}
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
@@ -145,17 +129,12 @@ def after_plan(state: State) -> Literal["retrieve", "answer"]:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(plan)
-    graph.add_node(retrieve)
-    graph.add_node(read)
-    graph.add_node(answer)
+    graph = new_graph(State, plan, retrieve, read, answer)
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", after_plan)
     graph.add_edge("retrieve", "read")
     graph.add_conditional_edges("read", plan_unless_halted)
-    graph.add_conditional_edges("answer", check_or_end)
-    add_evidence_check(graph)
+    graph.add_edge("answer", END)
     return graph
 
 

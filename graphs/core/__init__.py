@@ -15,6 +15,7 @@ from sleuth.graphs.core.answer import (
     Threshold,
     Verdict,
     is_weak,
+    make_verdict,
     public_notes,
     public_subrun,
     total_cost,
@@ -50,6 +51,7 @@ from sleuth.graphs.core.state import (
     merge_keys,
     plan_unless_halted,
     retrieve_unless_settled,
+    retrieve_until_verdict,
     same_question,
 )
 from sleuth.graphs.core.subrun import in_fresh_context, new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
@@ -102,6 +104,7 @@ __all__ = [
     "fitted_thresholds",
     "in_fresh_context",
     "is_weak",
+    "make_verdict",
     "merge_keys",
     "new_subrun",
     "parse_event",
@@ -111,6 +114,7 @@ __all__ = [
     "public_notes",
     "public_subrun",
     "retrieve_unless_settled",
+    "retrieve_until_verdict",
     "run_subrun",
     "same_question",
     "seconds_at",

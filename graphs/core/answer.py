@@ -1,5 +1,6 @@
 """The answer of a run. The state holds these types as plain JSON (TypedDicts); callers receive an `Answer`."""
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NotRequired
 
@@ -156,6 +157,20 @@ class Graph(TypedDict):
 
     nodes: list[Entity]
     edges: list[Relation]
+
+
+def make_verdict(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
+    """Return a verdict with the citations of its notes; only an answer has any, also one after the budget ran out."""
+    cites = text and status in ("answered", "out_of_budget")
+    every = [citation for note in notes for citation in note.get("citations", [])] if cites else []
+    places = [citation_place(citation) for citation in every]
+    unique = [citation for at, citation in enumerate(every) if places[at] not in places[:at]]
+    return Verdict(status=status, text=text, citations=unique)
+
+
+def citation_place(citation: Citation) -> dict[str, object]:
+    """Return what makes two citations the same: everything except the path on which the passage was found."""
+    return {**citation, "why": None}
 
 
 def is_weak(status: str, support: Support | None) -> bool:

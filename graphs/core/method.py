@@ -1,7 +1,7 @@
 """Declaration of a method: each method's module ends with its own."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -58,9 +58,6 @@ class Method:
 
     `summarize_update` describes the update of a node in lines. `read_graph` and `read_subruns` return the question's
     graph and the runs of other methods that a state contains, for the answer; by default there are none.
-
-    `former_nodes` are nodes of older releases that stored runs name, each with a router from the state at such a node
-    to a present one. A router may be used before and after its node.
     """
 
     name: str
@@ -77,7 +74,6 @@ class Method:
     summarize_update: Callable[[Mapping[str, Any]], list[str]] = summarize_update
     read_graph: Callable[[Mapping[str, Any]], Graph | None] = lambda state: None
     read_subruns: Callable[[Mapping[str, Any]], list[Subrun] | None] = lambda state: None
-    former_nodes: Mapping[str, Callable[[Any], str]] = field(default_factory=dict, hash=False)
 
     @property
     def parts(self) -> Mapping[str, PaperPart]:

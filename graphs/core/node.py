@@ -9,21 +9,28 @@ A node is a function of the state and one `Call`, which has the run's context, t
         return {"verdict": ...}
 
 The decorator adds the searches, model calls and warnings of the node to its update, and turns a budget without room for
-the next call into `{"halted": True}`.
+the next call into `{"halted": True}`. `@node_with` has options for nodes that end the run or share the budget.
 """
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Generic, Protocol, TypeVar, cast, get_args, get_type_hints
 
+from langgraph.graph import StateGraph
 from langgraph.runtime import Runtime
 
 from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.role import I, O, Role
+from sleuth.graphs.core.answer import Note, make_verdict
 from sleuth.graphs.core.context import Budget, Context, MethodSettings
-from sleuth.graphs.core.state import RunState, RunUpdate
+from sleuth.graphs.core.passages import deserialize_passage
+from sleuth.graphs.core.state import Question, RunState, RunUpdate
 from sleuth.tools.errors import BadReply
+from sleuth.tools.types import Passage
 
+K = TypeVar("K")
+V = TypeVar("V")
 S = TypeVar("S", bound=MethodSettings)
 StateT = TypeVar("StateT", bound=RunState)
 StateT_contra = TypeVar("StateT_contra", bound=RunState, contravariant=True)
@@ -44,13 +51,15 @@ class Call(Generic[S]):
         searches: archive references of the searches of this execution.
     """
 
-    def __init__(self, state: RunState, runtime: Runtime[Context], settings: S) -> None:
+    def __init__(
+        self, state: RunState, runtime: Runtime[Context], settings: S, *, spare: int = 0, sharing: int = 1
+    ) -> None:
         self.context = runtime.context
         self.settings = settings
         self.runtime = runtime
         self.searches: list[str] = []
         self._state = state
-        self._spare, self._sharing = 0, 1
+        self._spare, self._sharing = spare, sharing
         self._model: ModelCaller | None = None
 
     @property
@@ -71,18 +80,20 @@ class Call(Generic[S]):
         """Return the number of model calls of this execution."""
         return len(self._model.calls) if self._model else 0
 
-    def share(self, *, spare: int = 0, sharing: int = 1) -> None:
-        """Reserve part of the budget's calls for other nodes; call it before the first use of `model`.
+    async def load(self, references: Iterable[str]) -> list[Passage]:
+        """Return the archived passages of references, as the run first read them.
 
-        Args:
-            spare: calls that later nodes need.
-            sharing: the number of nodes, this one included, that run in parallel and share the rest.
+        Load all that a node needs before its first model call: after a crash, calls are matched by their order.
         """
-        self._spare, self._sharing = spare, sharing
+        return [deserialize_passage(record) for record in await self.context.archive.load(references)]
 
     def affords(self, calls: int = 1) -> bool:
-        """Return whether the budget has room for this number of calls after those that were made."""
-        left, calls = remaining(self._state, self.runtime), self.made + calls
+        """Return whether the budget has room for this number of calls after those that were made.
+
+        Nodes that share the budget make as many each, and the spare calls stay.
+        """
+        left = remaining(self._state, self.runtime)
+        calls = self.made + calls * self._sharing + self._spare
         return (
             (left.max_calls is None or calls <= left.max_calls)
             and (left.max_tokens is None or left.max_tokens > 0)
@@ -123,28 +134,82 @@ class Node(Protocol[StateT_contra, UpdateT_co]):
         ...
 
 
-def node(function: Callable[[StateT, Call[S]], Awaitable[UpdateT]]) -> Node[StateT, UpdateT]:
+Function = Callable[[StateT, Call[S]], Awaitable[UpdateT]]
+
+
+def node(function: Function[StateT, S, UpdateT]) -> Node[StateT, UpdateT]:
     """Make a LangGraph node of a function of a state and a `Call`; its name, docstring and types are kept."""
-    hints = get_type_hints(function)
-    (kind,) = get_args(hints["call"])
-    # A field without a reducer is replaced: a chat's warnings are those of its latest turn.
-    replaces_warnings = get_type_hints(hints["state"], include_extras=True)["warnings"] == list[str]
+    return node_with()(function)
 
-    async def run(state: StateT, *, runtime: Runtime[Context]) -> UpdateT:
-        settings = runtime.context.settings
-        assert isinstance(settings, kind)
-        call = Call(state, runtime, settings)
-        try:
-            update = await function(state, call)
-        except OutOfBudget:
-            update = cast(UpdateT, {"halted": True})
-        return call.account(update, replaces_warnings=replaces_warnings)
 
-    # Not functools.wraps: LangGraph would inspect the signature of the wrapped function.
-    run.__name__ = run.__qualname__ = function.__name__
-    run.__module__, run.__doc__ = function.__module__, function.__doc__
-    run.__annotations__ = {"state": hints["state"], "runtime": Runtime[Context], "return": hints["return"]}
-    return cast(Any, run)  # type: ignore[no-any-return]
+def node_with(
+    *,
+    so_far: Callable[[Any], Iterable[Note]] | None = None,
+    spare: int = 0,
+    shared_by: Callable[[Any], int] | None = None,
+) -> Callable[[Function[StateT, S, UpdateT]], Node[StateT, UpdateT]]:
+    """Return `@node` for a node that ends the run, or that leaves part of the budget to other nodes.
+
+    Args:
+        so_far: the notes of a node that ends the run: if the budget is used up, here or before, the verdict is the
+            finding of the last one.
+        spare: model calls that later nodes need.
+        shared_by: the number of nodes, this one included, that run in parallel and share the other calls.
+    """
+
+    def decorate(function: Function[StateT, S, UpdateT]) -> Node[StateT, UpdateT]:
+        hints = get_type_hints(function)
+        (kind,) = get_args(hints["call"])
+        # A field without a reducer is replaced: a chat's warnings are those of its latest turn.
+        replaces_warnings = get_type_hints(hints["state"], include_extras=True)["warnings"] == list[str]
+
+        async def run(state: StateT, *, runtime: Runtime[Context]) -> UpdateT:
+            settings = runtime.context.settings
+            assert isinstance(settings, kind)
+            call = Call(state, runtime, settings, spare=spare, sharing=shared_by(state) if shared_by else 1)
+            try:
+                if so_far and state.halted:
+                    raise OutOfBudget
+                update = await function(state, call)
+            except OutOfBudget:
+                halted: RunUpdate = {"halted": True}
+                update = cast(UpdateT, _out_of_budget([*so_far(state)]) if so_far else halted)
+            return call.account(update, replaces_warnings=replaces_warnings)
+
+        # Not functools.wraps: LangGraph would inspect the signature of the wrapped function.
+        run.__name__ = run.__qualname__ = function.__name__
+        run.__module__, run.__doc__ = function.__module__, function.__doc__
+        run.__annotations__ = {"state": hints["state"], "runtime": Runtime[Context], "return": hints["return"]}
+        return cast(Any, run)  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def _out_of_budget(notes: list[Note]) -> RunUpdate:
+    return {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
+
+
+def nothing(state: RunState) -> Iterable[Note]:
+    """Return no notes: a run whose budget is used up ends without an answer."""
+    return ()
+
+
+def known_notes(state: RunState) -> Iterable[Note]:
+    """Return all notes: a run whose budget is used up ends with its last finding."""
+    return state.notes.values()
+
+
+def new_graph(state: type[StateT], *nodes: Node[Any, Any]) -> StateGraph[StateT, Context, Question, StateT]:
+    """Return a method's graph with these nodes, in their order, and no edges."""
+    graph = StateGraph(state, context_schema=Context, input_schema=Question)
+    for each in nodes:
+        graph.add_node(each)
+    return graph
+
+
+async def gather_by_key(asks: Mapping[K, Awaitable[V]]) -> dict[K, V]:
+    """Return the results of awaitables that run in parallel, under their keys; they begin in the order of the keys."""
+    return dict(zip(asks, await asyncio.gather(*asks.values()), strict=True))
 
 
 async def ask_or(model: ModelCaller, role: Role[I, O], given: I, otherwise: O, loss: str) -> O:

@@ -113,6 +113,11 @@ def retrieve_unless_settled(state: RunState) -> Literal["retrieve", "answer"]:
     return "answer" if state.is_settled else "retrieve"
 
 
+def retrieve_until_verdict(state: RunState) -> Literal["retrieve", "__end__"]:
+    """Route to `retrieve` while `answer` has not ended the run."""
+    return "__end__" if state.verdict else "retrieve"
+
+
 def plan_unless_halted(state: RunState) -> Literal["plan", "answer"]:
     """Route to `plan`, or to `answer` if the budget is used up."""
     return "answer" if state.halted else "plan"

@@ -39,12 +39,12 @@ async def run_subrun(
 
     `answer` is the message of the answer; the caller finishes it. By default it is a message of its own.
     """
-    hops, hearing, config = runtime.context.hops, runtime.context.hearing, get_config()["configurable"]
-    if hops is None:
+    subruns, hearing, config = runtime.context.hops, runtime.context.hearing, get_config()["configurable"]
+    if subruns is None:
         raise RunError(
             "This graph runs other methods: set `hops` of its Context to what runs them, as `sleuth.ask` does."
         )
-    hop = SubrunRequest(
+    subrun = SubrunRequest(
         number=number,
         method=method,
         question=state.question,
@@ -64,7 +64,7 @@ async def run_subrun(
         runtime.stream_writer(step)
         message.write(step)
 
-    end = await in_fresh_context(hops.run(hop, lambda step: here.run(stream, step)))
+    end = await in_fresh_context(subruns.run(subrun, lambda step: here.run(stream, step)))
     if message.has_text and answer is None:
         message.finish(AIMessage(end.verdict["text"], usage_metadata=usage_of(total_cost(end.calls))))
     return end
@@ -109,15 +109,15 @@ def new_subrun(method: str, why: str) -> Subrun:
     )
 
 
-def with_result(hop: Subrun, end: SubrunResult, notes: list[str]) -> Subrun:
+def with_result(subrun: Subrun, end: SubrunResult, notes: list[str]) -> Subrun:
     """Return the record of a sub-run with its result; `notes` are the keys of its findings."""
-    return Subrun(**{**hop, **end.verdict, "thread": end.thread, "notes": notes, "cost": total_cost(end.calls)})
+    return Subrun(**{**subrun, **end.verdict, "thread": end.thread, "notes": notes, "cost": total_cost(end.calls)})
 
 
-def verdict_of(hop: Subrun) -> Verdict:
+def verdict_of(subrun: Subrun) -> Verdict:
     """Return the verdict of a sub-run that has ended."""
-    verdict = Verdict(status=hop["status"], text=hop["text"], citations=hop["citations"])  # type: ignore[typeddict-item]
-    return Verdict(**verdict, support=hop["support"]) if "support" in hop else verdict
+    verdict = Verdict(status=subrun["status"], text=subrun["text"], citations=subrun["citations"])  # type: ignore[typeddict-item]
+    return Verdict(**verdict, support=subrun["support"]) if "support" in subrun else verdict
 
 
 def prefix_nodes(method: str, end: SubrunResult) -> dict[str, CallRecord]:

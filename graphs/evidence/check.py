@@ -15,7 +15,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from langgraph.graph import END, StateGraph
 from langgraph.runtime import get_runtime
@@ -37,12 +37,14 @@ from sleuth.graphs.core import (
     ask_or,
     choose_threshold,
     find_hashes,
+    make_verdict,
     same_question,
 )
 from sleuth.graphs.core.node import node
+from sleuth.graphs.core.passages import deserialize_passage
 from sleuth.graphs.evidence.citations import cite_sentence, verified_citations
-from sleuth.graphs.evidence.outcomes import as_steps, make_note, make_verdict, stated_answer
-from sleuth.graphs.evidence.retrieval import as_sources, deserialize_passage
+from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
+from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.evidence_checker import Reading as CheckedReading
@@ -243,7 +245,7 @@ def cited_passages(citations: Iterable[Citation], found: Iterable[Passage]) -> l
     return list(cited.values())
 
 
-# Routers
+# Wiring
 
 
 def check_or_end(state: RunState) -> Literal["check_evidence", "__end__"]:
@@ -256,12 +258,21 @@ def check_or_end(state: RunState) -> Literal["check_evidence", "__end__"]:
     return "check_evidence" if wanted and state.verdict and state.verdict["status"] == "answered" else "__end__"
 
 
-def retrieve_until_verdict(state: RunState) -> Literal["retrieve", "check_evidence", "__end__"]:
-    """Route to `retrieve` while `answer` has not ended the run."""
-    return check_or_end(state) if state.verdict else "retrieve"
+def choices(graph: StateGraph[Any, Context, Any, Any], name: str) -> list[str]:
+    """Return the nodes to which routers may lead from a node; LangGraph does not know those of a list."""
+    routers: list[Any] = [branch.path for branch in graph.branches.get(name, {}).values()]
+    hints = [get_type_hints(router.func)["return"] for router in routers]
+    literals = [get_args(hint)[0] if get_origin(hint) is list else hint for hint in hints]
+    return list(dict.fromkeys(choice for literal in literals for choice in get_args(literal)))
 
 
-def add_evidence_check(graph: StateGraph[Any, Context, Any, Any]) -> None:
-    """Add the node `check_evidence`; a router of the graph leads to it (`check_or_end`)."""
+def add_evidence_check(graph: StateGraph[Any, Context, Any, Any]) -> StateGraph[Any, Context, Any, Any]:
+    """Add the node `check_evidence` behind every node that may end the run, and return the graph."""
+    routed = [name for name in graph.branches if END in choices(graph, name)]
+    linked = [name for name, after in graph.edges if after == END]
+    graph.edges -= {(name, END) for name in linked}
     graph.add_node("check_evidence", check_evidence, input_schema=graph.state_schema)
     graph.add_edge("check_evidence", END)
+    for name in (*routed, *linked):
+        graph.add_conditional_edges(name, check_or_end)
+    return graph

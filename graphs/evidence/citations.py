@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from sleuth.agents.formatting import UNNAMED, Quote
 from sleuth.agents.model_calls import ModelCaller
 from sleuth.graphs.core import Citation
-from sleuth.graphs.evidence.retrieval import RetrievedPassage
+from sleuth.graphs.core.passages import RetrievedPassage
 from sleuth.graphs.evidence.text_spans import content_words, find_quote, find_sentence, find_sentences
 from sleuth.tools.documents import quote_location
 from sleuth.tools.text import Span, sentence_spans
@@ -84,8 +84,8 @@ def ensure_verbatim_support(
     passages = {passage.id: passage for passage in shown}
     found = [_nearest_saying(answer, citation, passages, question) for citation in citations]
     unique = [citation for at, citation in enumerate(found) if citation not in found[:at]]
-    said = any(find_sentence(answer, citation["quote"]) for citation in unique)
-    return unique if said else [*unique, *find_support(answer, shown, question=question)]
+    is_verbatim = any(find_sentence(answer, citation["quote"]) for citation in unique)
+    return unique if is_verbatim else [*unique, *find_support(answer, shown, question=question)]
 
 
 def _nearest_saying(answer: str, citation: Citation, passages: Mapping[str, Passage], question: str) -> Citation:

@@ -11,7 +11,8 @@ from sleuth.agents.role import I, Role
 from sleuth.agents.roles.inputs import CitedTrajectoryInput, ReadInput, TrajectoryInput
 from sleuth.agents.roles.reading import ANSWER, ANSWER_WITH_SOURCES, Final
 from sleuth.agents.roles.reasoning import REASON, Reasoned
-from sleuth.graphs.core import Citation, Note, Question, Status, Verdict, ask_or
+from sleuth.graphs.core import Citation, Note, Question, Verdict, ask_or, make_verdict
+from sleuth.graphs.core.answer import citation_place
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.graphs.evidence.text_spans import strip_marks
@@ -30,20 +31,6 @@ def make_note(question: str, finding: str, citations: list[Citation], remark: st
 def as_steps(notes: Iterable[Note]) -> tuple[Step, ...]:
     """Return notes in the form that roles read."""
     return tuple(Step(question=note["question"], answer=note["finding"] or "not found") for note in notes)
-
-
-def make_verdict(status: Status, text: str, notes: Iterable[Note]) -> Verdict:
-    """Return a verdict with the citations of its notes; only an answer has any, also one after the budget ran out."""
-    cites = text and status in ("answered", "out_of_budget")
-    every = [citation for note in notes for citation in note.get("citations", [])] if cites else []
-    places = [_place(citation) for citation in every]
-    unique = [citation for at, citation in enumerate(every) if places[at] not in places[:at]]
-    return Verdict(status=status, text=text, citations=unique)
-
-
-def _place(citation: Citation) -> dict[str, object]:
-    """Return what makes two citations the same: everything except the path on which the passage was found."""
-    return {**citation, "why": None}
 
 
 async def answer_question(
@@ -78,10 +65,10 @@ def verdict_of_sentences(model: ModelCaller, sentences: Sequence[Note], inherite
     if len(texts) == 1:
         return verdict
     ends = [len(" ".join(texts[:number])) for number in range(1, len(texts) + 1)]
-    places = [[_place(citation) for citation in sentence.get("citations", [])] for sentence in sentences]
+    places = [[citation_place(citation) for citation in sentence.get("citations", [])] for sentence in sentences]
 
     def with_ends(citation: Citation) -> Citation:
-        supported = [end for end, cited in zip(ends, places, strict=True) if _place(citation) in cited]
+        supported = [end for end, cited in zip(ends, places, strict=True) if citation_place(citation) in cited]
         return Citation(**citation, sentence_ends=supported) if supported else citation
 
     return Verdict(**{**verdict, "citations": list(map(with_ends, verdict["citations"]))})
@@ -108,10 +95,10 @@ class Generation(TypedDict):
 async def generate(model: ModelCaller, state: Question, shown: Sequence[Passage], loss: str) -> Generation:
     """Generate an answer from passages and inherited notes; `loss` is warned of if the reply cannot be parsed."""
     given = ReadInput(question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values()))
-    said = await ask_or(model, REASON, given, Reasoned(answer=""), loss)
-    text = stated_answer(said.answer, state.question)
-    citations = verified_citations(model, text, said.citations, shown, question=state.question)
-    return Generation(answer=text, reason=said.reason, citations=citations)
+    reply = await ask_or(model, REASON, given, Reasoned(answer=""), loss)
+    text = stated_answer(reply.answer, state.question)
+    citations = verified_citations(model, text, reply.citations, shown, question=state.question)
+    return Generation(answer=text, reason=reply.reason, citations=citations)
 
 
 def stated_answer(answer: str, question: str = "") -> str:
@@ -173,13 +160,13 @@ async def yes_probability(model: ModelCaller, role: Role[I, str], given: I, *, o
     If the server gives no log-probabilities the word itself counts as certain, with a warning.
     """
     try:
-        said, reply = await model.ask_with_reply(role, given)
+        word, reply = await model.ask_with_reply(role, given)
     except BadReply as error:
         model.warn(f"{error} {loss}")
         return otherwise
     if reply["logprobs"] is None:
         model.warn(f"{role.prompt}: no log-probabilities, so the reply is a plain yes or no")
-        return float(comparison_key(said).startswith("yes"))
+        return float(comparison_key(word).startswith("yes"))
     probability, warning = first_token_probability(reply)
     if warning:
         model.warn(f"{role.prompt}: {warning}")

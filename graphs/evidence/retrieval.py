@@ -1,19 +1,19 @@
-"""Search for passages, and their form in the archive, for roles and for queries."""
+"""Search for passages, and their form for roles and for queries."""
 
-import asyncio
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Source
 from sleuth.graphs.core import Call, Citation, Question, RetrievalPath
+from sleuth.graphs.core.node import gather_by_key
+from sleuth.graphs.core.passages import RetrievedPassage, archive_passages
 from sleuth.graphs.evidence.text_spans import find_words
 from sleuth.tools.search import DocumentReader, Mode, Query
 from sleuth.tools.search.search_events import traced_search
-from sleuth.tools.storage import Archive
 from sleuth.tools.types import Hit, Passage
 
 _NAME_WORDS = 6
@@ -35,13 +35,15 @@ async def search_passages(call: Call[Any], queries: dict[str, Query]) -> dict[st
     Notes of the searches, for instance that the knowledge graph is empty, become warnings of the run.
     """
     context = call.context
-    found = await asyncio.gather(*(traced_search(context.retriever, query) for query in queries.values()))
-    if notes := search_notes(hit for hits in found for hit in hits):
+    found = await gather_by_key({key: traced_search(context.retriever, query) for key, query in queries.items()})
+    if notes := search_notes(hit for hits in found.values() for hit in hits):
         call.model.warn(*notes)
-    references = await asyncio.gather(*(archive_passages(context.archive, map(_retrieved, hits)) for hits in found))
-    records = map(_search_record, queries.values(), found, references)
+    references = await gather_by_key(
+        {key: archive_passages(context.archive, map(_retrieved, hits)) for key, hits in found.items()}
+    )
+    records = [_search_record(query, found[key], references[key]) for key, query in queries.items()]
     call.searches += await context.archive.keep(records)
-    return dict(zip(queries, references, strict=True))
+    return references
 
 
 async def read_around(call: Call[Any], reference: str, *, reach: int) -> list[str]:
@@ -53,7 +55,7 @@ async def read_around(call: Call[Any], reference: str, *, reach: int) -> list[st
         reach: passages to read on each side.
     """
     context = call.context
-    (passage,) = await load_passages(context.archive, [reference])
+    (passage,) = await call.load([reference])
     if not isinstance(context.retriever, DocumentReader):
         call.model.warn("This retriever finds passages only: the passages around one cannot be read.")
         return []
@@ -96,41 +98,6 @@ def _search_record(query: Query, hits: Sequence[Hit], references: Sequence[str])
     return json.dumps({"query": query.text, "mode": query.mode, "hits": found}, ensure_ascii=False, sort_keys=True)
 
 
-async def archive_passages(archive: Archive, passages: Iterable[Passage]) -> list[str]:
-    """Archive passages as they are now, and return their references."""
-    return await archive.keep([serialize_passage(passage) for passage in passages])
-
-
-def serialize_passage(passage: Passage) -> str:
-    """Return a passage in the form of the archive."""
-    added = [name for name in ("way", "newer", "location", "places") if not getattr(passage, name, None)]
-    kept = {name: value for name, value in asdict(passage).items() if name not in added}
-    return json.dumps(kept, ensure_ascii=False, sort_keys=True)
-
-
-async def load_passages(archive: Archive, references: Iterable[str]) -> list[Passage]:
-    """Return the passages of references, as the run first read them."""
-    return [deserialize_passage(record) for record in await archive.load(references)]
-
-
-def deserialize_passage(record: str) -> Passage:
-    """Return the passage from the form of the archive."""
-    kept = json.loads(record)
-    return RetrievedPassage(**kept) if kept.keys() & {"way", "newer"} else Passage(**kept)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RetrievedPassage(Passage):
-    """A passage with what its search has found out about it.
-
-    way: the path if graph search reached it along a name rather than by its own words. newer: the newest version of its
-    document, by its id, if it is an older one.
-    """
-
-    way: RetrievalPath | None = None
-    newer: str = ""
-
-
 def _retrieved(hit: Hit) -> Passage:
     way = _path(hit)
     return RetrievedPassage(**asdict(hit.passage), way=way, newer=hit.newer) if way or hit.newer else hit.passage
@@ -161,5 +128,5 @@ def make_query(text: str, state: Question, *, k: int, mode: Mode, seen: Iterable
     contains.
     """
     names = short_names(found["finding"] for found in state.notes.values())
-    said = tuple(name for name in names if any(find_words(name.split(), text)))
-    return Query(text=text, k=k, mode=mode, hop=text != state.question, entities=said, seen=frozenset(seen))
+    entities = tuple(name for name in names if any(find_words(name.split(), text)))
+    return Query(text=text, k=k, mode=mode, hop=text != state.question, entities=entities, seen=frozenset(seen))

@@ -12,6 +12,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
+from sleuth.graphs.compat import FORMER_NODES
 from sleuth.graphs.core import Context, PrivateGraph, seconds_at
 from sleuth.graphs.persistence import explain_damage
 from sleuth.graphs.registry import runnable
@@ -29,9 +30,8 @@ def uncheckpointed(name: str) -> Compiled:
 
     Nodes of older releases are added without edges to them: stored runs that name one are shown, forked and resumed.
     """
-    kind = runnable(name)
-    graph = PrivateGraph(kind.graph())
-    for former, router in kind.former_nodes.items():
+    graph = PrivateGraph(runnable(name).graph())
+    for former, router in FORMER_NODES.get(name, {}).items():
         graph.add_node(former, _change_nothing)
         graph.add_conditional_edges(former, router)
     return graph.compile(name=name)

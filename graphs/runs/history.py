@@ -16,11 +16,12 @@ from sleuth.graphs.core import (
     Question,
     Step,
     find_hashes,
+    make_verdict,
     merge_keys,
     same_question,
     with_paused_clock,
 )
-from sleuth.graphs.evidence import make_note, make_verdict
+from sleuth.graphs.evidence.outcomes import make_note
 from sleuth.graphs.persistence import Origin, Thread, explain_damage
 from sleuth.graphs.registry import CHAT, runnable
 from sleuth.graphs.runs.execution import checkpoint_id_of, parent_id, path_to_latest

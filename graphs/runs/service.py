@@ -35,7 +35,7 @@ from sleuth.graphs.core import (
     total_cost,
     with_clock,
 )
-from sleuth.graphs.evidence import require_checker
+from sleuth.graphs.evidence.check import require_checker
 from sleuth.graphs.persistence import (
     FAULTS,
     LONGEST_NAME,

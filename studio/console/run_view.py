@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sleuth.graphs.core import Answer, Citation, Cost, Event, Graph, Step, Subrun, Support, is_weak
-from sleuth.graphs.evidence import with_marks
+from sleuth.graphs.evidence.answer_text import with_marks
 from sleuth.graphs.registry import runnable
 from sleuth.studio.console.output import counted
 from sleuth.tools.errors import RunError

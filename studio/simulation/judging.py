@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sleuth.agents.roles import judging
 from sleuth.agents.roles.judging import CHANGING, STATIC
-from sleuth.graphs.evidence import stated_answer
+from sleuth.graphs.evidence.outcomes import stated_answer
 from sleuth.studio.simulation.answering import find_answer
 from sleuth.studio.simulation.gold import WHOLE
 from sleuth.studio.simulation.reply import SimulatedReply, structured_reply, yes_or_no

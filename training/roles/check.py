@@ -27,7 +27,7 @@ from sleuth.agents.role import Role
 from sleuth.agents.roles import judging, planning, reading, reasoning
 from sleuth.graphs.core import Threshold
 from sleuth.graphs.core import store_threshold as keep_threshold
-from sleuth.graphs.evidence import find_quote
+from sleuth.graphs.evidence.text_spans import find_quote
 from sleuth.studio.cli.app import run_cli
 from sleuth.studio.evaluation.calibration import MeasuredAnswer, fit
 from sleuth.studio.evaluation.scoring import f1

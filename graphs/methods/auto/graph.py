@@ -30,6 +30,7 @@ from sleuth.graphs.core import (
     Subrun,
     Verdict,
     ask_or,
+    make_verdict,
     new_subrun,
     parse_json,
     prefix_nodes,
@@ -39,8 +40,8 @@ from sleuth.graphs.core import (
     verdict_of,
     with_result,
 )
-from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import as_steps, make_verdict, yes_probability
+from sleuth.graphs.core.node import new_graph, node
+from sleuth.graphs.evidence.outcomes import as_steps, yes_probability
 from sleuth.graphs.methods.par_rag import Plan, Step, number_steps
 from sleuth.tools.text import comparison_key
 
@@ -129,19 +130,19 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 @node
 async def act(state: State, call: Call[Settings]) -> Update:
     """Let the method answer the question in its own thread, from the known notes and with the rest of the budget."""
-    number, hop = _latest(state)
+    number, subrun = _latest(state)
     given = inherited_notes(state.notes, state.hops.values())
-    values = {**call.settings.for_hops(), **call.settings.hop_settings.get(hop["method"], {})}
-    end = await run_subrun(state, call.runtime, method=hop["method"], number=int(number), notes=given, values=values)
+    values = {**call.settings.for_hops(), **call.settings.hop_settings.get(subrun["method"], {})}
+    end = await run_subrun(state, call.runtime, method=subrun["method"], number=int(number), notes=given, values=values)
     handed = [(note["question"], note["finding"]) for note in given.values()]
     new = {
-        f"{hop['method']} {key}": note
+        f"{subrun['method']} {key}": note
         for key, note in end.notes.items()
         if (note["question"], note["finding"]) not in handed
     }
-    warnings = [f"{hop['method']}: {warning}" for warning in end.warnings]
-    calls = prefix_nodes(hop["method"], end)
-    return {"hops": {number: with_result(hop, end, list(new))}, "notes": new, "calls": calls, "warnings": warnings}  # type: ignore[typeddict-item]
+    warnings = [f"{subrun['method']}: {warning}" for warning in end.warnings]
+    calls = prefix_nodes(subrun["method"], end)
+    return {"hops": {number: with_result(subrun, end, list(new))}, "notes": new, "calls": calls, "warnings": warnings}  # type: ignore[typeddict-item]
 
 
 @node
@@ -150,36 +151,39 @@ async def verify(state: State, call: Call[Settings]) -> Update:
 
     The last method's answer is always accepted: no other method could follow.
     """
-    number, hop = _latest(state)
-    if not _more(state) or hop["status"] == "out_of_budget":
+    number, subrun = _latest(state)
+    if not _more(state) or subrun["status"] == "out_of_budget":
         return {}
     settings = call.settings
-    doubt, confidence = rejection_reason(hop, settings.min_citations), None
-    if "support" in hop:  # its evidence was checked, so the model is not asked
-        confidence = hop["support"]["score"]
+    doubt, confidence = rejection_reason(subrun, settings.min_citations), None
+    if "support" in subrun:  # its evidence was checked, so the model is not asked
+        confidence = subrun["support"]["score"]
     elif not doubt and settings.min_confidence:
         call.require()
-        confidence = await support_probability(call.model, state.question, hop)
+        confidence = await support_probability(call.model, state.question, subrun)
         if confidence <= settings.min_confidence:
             doubt = f"P(it holds) is {confidence:.2f}, not above {settings.min_confidence:g}"
     if not doubt:
-        checked = Subrun(**{**hop, "confidence": confidence})
+        checked = Subrun(**{**subrun, "confidence": confidence})
         return {"hops": {number: checked}}
     # A rejected answer is not passed on: the notes that answer the question itself are removed.
-    own = {key: state.notes[key] for key in hop["notes"]}
+    own = {key: state.notes[key] for key in subrun["notes"]}
     asked = comparison_key(state.question)
     answering = [key for key, note in own.items() if note["finding"] and comparison_key(note["question"]) == asked]
     kept = [key for key in own if key not in answering]
-    checked = Subrun(**{**hop, "confidence": confidence, "doubt": doubt, "notes": kept})
+    checked = Subrun(**{**subrun, "confidence": confidence, "doubt": doubt, "notes": kept})
     return {"hops": {number: checked}, "notes": dict.fromkeys(answering)}
 
 
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Return the last method's answer or refusal, and warn of the rejected answers before it."""
-    doubted = [hop for hop in state.hops.values() if hop["doubt"] and hop["status"] == "answered"]
-    told = [f"{hop['method']} had answered {hop['text']!r}, not accepted: {hop['doubt']}." for hop in doubted]
-    return {"verdict": best_verdict(list(state.hops.values()), state.notes, cut_short=state.halted), "warnings": told}
+    doubted = [subrun for subrun in state.hops.values() if subrun["doubt"] and subrun["status"] == "answered"]
+    verdict = best_verdict(list(state.hops.values()), state.notes, cut_short=state.halted)
+    warnings = [
+        f"{subrun['method']} had answered {subrun['text']!r}, not accepted: {subrun['doubt']}." for subrun in doubted
+    ]
+    return {"verdict": verdict, "warnings": warnings}
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
@@ -197,11 +201,7 @@ def escalate(state: State) -> Literal["plan", "answer"]:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(plan)
-    graph.add_node(act)
-    graph.add_node(verify)
-    graph.add_node(answer)
+    graph = new_graph(State, plan, act, verify, answer)
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", begin_hop)
     graph.add_edge("act", "verify")
@@ -236,44 +236,44 @@ def has_independent_parts(parts: Plan) -> bool:
     return len(looked_up) > 1 and not any(step["needs"] for step in looked_up)
 
 
-def inherited_notes(notes: Notes, hops: Iterable[Subrun]) -> dict[str, Note]:
+def inherited_notes(notes: Notes, subruns: Iterable[Subrun]) -> dict[str, Note]:
     """Return the notes for the next method: those given to the run, and findings of sub-runs that cite a passage."""
-    found = {key for hop in hops for key in hop["notes"]}
+    found = {key for subrun in subruns for key in subrun["notes"]}
     return {key: note for key, note in notes.items() if key not in found or (note["finding"] and note["passages"])}
 
 
-def rejection_reason(hop: Subrun, min_citations: int) -> str:
+def rejection_reason(subrun: Subrun, min_citations: int) -> str:
     """Return why an answer is rejected without asking the model; empty if it may be accepted."""
-    if hop["status"] != "answered":
-        return f"it ended as {hop['status'].replace('_', ' ')}"
-    if (held := len(_evidence(hop))) < min_citations:
+    if subrun["status"] != "answered":
+        return f"it ended as {subrun['status'].replace('_', ' ')}"
+    if (held := len(_evidence(subrun))) < min_citations:
         return f"{held or 'none'} of its citations {'holds' if held == 1 else 'hold'}, {min_citations} must"
     return ""
 
 
-def _evidence(hop: Subrun) -> list[Citation]:
+def _evidence(subrun: Subrun) -> list[Citation]:
     """Return the evidence of an answer; a model's own recollection is not evidence."""
-    return [each for each in hop["citations"] if each.get("kind") != "model"]
+    return [each for each in subrun["citations"] if each.get("kind") != "model"]
 
 
-async def support_probability(model: ModelCaller, question: str, hop: Subrun) -> float:
+async def support_probability(model: ModelCaller, question: str, subrun: Subrun) -> float:
     """Return P(yes, the cited passages support the answer); 0 if the reply cannot be parsed."""
-    quotes = tuple(Source(title=each["title"], text=each["quote"]) for each in _evidence(hop))
-    given = judging.SupportInput(question=question, answer=hop["text"], sources=quotes)
-    loss = f"The answer of {hop['method']} counts as not confirmed."
+    quotes = tuple(Source(title=each["title"], text=each["quote"]) for each in _evidence(subrun))
+    given = judging.SupportInput(question=question, answer=subrun["text"], sources=quotes)
+    loss = f"The answer of {subrun['method']} counts as not confirmed."
     return await yes_probability(model, judging.SUPPORT, given, otherwise=0.0, loss=loss)
 
 
-def best_verdict(hops: Sequence[Subrun], notes: Notes, *, cut_short: bool) -> Verdict:
+def best_verdict(subruns: Sequence[Subrun], notes: Notes, *, cut_short: bool) -> Verdict:
     """Return the last method's verdict, or the best answer so far if the budget ran out; a refusal lists what is
     missing.
     """
-    if not hops:
+    if not subruns:
         return make_verdict("out_of_budget", "", [])
-    last = hops[-1]
+    last = subruns[-1]
     status = "out_of_budget" if cut_short or last["status"] == "new" else last["status"]
     if status == "out_of_budget":
-        best = next((hop for hop in reversed(hops) if hop["status"] == "answered"), last)
+        best = next((subrun for subrun in reversed(subruns) if subrun["status"] == "answered"), last)
         return Verdict(status=status, text=best["text"], citations=best["citations"])
     return Verdict(**{**verdict_of(last), "text": last["text"] or _missing(notes)})
 
@@ -288,22 +288,22 @@ def _missing(notes: Notes) -> str:
 def summarize(update: Mapping[str, Any]) -> list[str]:
     """Return lines that describe the update of a node."""
     parts = [f"part {key}: {part['question']}" for key, part in (update.get("parts") or {}).items()]
-    hops = [_summarize_subrun(hop) for hop in (update.get("hops") or {}).values()]
-    return [*parts, *hops, *summarize_update(update)]
+    subruns = [_summarize_subrun(subrun) for subrun in (update.get("hops") or {}).values()]
+    return [*parts, *subruns, *summarize_update(update)]
 
 
-def _summarize_subrun(hop: Subrun) -> str:
-    if hop["doubt"]:
-        return f"{hop['method']} is not accepted: {hop['doubt']}"
-    if hop["confidence"] is not None:
-        return f"{hop['method']} is accepted: P(it holds) is {hop['confidence']:.2f}"
-    ended = f"{hop['method']}: {hop['status'].replace('_', ' ')}, in thread {hop['thread']}"
-    return ended if hop["thread"] else f"{hop['method']}: {hop['why']}"
+def _summarize_subrun(subrun: Subrun) -> str:
+    if subrun["doubt"]:
+        return f"{subrun['method']} is not accepted: {subrun['doubt']}"
+    if subrun["confidence"] is not None:
+        return f"{subrun['method']} is accepted: P(it holds) is {subrun['confidence']:.2f}"
+    ended = f"{subrun['method']}: {subrun['status'].replace('_', ' ')}, in thread {subrun['thread']}"
+    return ended if subrun["thread"] else f"{subrun['method']}: {subrun['why']}"
 
 
 def read_subruns(state: Mapping[str, Any]) -> list[Subrun] | None:
     """Return the runs of other methods that a state contains, in order."""
-    return [public_subrun(hop) for hop in state["hops"].values()] if "hops" in state else None
+    return [public_subrun(subrun) for subrun in state["hops"].values()] if "hops" in state else None
 
 
 METHOD = Method(

@@ -1,20 +1,27 @@
-"""CRP-RAG: a graph of possible reasoning steps, each with its own knowledge; only paths of sufficient knowledge answer.
+"""CRP-RAG: reasoning over a graph of possible steps (Xu et al., Electronics 2025, 14(1), 47).
 
-    (expand -> merge)* -> retrieve -> aggregate -> verify -> select_paths -> reason -> integrate
+    while a step is open:                                      section 3.2
+        expand it by next steps                                equation 4
+        merge similar ones                                     equations 5 and 6
+    retrieve passages for each step                            equation 7
+    aggregate them to its knowledge                            equation 8
+    verify if an answer from the knowledge is certain          equations 9 and 10
+    select_paths whose steps all have sufficient knowledge     section 3.4
+    reason along each path                                     equations 11 and 12
+    integrate the results of the paths                         equation 13
 
-(Xu et al., Electronics 2025, 14(1), 47.) The steps that receive knowledge in one pass are the `wave`.
+The steps that receive knowledge in one pass are the `wave`.
 
 Ours: `try_shortcut` lets the question alone receive knowledge before the first layer, as section 5.8 proposes, and
 `leave_shortcut` returns to the expansion. Notes of other runs replace knowledge in `path_answers.use_notes`.
 """
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 
 from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.judging import VERIFY
@@ -29,17 +36,11 @@ from sleuth.graphs.core import (
     RunUpdate,
     Threshold,
     choose_threshold,
-)
-from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import (
-    add_evidence_check,
-    as_steps,
-    check_or_end,
-    load_passages,
     make_verdict,
-    search_passages,
-    verdict_for,
 )
+from sleuth.graphs.core.node import gather_by_key, new_graph, node, node_with, nothing
+from sleuth.graphs.evidence.outcomes import as_steps, verdict_for
+from sleuth.graphs.evidence.retrieval import search_passages
 from sleuth.graphs.methods.crp_rag import path_answers, reasoning_graph
 from sleuth.graphs.methods.crp_rag.path_answers import Knowledge, StepEvidence, Verification
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Node, Proposal, mark_final, open_sinks
@@ -130,11 +131,11 @@ async def merge(state: State, call: Call[Settings]) -> Update:
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search passages for each step (equation 7)."""
-    settings, asked = call.settings, state.question
-    queries = {
-        key: Query(text=(text := state.nodes[key]["content"]), k=settings.top_k, mode=settings.mode, hop=text != asked)
-        for key in state.wave
-    }
+    settings = call.settings
+    queries = {}
+    for key in state.wave:
+        text = state.nodes[key]["content"]
+        queries[key] = Query(text=text, k=settings.top_k, mode=settings.mode, hop=text != state.question)
     return {"passages": await search_passages(call, queries)}
 
 
@@ -144,11 +145,12 @@ async def aggregate(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     found = [key for key in state.wave if state.passages.get(key) and settings.aggregate]
     call.require(len(found))
-    shown = {key: await load_passages(call.context.archive, state.passages[key]) for key in found}
-    model = call.model
-    contents = {key: state.nodes[key]["content"] for key in found}
-    asks = (path_answers.summarise(contents[key], shown[key], model, detailed=settings.detailed) for key in found)
-    return {"knowledge": dict(zip(found, await asyncio.gather(*asks), strict=True))}
+    shown = {key: await call.load(state.passages[key]) for key in found}
+    asks = {
+        key: path_answers.summarise(state.nodes[key]["content"], shown[key], call.model, detailed=settings.detailed)
+        for key in found
+    }
+    return {"knowledge": await gather_by_key(asks)}
 
 
 @node
@@ -168,26 +170,25 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     fitted = call.context.thresholds.get(VERIFY.prompt)
     limit = state.threshold or choose_threshold(settings.perplexity_threshold, fitted, path_answers.UNFITTED)
     model, samples = call.model, settings.agreement_samples
-    measuring = (path_answers.measure_perplexity(each, limit["value"], model) for each in given.values())
-    verified = dict(zip(given, await asyncio.gather(*measuring), strict=True))
+    measuring = {key: path_answers.measure_perplexity(each, limit["value"], model) for key, each in given.items()}
+    verified = await gather_by_key(measuring)
     unsure = [key for key, found in verified.items() if found["answer"] and found["perplexity"] is None]
     call.require(len(unsure) * samples)
     if unsure:
         model.warn(f"no log-probabilities: knowledge suffices where most of {samples} samples agree")
-    comparing = (path_answers.self_consistency(given[key], verified[key]["answer"], samples, model) for key in unsure)
-    verified |= zip(unsure, await asyncio.gather(*comparing), strict=True)
-    return {"verified": verified, "threshold": limit}
+    comparing = {
+        key: path_answers.self_consistency(given[key], verified[key]["answer"], samples, model) for key in unsure
+    }
+    return {"verified": verified | await gather_by_key(comparing), "threshold": limit}
 
 
-@node
+@node_with(so_far=nothing)
 async def select_paths(state: State, call: Call[Settings]) -> Update:
     """Select the paths from the question to a last step whose steps all have sufficient knowledge (section 3.4).
 
     Without any, the question is refused.
     """
     settings = call.settings
-    if state.halted:
-        return {"verdict": make_verdict("out_of_budget", "", [])}
     sufficient, most = _sufficient(state), settings.max_paths
     if settings.verify:
         paths = path_answers.most_certain(reasoning_graph.sufficient_paths(state.nodes, sufficient), state.verified)
@@ -223,13 +224,14 @@ async def reason(state: State, call: Call[Settings]) -> Update:
 async def integrate(state: State, call: Call[Settings]) -> Update:
     """Answer with the result of the only path's last step, or with those of all paths, combined (equation 13)."""
     paths, results = [tuple(path) for path in state.paths], path_answers.load_results(state.results)
-    told = [path for path in paths if path in results and results[path]["finding"]]
-    text = results[told[0]]["finding"] if told else ""
-    found = [*state.notes.values(), *(note for path in told for note in path_answers.notes_on_path(path, results))]
-    if state.halted or (len(told) > 1 and not call.affords(1)):
+    answered = [path for path in paths if path in results and results[path]["finding"]]
+    text = results[answered[0]]["finding"] if answered else ""
+    found = [*state.notes.values(), *(note for path in answered for note in path_answers.notes_on_path(path, results))]
+    if state.halted or (len(answered) > 1 and not call.affords(1)):
         verdict = make_verdict("out_of_budget", text, found)
     else:
-        text = await path_answers.integrate(state.question, told, results, call.model) if len(told) > 1 else text
+        if len(answered) > 1:
+            text = await path_answers.integrate(state.question, answered, results, call.model)
         verdict = verdict_for(call.model, text, found) if text else make_verdict("unknown", "", [])
     return {"notes": path_answers.notes_of(results, state.nodes, state.notes), "verdict": verdict}
 
@@ -292,33 +294,11 @@ def after_reason(state: State) -> Literal["integrate", "leave_shortcut"]:
     return "leave_shortcut" if tried and not any(found["finding"] for found in tried.values()) else "integrate"
 
 
-def from_former_node(state: State) -> Literal["try_shortcut", "expand", "retrieve", "select_paths", "__end__"]:
-    """Route a run that a release with the nodes `plan` and `answer` left before or after one of them."""
-    if state.verdict:
-        return "__end__"
-    if state.halted:
-        return "select_paths"
-    if not state.nodes:
-        return "try_shortcut"
-    if any(key not in state.passages for key in state.wave):
-        return "retrieve"
-    open, tried = open_sinks(state.nodes), state.wave and SOURCE in _sufficient(state)
-    return "expand" if open and not tried else "select_paths"
-
-
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(try_shortcut)
-    graph.add_node(expand)
-    graph.add_node(merge)
-    graph.add_node(retrieve)
-    graph.add_node(aggregate)
-    graph.add_node(verify)
-    graph.add_node(select_paths)
-    graph.add_node(reason)
-    graph.add_node(integrate)
-    graph.add_node(leave_shortcut)
+    graph = new_graph(
+        State, try_shortcut, expand, merge, retrieve, aggregate, verify, select_paths, reason, integrate, leave_shortcut
+    )
     graph.add_edge(START, "try_shortcut")
     graph.add_conditional_edges("try_shortcut", grow)
     graph.add_conditional_edges("expand", after_expand)
@@ -328,9 +308,8 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_conditional_edges("verify", after_verify)
     graph.add_conditional_edges("select_paths", after_select_paths)
     graph.add_conditional_edges("reason", after_reason)
-    graph.add_conditional_edges("integrate", check_or_end)
+    graph.add_edge("integrate", END)
     graph.add_edge("leave_shortcut", "expand")
-    add_evidence_check(graph)
     return graph
 
 
@@ -341,7 +320,7 @@ async def _evidence(state: State, keys: Iterable[str], call: Call[Settings]) -> 
     """Load what each step is answered from, all before the first call: after a crash, calls are matched by order."""
     found = {}
     for key in keys:
-        shown = await load_passages(call.context.archive, state.passages.get(key, []))
+        shown = await call.load(state.passages.get(key, []))
         knowledge = state.knowledge.get(key, Knowledge(text="", citations=[])) if call.settings.aggregate else None
         found[key] = path_answers.step_evidence(state.nodes[key]["content"], knowledge, shown)
     return path_answers.use_notes(found, state.nodes, state.notes)
@@ -361,5 +340,4 @@ METHOD = Method(
     state=State,
     settings=Settings,
     fidelity=Path(__file__).with_name("fidelity.toml"),
-    former_nodes={"plan": from_former_node, "answer": from_former_node},
 )

@@ -12,16 +12,11 @@ from sleuth.agents.roles import reading, reasoning
 from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.judging import VERIFY, resampled_verify
 from sleuth.graphs.core import Citation, Note, Threshold, ask_or
-from sleuth.graphs.evidence import (
-    as_sources,
-    as_steps,
-    find_sentence,
-    find_support,
-    make_note,
-    stated_answer,
-    strip_marks,
-    verify_quotes,
-)
+from sleuth.graphs.core.node import gather_by_key
+from sleuth.graphs.evidence.citations import find_support, verify_quotes
+from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
+from sleuth.graphs.evidence.retrieval import as_sources
+from sleuth.graphs.evidence.text_spans import find_sentence, strip_marks
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Nodes, Path, path_prefixes, path_steps
 from sleuth.tools.errors import BadReply
 from sleuth.tools.text import comparison_key
@@ -53,9 +48,9 @@ async def summarise(step: str, shown: Sequence[Passage], model: ModelCaller, *, 
     given = reading.AggregateInput(step=step, sources=as_sources(shown))
     loss = f"Nothing is known about {step!r}."
     role = reading.AGGREGATE_IN_DETAIL if detailed else reading.AGGREGATE
-    said = await ask_or(model, role, given, reading.Knowledge(), loss)
-    text = strip_marks(said.knowledge)
-    return Knowledge(text=text, citations=verify_quotes(model, text, said.citations, shown) if text else [])
+    reply = await ask_or(model, role, given, reading.Knowledge(), loss)
+    text = strip_marks(reply.knowledge)
+    return Knowledge(text=text, citations=verify_quotes(model, text, reply.citations, shown) if text else [])
 
 
 def step_evidence(step: str, knowledge: Knowledge | None, shown: Sequence[Passage]) -> StepEvidence:
@@ -72,7 +67,8 @@ def step_evidence(step: str, knowledge: Knowledge | None, shown: Sequence[Passag
 def inherited_notes(nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note]:
     """Return the notes of another run that answer a node's question, word for word, by node."""
     answers = {comparison_key(note["question"]): note for note in notes.values() if note["finding"]}
-    return {key: answers[asked] for key, node in nodes.items() if (asked := comparison_key(node["content"])) in answers}
+    asked = {key: comparison_key(node["content"]) for key, node in nodes.items()}
+    return {key: answers[text] for key, text in asked.items() if text in answers}
 
 
 def without_answer(nodes: Nodes, notes: Mapping[str, Note]) -> list[str]:
@@ -197,13 +193,13 @@ class PathAnswerer:
             asked = self.to_ask(stage)
             if not affords(len(asked)):
                 break
-            asks = (
-                self._take_step(path, results, model) if self.iterate else self._take_path(path, model)
+            asks = {
+                path: self._take_step(path, results, model) if self.iterate else self._take_path(path, model)
                 for path in asked
-            )
-            found = await asyncio.gather(*asks)
-            results |= {path: note for path in stage if (note := self.backing[path[-1]].note)}
-            results |= zip(asked, found, strict=True)
+            }
+            answers = await gather_by_key(asks)
+            notes = {path: self.backing[path[-1]].note for path in stage}
+            results |= {path: note for path, note in notes.items() if note} | answers
         return results
 
     def to_ask(self, stage: Sequence[Path]) -> list[Path]:
@@ -223,8 +219,8 @@ class PathAnswerer:
         )
         last = self.last_step and len(path) > 1 and self.nodes[path[-1]]["end"]
         role = reasoning.TAKE_LAST_STEP if last else reasoning.TAKE_STEP
-        said = await ask_or(model, role, given, reasoning.Result(), f"Step {path[-1]} has no result.")
-        return _found(step, stated_answer(said.answer, step), [backing])
+        reply = await ask_or(model, role, given, reasoning.Result(), f"Step {path[-1]} has no result.")
+        return _found(step, stated_answer(reply.answer, step), [backing])
 
     async def _take_path(self, path: Path, model: ModelCaller) -> Note:
         """Answer a path in one reading of all its steps."""
@@ -236,8 +232,8 @@ class PathAnswerer:
             sources=tuple(source for each in backing for source in each.sources),
         )
         loss = f"{path_label(path).capitalize()} has no answer."
-        said = await ask_or(model, reasoning.TAKE_PATH, given, reasoning.Result(), loss)
-        return _found(self._question, stated_answer(said.answer, self._question), backing)
+        reply = await ask_or(model, reasoning.TAKE_PATH, given, reasoning.Result(), loss)
+        return _found(self._question, stated_answer(reply.answer, self._question), backing)
 
     def _known_along(self, path: Path) -> tuple[Step, ...]:
         """Return the inherited notes; the question itself has them among its sources already."""
@@ -256,8 +252,8 @@ async def integrate(question: str, paths: Sequence[Path], results: Results, mode
     )
     given = reasoning.IntegrateInput(question=question, answers=answers)
     first = reasoning.Integrated(answer=answers[0].answer)
-    said = await ask_or(model, reasoning.INTEGRATE, given, first, "The first path's answer is taken.")
-    return stated_answer(said.answer, question)
+    reply = await ask_or(model, reasoning.INTEGRATE, given, first, "The first path's answer is taken.")
+    return stated_answer(reply.answer, question)
 
 
 def store_results(results: Results) -> dict[str, Note]:

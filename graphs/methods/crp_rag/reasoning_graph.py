@@ -216,8 +216,8 @@ async def _next_step(
     steps = tuple(nodes[key]["content"] for key in ancestors(nodes, sink))
     given = planning.ExpandInput(question=question, steps=steps, known=known)
     itself = planning.NextStep.model_construct(step=question, final=True)
-    said = await ask_or(model, role, given, itself, "The question itself is proposed as the last step.")
-    return Proposal(content=said.step, end=said.final, prev=[sink])
+    reply = await ask_or(model, role, given, itself, "The question itself is proposed as the last step.")
+    return Proposal(content=reply.step, end=reply.final, prev=[sink])
 
 
 async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], model: ModelCaller) -> Proposal:
@@ -225,8 +225,8 @@ async def _rewrite(nodes: Nodes, sink: str, known: tuple[Step, ...], model: Mode
     question = nodes[SOURCE]["content"]
     given = StepsInput(question=question, known=known)
     as_it_is, loss = planning.Rewritten.model_construct(question=question), "The question is searched for unchanged."
-    said = await ask_or(model, planning.REWRITE_QUESTION, given, as_it_is, loss)
-    return Proposal(content=said.question, end=True, prev=[sink])
+    reply = await ask_or(model, planning.REWRITE_QUESTION, given, as_it_is, loss)
+    return Proposal(content=reply.question, end=True, prev=[sink])
 
 
 async def group_similar(
@@ -253,8 +253,8 @@ async def merge_similar(question: str, similar: Sequence[Sequence[Proposal]], mo
             return group[0]
         given = planning.FuseInput(question=question, steps=tuple(proposal["content"] for proposal in group))
         first, loss = group[0]["content"], "The first of the similar steps represents all of them."
-        said = await ask_or(model, planning.FUSE, given, planning.Fused(step=first), loss)
-        return merge_proposals(group, said.step)
+        reply = await ask_or(model, planning.FUSE, given, planning.Fused(step=first), loss)
+        return merge_proposals(group, reply.step)
 
     return await asyncio.gather(*map(fuse, similar))
 

@@ -1,6 +1,14 @@
-"""The hybrid system for CRAG: several sources in parallel, one careful reasoner over all of them (KDD Cup 2024).
+"""The hybrid system for CRAG: several sources, one careful reasoner over all of them (Yuan et al., KDD Cup 2024).
 
-    classify -> (retrieve -> calculate | recall | query) -> aggregate -> answer -> verify
+    classify the question by domain and change with time       section 4.2
+    in parallel:
+        retrieve texts and tables                              section 4.1
+        calculate expressions over them                        section 4.3
+        recall the model's own knowledge                       section 4.4
+        query the knowledge graph                              section 4.5
+    aggregate all into one reference document                  section 4.6
+    answer along an outline                                    section 4.6
+    verify the form, the premise and the citations             section 4.7
 
 A question whose answer changes with time ends immediately. A source that fails, is slow, or has no room in the budget
 is omitted with a warning; the budget always keeps a call for the answer. Each stage of the paper's ablation is a
@@ -18,18 +26,21 @@ from langgraph.graph import START, StateGraph
 
 from sleuth.agents.formatting import ReferenceKind
 from sleuth.agents.roles.hybrid import EXPRESS, RECALL_UNAIDED, Asked, Expression, Recollection, ResolveInput
-from sleuth.graphs.core import Call, Context, Method, Question, RunState, RunUpdate, ask_or, summarize_update
-from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import (
-    add_evidence_check,
-    archive_passages,
-    check_or_end,
-    load_passages,
-    make_note,
+from sleuth.graphs.core import (
+    Call,
+    Context,
+    Method,
+    Question,
+    RunState,
+    RunUpdate,
+    ask_or,
     make_verdict,
-    strip_marks,
-    verdict_for,
+    summarize_update,
 )
+from sleuth.graphs.core.node import known_notes, node, node_with
+from sleuth.graphs.core.passages import archive_passages
+from sleuth.graphs.evidence.outcomes import make_note, verdict_for
+from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.graphs.methods.hybrid_rag import references, sources
 from sleuth.graphs.methods.hybrid_rag.references import Document, Finding, ReasonedReply, Reference
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
@@ -89,7 +100,16 @@ class Update(RunUpdate, total=False):
     tried: bool
 
 
-@node
+_ANSWER = 1
+"""Calls reserved for the answer."""
+
+
+def _side_by_side(state: State) -> int:
+    """Return the number of nodes that call the model in parallel."""
+    return len({"recall", "query"} & set(state.sources))
+
+
+@node_with(spare=_ANSWER)
 async def classify(state: State, call: Call[Settings]) -> Update:
     """Predict the question's attributes (section 4.2), and choose the sources to query."""
     settings, context = call.settings, call.context
@@ -100,9 +120,8 @@ async def classify(state: State, call: Call[Settings]) -> Update:
     }
     if not settings.attributes or state.is_settled:
         return update
-    call.share(spare=_ANSWER)
     by_votes = settings.predictor == "in_context" or context.predictor is None
-    if by_votes and not call.affords(2 * settings.votes + _ANSWER):
+    if by_votes and not call.affords(2 * settings.votes):
         return {**update, "warnings": [_no_room("The model's vote on the question's attributes")]}
     found = await sources.predict_attributes(
         call.model, state.question, None if by_votes else context.predictor, settings
@@ -121,49 +140,46 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     return {"texts": texts, "tables": tables, "warnings": [*lost, *left_out]}
 
 
-@node
+@node_with(spare=_ANSWER)
 async def calculate(state: State, call: Call[Settings]) -> Update:
     """Evaluate expressions over the findings: no number is computed by the model (section 4.3)."""
     settings = call.settings
     if "calculate" not in state.sources:
         return {}
-    if not call.affords(settings.expressions + _ANSWER):
+    if not call.affords(settings.expressions):
         return {"warnings": [_no_room("A calculation")]}
-    texts, tables = [await load_passages(call.context.archive, names) for names in (state.texts, state.tables)]
+    texts, tables = [await call.load(names) for names in (state.texts, state.tables)]
     given = ResolveInput(question=state.question, asked_at=state.asked_at, sources=sources.label_sources(texts, tables))
-    call.share(spare=_ANSWER)
     loss = "One sample of an expression is missing."
     asks = (ask_or(call.model, EXPRESS, given, Expression(), loss) for _ in range(settings.expressions))
-    said = [each.expression for each in await asyncio.gather(*asks)]
-    found, faults = sources.evaluate_expressions(said, sources.parse_day(state.asked_at))
+    expressions = [each.expression for each in await asyncio.gather(*asks)]
+    found, faults = sources.evaluate_expressions(expressions, sources.parse_day(state.asked_at))
     return {"calculations": found, "warnings": faults}
 
 
-@node
+@node_with(spare=_ANSWER, shared_by=_side_by_side)
 async def recall(state: State, call: Call[Settings]) -> Update:
     """Ask for the model's own knowledge, which may be wrong (section 4.4)."""
-    if not call.affords(_side_by_side(state) + _ANSWER):
+    if not call.affords():
         return {"warnings": [_no_room("The model's own knowledge")]}
-    call.share(spare=_ANSWER, sharing=_side_by_side(state))
     given, nothing = Asked(question=state.question, asked_at=state.asked_at), Recollection()
-    said = await ask_or(call.model, RECALL_UNAIDED, given, nothing, "The model's own knowledge is missing.")
-    if said is nothing:
+    reply = await ask_or(call.model, RECALL_UNAIDED, given, nothing, "The model's own knowledge is missing.")
+    if reply is nothing:
         return {"recollection": None}
-    text = "Invalid question" if said.false_premise else strip_marks(said.answer) if said.known else ""
+    text = "Invalid question" if reply.false_premise else strip_marks(reply.answer) if reply.known else ""
     return {"recollection": Finding(title="answered without sources", text=text or "I don't know")}
 
 
-@node
+@node_with(spare=_ANSWER, shared_by=_side_by_side)
 async def query(state: State, call: Call[Settings]) -> Update:
     """Query the knowledge graph by one of two routes (section 4.5)."""
     settings, graph = call.settings, call.context.graph
-    if graph is None or not call.affords(_side_by_side(state) + _ANSWER):
+    if graph is None or not call.affords():
         return {"warnings": [_no_room("The knowledge graph") if graph else "The knowledge graph was removed."]}
-    call.share(spare=_ANSWER, sharing=_side_by_side(state))
     asked = Asked(question=state.question, asked_at=state.asked_at)
     domain = state.attributes["domain"] if state.attributes else None
-    said = await sources.choose_lookups(call.model, graph, asked, route=settings.route)
-    found, faults = await sources.run_lookups(graph, said, asked, domain=domain, seconds=settings.source_seconds)
+    reply = await sources.choose_lookups(call.model, graph, asked, route=settings.route)
+    found, faults = await sources.run_lookups(graph, reply, asked, domain=domain, seconds=settings.source_seconds)
     return {"lookups": found, "warnings": faults}
 
 
@@ -179,8 +195,8 @@ async def aggregate(state: State, call: Call[Settings]) -> Update:
         "model": [state.recollection] if state.recollection else [],
     }
     passages: dict[ReferenceKind, list[Passage]] = {
-        "text": await load_passages(archive, state.texts),
-        "table": await load_passages(archive, state.tables),
+        "text": await call.load(state.texts),
+        "table": await call.load(state.tables),
     }
     limits: dict[ReferenceKind, int] = {"table": settings.max_table_characters, "graph": settings.max_graph_characters}
     collected, losses = await references.collect(archive, findings, passages, limits, settings.max_characters)
@@ -196,29 +212,28 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     asked = Asked(question=state.question, asked_at=state.asked_at)
     samples = settings.answers if call.affords(settings.answers + 1) else 1
     warnings = [_no_room("The vote on several answers")] if samples < settings.answers else []
-    said, unread = await references.reason(call.model, asked, document.sources, settings, samples=samples)
+    reply, unread = await references.reason(call.model, asked, document.sources, settings, samples=samples)
     held = (await context.archive.keep([unread]))[0] if unread else ""
-    return {"said": said, "unread": held, "warnings": warnings}
+    return {"said": reply, "unread": held, "warnings": warnings}
 
 
-@node
+@node_with(so_far=known_notes)
 async def verify(state: State, call: Call[Settings]) -> Update:
     """Turn the reply into a verdict: its form, "I don't know", a false premise, its citations (section 4.7)."""
     settings, context = call.settings, call.context
     if state.refused:
         return {"verdict": make_verdict("unknown", "", []), "warnings": [_DYNAMIC]}
-    notes = list(state.notes.values())
-    if state.halted or (state.unread and not call.affords()):
-        return {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
+    if state.unread:
+        call.require()
     document = await Document.load(context.archive, state.references, context.pages)
     unread = (await context.archive.load([state.unread]))[0] if state.unread else ""
-    said = state.said or await references.summarise(call.model, state.question, unread)
-    status, text = references.outcome(said, settings)
+    reply = state.said or await references.summarise(call.model, state.question, unread)
+    status, text = references.outcome(reply, settings)
     if status == "unknown" and state.is_settled and not state.tried and state.sources:
         return {"tried": True}
     if status != "answered":
         return {"notes": {}, "verdict": make_verdict(status, text, [])}
-    citations = document.cite(call.model, said, text, notes) or document.support(text)
+    citations = document.cite(call.model, reply, text, state.notes.values()) or document.support(text)
     found = make_note(state.question, text, citations)
     return {"notes": {"answer": found}, "verdict": verdict_for(call.model, text, [found])}
 
@@ -235,9 +250,9 @@ def after_classify(state: State) -> list[Literal["retrieve", "recall", "query", 
 
 def after_verify(
     state: State,
-) -> list[Literal["retrieve", "recall", "query", "aggregate", "check_evidence", "__end__"]]:
+) -> list[Literal["retrieve", "recall", "query", "aggregate", "__end__"]]:
     """Route to the sources if the inherited answer did not suffice."""
-    return [check_or_end(state)] if state.verdict else [*_asked(state)]
+    return ["__end__"] if state.verdict else [*_asked(state)]
 
 
 def graph() -> StateGraph[State, Context, Question, State]:
@@ -260,14 +275,10 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge("aggregate", "answer")
     graph.add_edge("answer", "verify")
     graph.add_conditional_edges("verify", after_verify)
-    add_evidence_check(graph)
     return graph
 
 
 # What the nodes above are made of
-
-_ANSWER = 1
-"""Calls reserved for the answer."""
 
 _DYNAMIC = (
     "the answer changes with time, and the sources are not known to be up to date, so it is not given: "
@@ -289,11 +300,6 @@ def _sources(settings: Settings, context: Context) -> list[Source]:
 def _asked(state: State) -> list[Literal["retrieve", "recall", "query", "aggregate"]]:
     """Return the sources to query in parallel; without any, the document is made immediately."""
     return [each for each in state.sources if each != "calculate"] or ["aggregate"]
-
-
-def _side_by_side(state: State) -> int:
-    """Return the number of nodes that call the model in parallel."""
-    return len({"recall", "query"} & set(state.sources))
 
 
 def _no_room(source: str) -> str:

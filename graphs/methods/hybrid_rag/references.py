@@ -29,15 +29,10 @@ from sleuth.agents.roles.hybrid import (
 from sleuth.agents.roles.inputs import QuestionInput, SourcesInput
 from sleuth.agents.roles.reading import ANSWER_UNAIDED
 from sleuth.graphs.core import Citation, Note, Status, ask_or
-from sleuth.graphs.evidence import (
-    citation_at,
-    deserialize_passage,
-    find_quote,
-    find_sentence,
-    serialize_passage,
-    stated_answer,
-    verify_quotes,
-)
+from sleuth.graphs.core.passages import deserialize_passage, serialize_passage
+from sleuth.graphs.evidence.citations import citation_at, verify_quotes
+from sleuth.graphs.evidence.outcomes import stated_answer
+from sleuth.graphs.evidence.text_spans import find_quote, find_sentence
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.errors import BadReply
 from sleuth.tools.sources.web_pages import PageText, Table, cell_at, is_page_table
@@ -173,14 +168,14 @@ class Document:
             for each, passage in zip(self._references, self._passages, strict=True)
         )
 
-    def cite(self, model: ModelCaller, said: ReasonedReply, answer: str, notes: Iterable[Note]) -> list[Citation]:
+    def cite(self, model: ModelCaller, reply: ReasonedReply, answer: str, notes: Iterable[Note]) -> list[Citation]:
         """Return the citations that can be verified, and warn of each other quote."""
         found: list[Citation] = []
         kinds = [reference["kind"] for reference in self._references]
         roomy = [
             each if kind in ROOMY else replace(each, text="") for each, kind in zip(self._passages, kinds, strict=True)
         ]
-        for quote in map(Quote.model_validate, said["quotes"]):
+        for quote in map(Quote.model_validate, reply["quotes"]):
             if quote.source <= len(kinds) and kinds[quote.source - 1] not in ROOMY:
                 found += self._cite_finding(model, answer, quote, notes)
             else:
@@ -250,10 +245,10 @@ async def reason(
     given = ResolveInput(question=asked.question, asked_at=asked.asked_at, sources=sources)
     if samples > 1:
         found = await asyncio.gather(*(_reason_once(model, given, settings, freely=True) for _ in range(samples)))
-        read = [said for said, _ in found if said]
-        votes = Counter(outcome(said, settings) for said in read)
+        read = [reply for reply, _ in found if reply]
+        votes = Counter(outcome(reply, settings) for reply in read)
         most = max(votes.values(), default=0)
-        return next(((said, "") for said in read if votes[outcome(said, settings)] == most), found[0])
+        return next(((reply, "") for reply in read if votes[outcome(reply, settings)] == most), found[0])
     return await _reason_once(model, given, settings)
 
 
@@ -294,11 +289,11 @@ def _reasoned(
     return ReasonedReply(answer=answer, premise=premise, false_premise=false_premise, quotes=quotes)
 
 
-def outcome(said: ReasonedReply, settings: Settings) -> tuple[Status, str]:
+def outcome(reply: ReasonedReply, settings: Settings) -> tuple[Status, str]:
     """Return status and text: "I don't know" anywhere means unknown, a false premise an invalid question (4.7)."""
-    text = stated_answer(said["answer"])
-    if settings.false_premise and (said["false_premise"] or _INVALID.search(text)):
-        return "invalid_question", " ".join(said["premise"].split())
+    text = stated_answer(reply["answer"])
+    if settings.false_premise and (reply["false_premise"] or _INVALID.search(text)):
+        return "invalid_question", " ".join(reply["premise"].split())
     if not text or _NOTHING_ELSE.fullmatch(text) or (settings.refuse and _UNKNOWN.search(text)):
         return "unknown", ""
     return "answered", text

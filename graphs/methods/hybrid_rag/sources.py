@@ -16,7 +16,7 @@ from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles.hybrid import CHOOSE_CALLS, NAME_ENTITIES, Asked, Calls, ChooseInput, Entities
 from sleuth.agents.roles.judging import InContextPredictor
 from sleuth.graphs.core import Context, ask_or
-from sleuth.graphs.evidence import search_notes
+from sleuth.graphs.evidence.retrieval import search_notes
 from sleuth.graphs.methods.hybrid_rag.references import Finding, is_table
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.documents import split
@@ -185,14 +185,14 @@ async def choose_lookups(model: ModelCaller, graph: KnowledgeGraph, asked: Asked
 
 
 async def run_lookups(
-    graph: KnowledgeGraph, said: Entities | Calls, asked: Asked, *, domain: str | None, seconds: float
+    graph: KnowledgeGraph, chosen: Entities | Calls, asked: Asked, *, domain: str | None, seconds: float
 ) -> tuple[list[Finding], list[str]]:
     """Run the chosen calls, or look up the named entities; each failure is a line."""
-    if isinstance(said, Calls):
-        calls = [(each.function, {one.name: one.value for one in each.arguments}) for each in said.calls]
+    if isinstance(chosen, Calls):
+        calls = [(each.function, {one.name: one.value for one in each.arguments}) for each in chosen.calls]
         lookups = await look_up(graph, calls, seconds=seconds)
     else:
-        named = deduplicate(NamedEntity(name=each.name.strip(), kind=each.kind) for each in said.entities)
+        named = deduplicate(NamedEntity(name=each.name.strip(), kind=each.kind) for each in chosen.entities)
         today = parse_day(asked.asked_at)
         day = today.isoformat() if today else ""
         lookups = await explore(graph, named, asked.question, domain=domain, today=day, seconds=seconds)

@@ -1,18 +1,24 @@
-"""PAR-RAG: plan all the steps, then act on and review each one against coarse and fine evidence (Zhang et al., 2025).
+"""PAR-RAG: plan, then act on and review each step (Zhang et al., 2025, Algorithm 1).
 
-    plan -> retrieve_coarse -> draft -> retrieve_fine -> review -> (refine -> retrieve_coarse ...)* -> answer
+    plan the steps                                             section 3.4
+    for each step:
+        retrieve_coarse for its question                       section 3.5
+        draft an answer                                        section 3.5
+        retrieve_fine for the draft                            section 3.6
+        review the draft: accept it, revise it, or ask again   section 3.6
+        refine the question of the next step                   section 3.5
+    answer from the trajectory                                 section 3.5
 
 The steps in progress are the `wave`: one in the paper, several if their answers do not depend on each other. A step's
 note is its entry in the trajectory; a step without a note is still to be done.
 """
 
-import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.model_calls import ModelCaller
@@ -31,16 +37,9 @@ from sleuth.graphs.core import (
     RunUpdate,
     summarize_update,
 )
-from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import (
-    add_evidence_check,
-    answer_question,
-    as_steps,
-    check_or_end,
-    load_passages,
-    make_verdict,
-    search_passages,
-)
+from sleuth.graphs.core.node import gather_by_key, new_graph, node, node_with
+from sleuth.graphs.evidence.outcomes import answer_question, as_steps
+from sleuth.graphs.evidence.retrieval import search_passages
 from sleuth.graphs.methods.par_rag import steps
 from sleuth.graphs.methods.par_rag.steps import Draft, Step, ready_steps, trajectory, with_verbatim_citations
 from sleuth.tools.search import Mode
@@ -154,8 +153,8 @@ async def draft(state: State, call: Call[Settings]) -> Update:
     call.require(len(state.wave))
     settings = call.settings
     shown = await _shown(state.coarse, state.wave, call)
-    asks = (
-        steps.draft_step(
+    asks = {
+        key: steps.draft_step(
             state.plan,
             state.notes,
             key,
@@ -165,8 +164,8 @@ async def draft(state: State, call: Call[Settings]) -> Update:
             sentence=settings.sentences,
         )
         for key in state.wave
-    )
-    drafts = dict(zip(state.wave, await asyncio.gather(*asks), strict=True))
+    }
+    drafts = await gather_by_key(asks)
     final = [key for key in state.wave if not _to_review(state.plan[key], drafts[key], shown.get(key, []), settings)]
     notes: dict[str, Note | None] = {
         key: steps.step_note(
@@ -179,21 +178,19 @@ async def draft(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
-    """Search passages for each draft (section 3.6); for a step without a draft, other passages than before."""
+    """Search passages for each draft (section 3.6)."""
     settings = call.settings
     drafts = {key: state.drafts[key]["answer"] for key in _open(state)}
     in_vain = await _shown(state.coarse, [key for key in drafts if not drafts[key]], call)
     queries = {}
     for key, text in drafts.items():
         query = steps.step_query(state.plan, state.notes, key, draft=text, with_question=settings.fine_with_question)
-        seen = frozenset(passage.id for passage in in_vain.get(key, []))
+        seen = frozenset(passage.id for passage in in_vain.get(key, []))  # ours: a step without a draft needs others
         queries[key] = replace(query, k=settings.fine_k, mode=settings.fine_mode, seen=seen)
     if settings.fine_mode == "knowledge-graph":
         call.require(len(queries))
-        named = await asyncio.gather(*(steps.extract_names(query.text, call.model) for query in queries.values()))
-        queries = {
-            key: replace(query, entities=names) for (key, query), names in zip(queries.items(), named, strict=True)
-        }
+        names = await gather_by_key({key: steps.extract_names(queries[key].text, call.model) for key in queries})
+        queries = {key: replace(query, entities=names[key]) for key, query in queries.items()}
     return {"fine": await search_passages(call, queries)}
 
 
@@ -203,10 +200,9 @@ async def review(state: State, call: Call[Settings]) -> Update:
     call.require(len(_open(state)))
     settings, opened = call.settings, _open(state)
     shown = await _shown(state.fine, opened, call)
-    # Ours: a reviewer that may reject an earlier step is shown those before.
-    past = as_steps(trajectory(state.plan, state.notes).values()) if settings.max_returns else None
-    asks = (
-        steps.review_step(
+    past = as_steps(_trajectory(state)) if settings.max_returns else None  # ours: it may reject one of them
+    asks = {
+        key: steps.review_step(
             state.plan,
             key,
             state.drafts[key],
@@ -216,10 +212,10 @@ async def review(state: State, call: Call[Settings]) -> Update:
             checked=settings.check_revisions,
         )
         for key in opened
-    )
-    said = dict(zip(opened, await asyncio.gather(*asks), strict=True))
+    }
+    reviews = await gather_by_key(asks)
     update: Update = {"notes": {}, "plan": {}, "wave": [], "requeries": {}}
-    for key, (verdict, draft) in said.items():
+    for key, (verdict, draft) in reviews.items():
         unsure, asked = verdict.status == "UNCONFIDENT", state.requeries.get(key, 0)
         if unsure and asked < settings.max_requeries:
             update["plan"][key] = Step(**{**state.plan[key], "question": verdict.question})
@@ -228,7 +224,8 @@ async def review(state: State, call: Call[Settings]) -> Update:
         else:
             doubt = "the review was not confident" if unsure else ""
             update["notes"][key] = steps.step_note(state.plan[key], draft, doubt)
-    return _reopen_rejected_step(state, update, {key: verdict for key, (verdict, _) in said.items()}, settings)
+    verdicts = {key: verdict for key, (verdict, _) in reviews.items()}
+    return _reopen_rejected_step(state, update, verdicts, settings)  # ours
 
 
 @node
@@ -237,21 +234,25 @@ async def refine(state: State, call: Call[Settings]) -> Update:
     wave = ready_steps(state.plan, state.notes, side_by_side=call.settings.parallel)
     built = [key for key in wave if state.plan[key]["needs"]]
     call.require(len(built))
-    asks = (steps.refine_step(state.question, state.plan, state.notes, key, call.model) for key in built)
-    questions = await asyncio.gather(*asks)
-    refined = {key: Step(**{**state.plan[key], "question": new}) for key, new in zip(built, questions, strict=True)}
+    questions = await gather_by_key(
+        {key: steps.refine_step(state.question, state.plan, state.notes, key, call.model) for key in built}
+    )
+    refined = {key: Step(**{**state.plan[key], "question": question}) for key, question in questions.items()}
     handed_over = {key: found for key, found in state.notes.items() if key not in state.plan}
     notes = steps.answer_from_notes(refined, handed_over)  # the question has its names now
     wave = [key for key in wave if key not in notes]
     return {"plan": refined, "notes": notes, "wave": wave}
 
 
-@node
+def _trajectory(state: State) -> Iterable[Note]:
+    return trajectory(state.plan, state.notes).values()
+
+
+@node_with(so_far=_trajectory)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Answer the question from the trajectory; "unknown" is an answer too (section 3.5)."""
-    notes = list(trajectory(state.plan, state.notes).values())
-    if state.halted or not call.affords():
-        return {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
+    call.require()
+    notes = list(_trajectory(state))
     cited = await _cited(state, notes, call) if call.settings.answer_with_sources else None
     return {"verdict": await answer_question(call.model, state.question, notes, cited=cited)}
 
@@ -275,14 +276,7 @@ def after_draft(state: State) -> Literal["retrieve_fine", "refine", "answer"]:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(plan)
-    graph.add_node(retrieve_coarse)
-    graph.add_node(draft)
-    graph.add_node(retrieve_fine)
-    graph.add_node(review)
-    graph.add_node(refine)
-    graph.add_node(answer)
+    graph = new_graph(State, plan, retrieve_coarse, draft, retrieve_fine, review, refine, answer)
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", onward)
     graph.add_edge("retrieve_coarse", "draft")
@@ -290,8 +284,7 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_edge("retrieve_fine", "review")
     graph.add_conditional_edges("review", onward)
     graph.add_conditional_edges("refine", onward)
-    graph.add_conditional_edges("answer", check_or_end)
-    add_evidence_check(graph)
+    graph.add_edge("answer", END)
     return graph
 
 
@@ -316,7 +309,7 @@ def _open(state: State) -> list[str]:
 
 async def _shown(shown: dict[str, list[str]], keys: list[str], call: Call[Settings]) -> dict[str, list[Passage]]:
     """Load the steps' passages, all before the first call: after a crash, calls are matched by their order."""
-    return {key: await load_passages(call.context.archive, shown[key]) for key in keys if key in shown}
+    return {key: await call.load(shown[key]) for key in keys if key in shown}
 
 
 async def _cited(state: State, notes: list[Note], call: Call[Settings]) -> list[Passage]:
@@ -339,18 +332,18 @@ def _to_review(step: Step, draft: Draft, shown: list[Passage], settings: Setting
 
 
 def _reopen_rejected_step(
-    state: State, update: Update, said: Mapping[str, judging.StepReview], settings: Settings
+    state: State, update: Update, reviews: Mapping[str, judging.StepReview], settings: Settings
 ) -> Update:
     """Ours (`max_returns`): if a review rejects an earlier step, ask its new question for that step, not for its own.
 
     The rejected step and all that depend on it lose their answers. Of several such reviews the first counts.
     """
-    rejected = {by: key for by, review in said.items() if (key := _rejected_step(state, review, settings))}
-    if not rejected:
+    rejected = {by: _rejected_step(state, review, settings) for by, review in reviews.items()}
+    by, key = next(((by, key) for by, key in rejected.items() if key), ("", None))
+    if key is None:
         return update
-    by, key = next(iter(rejected.items()))
     remark = f"asked again: the review of step {by} doubted {state.notes[key]['finding']!r}"
-    reopened = Step(**{**state.plan[key], "question": said[by].question, "remark": remark})
+    reopened = Step(**{**state.plan[key], "question": reviews[by].question, "remark": remark})
     return {
         "plan": {other: step for other, step in update["plan"].items() if other != by} | {key: reopened},
         "notes": update["notes"] | dict.fromkeys(steps.dependents(state.plan, key) | {by}),
@@ -360,9 +353,9 @@ def _reopen_rejected_step(
     }
 
 
-def _rejected_step(state: State, said: judging.StepReview, settings: Settings) -> str | None:
+def _rejected_step(state: State, review: judging.StepReview, settings: Settings) -> str | None:
     """Return the earlier step that a review rejects, if it may be reopened."""
-    earlier = said.earlier_step if isinstance(said, judging.Review) and said.status == "UNCONFIDENT" else None
+    earlier = review.earlier_step if isinstance(review, judging.Review) and review.status == "UNCONFIDENT" else None
     past = list(trajectory(state.plan, state.notes))
     key = past[earlier - 1] if earlier and earlier <= len(past) else None
     return key if key in state.plan and state.returns < settings.max_returns else None

@@ -14,17 +14,10 @@ from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles import inputs, judging, planning, reading
 from sleuth.agents.roles.planning import OrderedStep, PlanStep
 from sleuth.graphs.core import Citation, Note, Question, ask_or, same_question
-from sleuth.graphs.evidence import (
-    as_sources,
-    as_steps,
-    content_words,
-    ensure_verbatim_support,
-    find_sentence,
-    make_note,
-    short_names,
-    stated_answer,
-    verify_quotes,
-)
+from sleuth.graphs.evidence.citations import ensure_verbatim_support, verify_quotes
+from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
+from sleuth.graphs.evidence.retrieval import as_sources, short_names
+from sleuth.graphs.evidence.text_spans import content_words, find_sentence
 from sleuth.tools.search import Query
 from sleuth.tools.text import comparison_key, sentence_spans
 from sleuth.tools.types import Passage
@@ -167,9 +160,9 @@ async def draft_step(
         return Draft(answer=stated_answer(concluded.answer, question), citations=[])
     given = inputs.SourcesInput(question=question, sources=as_sources(shown))
     role = reading.DRAFT_SENTENCE if sentence else reading.DRAFT
-    said = await ask_or(model, role, given, reading.Draft(answer=""), loss)
-    answer = stated_answer(said.answer, question)
-    citations = verify_quotes(model, answer, said.citations, shown, question=question) if answer else []
+    reply = await ask_or(model, role, given, reading.Draft(answer=""), loss)
+    answer = stated_answer(reply.answer, question)
+    citations = verify_quotes(model, answer, reply.citations, shown, question=question) if answer else []
     return Draft(answer=answer, citations=citations)
 
 
@@ -182,7 +175,7 @@ def is_unambiguously_supported(question: str, draft: Draft, shown: Sequence[Pass
     words.
     """
     asked, cited = content_words(question), {citation["passage"]: citation["start"] for citation in draft["citations"]}
-    told: frozenset[str] = frozenset()
+    cited_fit: frozenset[str] = frozenset()
     fits: list[tuple[str, frozenset[str]]] = []
     for passage in shown:
         for start, end in sentence_spans(passage.text):
@@ -191,16 +184,16 @@ def is_unambiguously_supported(question: str, draft: Draft, shown: Sequence[Pass
             fits.append((passage.id, fit))
             at = cited.get(passage.id, -1) - passage.start
             if start <= at < end and find_sentence(draft["answer"], sentence):
-                told = max(told, fit, key=len)
-    best = all(len(fit) <= len(told) for _, fit in fits)
-    return bool(told) and best and not any(fit >= told for id, fit in fits if id not in cited)
+                cited_fit = max(cited_fit, fit, key=len)
+    best = all(len(fit) <= len(cited_fit) for _, fit in fits)
+    return bool(cited_fit) and best and not any(fit >= cited_fit for id, fit in fits if id not in cited)
 
 
 async def extract_names(text: str, model: ModelCaller) -> tuple[str, ...]:
     """Return the names in a query, from which the knowledge graph is searched (PAR-RAG, section 3.3)."""
     loss = "The names are taken by rule."
-    said = await ask_or(model, reading.EXTRACT_NAMES, reading.NamesInput(text=text), reading.Names(names=[]), loss)
-    return tuple(dict.fromkeys(said.names))
+    reply = await ask_or(model, reading.EXTRACT_NAMES, reading.NamesInput(text=text), reading.Names(names=[]), loss)
+    return tuple(dict.fromkeys(reply.names))
 
 
 async def review_step(
@@ -220,20 +213,20 @@ async def review_step(
     """
     loss = f"The draft of step {key} is accepted without a review."
     given = judging.ReviewStepInput(question=plan[key]["question"], answer=draft["answer"], sources=as_sources(shown))
-    said: judging.StepReview | judging.Review
+    reply: judging.StepReview | judging.Review
     if past is None:
-        said = await ask_or(model, judging.REVIEW_STEP, given, judging.StepReview(status="PASS"), loss)
+        reply = await ask_or(model, judging.REVIEW_STEP, given, judging.StepReview(status="PASS"), loss)
     else:
         looking_back = judging.add_trajectory(given, past)
-        said = await ask_or(model, judging.REVIEW, looking_back, judging.Review(status="PASS"), loss)
-    if said.status == "REVISED":
-        question, answer = plan[key]["question"], stated_answer(said.answer, plan[key]["question"])
-        citations = verify_quotes(model, answer, said.citations, shown, question=question) if answer else []
+        reply = await ask_or(model, judging.REVIEW, looking_back, judging.Review(status="PASS"), loss)
+    if reply.status == "REVISED":
+        question, answer = plan[key]["question"], stated_answer(reply.answer, plan[key]["question"])
+        citations = verify_quotes(model, answer, reply.citations, shown, question=question) if answer else []
         if citations or not checked:
             draft = Draft(answer=answer, citations=citations)
         else:
             model.warn(f"The revised answer of step {key} cites no retrieved passage; keeping the draft.")
-    return said, with_verbatim_citations(draft, shown, plan[key]["question"])
+    return reply, with_verbatim_citations(draft, shown, plan[key]["question"])
 
 
 def with_verbatim_citations(draft: Draft, shown: Sequence[Passage], question: str) -> Draft:

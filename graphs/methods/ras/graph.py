@@ -1,6 +1,11 @@
-"""RAS: search, turn passages into triples of the question's own graph, and plan from it (Jiang et al.).
+"""RAS: retrieve, structure into triples, and plan the next search from them (Jiang et al., 2025).
 
-    plan -> (retrieve -> structure -> plan)* -> answer
+    decide if the question needs a search, plan            section 3.1
+    while there is a sub-query q:
+        D = retrieve(q)                                    section 3.2
+        G = G + structure(D)                               section 3.2, equation 6
+        plan the next q from the chain of (q, G)           section 3.1
+    answer from the chain, or unaided                      section 3.3
 
 The language model plans from the chain of sub-queries and their triples, with `graph_model` also from their encoding as
 a soft token. A round is a sub-query with its passages; at most `max_iterations` are made.
@@ -11,28 +16,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from pydantic import AfterValidator, Field
 
 from sleuth.agents.formatting import SubQuery
 from sleuth.agents.graph_encoder import describe_missing, is_graph_model
 from sleuth.agents.model import Model
-from sleuth.agents.model_calls import ModelCaller
-from sleuth.agents.roles import planning
+from sleuth.agents.role import Role
+from sleuth.agents.roles import planning, reading
 from sleuth.agents.roles.inputs import QuestionInput
 from sleuth.agents.roles.planning import NO_RETRIEVAL, SUBQ, SUFFICIENT, SoFar
-from sleuth.agents.roles.reading import (
-    ANSWER_AT_LENGTH,
-    ANSWER_AT_LENGTH_WITH_EXAMPLES,
-    ANSWER_FROM_FACTS,
-    ANSWER_UNAIDED,
-    ANSWER_UNAIDED_AT_LENGTH,
-    MAX_TRIPLES,
-    FromFacts,
-    LongFromFacts,
-    Sentence,
-    Unaided,
-)
 from sleuth.graphs.core import (
     Ablation,
     Call,
@@ -46,25 +39,15 @@ from sleuth.graphs.core import (
     RunState,
     RunUpdate,
     ask_or,
+    make_verdict,
     plan_unless_halted,
     summarize_update,
 )
-from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import (
-    Round,
-    add_evidence_check,
-    as_steps,
-    check_or_end,
-    load_passages,
-    make_note,
-    make_query,
-    make_verdict,
-    search_passages,
-    stated_answer,
-    verdict_of_sentences,
-)
-from sleuth.graphs.methods.ras import triple_graph
-from sleuth.graphs.methods.ras.triple_graph import Fact, PassageTriples, RenderedFacts, cite_facts, entity_key
+from sleuth.graphs.core.node import known_notes, new_graph, node, node_with
+from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_of_sentences
+from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
+from sleuth.graphs.methods.ras import extensions, triple_graph
+from sleuth.graphs.methods.ras.triple_graph import Fact, PassageTriples, RenderedFacts, cite_facts
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
 
@@ -145,19 +128,29 @@ async def plan(state: State, call: Call[Settings]) -> Update:
         return _decided(state, forced, state.question)
     call.require()
     if not (state.rounds or state.notes):
-        decision = await ask_or(
-            call.model, planning.BEGIN, QuestionInput(question=state.question), SUBQ, "The question is looked up."
-        )
+        asked = QuestionInput(question=state.question)
+        decision = await ask_or(call.model, planning.BEGIN, asked, SUBQ, "The question is looked up.")
         return _decided(state, decision, state.question)
-    shown = await _shown(state, call)
-    said, notes = await _plan_next(state, shown, call.model, noting=settings.findings and bool(state.rounds))
-    decision, query = said.plan, said.query.strip()
-    answered = [note["question"] for note in state.notes.values() if note["finding"]]
-    asked = {entity_key(text) for text in (*answered, *(round["query"] for round in state.rounds.values()))}
-    if decision == SUBQ and entity_key(query) in asked:
+    shown = await _rendered(state, call)
+    with_finding = settings.findings and bool(state.rounds)
+    role: Role[SoFar, Any] = planning.NEXT_WITH_FINDING if with_finding else planning.NEXT
+    enough, loss = planning.NextWithFinding(plan=SUFFICIENT), "The question is answered with what was found."
+    reply = await ask_or(call.model, role, _chain(state, shown), enough, loss)
+    decision, query, notes = reply.plan, reply.query.strip(), dict[str, Note | None]()
+    if with_finding:  # ours
+        notes = extensions.findings(
+            call.model,
+            reply,
+            shown,
+            question=state.question,
+            rounds=state.rounds,
+            entities=state.entities,
+            facts=state.facts,
+        )
+    if decision == SUBQ and extensions.is_repeated(query, state.rounds, state.notes):  # ours
         call.model.warn(f"The planner asked again {query!r}: the question is answered with what was found.")
         decision = SUFFICIENT
-    if decision != SUBQ and not state.rounds:  # inherited notes do not answer the question, which is searched for
+    if decision != SUBQ and not state.rounds:  # ours: inherited notes do not answer the question, which is searched for
         decision, query = SUBQ, state.question
     return {**_decided(state, decision, query), "notes": notes}
 
@@ -169,19 +162,19 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     The others are kept in the state for `structure`: another run may fill the cache between its calls and their
     repetition after a crash, where replies are matched by their order.
     """
-    settings, context = call.settings, call.context
+    settings = call.settings
     at = str(len(state.rounds))
     text = state.rounds[at]["query"]
-    seen = {passage.id for passages in (await _read(state, call)).values() for passage in passages}
+    seen = {passage.id for passages in (await _passages(state, call)).values() for passage in passages}
     query = make_query(text, state, k=settings.top_k, mode=settings.mode, seen=seen)
-    found = (await search_passages(call, {at: query}))[at]
-    update: Update = {"rounds": {at: Round(query=text, passages=found)}}
+    references = (await search_passages(call, {at: query}))[at]
+    update: Update = {"rounds": {at: Round(query=text, passages=references)}}
     if not settings.triples:
         return update
     before = {name for round in state.rounds.values() for name in round["passages"]}
-    new = [name for name in found if name not in before]
-    passages = dict(zip(new, await load_passages(context.archive, new), strict=True))
-    known = await triple_graph.stored_triples(context.triples, passages)
+    new = [name for name in references if name not in before]
+    passages = dict(zip(new, await call.load(new), strict=True))
+    known = await triple_graph.stored_triples(call.context.triples, passages)
     unread = [name for name in new if name not in known]
     return {**update, "unread": unread, **_enter(state, settings, [(passages[name], known[name]) for name in known])}
 
@@ -190,27 +183,24 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 async def structure(state: State, call: Call[Settings]) -> Update:
     """Extract triples from passages that no run has read yet, and add them to the question's graph (section 3.2)."""
     call.require(len(state.unread))
-    context = call.context
-    passages = await load_passages(context.archive, state.unread)
-    read = await triple_graph.extract_triples(context.triples, passages, call.model)
-    return {**_enter(state, call.settings, read), "unread": []}
+    passages = await call.load(state.unread)
+    triples = await triple_graph.extract_triples(call.context.triples, passages, call.model)
+    return {**_enter(state, call.settings, triples), "unread": []}
 
 
-@node
+@node_with(so_far=known_notes)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Answer the question from the chain, citing the passages of its triples, or unaided (section 3.3)."""
-    notes = list(state.notes.values())
-    if state.halted or not call.affords():
-        return {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
+    call.require()
     if state.decision == NO_RETRIEVAL:
-        inherited, (found, sure) = list[Note](), await _answer_unaided(state, call)
+        inherited, (sentences, is_known) = {}, await _answer_unaided(state, call)
     else:
-        inherited, (found, sure) = list(_handed_over(state).values()), await _answer_from_facts(state, call)
-    if not found or not (sure or not call.settings.may_not_know):
+        inherited, (sentences, is_known) = _inherited(state), await _answer_from_facts(state, call)
+    if not sentences or (call.settings.may_not_know and not is_known):
         return {"verdict": make_verdict("unknown", "", [])}
-    verdict = verdict_of_sentences(call.model, found, inherited)
-    keys = ["answer"] if len(found) == 1 else [f"sentence {at}" for at in range(1, len(found) + 1)]
-    return {"notes": dict(zip(keys, found, strict=True)), "verdict": verdict}
+    verdict = verdict_of_sentences(call.model, sentences, inherited.values())
+    keys = ["answer"] if len(sentences) == 1 else [f"sentence {at}" for at in range(1, len(sentences) + 1)]
+    return {"notes": dict(zip(keys, sentences, strict=True)), "verdict": verdict}
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
@@ -223,17 +213,12 @@ def after_plan(state: State) -> Literal["retrieve", "answer"]:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(plan)
-    graph.add_node(retrieve)
-    graph.add_node(structure)
-    graph.add_node(answer)
+    graph = new_graph(State, plan, retrieve, structure, answer)
     graph.add_edge(START, "plan")
     graph.add_conditional_edges("plan", after_plan)
     graph.add_edge("retrieve", "structure")
     graph.add_conditional_edges("structure", plan_unless_halted)
-    graph.add_conditional_edges("answer", check_or_end)
-    add_evidence_check(graph)
+    graph.add_edge("answer", END)
     return graph
 
 
@@ -259,88 +244,63 @@ def _decided(state: State, decision: str, query: str) -> Update:
     return {"decision": decision, "rounds": {str(len(state.rounds) + 1): Round(query=query, passages=[])}}
 
 
-async def _plan_next(
-    state: State, shown: RenderedFacts, model: ModelCaller, *, noting: bool
-) -> tuple[planning.Next, dict[str, Note | None]]:
-    """Return the planner's decision, and the note of the latest round if the planner found an answer in it."""
-    given, loss = _so_far(state, shown), "The question is answered with what was found."
-    if not noting:
-        return await ask_or(model, planning.NEXT, given, planning.Next(plan=SUFFICIENT), loss), {}
-    said = await ask_or(model, planning.NEXT_WITH_FINDING, given, planning.NextWithFinding(plan=SUFFICIENT), loss)
-    at, finding = str(len(state.rounds)), stated_answer(said.finding)
-    query = state.rounds[at]["query"]
-    if finding and entity_key(query) != entity_key(state.question):
-        return said, {_key(at): make_note(query, finding, cite_facts(model, shown, said.facts, finding))}
-    # No answer to a sub-query yet, but what leads to one is worth keeping, in words of its own.
-    facts = {number: state.facts[str(number)] for number in said.facts if str(number) in state.facts}
-    return said, {f"fact {number}": _fact_note(state, fact, number, shown, model) for number, fact in facts.items()}
-
-
-def _fact_note(state: State, fact: Fact, number: int, shown: RenderedFacts, model: ModelCaller) -> Note:
-    subject, object = (state.entities.get(fact[end], fact[end]) for end in ("subject", "object"))
-    return make_note(f"{subject} – {fact['predicate']}?", object, cite_facts(model, shown, [number], object))
-
-
 async def _answer_unaided(state: State, call: Call[Settings]) -> tuple[list[Note], bool]:
     """Return the model's own answer as a note, and whether it is more than a guess."""
-    role = ANSWER_UNAIDED_AT_LENGTH if call.settings.long_answers else ANSWER_UNAIDED
-    said = await ask_or(call.model, role, QuestionInput(question=state.question), Unaided(), _OPEN)
-    text = stated_answer(said.answer, state.question)
-    return [make_note(state.question, text, [])] if text else [], said.known
+    role = reading.ANSWER_UNAIDED_AT_LENGTH if call.settings.long_answers else reading.ANSWER_UNAIDED
+    reply = await ask_or(call.model, role, QuestionInput(question=state.question), reading.Unaided(), _OPEN)
+    text = stated_answer(reply.answer, state.question)
+    return [make_note(state.question, text, [])] if text else [], reply.known
 
 
 async def _answer_from_facts(state: State, call: Call[Settings]) -> tuple[list[Note], bool]:
     """Return the sentences of the answer, each as a note with its citations, and whether they are more than a guess."""
-    settings, shown = call.settings, await _shown(state, call)
-    given = _so_far(state, shown)
+    settings, shown = call.settings, await _rendered(state, call)
+    chain = _chain(state, shown)
     if settings.long_answers:
-        role = ANSWER_AT_LENGTH_WITH_EXAMPLES if settings.examples else ANSWER_AT_LENGTH
-        said = await ask_or(call.model, role, given, LongFromFacts(), _OPEN)
-        sentences, sure = said.sentences, said.known
+        role = reading.ANSWER_AT_LENGTH_WITH_EXAMPLES if settings.examples else reading.ANSWER_AT_LENGTH
+        reply = await ask_or(call.model, role, chain, reading.LongFromFacts(), _OPEN)
+        sentences, is_known = reply.sentences, reply.known
     else:
-        short = await ask_or(call.model, ANSWER_FROM_FACTS, given, FromFacts(), _OPEN)
-        sentences, sure = [Sentence(text=short.answer, facts=short.facts)], short.known
+        short = await ask_or(call.model, reading.ANSWER_FROM_FACTS, chain, reading.FromFacts(), _OPEN)
+        sentences, is_known = [reading.Sentence(text=short.answer, facts=short.facts)], short.known
     texts = [(stated_answer(each.text, state.question), each.facts) for each in sentences]
     notes = [make_note(state.question, text, cite_facts(call.model, shown, facts, text)) for text, facts in texts]
-    return [each for each in notes if each["finding"]], sure
+    return [each for each in notes if each["finding"]], is_known
 
 
-def _key(round: str) -> str:
-    return f"sub-query {round}"
+def _inherited(state: State) -> dict[str, Note]:
+    return extensions.inherited_notes(state.notes, state.rounds, state.facts)
 
 
-def _handed_over(state: State) -> dict[str, Note]:
-    own = {_key(at) for at in state.rounds} | {f"fact {number}" for number in state.facts}
-    return {key: found for key, found in state.notes.items() if key not in own}
-
-
-def _enter(state: State, settings: Settings, found: PassageTriples) -> Update:
+def _enter(state: State, settings: Settings, triples: PassageTriples) -> Update:
     """Return the additions of a part of the latest round's passages to the graph."""
-    kept, dropped = triple_graph.drop_ungrounded(found) if settings.grounded else (found, [])
+    kept, dropped = triple_graph.drop_ungrounded(triples) if settings.grounded else (triples, [])  # ours
     entities, facts = triple_graph.merge_triples(state.entities, state.facts, str(len(state.rounds)), kept)
-    most = f"may hold more facts: no more than {MAX_TRIPLES} are asked for from one passage"
-    at_limit = [f"{passage.id} {most}" for passage, triples in found if len(triples) >= MAX_TRIPLES]
+    most = f"may hold more facts: no more than {reading.MAX_TRIPLES} are asked for from one passage"
+    at_limit = [f"{passage.id} {most}" for passage, its in triples if len(its) >= reading.MAX_TRIPLES]
     return {"entities": entities, "facts": facts, "warnings": [*at_limit, *dropped]}
 
 
-async def _read(state: State, call: Call[Settings]) -> dict[str, list[Passage]]:
+async def _passages(state: State, call: Call[Settings]) -> dict[str, list[Passage]]:
     """Load the passages of each round."""
-    return {at: await load_passages(call.context.archive, round["passages"]) for at, round in state.rounds.items()}
+    return {at: await call.load(round["passages"]) for at, round in state.rounds.items()}
 
 
-async def _shown(state: State, call: Call[Settings]) -> RenderedFacts:
+async def _rendered(state: State, call: Call[Settings]) -> RenderedFacts:
     """Render all findings in the form that roles read."""
-    rounds = await _read(state, call)
-    repeat = call.settings.repeat_facts
+    rounds, repeat = await _passages(state, call), call.settings.repeat_facts
     if not call.settings.triples:
         return triple_graph.render_passages(rounds, repeat=repeat)
     return triple_graph.render_triples(state.entities, state.facts, rounds, repeat=repeat)
 
 
-def _so_far(state: State, shown: RenderedFacts) -> SoFar:
-    findings = {at: state.notes[_key(at)]["finding"] for at in state.rounds if _key(at) in state.notes}
-    queries = (SubQuery(text=round["query"], finding=findings.get(at, "")) for at, round in state.rounds.items())
-    known = as_steps(_handed_over(state).values())
+def _chain(state: State, shown: RenderedFacts) -> SoFar:
+    """Return the sub-queries with their findings and triples."""
+    queries = []
+    for at, round in state.rounds.items():
+        note = state.notes.get(extensions.finding_key(at))
+        queries.append(SubQuery(text=round["query"], finding=note["finding"] if note else ""))
+    known = as_steps(_inherited(state).values())
     return SoFar(question=state.question, queries=tuple(queries), sources=shown.sources, known=known)
 
 

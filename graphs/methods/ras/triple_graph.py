@@ -17,7 +17,8 @@ from sleuth.agents.formatting import Facts, format_fact
 from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.roles.reading import EXTRACT, ExtractInput, Extraction
 from sleuth.graphs.core import Citation, Entity, Graph, Relation, ask_or
-from sleuth.graphs.evidence import as_sources, find_support
+from sleuth.graphs.evidence.citations import find_support
+from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.tools.storage import Triple, TripleStore
 from sleuth.tools.text import comparison_key, single_line
 from sleuth.tools.types import Passage
@@ -62,10 +63,10 @@ async def stored_triples(store: TripleStore, passages: Mapping[str, Passage]) ->
 async def extract_triples(store: TripleStore, passages: Sequence[Passage], model: ModelCaller) -> PassageTriples:
     """Extract triples from passages in parallel and store them for all runs; a failed extraction is not stored."""
     version = await prompt_version()
-    said = await asyncio.gather(*(_read(passage, model) for passage in passages))
-    found = [(passage, triples) for passage, triples in zip(passages, said, strict=True) if triples is not None]
-    await store.put({passage.fingerprint(): triples for passage, triples in found}, version=version)
-    return found
+    replies = await asyncio.gather(*(_read(passage, model) for passage in passages))
+    extracted = [(passage, triples) for passage, triples in zip(passages, replies, strict=True) if triples is not None]
+    await store.put({passage.fingerprint(): triples for passage, triples in extracted}, version=version)
+    return extracted
 
 
 async def prompt_version() -> str:
@@ -78,11 +79,11 @@ async def _read(passage: Passage, model: ModelCaller) -> list[Triple] | None:
     """Extract the triples of a passage; None if that failed."""
     nothing = Extraction(triples=[])
     loss = f"Passage {passage.id} adds no facts."
-    said = await ask_or(model, EXTRACT, ExtractInput(sources=as_sources([passage])), nothing, loss)
-    if said is nothing:
+    reply = await ask_or(model, EXTRACT, ExtractInput(sources=as_sources([passage])), nothing, loss)
+    if reply is nothing:
         return None
     written = [
-        (single_line(each.subject), single_line(each.predicate), single_line(each.object)) for each in said.triples
+        (single_line(each.subject), single_line(each.predicate), single_line(each.object)) for each in reply.triples
     ]
     # A pronoun would merge all entities that it refers to.
     named = [each for each in written if not {each[0].casefold(), each[2].casefold()} & _PRONOUNS]

@@ -15,15 +15,11 @@ from sleuth.agents.model_calls import ModelCaller
 from sleuth.agents.role import I, Role
 from sleuth.agents.roles import inputs, judging, reasoning
 from sleuth.graphs.core import Citation, Note, Threshold, ask_or
-from sleuth.graphs.evidence import (
-    as_sources,
-    as_steps,
-    find_sentence,
-    find_support,
-    make_note,
-    verify_quotes,
-    yes_probability,
-)
+from sleuth.graphs.core.node import gather_by_key
+from sleuth.graphs.evidence.citations import find_support, verify_quotes
+from sleuth.graphs.evidence.outcomes import as_steps, make_note, yes_probability
+from sleuth.graphs.evidence.retrieval import as_sources
+from sleuth.graphs.evidence.text_spans import find_sentence
 from sleuth.tools.text import comparison_key
 from sleuth.tools.types import Passage
 
@@ -164,9 +160,8 @@ async def judge(model: ModelCaller, role: Role[I, str], given: I) -> float:
 
 async def score_relevance(model: ModelCaller, query: str, pieces: Mapping[str, Source]) -> dict[str, float]:
     """Score the relevance of each piece of evidence to a query in parallel (equations 2 and 4)."""
-    given = [judging.EvidenceInput(query=query, sources=(piece,)) for piece in pieces.values()]
-    scores = await asyncio.gather(*(judge(model, judging.EVIDENCE, each) for each in given))
-    return dict(zip(pieces, scores, strict=True))
+    given = {key: judging.EvidenceInput(query=query, sources=(piece,)) for key, piece in pieces.items()}
+    return await gather_by_key({key: judge(model, judging.EVIDENCE, each) for key, each in given.items()})
 
 
 async def attempt_answer(
@@ -218,10 +213,10 @@ async def infer(
     """
     none = reasoning.Inferences(inferences=[])
     role: Role[reasoning.InferInput, reasoning.Inferences] = reasoning.INFER_ALL if all else reasoning.INFER
-    said = await ask_or(model, role, given, none, f"Round {round} has no inferences.")
+    reply = await ask_or(model, role, given, none, f"Round {round} has no inferences.")
     heard = {comparison_key(found["finding"]) for found in known.values()}
     notes = {}
-    for at, inference in enumerate(said.inferences, start=1):
+    for at, inference in enumerate(reply.inferences, start=1):
         resting = [shown[cited.source - 1] for cited in inference.citations if cited.source <= len(shown)]
         if not (resting or all):
             model.warn(f"an inference of round {round} names no passage that was shown: {inference.claim!r}")
@@ -251,15 +246,16 @@ async def score_inferences(
 ) -> dict[str, InferenceScores]:
     """Score inferences for relevance to the query, given those known, and attribution to the passages (equation 3)."""
     steps, read = as_steps(known.values()), as_sources(shown)
-    relevance = [judging.RelevanceInput(query=query, claim=each["finding"], known=steps) for each in new.values()]
-    attribution = [judging.AttributionInput(claim=each["finding"], sources=read) for each in new.values()]
+    claims = {key: note["finding"] for key, note in new.items()}
+    relevance = {key: judging.RelevanceInput(query=query, claim=claims[key], known=steps) for key in new}
+    attribution = {key: judging.AttributionInput(claim=claims[key], sources=read) for key in new}
     relevant, attributed = await asyncio.gather(
-        asyncio.gather(*(judge(model, judging.RELEVANCE, each) for each in relevance)),
-        asyncio.gather(*(judge(model, judging.ATTRIBUTION, each) for each in attribution)),
+        gather_by_key({key: judge(model, judging.RELEVANCE, each) for key, each in relevance.items()}),
+        gather_by_key({key: judge(model, judging.ATTRIBUTION, each) for key, each in attribution.items()}),
     )
     return {
-        key: InferenceScores(claim=new[key]["finding"], relevance=relevance, attribution=attribution, evidence=None)
-        for key, relevance, attribution in zip(new, relevant, attributed, strict=True)
+        key: InferenceScores(claim=claims[key], relevance=relevant[key], attribution=attributed[key], evidence=None)
+        for key in new
     }
 
 
@@ -270,16 +266,15 @@ def passes(scores: InferenceScores) -> bool:
 
 async def reverify(model: ModelCaller, orphans: Notes, shown: Sequence[Passage]) -> dict[str, Note]:
     """Return the inferences that other passages support, with these as their passages; each passage is tested alone."""
-    pairs = [(key, passage) for key in orphans for passage in shown]
-    given = [
-        judging.AttributionInput(claim=orphans[key]["finding"], sources=as_sources([passage])) for key, passage in pairs
-    ]
-    scores = await asyncio.gather(*(judge(model, judging.ATTRIBUTION, each) for each in given))
+    asks = {}
+    for key, orphan in orphans.items():
+        for at, passage in enumerate(shown):
+            given = judging.AttributionInput(claim=orphan["finding"], sources=as_sources([passage]))
+            asks[key, at] = judge(model, judging.ATTRIBUTION, given)
+    scores = await gather_by_key(asks)
     kept = {}
     for key, orphan in orphans.items():
-        saying = [
-            passage for (of, passage), score in zip(pairs, scores, strict=True) if of == key and score > UNDECIDED
-        ]
+        saying = [passage for at, passage in enumerate(shown) if scores[key, at] > UNDECIDED]
         if saying:
             citations = find_support(orphan["finding"], saying)
             found = make_note(orphan["question"], orphan["finding"], citations, "its first passages have left")

@@ -1,6 +1,12 @@
-"""RetroRAG: evidence is collected, reasoned from and revised, until an answer is consistent (Xiao et al., 2025).
+"""RetroRAG: collect, reason from and revise evidence, until an answer is consistent (Xiao et al., 2025).
 
-    retrieve -> collate -> answer -> verify -> (discover -> plan -> retrieve ...)*
+    until an answer is final:
+        retrieve passages for the question, later for the planned query
+        collate: keep the N best passages                      equation 2
+        answer twice from the evidence
+        verify that both answers agree                         equation 1
+        discover: infer facts, test them, keep the K best      equations 3 and 4
+        plan the query for what is missing                     equation 5
 
 Source evidence is passages, scored in each round; inferential evidence is what follows from them. Both are short lists:
 evidence that no longer helps is removed, and `departures` records when and why.
@@ -32,25 +38,16 @@ from sleuth.graphs.core import (
     Threshold,
     ask_or,
     choose_threshold,
+    make_verdict,
     plan_unless_halted,
     retrieve_unless_settled,
     summarize_update,
 )
-from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import (
-    add_evidence_check,
-    as_sources,
-    as_steps,
-    check_or_end,
-    load_passages,
-    make_query,
-    make_verdict,
-    search_passages,
-    stated_answer,
-    strip_marks,
-    verdict_for,
-    verified_citations,
-)
+from sleuth.graphs.core.node import new_graph, node, node_with
+from sleuth.graphs.evidence.citations import verified_citations
+from sleuth.graphs.evidence.outcomes import as_steps, stated_answer, verdict_for
+from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_passages
+from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.graphs.methods.retro_rag import evidence
 from sleuth.graphs.methods.retro_rag.evidence import (
     PUBLISHED,
@@ -157,7 +154,7 @@ async def collate(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     query = _matching(state) if settings.evaluate_evidence else ""
     references = [*state.found, *(rank_passages(state.sources) if settings.update else [])]
-    read = await load_passages(call.context.archive, references)
+    read = await call.load(references)
     places: dict[str, int] = {}
     for at, passage in enumerate(read):  # a passage that is found again replaces its earlier copy
         places.setdefault(passage.id, at)
@@ -174,19 +171,21 @@ async def collate(state: State, call: Call[Settings]) -> Update:
         kept[id] = EvidencePassage(reference=references[places[id]], round=found_in, score=scores[id])
     gone = {id: id for id in state.sources if id not in kept}
     departures = evidence.drop_lowest_ranked(state.round, gone, scores, query, settings.max_sources)
-    notes, unsupported = await _without_support(state, call, [read[places[id]] for id in best])
+    notes, unsupported = await _without_support(state, call, [read[places[id]] for id in best])  # ours
     return {"sources": {**dict.fromkeys(gone), **kept}, "notes": notes, "departures": departures | unsupported}
 
 
-@node
+def _so_far(state: State) -> list[Note]:
+    closest = evidence.best_attempt(state.attempts)
+    return evidence.supporting_notes(state.question, closest, state.notes) if closest else []
+
+
+@node_with(so_far=_so_far)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Generate an answer with its reasons, and a second one, sampled freely from the same evidence."""
     settings = call.settings
-    if state.halted or not call.affords(2 if settings.evaluate_answer else 1):
-        closest = evidence.best_attempt(state.attempts)
-        notes = evidence.supporting_notes(state.question, closest, state.notes) if closest else []
-        return {"verdict": make_verdict("out_of_budget", closest["answer"] if closest else "", notes)}
-    shown = await load_passages(call.context.archive, rank_passages(state.sources) if settings.source_evidence else [])
+    call.require(2 if settings.evaluate_answer else 1)
+    shown = await call.load(rank_passages(state.sources) if settings.source_evidence else [])
     known, from_memory = as_steps(state.notes.values()), not settings.evidence
     given = inputs.ReadInput(question=state.question, sources=as_sources(shown), known=known)
     first, second = await evidence.attempt_answer(
@@ -234,7 +233,7 @@ async def discover(state: State, call: Call[Settings]) -> Update:
     if not (settings.inferential_evidence and state.sources):
         return {}
     call.require(1 if state.entities else 2)
-    shown = await load_passages(call.context.archive, rank_passages(state.sources))
+    shown = await call.load(rank_passages(state.sources))
     entities = state.entities or await evidence.name_entities(call.model, state.question)
     given = reasoning.InferInput(question=state.question, entities=tuple(entities), sources=as_sources(shown))
     merged = state.notes if settings.update else evidence.inherited_notes(state.notes)
@@ -266,7 +265,7 @@ async def discover(state: State, call: Call[Settings]) -> Update:
 async def plan(state: State, call: Call[Settings]) -> Update:
     """Plan the next query: the gap between the known facts and the question (equation 5)."""
     call.require()
-    shown = await load_passages(call.context.archive, rank_passages(state.sources))
+    shown = await call.load(rank_passages(state.sources))
     reason, known = _latest(state)["reason"], as_steps(state.notes.values())
     given = reasoning.RequeryInput(question=state.question, reason=reason, sources=as_sources(shown), known=known)
     again, loss = reasoning.Requery.model_construct(query=state.question), "The question itself is searched again."
@@ -277,15 +276,15 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 # Routers. A run whose budget has no room for a node's calls is halted there, and `answer` ends it with what it has.
 
 
-def after_answer(state: State) -> Literal["verify", "check_evidence", "__end__"]:
+def after_answer(state: State) -> Literal["verify", "__end__"]:
     """Route to the verification, unless the run has ended."""
-    return check_or_end(state) if state.verdict else "verify"
+    return "__end__" if state.verdict else "verify"
 
 
-def after_verify(state: State) -> Literal["discover", "answer", "check_evidence", "__end__"]:
+def after_verify(state: State) -> Literal["discover", "answer", "__end__"]:
     """Route to a further round, unless the answer was final."""
     if state.verdict:
-        return check_or_end(state)
+        return "__end__"
     return "answer" if state.halted else "discover"
 
 
@@ -296,13 +295,7 @@ def after_plan(state: State) -> Literal["retrieve", "answer"]:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(retrieve)
-    graph.add_node(collate)
-    graph.add_node(answer)
-    graph.add_node(verify)
-    graph.add_node(discover)
-    graph.add_node(plan)
+    graph = new_graph(State, retrieve, collate, answer, verify, discover, plan)
     graph.add_conditional_edges(START, retrieve_unless_settled)
     graph.add_edge("retrieve", "collate")
     graph.add_edge("collate", "answer")
@@ -310,7 +303,6 @@ def graph() -> StateGraph[State, Context, Question, State]:
     graph.add_conditional_edges("verify", after_verify)
     graph.add_conditional_edges("discover", plan_unless_halted)
     graph.add_conditional_edges("plan", after_plan)
-    add_evidence_check(graph)
     return graph
 
 

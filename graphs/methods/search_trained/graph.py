@@ -10,7 +10,7 @@ Inherited notes follow the question; unless they have the final answer, such a r
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.planning import SearchResult
@@ -26,19 +26,9 @@ from sleuth.graphs.core import (
     RunState,
     RunUpdate,
 )
-from sleuth.graphs.core.node import node
-from sleuth.graphs.evidence import (
-    Round,
-    add_evidence_check,
-    as_steps,
-    check_or_end,
-    finish,
-    load_passages,
-    make_query,
-    make_verdict,
-    search_passages,
-    stated_answer,
-)
+from sleuth.graphs.core.node import new_graph, node, node_with, nothing
+from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
+from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
 from sleuth.graphs.methods.search_trained.used_passages import cite_used_passages
 from sleuth.tools.search import Mode
 
@@ -116,12 +106,11 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
     return {"query": "", "rounds": {at: Round(query=state.query, passages=found[at])}}
 
 
-@node
+@node_with(so_far=nothing)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Return the model's answer, and cite the passages that it has used."""
-    if state.said is None:
-        return {"verdict": make_verdict("out_of_budget", "", [])}
-    found = {at: await load_passages(call.context.archive, round["passages"]) for at, round in state.rounds.items()}
+    assert state.said is not None
+    found = {at: await call.load(round["passages"]) for at, round in state.rounds.items()}
     citations = cite_used_passages(state.said, state.question, state.turns, found) if state.said else []
     notes, verdict = finish(call.model, state, state.said, citations)
     return {"notes": notes, "verdict": verdict}
@@ -139,15 +128,11 @@ def after_reason(state: State) -> Literal["retrieve", "reason", "answer"]:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(reason)
-    graph.add_node(retrieve)
-    graph.add_node(answer)
+    graph = new_graph(State, reason, retrieve, answer)
     graph.add_edge(START, "reason")
     graph.add_conditional_edges("reason", after_reason)
     graph.add_edge("retrieve", "reason")
-    graph.add_conditional_edges("answer", check_or_end)
-    add_evidence_check(graph)
+    graph.add_edge("answer", END)
     return graph
 
 
@@ -162,7 +147,7 @@ def _is_corrected(state: State) -> bool:
 async def _transcript(state: State, call: Call[Settings], *, begin_answer: bool) -> Transcript:
     """Return the transcript so far; every search shows all its passages, also those shown before."""
     places = [(int(at), reference) for at, round in state.rounds.items() for reference in round["passages"]]
-    shown = await load_passages(call.context.archive, [reference for _, reference in places])
+    shown = await call.load([reference for _, reference in places])
     return Transcript(
         question=state.question,
         known=as_steps(state.notes.values()),

@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from sleuth.graphs.core import Method
-from sleuth.graphs.evidence import mark_changed
+from sleuth.graphs.evidence.retrieval import mark_changed
 from sleuth.graphs.persistence import Thread, open_store
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs import (

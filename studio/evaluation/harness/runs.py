@@ -13,7 +13,7 @@ from sleuth.agents.model import Message, Model, Request
 from sleuth.agents.model_calls import Unparsable, parse
 from sleuth.agents.roles.judging import CORRECT, JUDGE, JudgeInput
 from sleuth.graphs.core import Cost
-from sleuth.graphs.evidence import support_of_run
+from sleuth.graphs.evidence.check import support_of_run
 from sleuth.graphs.persistence import LONGEST_NAME, Store
 from sleuth.graphs.registry import method
 from sleuth.graphs.runs import RunService

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Body, Depends, Header, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from sleuth.graphs.core import seconds_at, total_cost
-from sleuth.graphs.evidence import mark_changed
+from sleuth.graphs.evidence.retrieval import mark_changed
 from sleuth.graphs.persistence import Outcome, RunFilter, explain_damage
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import RunService, check_question, export_run, fork_run

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from sleuth.graphs.chat import RewrittenQuestion
 from sleuth.graphs.core import Verdict, total_cost
-from sleuth.graphs.evidence import with_footnotes
+from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.registry import runnable
 from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.schemas import openai as forms

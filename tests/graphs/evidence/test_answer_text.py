@@ -3,7 +3,7 @@
 import pytest
 
 from sleuth.graphs.core import Support, Verdict
-from sleuth.graphs.evidence import with_footnotes
+from sleuth.graphs.evidence.answer_text import with_footnotes
 
 
 @pytest.mark.parametrize(

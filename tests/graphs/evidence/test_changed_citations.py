@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 from entries import entry
 
-from sleuth.graphs.evidence import citation_at, mark_changed
+from sleuth.graphs.evidence.citations import citation_at
+from sleuth.graphs.evidence.retrieval import mark_changed
 from sleuth.tools.types import Passage
 
 STORED = entry("a", "The mill was built by Ada.", "It burned down.").passages

@@ -17,6 +17,7 @@ from sleuth.graphs.baselines.plain_rag import Settings
 from sleuth.graphs.core.answer import Citation, Status
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.node import Call
+from sleuth.graphs.core.passages import deserialize_passage, serialize_passage
 from sleuth.graphs.core.state import Question, RunState
 from sleuth.graphs.evidence.citations import (
     citation_at,
@@ -28,10 +29,8 @@ from sleuth.graphs.evidence.citations import (
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, make_verdict
 from sleuth.graphs.evidence.retrieval import (
     as_sources,
-    load_passages,
     make_query,
     search_passages,
-    serialize_passage,
     short_names,
 )
 from sleuth.graphs.evidence.text_spans import find_quote, find_sentence, strip_marks
@@ -289,11 +288,10 @@ class Two:
 
 async def test_archived_passages_load_unchanged() -> None:
     archive = MemoryArchive()
-    found = await search_passages(
-        call_over(Two(), archive), {"a": Query(text="tower", k=1), "b": Query(text="bridge", k=2)}
-    )
+    call = call_over(Two(), archive)
+    found = await search_passages(call, {"a": Query(text="tower", k=1), "b": Query(text="bridge", k=2)})
     assert [len(references) for references in found.values()] == [1, 2]
-    shown = await load_passages(archive, found["a"] + found["b"])
+    shown = await call.load(found["a"] + found["b"])
     assert [each.id for each in shown] == ["tower", "bridge", "bridge"]
     assert shown[0] == passage("tower", "About tower: “ä”.")
     assert [source.title for source in as_sources(shown)] == ["Tower", "Bridge", "Bridge"]
@@ -333,7 +331,7 @@ class ByName:
 async def test_citation_has_path_of_graph_search(edges: float, alone: float, source: str, told: bool) -> None:
     archive = MemoryArchive()
     call = call_over(ByName(edges, alone, source), archive)
-    shown = await load_passages(archive, (await search_passages(call, {"": Query(text="mayor")}))[""])
+    shown = await call.load((await search_passages(call, {"": Query(text="mayor")}))[""])
     [citation] = find_support("Lena Holt", shown)
     assert citation.get("why") == ({"passage": "film", "name": "Lena Holt"} if told else None)
     assert resolves(citation, [TOWN])
@@ -348,8 +346,8 @@ class OfOlderVersion:
 
 async def test_citation_names_the_newest_version_of_an_older_one() -> None:
     archive = MemoryArchive()
-    found = await search_passages(call_over(OfOlderVersion(), archive), {"": Query(text="mayor")})
-    shown = await load_passages(archive, found[""])
+    call = call_over(OfOlderVersion(), archive)
+    shown = await call.load((await search_passages(call, {"": Query(text="mayor")}))[""])
     assert shown[1] == MAYOR
     [citation] = find_support("Lena Holt", shown[:1])
     assert (citation.get("newer"), citation.get("why")) == ("town_v2.md", None)
@@ -363,9 +361,9 @@ def test_make_verdict_ignores_path_of_equal_places() -> None:
     assert make_verdict("answered", "Lena Holt", notes)["citations"] == [plain]
 
 
-async def test_citation_has_the_place_of_its_passage() -> None:
-    archive, page = MemoryArchive(), replace(TOWN, location="p. 12")
-    (found,) = await load_passages(archive, await archive.keep([serialize_passage(page)]))
+def test_citation_has_the_place_of_its_passage() -> None:
+    page = replace(TOWN, location="p. 12")
+    found = deserialize_passage(serialize_passage(page))
     assert found == page
     citation = citation_at(found, (0, 4))
     assert (citation["quote"], citation["location"]) == ("Varn", "p. 12")

@@ -308,6 +308,14 @@ async def test_crp_rag_without_log_probabilities_compares_samples(others: list[s
     assert "no log-probabilities: knowledge suffices where most of 3 samples agree" in case.state["warnings"]
 
 
+async def test_crp_rag_samples_of_which_half_agree_do_not_suffice() -> None:
+    said = iter(["Ida Moll", "Ida Moll", "X"])
+    model = Replying(lambda request: next(said) if request.prompt == VERIFY else PathsModel([A])(request))
+    case = crp(model, [TOWER], Settings(shortcut=False, agreement_samples=2))
+    assert (await case.run("?"))["status"] == "refused"
+    assert case.prompts().count(VERIFY) == 3
+
+
 async def test_crp_rag_contradicting_paths_are_named() -> None:
     def reply_to(request: Request) -> Any:
         if request.prompt == LAST and request.input["step"] == C[0]:

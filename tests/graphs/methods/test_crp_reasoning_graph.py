@@ -169,3 +169,10 @@ def test_paths_of_the_lowest_perplexity_are_selected() -> None:
     }
     paths = [("1", "2", "4"), ("1", "3", "4"), ("1", "2", "5"), ("1", "6")]
     assert most_certain(paths, verified) == [("1", "6"), ("1", "3", "4"), ("1", "2", "4"), ("1", "2", "5")]
+
+
+def test_path_without_a_measured_step_counts_as_certain() -> None:
+    verified = {"2": Verification(answer="x", perplexity=1.0, sufficient=True)}
+    paths = [("1", "2"), ("1", "3")]
+    assert most_certain(paths, verified) == paths
+    assert most_certain(paths[::-1], verified) == paths[::-1]

@@ -18,7 +18,7 @@ from sleuth.agents.roles.reading import MAX_TRIPLES
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.evidence.answer_text import with_marks
 from sleuth.graphs.methods.ras.graph import Settings
-from sleuth.graphs.methods.ras.triple_graph import entity_key
+from sleuth.graphs.methods.ras.triple_graph import entity_key, merge_triples
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import configure, method
 from sleuth.graphs.runs.service import RunService, Services
@@ -123,6 +123,19 @@ async def test_merge_triples_numbers_new_facts_consecutively() -> None:
         "1": ["tower", "bridge"],
         "2": ["bridge"],
     }
+
+
+def test_merge_triples_joins_facts_whose_predicates_differ_in_form_only() -> None:
+    entities, facts = merge_triples({}, {}, "1", [(TOWER, [("tower", "Stands in", "Varn")])])
+    _, changed = merge_triples(entities, facts, "2", [(BRIDGE, [("tower", "stands  in.", "Varn")])])
+    assert changed == {"1": {**facts["1"], "passages": ["tower", "bridge"]}}
+
+
+def test_merge_triples_names_a_passage_once() -> None:
+    twice = [(TOWER, [IN_VARN, IN_VARN])]
+    entities, facts = merge_triples({}, {}, "1", twice)
+    assert facts["1"]["passages"] == ["tower"]
+    assert merge_triples(entities, facts, "2", twice) == ({}, {})
 
 
 VARN = passage("text", "Varn is old. Ida Moll wrote. Ida Moll was born in Varn. Varn lies low.")

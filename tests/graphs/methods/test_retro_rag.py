@@ -201,6 +201,21 @@ async def test_paper_profile_infers_all_and_shows_examples(two_hops: Chain) -> N
     assert len([key for key in case.state["notes"] if key.startswith("inference 1.")]) == 5
 
 
+async def test_retro_rag_keeps_equal_inferences_of_one_reply_once(two_hops: Chain) -> None:
+    detective = Detective(two_hops)
+
+    def reply_to(request: Request) -> Any:
+        said = detective.reply_to(request)
+        if request.prompt == "detective/infer":
+            again = [{**each, "claim": f"{each['claim'].upper()} "} for each in said["inferences"]]
+            return {"inferences": [*said["inferences"], *again]}
+        return said
+
+    case = retro(two_hops, Settings(max_iterations=2), model=Judging(reply_to))
+    await case.run(two_hops.question)
+    assert [test["claim"] for test in case.state["tests"].values()] == [detective.claim(0)]
+
+
 # Removal of evidence
 
 SHIPYARD = "Of Which shipyard built the Lady Morrable this is known: Trevandle & Ruske"

@@ -21,6 +21,7 @@ from sleuth.graphs.core.context import Budget, Context, MethodSettings
 from sleuth.graphs.methods.crp_rag import graph as crp_rag
 from sleuth.graphs.methods.par_rag import graph as par_rag
 from sleuth.graphs.methods.ras import graph as ras
+from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.search.vectors.embedder import Embedder
@@ -229,7 +230,8 @@ def par(
 
 def plain(replies: Iterable[Any], passages: list[Passage], settings: MethodSettings | None = None, **more: Any) -> Case:
     """Plain RAG with the replies that its model gives in order."""
-    return Case(plain_rag.graph, ScriptedModel(replies), Shelf(passages), settings or plain_rag.Settings(), **more)
+    graph = METHODS["plain-rag"].graph
+    return Case(graph, ScriptedModel(replies), Shelf(passages), settings or plain_rag.Settings(), **more)
 
 
 def sure(text: str, perplexity: float = 1.5) -> Reply:
