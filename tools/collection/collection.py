@@ -29,7 +29,6 @@ from sleuth.tools.search import (
     fuse,
     search_graph,
     search_knowledge_graph,
-    search_pagerank,
 )
 from sleuth.tools.search.pagerank import KnowledgeGraph, KnowledgeGraphCache, TripleCache
 from sleuth.tools.search.ranking import MODEL
@@ -290,6 +289,9 @@ class Collection:
                 without an embedder. Hybrid search then uses the keyword index only, and logs that once.
         """
         checked = query.checked()
+        if checked.mode == "graph-ppr":
+            _log.warning("Search mode graph-ppr is now graph, and its name will be removed: use graph.")
+            checked = replace(checked, mode="graph")
         await self.require_documents()
         async with self.turn:
             return await asyncio.to_thread(self._search, checked)
@@ -386,19 +388,15 @@ class Collection:
     def _search_indexes(self, query: Query) -> list[Hit]:
         head = self._catalogue.head()
         indexes = {name: self._indexes.ready(name, _ignore, head) for name in self._wanted(query.mode)}
-        triples = self._triples.graph() if query.mode == "graph-ppr" else None
         allowed = self._filter.passages(query.where) if query.where.strip() else None
         if allowed is not None:
             indexes = {name: index.restricted(allowed) for name, index in indexes.items()}
-            triples = triples.restricted(allowed) if triples else None
             query = replace(query, seen=query.seen & allowed)
         if query.mode == "graph":
             return search_graph(query, indexes, self._catalogue.passages, self._model)
         if query.mode == "knowledge-graph":
             graph, fetch, count = self._knowledge.graph(), self._catalogue.passages, self._catalogue.count_passages()
             return search_knowledge_graph(query, indexes, fetch, graph, passages=count, allowed=allowed)
-        if triples is not None:
-            return search_pagerank(query, indexes, self._catalogue.passages, triples)
         searched = (each for each in indexes.values() if isinstance(each, KeywordIndex | VectorIndex))
         lists = [index.search(query.text, fetch_depth(query.k)) for index in searched]
         best = (fuse(lists) if len(lists) > 1 else lists[0])[: query.k]

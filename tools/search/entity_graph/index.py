@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from copy import copy
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sleuth.tools.errors import StoreError
 from sleuth.tools.text import PassageNames, find_names, name_id
@@ -149,7 +149,7 @@ class GraphIndex:
     def mentioning(self, names: Iterable[str], *, at_most: int) -> dict[str, list[str]]:
         """Return the passages that mention each of these names, except names mentioned by more than `at_most`."""
         by_id = {name_id(name): name for name in names}
-        rows = self._read(_rarely("mention"), json.dumps(list(by_id)), at_most + 1, at_most)
+        rows = self._read(_RARELY, json.dumps(list(by_id)), at_most + 1, at_most)
         return {
             by_id[name]: [id_ for _, id_ in group if self._is_allowed(id_)]
             for name, group in groupby(rows, key=lambda row: row[0])
@@ -168,43 +168,6 @@ class GraphIndex:
             json.dumps(list(by_id)),
         )
         return {by_id[name]: [id_ for _, id_ in group] for name, group in groupby(rows, key=lambda row: row[0])}
-
-    def names_of(self, ids: Iterable[str]) -> dict[str, PassageNames]:
-        """Return the names of these passages, by number (`name_id`); missing passages are omitted."""
-        wanted = json.dumps(list(ids))
-        given: dict[str, dict[int, float]] = {}
-        for id_, name, weight in self._read(
-            "SELECT p.id, a.name, a.weight FROM json_each(?) AS wanted JOIN passage AS p ON p.id = wanted.value "
-            "JOIN alias AS a ON a.passage = p.number",
-            wanted,
-        ):
-            given.setdefault(id_, {})[name] = weight
-        rows = self._read(
-            "SELECT p.id, p.names FROM json_each(?) AS wanted JOIN passage AS p ON p.id = wanted.value", wanted
-        )
-        return {id_: PassageNames(given.get(id_, {}), array("q", names)) for id_, names in rows}
-
-    def with_name(self, names: Iterable[int]) -> dict[int, list[str]]:
-        """Return the passages with each of these names (by number) as alias or mention, if at most RARE have it."""
-        wanted = json.dumps(list(names))
-        found: dict[int, list[str]] = {}
-        for query in (_rarely("alias"), _rarely("mention")):
-            for name, id_ in self._read(query, wanted, RARE + 1, RARE):
-                if self._is_allowed(id_):
-                    found.setdefault(name, []).append(id_)
-        return found
-
-    def too_common(self, names: Iterable[int]) -> set[int]:
-        """Return those names (by number) that are not an alias and that more than RARE passages mention."""
-        rows = self._read(
-            "SELECT wanted.value FROM json_each(?) AS wanted "
-            "WHERE NOT EXISTS (SELECT 1 FROM alias WHERE name = wanted.value) "
-            "AND (SELECT count(*) FROM (SELECT 1 FROM mention WHERE name = wanted.value LIMIT ?)) > ?",
-            json.dumps(list(names)),
-            RARE + 1,
-            RARE,
-        )
-        return {row[0] for row in rows}
 
     def _is_allowed(self, passage: str) -> bool:
         return self._allowed is None or passage in self._allowed
@@ -257,11 +220,6 @@ class GraphIndex:
                 f"The entity graph in {self._file} cannot be {what}: {error}. "
                 "It is derived from the documents: delete that file to rebuild it."
             ) from error
-
-
-def _rarely(table: Literal["alias", "mention"]) -> str:
-    """Return the query for names and the passages that have them, without frequent names."""
-    return _RARELY.replace("mention", table)
 
 
 def _empty(db: sqlite3.Connection) -> None:

@@ -8,15 +8,22 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.search.pagerank.local_graph import stationary_shares, transition_matrix
 from sleuth.tools.search.pagerank.name_vectors import NameVectorFile, NameVectors
 from sleuth.tools.search.pagerank.triple_graph import TripleCache, TripleGraph
 from sleuth.tools.search.vectors import Embedder
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+DAMPING = 0.5
+"""Probability of following an edge instead of restarting (HippoRAG 2, section 4)."""
+STEPS = 30
+"""Number of iterations; the remaining error is below DAMPING to this power."""
 MATCHES = 5
 """Names of the graph that a name of the query is matched to."""
 
@@ -115,3 +122,29 @@ class KnowledgeGraphCache:
         """Delete the stored vectors of names that no passage has any more."""
         if self._vectors.exists():
             self._vectors.prune(self._triples.graph().names())
+
+
+def stationary_shares(step: "csr_array", start: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the share of each node in a random walk along `step` that restarts according to `start`."""
+    first: NDArray[np.float64] = start / start.sum()
+    at = first
+    for _ in range(STEPS):
+        moved = DAMPING * (step @ at)
+        at = moved + (1 - moved.sum()) * first
+    return at
+
+
+def transition_matrix(ends: NDArray[np.int64], weights: NDArray[np.float64], nodes: int) -> "csr_array":
+    """Return the matrix whose columns distribute a node's share along its edges.
+
+    Args:
+        ends: nodes of the undirected edges, of shape (edges, 2); repeated edges add up.
+        weights: weight of each edge.
+        nodes: number of nodes.
+    """
+    from scipy.sparse import csr_array
+
+    to, come_from = np.concatenate([ends, ends[:, ::-1]]).T
+    both = np.tile(weights, 2)
+    sums = np.bincount(come_from, weights=both, minlength=nodes)
+    return csr_array((both / sums[come_from], (to, come_from)), shape=(nodes, nodes))
