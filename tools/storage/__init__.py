@@ -14,12 +14,12 @@ from sleuth.tools.storage.database import (
     sqlite_url,
     transaction,
 )
-from sleuth.tools.storage.filters import Filter, parse_filter
+from sleuth.tools.storage.filters import parse_filter
 from sleuth.tools.storage.home import RESTORING, require_restored
 from sleuth.tools.storage.locks import LivenessFile, LockHeld, LockMode, NamedLock, hold, is_stale
-from sleuth.tools.storage.metadata import Listed, SqlMetadata
+from sleuth.tools.storage.metadata import Listed
 from sleuth.tools.storage.schema import SCHEMA_VERSION, collections, documents, meta
-from sleuth.tools.storage.triple_import import Imported, read_triples, triple_lines
+from sleuth.tools.storage.triple_import import read_triples, triple_lines
 from sleuth.tools.storage.triple_stats import ModelCoverage, TripleStats
 from sleuth.tools.storage.triples import MemoryTriples, SqlTriples, Triple, TripleStore
 
@@ -30,8 +30,6 @@ __all__ = [
     "Catalogue",
     "Difference",
     "Entry",
-    "Filter",
-    "Imported",
     "Listed",
     "LivenessFile",
     "LockHeld",
@@ -41,7 +39,6 @@ __all__ = [
     "ModelCoverage",
     "NamedLock",
     "SqlArchive",
-    "SqlMetadata",
     "SqlTriples",
     "Stored",
     "Triple",

@@ -10,12 +10,12 @@ import threading
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from copy import copy
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from sleuth.tools.errors import StoreError
+from sleuth.tools.search.derived_index import DerivedIndex
 from sleuth.tools.text import PassageNames, find_names, name_id
 from sleuth.tools.types import Passage
 
@@ -50,8 +50,8 @@ class Alias(NamedTuple):
     sharing: int
 
 
-class GraphIndex:
-    """Names in one collection's passages; stores its position in the catalogue's journal."""
+class GraphIndex(DerivedIndex):
+    """Names in one collection's passages."""
 
     name = "entity graph"
     version = FACTS_VERSION
@@ -62,13 +62,6 @@ class GraphIndex:
         self._turn = threading.Lock()
         with self._storing("opened"):
             self._db = self._open()
-        self._allowed: frozenset[str] | None = None
-
-    def restricted(self, passages: frozenset[str]) -> "GraphIndex":
-        """Return a view that finds only these passages; frequencies of names are still those of all passages."""
-        view = copy(self)
-        view._allowed = passages
-        return view
 
     def close(self) -> None:
         """Close the file."""
@@ -77,22 +70,6 @@ class GraphIndex:
 
     def refresh(self, *, anew: bool) -> None:
         """Do nothing: commits of other processes are visible immediately."""
-
-    def applied(self) -> int:
-        """Return the last journal number that this index contains."""
-        return self._number("SELECT value FROM meta WHERE key = 'applied'")
-
-    def set_applied(self, seq: int) -> None:
-        """Store the last journal number that this index contains."""
-        self._remember("applied", seq)
-
-    def reached(self) -> int:
-        """Return the last journal number that may be partly applied."""
-        return max(self._number("SELECT value FROM meta WHERE key = 'reached'"), self.applied())
-
-    def set_reached(self, seq: int) -> None:
-        """Store the last journal number that may be partly applied."""
-        self._remember("reached", seq)
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Add and remove passages in one transaction; repeating it changes nothing."""
@@ -126,7 +103,7 @@ class GraphIndex:
 
     def count(self) -> int:
         """Return the number of passages."""
-        return self._number("SELECT count(*) FROM passage")
+        return int(self._read("SELECT count(*) FROM passage")[0][0])
 
     def ids(self) -> set[str]:
         """Return the ids of all passages."""
@@ -187,12 +164,12 @@ class GraphIndex:
         db.execute("COMMIT")
         return db
 
-    def _remember(self, key: str, value: int) -> None:
+    def _remember(self, **values: int) -> None:
         with self._writing() as db:
-            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+            db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
 
-    def _number(self, query: str) -> int:
-        rows = self._read(query)
+    def _number(self, name: str) -> int:
+        rows = self._read("SELECT value FROM meta WHERE key = ?", name)
         return int(rows[0][0]) if rows else 0
 
     def _read(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
