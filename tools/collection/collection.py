@@ -30,7 +30,7 @@ from sleuth.tools.search import (
     search_graph,
     search_knowledge_graph,
 )
-from sleuth.tools.search.pagerank import KnowledgeGraph, KnowledgeGraphCache, TripleCache
+from sleuth.tools.search.knowledge_graph import NameGraph, NameGraphCache, TripleCache
 from sleuth.tools.search.ranking import MODEL
 from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, Embedder, NoEmbedder, VectorIndex, embedder_changed
 from sleuth.tools.settings import Settings
@@ -76,7 +76,7 @@ class Collection:
         self._filter = PassageFilter(catalogue)
         self._originals = Originals(catalogue, settings.home)
         self._triples = TripleCache(catalogue)
-        self._knowledge = KnowledgeGraphCache(self._triples, self._indexes.name_vectors, embedder)
+        self._knowledge = NameGraphCache(self._triples, self._indexes.name_vectors, embedder)
         self._reader = BatchReader(catalogue, workers, analyzer)
         name = f"{settings.owner}-{settings.collection}.unreadable"
         self._unreadable = UnreadableFiles(settings.home / "ingest" / name)
@@ -184,7 +184,7 @@ class Collection:
         return self._catalogue.triple_stats()
 
     @in_thread
-    def knowledge_graph(self) -> KnowledgeGraph:
+    def knowledge_graph(self) -> NameGraph:
         """Return the knowledge graph of all triples; embed new names first. Raise UsageError without an embedder."""
         return self._knowledge.graph()
 

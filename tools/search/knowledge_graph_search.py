@@ -5,7 +5,7 @@ from itertools import islice
 
 from sleuth.tools.search.graph_search import MOST_REASONS, Fetch
 from sleuth.tools.search.index import Index, IndexName
-from sleuth.tools.search.pagerank import Fact, KnowledgeGraph
+from sleuth.tools.search.knowledge_graph import Fact, NameGraph
 from sleuth.tools.search.retriever import Query, fetch_depth, fuse
 from sleuth.tools.search.vectors import VectorIndex
 from sleuth.tools.text import Span, find_mentions, kept_names, name_id, sentence_spans
@@ -16,7 +16,7 @@ def search_knowledge_graph(
     query: Query,
     indexes: Mapping[IndexName, Index],
     fetch: Fetch,
-    graph: KnowledgeGraph,
+    graph: NameGraph,
     *,
     passages: int,
     allowed: Collection[str] | None = None,
@@ -42,7 +42,7 @@ def search_knowledge_graph(
     return hits
 
 
-def _reasons(passage: Passage, graph: KnowledgeGraph, shares: Mapping[int, float]) -> Iterator[Reason]:
+def _reasons(passage: Passage, graph: NameGraph, shares: Mapping[int, float]) -> Iterator[Reason]:
     """Yield the triples of the passage whose names have the largest shares in the walk."""
     gains = {
         fact: shares.get(fact.subject, 0.0) + shares.get(fact.object, 0.0) for fact in graph.triples.facts(passage.id)
@@ -74,7 +74,7 @@ def _sentence_with(text: str, name: int, fact: Fact) -> Span:
     return next((span for span in spans if span[0] <= at < span[1]), spans[0] if spans else (0, 0))
 
 
-def _coverage_note(graph: KnowledgeGraph, passages: int) -> str:
+def _coverage_note(graph: NameGraph, passages: int) -> str:
     """Return a warning if the knowledge graph does not have the triples of all passages."""
     covered = len(graph.triples.passages())
     if not graph.names():

@@ -7,7 +7,7 @@ from entries import entry
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.tools.search.pagerank.triple_graph import TripleCache, TripleGraph
+from sleuth.tools.search.knowledge_graph.triple_graph import TripleCache, TripleGraph
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.triples import Triple
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.search.pagerank.name_vectors import NameVectorFile, NameVectors
-from sleuth.tools.search.pagerank.triple_graph import TripleCache, TripleGraph
+from sleuth.tools.search.knowledge_graph.name_vectors import NameVectorFile, NameVectors
+from sleuth.tools.search.knowledge_graph.triple_graph import TripleCache, TripleGraph
 from sleuth.tools.search.vectors import Embedder
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class GraphRanking:
     shares: dict[int, float]
 
 
-class KnowledgeGraph:
+class NameGraph:
     """All names and triples of a collection; its methods block."""
 
     def __init__(self, triples: TripleGraph, vectors: NameVectors, embedder: Embedder) -> None:
@@ -98,7 +98,7 @@ class KnowledgeGraph:
         return start
 
 
-class KnowledgeGraphCache:
+class NameGraphCache:
     """The graph of the present triples, made again if they have changed; its methods block."""
 
     def __init__(self, triples: TripleCache, file: Path, embedder: Embedder) -> None:
@@ -107,15 +107,15 @@ class KnowledgeGraphCache:
         self._vectors = NameVectorFile(file, embedder)
         self._embedder = embedder
         self._turn = threading.Lock()
-        self._graph: KnowledgeGraph | None = None
+        self._graph: NameGraph | None = None
 
-    def graph(self) -> KnowledgeGraph:
+    def graph(self) -> NameGraph:
         """Return the graph; names that are new are embedded and compared first."""
         triples = self._triples.graph()
         with self._turn:
             if self._graph is None or self._graph.triples is not triples:
                 vectors = self._vectors.update(triples.names())
-                self._graph = KnowledgeGraph(triples, vectors, self._embedder)
+                self._graph = NameGraph(triples, vectors, self._embedder)
             return self._graph
 
     def prune(self) -> None:
