@@ -30,7 +30,7 @@ from sleuth.tools.storage import MemoryArchive
 from training.roles.data.mix import write_lines
 from training.roles.data.questions import TrainingSet, read
 
-MODES: tuple[Mode, ...] = ("dense", "hybrid", "graph", "graph-ppr", "knowledge-graph")
+MODES: tuple[Mode, ...] = ("dense", "hybrid", "graph", "knowledge-graph")
 SIZES = (1, 4, 10)
 
 

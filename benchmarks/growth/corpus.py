@@ -61,15 +61,6 @@ def passage(number: int, seed: int) -> dict[str, str]:
     return {"id": f"p{number:07}", "title": name(number), "text": text}
 
 
-def triples_of(number: int, seed: int) -> list[tuple[str, str, str]]:
-    """Return triples that a model might extract from a passage: its names, and words of its sentences."""
-    own, named = name(number), named_in(number, seed)
-    sentences = passage(number, seed)["text"].lower().removesuffix(".").split(". ")
-    content = [[word for word in sentence.split() if word not in FUNCTION_WORDS] for sentence in sentences]
-    objects = [words[at] for words in content[len(named) + 1 :] for at in (0, len(words) // 2, -1) if words]
-    return [*((own, "knows", name(other)) for other in named), *((own, "has", word) for word in objects)]
-
-
 def questions(passages: int, seed: int, count: int) -> list[tuple[str, str]]:
     """Return two-hop questions: each describes a passage by another one that it names.
 

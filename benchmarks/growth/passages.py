@@ -7,8 +7,7 @@ One process ingests a size and another one searches it, so that each has its own
 FOLDER/growth.json for the same stores is not measured again: if killed, rerun the same command to resume. `projected`
 computes vectors of 384 numbers from words, faster than a model; that time is measured separately, and is not in the
 rate. Postgres and Chroma's server are started for each size, and their files are counted. For pgvector, the Postgres on
-the PATH must have it. Up to 10,000 passages, triples, nine per passage, and questions by graph-ppr come last: they are
-in no other figure. "dense_recall" is the share of the ten nearest passages that dense search finds.
+the PATH must have it. "dense_recall" is the share of the ten nearest passages that dense search finds.
 
 Prints each measure at each size and its exponent, fitted by least squares over logarithms: 1 is linear growth. `last`
 is the exponent between the two largest sizes, because constant costs hide growth at small sizes.
@@ -28,7 +27,7 @@ from typing import Literal
 import numpy as np
 from sqlalchemy import create_engine, text
 
-from benchmarks.growth.corpus import passage, questions, triples_of, write
+from benchmarks.growth.corpus import passage, questions, write
 from benchmarks.growth.fits import Row, read_rows, table
 from benchmarks.harness import Projected, Spent, clock, in_own_process, write_json
 from benchmarks.servers import Server, chroma, postgres
@@ -42,7 +41,6 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage import catalogue_url, hold
 
 K, CHANGES, BATCH, EXACT = 10, 30, 1_000, 20
-MOST_TRIPLES = 10_000
 STORES = {"catalogue": "catalogue.db*", "keyword": "keywords", "graph": "mentions", "chroma": "chroma"}
 TABLES = (
     "SELECT coalesce(sum(pg_total_relation_size(oid)), 0) FROM pg_class "
@@ -114,8 +112,7 @@ async def _searched(size: Size, asked: Questions) -> Row:
             row["search_mib"] = peak_megabytes()
             if "dense" in modes:
                 row["dense_recall"] = await asyncio.to_thread(recall, library, asked)
-            row |= await change(library, size)
-            return row | (await search_triples(library, size, asked) if size.passages <= MOST_TRIPLES else {})
+            return row | await change(library, size)
 
 
 def recall(library: Collection, asked: Questions) -> float:
@@ -171,24 +168,6 @@ async def change(library: Collection, size: Size) -> Row:
             await library.delete([id_])
         deleted.append(1000 * taken.spent.wall)
     return {"add_one_ms": median(added), "delete_one_ms": median(deleted)}
-
-
-async def search_triples(library: Collection, size: Size, asked: Questions) -> Row:
-    """Store every passage's triples, then search by PageRank over them, also after a change."""
-    marks = await asyncio.to_thread(library.triple_stats.fingerprints)
-    store, triples = library.triples(model="growth"), 0
-    for start in range(0, size.passages, BATCH):
-        numbers = range(start, min(start + BATCH, size.passages))
-        found = {marks[f"p{number:07}"]: triples_of(number, 0) for number in numbers}
-        await store.put(found, version="1")
-        triples += sum(map(len, found.values()))
-    row: Row = {"triples": triples, "ppr_before_mib": peak_megabytes()}
-    row |= await search(library, "graph-ppr", asked)
-    await add(library, size.passages)
-    with clock() as first:
-        await library.search(Query(text=asked[0][0], k=K, mode="graph-ppr"))
-    row |= {"graph-ppr_changed_ms": 1000 * first.spent.wall, "graph-ppr_changed_cpu_ms": 1000 * first.spent.cpu}
-    return row | {"graph-ppr_mib": peak_megabytes()}
 
 
 def bytes_of(place: Path) -> int:

@@ -1,12 +1,12 @@
 """Writes `completion.json`, from which `sleuth.studio.cli.completion` completes words; imports all commands."""
 
 import json
-from typing import Any, get_args
+from typing import Any
 
 from sleuth.graphs.registry import CHAT, METHODS
 from sleuth.studio.cli.app import COMMANDS, load
 from sleuth.studio.cli.completion import TABLE, Table
-from sleuth.tools.search import Mode
+from sleuth.tools.search import MODES
 
 _VALUES = {
     "mode": "modes",
@@ -23,7 +23,7 @@ def to_table() -> Table:
     return {
         "commands": {name: _entry(load(name), name) for name in COMMANDS},
         "methods": {name: method.line for name, method in [*METHODS.items(), (CHAT.name, CHAT)]},
-        "modes": dict.fromkeys(get_args(Mode), ""),
+        "modes": dict.fromkeys(MODES, ""),
     }
 
 

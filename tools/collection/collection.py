@@ -29,9 +29,8 @@ from sleuth.tools.search import (
     fuse,
     search_graph,
     search_knowledge_graph,
-    search_pagerank,
 )
-from sleuth.tools.search.pagerank import KnowledgeGraph, KnowledgeGraphCache, TripleCache
+from sleuth.tools.search.knowledge_graph import NameGraph, NameGraphCache, TripleCache
 from sleuth.tools.search.ranking import MODEL
 from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, Embedder, NoEmbedder, VectorIndex, embedder_changed
 from sleuth.tools.settings import Settings
@@ -77,7 +76,7 @@ class Collection:
         self._filter = PassageFilter(catalogue)
         self._originals = Originals(catalogue, settings.home)
         self._triples = TripleCache(catalogue)
-        self._knowledge = KnowledgeGraphCache(self._triples, self._indexes.name_vectors, embedder)
+        self._knowledge = NameGraphCache(self._triples, self._indexes.name_vectors, embedder)
         self._reader = BatchReader(catalogue, workers, analyzer)
         name = f"{settings.owner}-{settings.collection}.unreadable"
         self._unreadable = UnreadableFiles(settings.home / "ingest" / name)
@@ -185,7 +184,7 @@ class Collection:
         return self._catalogue.triple_stats()
 
     @in_thread
-    def knowledge_graph(self) -> KnowledgeGraph:
+    def knowledge_graph(self) -> NameGraph:
         """Return the knowledge graph of all triples; embed new names first. Raise UsageError without an embedder."""
         return self._knowledge.graph()
 
@@ -290,6 +289,9 @@ class Collection:
                 without an embedder. Hybrid search then uses the keyword index only, and logs that once.
         """
         checked = query.checked()
+        if checked.mode == "graph-ppr":
+            _log.warning("Search mode graph-ppr is now graph, and its name will be removed: use graph.")
+            checked = replace(checked, mode="graph")
         await self.require_documents()
         async with self.turn:
             return await asyncio.to_thread(self._search, checked)
@@ -386,19 +388,15 @@ class Collection:
     def _search_indexes(self, query: Query) -> list[Hit]:
         head = self._catalogue.head()
         indexes = {name: self._indexes.ready(name, _ignore, head) for name in self._wanted(query.mode)}
-        triples = self._triples.graph() if query.mode == "graph-ppr" else None
         allowed = self._filter.passages(query.where) if query.where.strip() else None
         if allowed is not None:
             indexes = {name: index.restricted(allowed) for name, index in indexes.items()}
-            triples = triples.restricted(allowed) if triples else None
             query = replace(query, seen=query.seen & allowed)
         if query.mode == "graph":
             return search_graph(query, indexes, self._catalogue.passages, self._model)
         if query.mode == "knowledge-graph":
             graph, fetch, count = self._knowledge.graph(), self._catalogue.passages, self._catalogue.count_passages()
             return search_knowledge_graph(query, indexes, fetch, graph, passages=count, allowed=allowed)
-        if triples is not None:
-            return search_pagerank(query, indexes, self._catalogue.passages, triples)
         searched = (each for each in indexes.values() if isinstance(each, KeywordIndex | VectorIndex))
         lists = [index.search(query.text, fetch_depth(query.k)) for index in searched]
         best = (fuse(lists) if len(lists) > 1 else lists[0])[: query.k]

@@ -6,7 +6,7 @@ All functions block: call them in a thread.
 """
 
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -125,9 +125,10 @@ class Snapshots:
                 packed.add(Path(temporary, _INDEX), _INDEX)
             self._remove(connection, name)
             digest, own, seq = sha256(), self._place | {"index": name}, index.applied()
-            for number, data in enumerate(_blocks(archive)):
-                digest.update(data)
-                connection.execute(insert(chunks).values(**own, number=number, data=data))
+            with archive.open("rb") as opened:
+                for number, data in enumerate(iter(lambda: opened.read(_CHUNK), b"")):
+                    digest.update(data)
+                    connection.execute(insert(chunks).values(**own, number=number, data=data))
             about = {"version": index.version, "passages": index.count(), "sha256": digest.hexdigest()}
             connection.execute(insert(snapshots).values(**own, seq=seq, change=self._change(connection, seq), **about))
         return True
@@ -175,9 +176,3 @@ class Snapshots:
     def _lock_key(self, name: IndexName) -> int:
         text = "\0".join([*self._place.values(), name, "snapshot"])
         return int.from_bytes(sha256(text.encode()).digest()[:8], signed=True)
-
-
-def _blocks(file: Path) -> Iterator[bytes]:
-    with file.open("rb") as opened:
-        while data := opened.read(_CHUNK):
-            yield data

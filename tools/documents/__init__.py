@@ -2,10 +2,10 @@
 
 from sleuth.tools.documents.chunking import split
 from sleuth.tools.documents.corpus import CorpusLine, is_corpus, read_corpus
-from sleuth.tools.documents.file_list import FileScan, Item, find_files, read_item, take_passed_over, write_worklist
+from sleuth.tools.documents.file_list import FileScan, Item, find_files, take_passed_over, write_worklist
 from sleuth.tools.documents.formats.content import at_words, quote_location
 from sleuth.tools.documents.formats.plain_formats import decode_html, html_title, parse_html, whole_page
-from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders, read_bytes, read_original
+from sleuth.tools.documents.loading import FileReader, LoadedDocument, Loaders, read_bytes, read_original
 from sleuth.tools.documents.parallel_reading import LocalWorkers, ParallelReader, Reading, Workers, default_workers
 from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, printable
 from sleuth.tools.documents.versions import LEAST_SHARED, VersionedName, parse_name, shared_text
@@ -14,7 +14,6 @@ from sleuth.tools.documents.worker import Worker, WorkerError
 __all__ = [
     "BOUNDS",
     "LEAST_SHARED",
-    "NO_LOADERS",
     "Bounds",
     "CorpusLine",
     "FileReader",
@@ -41,7 +40,6 @@ __all__ = [
     "quote_location",
     "read_bytes",
     "read_corpus",
-    "read_item",
     "read_original",
     "shared_text",
     "split",

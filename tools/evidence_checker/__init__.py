@@ -6,7 +6,6 @@ probabilities that the passages support it, contradict it, or do not mention it.
 
 from sleuth.tools.evidence_checker.checker import (
     SETTINGS,
-    SHIPPED,
     TOKENIZER,
     AnswerSpan,
     EvidenceChecker,
@@ -21,7 +20,6 @@ from sleuth.tools.evidence_checker.network import NETWORK, Floats, Ids, Run
 __all__ = [
     "NETWORK",
     "SETTINGS",
-    "SHIPPED",
     "TOKENIZER",
     "WINDOW",
     "AnswerSpan",

@@ -66,11 +66,11 @@ class Reading:
 
     def support_of(self, answer: str) -> float:
         """Return the support of an answer, from 0 to 1: what the reading gives to answers of the same words."""
-        said = name_key(answer)
-        if said in ("yes", "no"):
-            share = self.yes if said == "yes" else self.no
+        stated = name_key(answer)
+        if stated in ("yes", "no"):
+            share = self.yes if stated == "yes" else self.no
         else:
-            share = (1 - self.yes - self.no) * sum(span.score for span in self.spans if _agree(said, span.text))
+            share = (1 - self.yes - self.no) * sum(span.score for span in self.spans if _agree(stated, span.text))
         return self.answerable * min(1.0, share)
 
 
@@ -297,9 +297,9 @@ def _best(starts: Floats, ends: Floats) -> list[tuple[float, int, int]]:
     ]
 
 
-def _agree(said: str, span: str) -> bool:
+def _agree(stated: str, span: str) -> bool:
     """Return whether one of two answers contains all the words of the other, in order."""
-    one, other = f" {said} ", f" {name_key(span)} "
+    one, other = f" {stated} ", f" {name_key(span)} "
     return bool(one.strip() and other.strip()) and (one in other or other in one)
 
 

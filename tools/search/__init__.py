@@ -4,9 +4,9 @@ from sleuth.tools.search.graph_search import search_graph
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex, MemoryKeywords
 from sleuth.tools.search.knowledge_graph_search import search_knowledge_graph
-from sleuth.tools.search.pagerank_search import search_pagerank
 from sleuth.tools.search.retriever import (
     GRAPH_MODES,
+    MODES,
     DocumentReader,
     FilteredRetriever,
     Mode,
@@ -20,6 +20,7 @@ from sleuth.tools.search.retriever import (
 
 __all__ = [
     "GRAPH_MODES",
+    "MODES",
     "DocumentReader",
     "FilteredRetriever",
     "Index",
@@ -35,5 +36,4 @@ __all__ = [
     "fuse",
     "search_graph",
     "search_knowledge_graph",
-    "search_pagerank",
 ]

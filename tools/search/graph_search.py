@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from sleuth.tools.search.entity_graph import Candidate, Edge, EntityGraphSearch, QueryTerms
-from sleuth.tools.search.index import Index, IndexName, graph_indexes
+from sleuth.tools.search.entity_graph import Candidate, Edge, EntityGraphSearch, GraphIndex, QueryTerms
+from sleuth.tools.search.index import Index, IndexName
+from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.search.ranking import UnusableModel, load, rank
 from sleuth.tools.search.retriever import Query
+from sleuth.tools.search.vectors import VectorIndex
 from sleuth.tools.types import Explanation, Hit, Passage, Reason
 
 MOST_REASONS = 3
@@ -23,7 +25,10 @@ def search_graph(
     model: the trained ranker's file; without one the untrained formula ranks. It was trained on whole questions: for a
     hop the formula is better (`docs/benchmarks/retrieval.md`).
     """
-    graph, keywords, meaning = graph_indexes(indexes)
+    graph, keywords, vectors = indexes["graph"], indexes["keyword"], indexes.get("dense")
+    assert isinstance(graph, GraphIndex)
+    assert isinstance(keywords, KeywordIndex)
+    meaning = vectors.search if isinstance(vectors, VectorIndex) else None
     asked, found = EntityGraphSearch(graph, keywords, fetch, meaning, hop=query.hop).candidates(
         query.text, entities=query.entities, seen=query.seen
     )

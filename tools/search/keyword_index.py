@@ -7,7 +7,6 @@ import math
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TypeAlias
@@ -15,6 +14,7 @@ from typing import TypeAlias
 import tantivy
 
 from sleuth.tools.errors import StoreError
+from sleuth.tools.search.derived_index import DerivedIndex
 from sleuth.tools.text import ENGLISH, STEMMED_LANGUAGES, KeywordTerms, find_terms, question_stems, stems
 from sleuth.tools.types import Passage
 
@@ -46,8 +46,8 @@ def _tokenizer() -> tantivy.TextAnalyzer:
     return tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
 
 
-class KeywordIndex:
-    """Keywords of one collection's passages; stores its position in the catalogue's journal."""
+class KeywordIndex(DerivedIndex):
+    """Keywords of one collection's passages."""
 
     name = "keyword index"
     version = LAYOUT
@@ -58,47 +58,24 @@ class KeywordIndex:
         # Graph search needs the stems of the same sentences for one question after the other.
         self._stems = lru_cache(maxsize=_REMEMBERED)(stems)
         self._languages: Sequence[str] = ()
-        self._allowed: frozenset[str] | None = None
         self._schema = _schema()
         with self._storing("opened"):
-            if folder.exists() and self._read("layout") != LAYOUT:
+            if folder.exists() and self._number("layout") != LAYOUT:
                 shutil.rmtree(folder)  # of a former release: the index is rebuilt from the catalogue
             folder.mkdir(parents=True, exist_ok=True)
             self._index = tantivy.Index(self._schema, path=str(folder))
-        self._write("layout", LAYOUT)
+        self._remember(layout=LAYOUT)
         self._index.register_tokenizer(_STEMS, _tokenizer())
         self._index.config_reader("manual")
 
     def close(self) -> None:
         """Do nothing: no resource stays open between calls."""
 
-    def restricted(self, passages: frozenset[str]) -> "KeywordIndex":
-        """Return a view that finds only these passages; frequencies of words are still those of all passages."""
-        view = copy(self)
-        view._allowed = passages
-        return view
-
     def refresh(self, *, anew: bool) -> None:
         """Reload changes from other processes."""
         with self._storing("read"):
             self._index.reload()
         self._languages = ()
-
-    def applied(self) -> int:
-        """Return the last journal number that this index contains."""
-        return self._read("applied")
-
-    def set_applied(self, seq: int) -> None:
-        """Store the last journal number that this index contains."""
-        self._write("applied", seq)
-
-    def reached(self) -> int:
-        """Return the last journal number that may be partly applied."""
-        return max(self._read("reached"), self._read("applied"))
-
-    def set_reached(self, seq: int) -> None:
-        """Store the last journal number that may be partly applied."""
-        self._write("reached", seq)
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Add and remove passages; repeating it changes nothing."""
@@ -176,17 +153,18 @@ class KeywordIndex:
         with self._storing("read"):
             return _count(self._index.searcher(), self._schema, "text", stem)
 
-    def _read(self, name: str) -> int:
+    def _number(self, name: str) -> int:
         try:
             return int((self._folder / name).read_text(encoding="ascii"))
         except (FileNotFoundError, ValueError):
             return 0
 
-    def _write(self, name: str, seq: int) -> None:
-        draft = self._folder / f"{name}.new"
+    def _remember(self, **values: int) -> None:
         with self._storing("written"):
-            draft.write_text(str(seq), encoding="ascii")
-            draft.replace(self._folder / name)
+            for name, value in values.items():
+                draft = self._folder / f"{name}.new"
+                draft.write_text(str(value), encoding="ascii")
+                draft.replace(self._folder / name)
 
     @contextmanager
     def _writing(self) -> Iterator[tantivy.IndexWriter]:

@@ -5,11 +5,10 @@ from itertools import islice
 
 from sleuth.tools.search.graph_search import MOST_REASONS, Fetch
 from sleuth.tools.search.index import Index, IndexName
-from sleuth.tools.search.pagerank import KnowledgeGraph
-from sleuth.tools.search.pagerank_search import name_in_text
+from sleuth.tools.search.knowledge_graph import Fact, NameGraph
 from sleuth.tools.search.retriever import Query, fetch_depth, fuse
 from sleuth.tools.search.vectors import VectorIndex
-from sleuth.tools.text import kept_names
+from sleuth.tools.text import Span, find_mentions, kept_names, name_id, sentence_spans
 from sleuth.tools.types import Explanation, Hit, Passage, Reason
 
 
@@ -17,7 +16,7 @@ def search_knowledge_graph(
     query: Query,
     indexes: Mapping[IndexName, Index],
     fetch: Fetch,
-    graph: KnowledgeGraph,
+    graph: NameGraph,
     *,
     passages: int,
     allowed: Collection[str] | None = None,
@@ -43,14 +42,14 @@ def search_knowledge_graph(
     return hits
 
 
-def _reasons(passage: Passage, graph: KnowledgeGraph, shares: Mapping[int, float]) -> Iterator[Reason]:
+def _reasons(passage: Passage, graph: NameGraph, shares: Mapping[int, float]) -> Iterator[Reason]:
     """Yield the triples of the passage whose names have the largest shares in the walk."""
     gains = {
         fact: shares.get(fact.subject, 0.0) + shares.get(fact.object, 0.0) for fact in graph.triples.facts(passage.id)
     }
     for fact in sorted(gains, key=lambda fact: (-gains[fact], fact))[:MOST_REASONS]:
         name = max((fact.subject, fact.object), key=lambda name: shares.get(name, 0.0))
-        _, (start, end) = name_in_text(passage, name, fact)
+        start, end = _sentence_with(passage.text, name, fact)
         if gains[fact] > 0:
             yield Reason(
                 kind="states",
@@ -64,7 +63,18 @@ def _reasons(passage: Passage, graph: KnowledgeGraph, shares: Mapping[int, float
             )
 
 
-def _coverage_note(graph: KnowledgeGraph, passages: int) -> str:
+def _sentence_with(text: str, name: int, fact: Fact) -> Span:
+    """Return the sentence that mentions a name of the fact, or else has its words; the first one if none has."""
+    spans = sentence_spans(text)
+    starts = (mention.start for mention in find_mentions(text) if name_id(mention.name) == name)
+    written = fact.triple[0] if fact.subject == name else fact.triple[2]
+    at = next(starts, None)
+    if at is None:
+        at = text.casefold().find(written.casefold())
+    return next((span for span in spans if span[0] <= at < span[1]), spans[0] if spans else (0, 0))
+
+
+def _coverage_note(graph: NameGraph, passages: int) -> str:
     """Return a warning if the knowledge graph does not have the triples of all passages."""
     covered = len(graph.triples.passages())
     if not graph.names():

@@ -12,9 +12,10 @@ MAX_QUERY_CHARS = 4_000
 """Characters of a query that are searched: graph search looks up every phrase of them."""
 
 Mode = Literal["keyword", "dense", "hybrid", "graph", "graph-ppr", "knowledge-graph"]
-"""graph-ppr: graph search scored by Personalized PageRank, over triples too where there are any. knowledge-graph: dense
-search merged with Personalized PageRank over a graph of all triples.
+"""graph-ppr: former name of a mode; like graph. knowledge-graph: dense search merged with Personalized PageRank over a
+graph of all triples.
 """
+MODES: tuple[Mode, ...] = tuple(mode for mode in get_args(Mode) if mode != "graph-ppr")
 GRAPH_MODES: tuple[Mode, ...] = ("graph", "graph-ppr", "knowledge-graph")
 
 
@@ -96,7 +97,7 @@ def find_mode(name: str) -> Mode:
     for mode in modes:
         if mode == name:
             return mode
-    raise UnknownName("search mode", name, list(modes), f"There are: {', '.join(modes)}.")
+    raise UnknownName("search mode", name, list(MODES), f"There are: {', '.join(MODES)}.")
 
 
 Scored = list[tuple[str, float]]

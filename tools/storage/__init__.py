@@ -14,10 +14,10 @@ from sleuth.tools.storage.database import (
     sqlite_url,
     transaction,
 )
-from sleuth.tools.storage.filters import Filter, parse_filter
+from sleuth.tools.storage.filters import parse_filter
 from sleuth.tools.storage.home import RESTORING, require_restored
 from sleuth.tools.storage.locks import LivenessFile, LockHeld, LockMode, NamedLock, hold, is_stale
-from sleuth.tools.storage.metadata import Listed, SqlMetadata
+from sleuth.tools.storage.metadata import Listed
 from sleuth.tools.storage.schema import SCHEMA_VERSION, collections, documents, meta
 from sleuth.tools.storage.triple_stats import ModelCoverage, TripleStats
 from sleuth.tools.storage.triples import MemoryTriples, SqlTriples, Triple, TripleStore
@@ -29,7 +29,6 @@ __all__ = [
     "Catalogue",
     "Difference",
     "Entry",
-    "Filter",
     "Listed",
     "LivenessFile",
     "LockHeld",
@@ -39,7 +38,6 @@ __all__ = [
     "ModelCoverage",
     "NamedLock",
     "SqlArchive",
-    "SqlMetadata",
     "SqlTriples",
     "Stored",
     "Triple",

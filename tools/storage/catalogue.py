@@ -18,7 +18,7 @@ from sleuth.tools.storage.database import CountedRows, open_engine, transaction
 from sleuth.tools.storage.filters import Filter
 from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id
 from sleuth.tools.storage.metadata import LISTED, Listed, SqlMetadata, parse_listed, update_metadata
-from sleuth.tools.storage.rows import cells_of, is_same, parse_ids, parse_number, parse_readable, parse_row
+from sleuth.tools.storage.rows import cells_of, is_same, parse_row
 from sleuth.tools.storage.schema import (
     collections,
     documents,
@@ -180,7 +180,7 @@ class Catalogue:
     def passages(self, ids: Sequence[str]) -> list[Passage]:
         """Return the passages with these ids, in this order, without deleted ones."""
         with self._begin() as connection:
-            found = {each.id: each for each in parse_readable(self._select(connection, passages, passages.c.id, ids))}
+            found = {row.id: parse_row(Passage, row) for row in self._select(connection, passages, passages.c.id, ids)}
         return [found[id_] for id_ in ids if id_ in found]
 
     def passages_of(self, document_id: str) -> list[Passage]:
@@ -282,10 +282,7 @@ class Catalogue:
         named = 0
         with self._begin() as connection:
             for row in connection.execute(query):
-                ids = parse_ids(row.passage_ids)
-                if ids is None:  # searches skip passages that only an index has
-                    own = self._mine(passages, passages.c.id).where(passages.c.document_id == row.document_id)
-                    ids = tuple(connection.scalars(own))
+                ids = tuple(json.loads(row.passage_ids))
                 page.append(Change(seq=row.seq, kind=row.kind, document_id=row.document_id, passage_ids=ids))
                 named += len(ids)
                 if named >= limit:
@@ -336,7 +333,7 @@ class Catalogue:
         """Return the seconds of indexing by index; indexes of older releases are missing."""
         with self._begin() as connection:
             rows = connection.execute(select(meta).where(meta.c.key.startswith(self._time_keys, autoescape=True))).all()
-        return {row.key.removeprefix(self._time_keys): parse_number(row.value) / 1000 for row in rows}
+        return {row.key.removeprefix(self._time_keys): int(row.value) / 1000 for row in rows}
 
     def _begin(self, *, write: bool = False) -> AbstractContextManager[Connection]:
         return transaction(self.engine, write=write)

@@ -1,6 +1,7 @@
 """Database of the catalogue: a SQLite file or Postgres, with the guarantees that the catalogue needs."""
 
 import asyncio
+import json
 import sqlite3
 import sys
 from collections.abc import Callable, Coroutine, Iterator
@@ -78,7 +79,7 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
     try:
         with engine.connect().execution_options(sleuth_write=write) as connection, connection.begin():
             yield connection
-    except (DBAPIError, PoolExhausted) as error:
+    except (DBAPIError, PoolExhausted, json.JSONDecodeError) as error:
         raise explain_database_error(engine, error, "written" if write else "read") from error
 
 
@@ -110,11 +111,11 @@ class CountedRows:
             self._left = self._next
 
 
-def explain_database_error(engine: Engine, error: DBAPIError | PoolExhausted, what: str) -> StoreError:
+def explain_database_error(engine: Engine, error: Exception, what: str) -> StoreError:
     """Return the error of the database in one line, with a remedy."""
     cause = getattr(error, "orig", None) or error
     reason = " ".join(str(cause).split())
-    if is_damaged(cause):
+    if is_damaged(cause) or isinstance(cause, json.JSONDecodeError):
         return StoreError(
             f"The catalogue {engine.url.database} is damaged: {reason}. Put a backup of it in its place, "
             "or move it away and ingest the documents again."

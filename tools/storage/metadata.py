@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, Row, select, update
 
 from sleuth.tools.storage.database import transaction
 from sleuth.tools.storage.filters import Filter
-from sleuth.tools.storage.rows import METADATA, metadata_cells, parse_number, parse_row, parse_tags
+from sleuth.tools.storage.rows import METADATA, metadata_cells, parse_row, parse_tags
 from sleuth.tools.storage.schema import documents, increment, meta, passages, rows_of
 from sleuth.tools.types import Document
 
@@ -37,8 +37,8 @@ class Listed:
 
 
 def parse_listed(row: Row[Any]) -> Listed:
-    """Return a row as a document in a listing; a damaged cell may have another type than text."""
-    cells: dict[str, Any] = {name: None if row._mapping[name] is None else str(row._mapping[name]) for name in LISTED}
+    """Return a row as a document in a listing."""
+    cells = {name: row._mapping[name] for name in LISTED}
     return Listed(**{**cells, "tags": parse_tags(cells["tags"])}, passages=row.passages)
 
 
@@ -79,7 +79,7 @@ class SqlMetadata:
     def version(self) -> int:
         """Return a number that changes with each change of metadata that the journal does not record."""
         with transaction(self._engine) as connection:
-            return parse_number(connection.scalar(select(meta.c.value).where(meta.c.key == _key(self._place))))
+            return int(connection.scalar(select(meta.c.value).where(meta.c.key == _key(self._place))) or 0)
 
     def _matching(self, connection: Connection, where: Filter) -> list[str]:
         columns = [documents.c[name].label(f"{name}_") for name in where.columns]

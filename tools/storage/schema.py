@@ -20,8 +20,7 @@ from sqlalchemy import (
     update,
 )
 
-from sleuth.tools.errors import StoreDamaged, StoreTooNew
-from sleuth.tools.storage.rows import parse_number
+from sleuth.tools.errors import StoreTooNew
 
 SCHEMA_VERSION = 4
 
@@ -161,11 +160,6 @@ def prepare_tables(connection: Connection) -> None:
     found = connection.scalar(select(meta.c.value).where(meta.c.key == "schema_version"))
     if found is None:
         connection.execute(insert(meta).values(key="schema_version", value=str(SCHEMA_VERSION)))
-    elif not str(found).isdecimal():
-        raise StoreDamaged(
-            f"The catalogue's schema version is {found!r:.80}, not a number.",
-            advice="Put a backup of the catalogue in place, or move it away and ingest the documents again.",
-        )
     elif int(found) != SCHEMA_VERSION:
         _migrate(connection, int(found))
 
@@ -176,7 +170,7 @@ def increment(connection: Connection, key: str, by: int) -> None:
     if before is None:
         connection.execute(insert(meta).values(key=key, value=str(by)))
     else:
-        connection.execute(update(meta).where(meta.c.key == key).values(value=str(parse_number(before) + by)))
+        connection.execute(update(meta).where(meta.c.key == key).values(value=str(int(before) + by)))
 
 
 def _migrate(connection: Connection, found: int) -> None:

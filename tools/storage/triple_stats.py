@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Engine, func, select
 
 from sleuth.tools.storage.database import transaction
-from sleuth.tools.storage.rows import parse_number, parse_triples
+from sleuth.tools.storage.rows import parse_triples
 from sleuth.tools.storage.schema import meta, passages, rows_of, triples
 from sleuth.tools.storage.triples import Triple, change_counter_key
 from sleuth.tools.types import Passage
@@ -42,7 +42,7 @@ class TripleStats:
         with transaction(self._engine) as connection:
             for row in connection.execute(query):
                 read[row.model, row.version] += row.passages
-                found[row.model, row.version] += len(parse_triples(row.triples) or [])
+                found[row.model, row.version] += len(parse_triples(row.triples))
         coverage = [
             ModelCoverage(model=model, version=version, passages=count, triples=found[model, version])
             for (model, version), count in read.items()
@@ -77,14 +77,14 @@ class TripleStats:
         query = query.where(*rows_of(triples, self._place))
         with transaction(self._engine) as connection:
             for row in connection.execute(query.order_by(passages.c.id, triples.c.model, triples.c.version)):
-                found.setdefault(row.id, {}).update(dict.fromkeys(parse_triples(row.triples) or []))
+                found.setdefault(row.id, {}).update(dict.fromkeys(parse_triples(row.triples)))
         return {id_: list(those) for id_, those in found.items()}
 
     def change_counter(self) -> int:
         """Return a number that changes whenever triples are added; deletions are in the journal."""
         key = change_counter_key(self._place)
         with transaction(self._engine) as connection:
-            return parse_number(connection.scalar(select(meta.c.value).where(meta.c.key == key)))
+            return int(connection.scalar(select(meta.c.value).where(meta.c.key == key)) or 0)
 
     def fingerprints(self) -> Mapping[str, str]:
         """Return the fingerprint of each passage by id."""

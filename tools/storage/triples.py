@@ -63,8 +63,7 @@ class SqlTriples:
             *_at(triples, self._place, wanted), triples.c.model == self._model, triples.c.version == version
         )
         with transaction(self._engine) as connection:
-            read = {row.content_hash: parse_triples(row.triples) for row in connection.execute(query)}
-        return {mark: found for mark, found in read.items() if found is not None}  # damaged ones are read again
+            return {row.content_hash: parse_triples(row.triples) for row in connection.execute(query)}
 
     @in_thread
     def put(self, found: Mapping[str, Sequence[Triple]], *, version: str) -> None:
@@ -107,8 +106,7 @@ class SqlTriples:
             .limit(_MOST_ROWS)
         )
         with transaction(self._engine) as connection:
-            rows = connection.execute(query).all()
-        read = [(triple, row.id) for row in rows for triple in parse_triples(row.triples) or []]
+            read = [(triple, row.id) for row in connection.execute(query) for triple in parse_triples(row.triples)]
         return [each for each in read if any(wanted in end.casefold() for end in (each[0][0], each[0][2]))]
 
 

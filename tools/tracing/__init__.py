@@ -4,7 +4,6 @@ from sleuth.tools.tracing.callbacks import (
     PrivateTool,
     add_callbacks,
     check_callbacks,
-    ignored_line,
     trace_headers,
     traced,
 )
@@ -17,7 +16,6 @@ __all__ = [
     "check_tracing",
     "endpoint",
     "export_now",
-    "ignored_line",
     "open_tracer",
     "trace_headers",
     "traced",

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console, Group
@@ -19,8 +19,8 @@ from sleuth.studio.cli.durations import seconds_in
 from sleuth.studio.console import JsonOption, Listing, counted, emit, explanation_lines, progress_console
 from sleuth.tools.collection import Collection
 from sleuth.tools.documents import at_words
-from sleuth.tools.errors import UnknownName, UsageError
-from sleuth.tools.search import GRAPH_MODES, Mode, Query, find_mode
+from sleuth.tools.errors import UsageError
+from sleuth.tools.search import GRAPH_MODES, MODES, Query, find_mode
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import LockMode, hold
 from sleuth.tools.storage.filters import EXAMPLE
@@ -270,9 +270,9 @@ async def delete(
 async def search(
     query: str,
     *,
-    mode: Annotated[str, typer.Option(help=f"One of: {', '.join(get_args(Mode))}.")] = "hybrid",
+    mode: Annotated[str, typer.Option(help=f"One of: {', '.join(MODES)}.")] = "hybrid",
     k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Number of passages.")] = 5,
-    scorer: Annotated[str | None, typer.Option(help="Scorer for graph search: `mentions` or `ppr`.")] = None,
+    scorer: Annotated[str | None, typer.Option(hidden=True, help="No effect: graph search has one scorer.")] = None,
     where: WhereOption = "",
     latest_only: LatestOnlyOption = False,
     wait: WaitOption = None,
@@ -282,7 +282,9 @@ async def search(
     as_json: JsonOption = False,
 ) -> None:
     """Search passages; no model is called."""
-    chosen = _with_scorer(find_mode(mode), scorer)
+    chosen = find_mode(mode)
+    if scorer is not None and chosen not in GRAPH_MODES:
+        raise UsageError("--scorer works with graph search only. Add --mode graph.")
     if explain and chosen not in GRAPH_MODES:
         raise UsageError("--explain works with graph search only. Add --mode graph.")
     async with _collection("sleuth search", latest_only=latest_only, wait=wait) as collection:
@@ -291,20 +293,6 @@ async def search(
         ]
     lines = [line for hit in hits for line in _hit_lines(hit, explain)]
     emit([hit_to_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else "No passages found.")
-
-
-SCORERS: dict[str, Mode] = {"mentions": "graph", "ppr": "graph-ppr"}
-
-
-def _with_scorer(mode: Mode, scorer: str | None) -> Mode:
-    """Return the mode with a scorer; raise UsageError if the mode has no such scorer."""
-    if scorer is None:
-        return mode
-    if mode not in GRAPH_MODES:
-        raise UsageError("--scorer works with graph search only. Add --mode graph.")
-    if scorer not in SCORERS:
-        raise UnknownName("scorer", scorer, list(SCORERS), f"Available: {', '.join(SCORERS)}.")
-    return SCORERS[scorer]
 
 
 def _hit_lines(hit: Hit, explain: bool) -> list[Text]:

@@ -133,7 +133,7 @@ async def evaluate_command(
     *,
     methods: Annotated[str, typer.Option(help=f"Methods to evaluate, or `all`: {','.join(METHODS)}.")] = "",
     retrieval: Annotated[
-        str, typer.Option(help="Search modes to evaluate: keyword,dense,hybrid,graph,graph-ppr.")
+        str, typer.Option(help="Search modes to evaluate: keyword,dense,hybrid,graph,knowledge-graph.")
     ] = "",
     out: Annotated[Path | None, typer.Option(help="Output folder. Rerun the same command to resume.")] = None,
     ablations: Annotated[

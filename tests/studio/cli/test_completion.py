@@ -38,7 +38,7 @@ def test_table_has_every_command_as_it_is() -> None:
         ("ask --method ch", ["chat"]),
         ("runs fork x --method r", ["retro-rag", "ras"]),
         ("methods crp", ["crp-rag"]),
-        ("search --mode g", ["graph", "graph-ppr"]),
+        ("search --mode g", ["graph"]),
         ("runs pr", ["prune"]),
         ("runs show absent", [""]),
     ],

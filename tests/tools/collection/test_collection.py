@@ -1,6 +1,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from entries import entry
@@ -93,28 +94,12 @@ async def test_known_names_lead_to_passages(ferries: Collection) -> None:
     assert set(documents(await ferries.search(query))) == {"builder", "ferry"}
 
 
-async def test_pagerank_follows_added_and_deleted_triples(ferries: Collection) -> None:
-    query = Query(text="Grey Sister", k=2, mode="graph-ppr", entities=("Averil Quay",))
-    assert "o3" not in documents(await ferries.search(query))
-    (read,) = OTHERS[3].passages
-    store = ferries.triples(model="small")
-    await store.put({read.fingerprint(): [("Averil Quay", "home of", "the pilot")]}, version="1")
-    found = {hit.passage.document_id: hit for hit in await ferries.search(query)}
-    assert found["o3"].why is not None
-    assert found["o3"].why.reasons[0].name == "Averil Quay – home of – the pilot"
-    await store.put({read.fingerprint(): []}, version="1")
-    assert "o3" not in documents(await ferries.search(query))
-
-
-async def test_deleting_a_passage_deletes_its_triples_from_the_walk(ferries: Collection) -> None:
-    read = entry("read", "Nothing to see here.", title="Notes")
-    await ferries.put([read])
-    marks = {read.passages[0].fingerprint(): [("Grey Sister", "lay at", "Averil Quay")]}
-    await ferries.triples(model="small").put(marks, version="1")
-    query = Query(text="What lay at Averil Quay?", k=3, mode="graph-ppr")
-    assert documents(await ferries.search(query))[0] == "read"
-    await ferries.delete(["read"])
-    assert not any(hit.why and hit.why.reasons for hit in await ferries.search(query))
+async def test_the_former_mode_searches_the_graph_and_warns(
+    ferries: Collection, caplog: pytest.LogCaptureFixture
+) -> None:
+    query = Query(text="Which pilot married?", k=2, mode="graph-ppr")
+    assert await ferries.search(query) == await ferries.search(replace(query, mode="graph"))
+    assert "use graph" in caplog.text
 
 
 async def test_deleting_an_unknown_document_deletes_nothing(settings: Settings) -> None:

@@ -4,18 +4,15 @@ import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from entries import entry
 from hashing_embedder import HashingEmbedder
 
 from sleuth.tools.collection.collection import Collection
-from sleuth.tools.search.retriever import Mode, Query
+from sleuth.tools.search.retriever import MODES, Mode, Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Entry
-
-MODES: tuple[Mode, ...] = tuple(mode for mode in get_args(Mode) if mode != "graph-ppr")
 
 
 def light(place: str) -> Entry:

@@ -28,7 +28,7 @@ WORDS = ["light", "mill", "ferry", "bridge", "oil", "keeper", "pilot", "stone", 
 NAMES = ["Oda Brask", "Edric Gannow", "Grey Sister", "Pellowrig Light", "Kestrow"]
 TAGS = ("contract", "draft", "minutes")
 YEARS = ("2023", "2024", "2025")
-MODES: tuple[Mode, ...] = ("keyword", "dense", "hybrid", "graph", "graph-ppr")
+MODES: tuple[Mode, ...] = ("keyword", "dense", "hybrid", "graph")
 DOCUMENTS = 150
 SLOW = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow)
 

@@ -36,7 +36,7 @@ def newer(hits: list[Hit]) -> dict[str, str]:
     return {hit.passage.document_id: hit.newer for hit in hits}
 
 
-@pytest.mark.parametrize("mode", ["keyword", "hybrid", "graph", "graph-ppr"])
+@pytest.mark.parametrize("mode", ["keyword", "hybrid", "graph"])
 async def test_older_versions_are_labelled(library: Collection, mode: Mode) -> None:
     hits = await library.search(Query(text="lease of the mill", k=20, mode=mode))
     assert newer(hits) == {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from small_collection import passage
 
 from sleuth.tools.collection.index_sync import catch_up
-from sleuth.tools.search.entity_graph.index import GraphIndex
+from sleuth.tools.search.entity_graph.index import RARE, GraphIndex
 from sleuth.tools.search.entity_graph.search import EntityGraphSearch
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.storage.catalogue import Catalogue
@@ -103,10 +103,4 @@ def test_however_it_grew_it_is_what_a_rebuild_is(
 def test_a_name_that_too_many_share_leads_nowhere(index: GraphIndex) -> None:
     crowd = [passage(f"c{number}", "Handbook", "They saw Averil Quay.") for number in range(51)]
     index.apply(upsert=[FERRY, TOWN, *crowd], delete=[])
-    handbook, quay, port = map(name_id, ("handbook", "averil quay", "port lethany"))
-    assert index.with_name([handbook, quay, port, 1]) == {port: ["town", "ferry"]}
-    assert index.too_common([handbook, quay, port, 1]) == {quay}
-    named = index.names_of(["ferry", "nobody"])
-    assert named.keys() == {"ferry"}
-    assert named["ferry"].aliases == {name_id("grey sister"): 1.0}
-    assert {quay, port} <= set(named["ferry"].mentions)
+    assert index.mentioning(["handbook", "averil quay", "port lethany"], at_most=RARE) == {"port lethany": ["ferry"]}

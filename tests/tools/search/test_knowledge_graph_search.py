@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import UsageError
-from sleuth.tools.search.pagerank.knowledge_graph import MATCHES, KnowledgeGraph
-from sleuth.tools.search.pagerank.name_vectors import NameVectorFile, NameVectors
-from sleuth.tools.search.pagerank.triple_graph import TripleGraph
+from sleuth.tools.search.knowledge_graph.graph import MATCHES, NameGraph
+from sleuth.tools.search.knowledge_graph.name_vectors import NameVectorFile, NameVectors
+from sleuth.tools.search.knowledge_graph.triple_graph import TripleGraph
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.search.vectors.embedder import Vectors
 from sleuth.tools.settings import Settings
@@ -43,12 +43,12 @@ class Compass:
 LETTERS = ("a", "b", "c", "d", "e", "f", "g")
 
 
-def knowledge(triples: Mapping[str, Sequence[Triple]], folder: Path) -> KnowledgeGraph:
+def knowledge(triples: Mapping[str, Sequence[Triple]], folder: Path) -> NameGraph:
     graph, embedder = TripleGraph(triples), Compass(*LETTERS)
-    return KnowledgeGraph(graph, NameVectorFile(folder / "names.npz", embedder).update(graph.names()), embedder)
+    return NameGraph(graph, NameVectorFile(folder / "names.npz", embedder).update(graph.names()), embedder)
 
 
-def shares(graph: KnowledgeGraph, *entities: str) -> dict[str, float]:
+def shares(graph: NameGraph, *entities: str) -> dict[str, float]:
     found = graph.rank(entities).shares
     return {text: pytest.approx(found[name_id(text)]) for text in LETTERS if name_id(text) in found}
 

@@ -71,15 +71,11 @@ def _front_matter(text: str) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError, RecursionError):
         return {}
     pairs = about.items() if isinstance(about, dict) else ()
-    return {str(name).lower(): value for name, value in pairs if all(map(_is_scalar, _as_list(value)))}
-
-
-def _as_list(value: object) -> list[object]:
-    return value if isinstance(value, list) else [value]
-
-
-def _is_scalar(value: object) -> bool:
-    return isinstance(value, str | int | float | date)
+    return {
+        str(name).lower(): value
+        for name, value in pairs
+        if all(isinstance(each, str | int | float | date) for each in (value if isinstance(value, list) else [value]))
+    }
 
 
 def read_rst(data: bytes) -> tuple[str | None, str]:

@@ -10,12 +10,12 @@ import threading
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from copy import copy
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sleuth.tools.errors import StoreError
+from sleuth.tools.search.derived_index import DerivedIndex
 from sleuth.tools.text import PassageNames, find_names, name_id
 from sleuth.tools.types import Passage
 
@@ -50,8 +50,8 @@ class Alias(NamedTuple):
     sharing: int
 
 
-class GraphIndex:
-    """Names in one collection's passages; stores its position in the catalogue's journal."""
+class GraphIndex(DerivedIndex):
+    """Names in one collection's passages."""
 
     name = "entity graph"
     version = FACTS_VERSION
@@ -62,13 +62,6 @@ class GraphIndex:
         self._turn = threading.Lock()
         with self._storing("opened"):
             self._db = self._open()
-        self._allowed: frozenset[str] | None = None
-
-    def restricted(self, passages: frozenset[str]) -> "GraphIndex":
-        """Return a view that finds only these passages; frequencies of names are still those of all passages."""
-        view = copy(self)
-        view._allowed = passages
-        return view
 
     def close(self) -> None:
         """Close the file."""
@@ -77,22 +70,6 @@ class GraphIndex:
 
     def refresh(self, *, anew: bool) -> None:
         """Do nothing: commits of other processes are visible immediately."""
-
-    def applied(self) -> int:
-        """Return the last journal number that this index contains."""
-        return self._number("SELECT value FROM meta WHERE key = 'applied'")
-
-    def set_applied(self, seq: int) -> None:
-        """Store the last journal number that this index contains."""
-        self._remember("applied", seq)
-
-    def reached(self) -> int:
-        """Return the last journal number that may be partly applied."""
-        return max(self._number("SELECT value FROM meta WHERE key = 'reached'"), self.applied())
-
-    def set_reached(self, seq: int) -> None:
-        """Store the last journal number that may be partly applied."""
-        self._remember("reached", seq)
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Add and remove passages in one transaction; repeating it changes nothing."""
@@ -126,7 +103,7 @@ class GraphIndex:
 
     def count(self) -> int:
         """Return the number of passages."""
-        return self._number("SELECT count(*) FROM passage")
+        return int(self._read("SELECT count(*) FROM passage")[0][0])
 
     def ids(self) -> set[str]:
         """Return the ids of all passages."""
@@ -149,7 +126,7 @@ class GraphIndex:
     def mentioning(self, names: Iterable[str], *, at_most: int) -> dict[str, list[str]]:
         """Return the passages that mention each of these names, except names mentioned by more than `at_most`."""
         by_id = {name_id(name): name for name in names}
-        rows = self._read(_rarely("mention"), json.dumps(list(by_id)), at_most + 1, at_most)
+        rows = self._read(_RARELY, json.dumps(list(by_id)), at_most + 1, at_most)
         return {
             by_id[name]: [id_ for _, id_ in group if self._is_allowed(id_)]
             for name, group in groupby(rows, key=lambda row: row[0])
@@ -169,43 +146,6 @@ class GraphIndex:
         )
         return {by_id[name]: [id_ for _, id_ in group] for name, group in groupby(rows, key=lambda row: row[0])}
 
-    def names_of(self, ids: Iterable[str]) -> dict[str, PassageNames]:
-        """Return the names of these passages, by number (`name_id`); missing passages are omitted."""
-        wanted = json.dumps(list(ids))
-        given: dict[str, dict[int, float]] = {}
-        for id_, name, weight in self._read(
-            "SELECT p.id, a.name, a.weight FROM json_each(?) AS wanted JOIN passage AS p ON p.id = wanted.value "
-            "JOIN alias AS a ON a.passage = p.number",
-            wanted,
-        ):
-            given.setdefault(id_, {})[name] = weight
-        rows = self._read(
-            "SELECT p.id, p.names FROM json_each(?) AS wanted JOIN passage AS p ON p.id = wanted.value", wanted
-        )
-        return {id_: PassageNames(given.get(id_, {}), array("q", names)) for id_, names in rows}
-
-    def with_name(self, names: Iterable[int]) -> dict[int, list[str]]:
-        """Return the passages with each of these names (by number) as alias or mention, if at most RARE have it."""
-        wanted = json.dumps(list(names))
-        found: dict[int, list[str]] = {}
-        for query in (_rarely("alias"), _rarely("mention")):
-            for name, id_ in self._read(query, wanted, RARE + 1, RARE):
-                if self._is_allowed(id_):
-                    found.setdefault(name, []).append(id_)
-        return found
-
-    def too_common(self, names: Iterable[int]) -> set[int]:
-        """Return those names (by number) that are not an alias and that more than RARE passages mention."""
-        rows = self._read(
-            "SELECT wanted.value FROM json_each(?) AS wanted "
-            "WHERE NOT EXISTS (SELECT 1 FROM alias WHERE name = wanted.value) "
-            "AND (SELECT count(*) FROM (SELECT 1 FROM mention WHERE name = wanted.value LIMIT ?)) > ?",
-            json.dumps(list(names)),
-            RARE + 1,
-            RARE,
-        )
-        return {row[0] for row in rows}
-
     def _is_allowed(self, passage: str) -> bool:
         return self._allowed is None or passage in self._allowed
 
@@ -224,12 +164,12 @@ class GraphIndex:
         db.execute("COMMIT")
         return db
 
-    def _remember(self, key: str, value: int) -> None:
+    def _remember(self, **values: int) -> None:
         with self._writing() as db:
-            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+            db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
 
-    def _number(self, query: str) -> int:
-        rows = self._read(query)
+    def _number(self, name: str) -> int:
+        rows = self._read("SELECT value FROM meta WHERE key = ?", name)
         return int(rows[0][0]) if rows else 0
 
     def _read(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
@@ -257,11 +197,6 @@ class GraphIndex:
                 f"The entity graph in {self._file} cannot be {what}: {error}. "
                 "It is derived from the documents: delete that file to rebuild it."
             ) from error
-
-
-def _rarely(table: Literal["alias", "mention"]) -> str:
-    """Return the query for names and the passages that have them, without frequent names."""
-    return _RARELY.replace("mention", table)
 
 
 def _empty(db: sqlite3.Connection) -> None:

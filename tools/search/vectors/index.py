@@ -4,9 +4,8 @@ A store has our embeddings with ids only; texts stay in the catalogue. All metho
 """
 
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
-from copy import copy
 from functools import partial
 from hashlib import sha256
 from typing import Any, Self
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sleuth.tools.errors import EmbedderChanged, StoreDamaged
+from sleuth.tools.search.derived_index import DerivedIndex
 from sleuth.tools.search.keyword_index import search_deeper
 from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.types import Passage
@@ -29,8 +29,8 @@ Found = list[tuple[str, float]]
 """Ids of passages with cosine similarities, best first."""
 
 
-class VectorIndex(ABC):
-    """Embeddings of one collection's passages; stores its embedder and its position in the catalogue's journal."""
+class VectorIndex(DerivedIndex):
+    """Embeddings of one collection's passages; stores its embedder too."""
 
     name = "vectors"
 
@@ -43,7 +43,6 @@ class VectorIndex(ABC):
         }
         self._mark = sha256(json.dumps([owner, collection]).encode()).hexdigest()[:32]
         self._embedder = embedder
-        self._allowed: frozenset[str] | None = None
         self._was_interrupted = False
 
     @abstractmethod
@@ -101,32 +100,13 @@ class VectorIndex(ABC):
     def _metadata(self) -> dict[str, Any]:
         """Return what is stored about the vectors."""
 
-    @abstractmethod
-    def _remember(self, **values: int) -> None:
-        """Add values to what is stored about the vectors."""
-
-    def restricted(self, passages: frozenset[str]) -> Self:
-        """Return a view that finds only these passages."""
-        view = copy(self)
-        view._allowed = passages
-        return view
-
-    def applied(self) -> int:
-        """Return the last journal number that this index contains."""
-        return int(self._metadata().get("applied", 0))
-
-    def set_applied(self, seq: int) -> None:
-        """Store the last journal number that this index contains."""
-        self._remember(applied=seq)
-
-    def reached(self) -> int:
-        """Return the last journal number that may be partly applied."""
-        return max(int(self._metadata().get("reached", 0)), self.applied())
-
     def set_reached(self, seq: int) -> None:
         """Store the last journal number that may be partly applied."""
         self._was_interrupted = self.reached() > self.applied()
-        self._remember(reached=seq)
+        super().set_reached(seq)
+
+    def _number(self, name: str) -> int:
+        return int(self._metadata().get(name, 0))
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Embed and add passages, and remove ids; repeating it changes nothing.

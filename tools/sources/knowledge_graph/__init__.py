@@ -2,13 +2,12 @@
 
 from sleuth.tools.sources.knowledge_graph.backends import is_url, open_graph
 from sleuth.tools.sources.knowledge_graph.functions import known_functions
-from sleuth.tools.sources.knowledge_graph.lookups import KnowledgeGraph, Lookup, look_up
+from sleuth.tools.sources.knowledge_graph.lookups import KnowledgeGraph, look_up
 from sleuth.tools.sources.knowledge_graph.rules import KINDS, NamedEntity, deduplicate, explore
 
 __all__ = [
     "KINDS",
     "KnowledgeGraph",
-    "Lookup",
     "NamedEntity",
     "deduplicate",
     "explore",

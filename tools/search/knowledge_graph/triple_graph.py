@@ -4,8 +4,7 @@ It contains only facts of single passages, so deleted passages leave no trace.
 """
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from sleuth.tools.storage import Catalogue, Triple
@@ -21,23 +20,11 @@ class Fact(NamedTuple):
 
 
 class TripleGraph:
-    """Facts by passage, and passages by the names in their facts."""
+    """Facts by passage."""
 
     def __init__(self, triples: Mapping[str, Sequence[Triple]]) -> None:
         """Index the triples of each passage, by its id."""
         self._facts = {id_: list(filter(None, map(_fact, those))) for id_, those in triples.items()}
-        self._passages: dict[int, list[str]] = {}
-        for id_ in sorted(self._facts):
-            for name in {name for fact in self._facts[id_] for name in (fact.subject, fact.object)}:
-                self._passages.setdefault(name, []).append(id_)
-
-    def restricted(self, passages: frozenset[str]) -> "TripleGraph":
-        """Return a view of the facts of these passages."""
-        view = copy(self)
-        view._facts = {id_: self._facts[id_] for id_ in passages if id_ in self._facts}
-        named = {name for facts in view._facts.values() for fact in facts for name in (fact.subject, fact.object)}
-        view._passages = {name: [id_ for id_ in self._passages[name] if id_ in passages] for name in named}
-        return view
 
     def facts(self, passage: str) -> Sequence[Fact]:
         """Return a passage's facts; empty if its triples are not extracted yet."""
@@ -55,10 +42,6 @@ class TripleGraph:
             for fact in facts
             for number, text in ((fact.subject, fact.triple[0]), (fact.object, fact.triple[2]))
         }
-
-    def with_name(self, names: Iterable[int]) -> dict[int, list[str]]:
-        """Return the passages whose facts contain each of these names; unknown names are omitted."""
-        return {name: self._passages[name] for name in names if name in self._passages}
 
 
 def _fact(triple: Triple) -> Fact | None:

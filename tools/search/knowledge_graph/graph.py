@@ -8,15 +8,22 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.search.pagerank.local_graph import stationary_shares, transition_matrix
-from sleuth.tools.search.pagerank.name_vectors import NameVectorFile, NameVectors
-from sleuth.tools.search.pagerank.triple_graph import TripleCache, TripleGraph
+from sleuth.tools.search.knowledge_graph.name_vectors import NameVectorFile, NameVectors
+from sleuth.tools.search.knowledge_graph.triple_graph import TripleCache, TripleGraph
 from sleuth.tools.search.vectors import Embedder
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+DAMPING = 0.5
+"""Probability of following an edge instead of restarting (HippoRAG 2, section 4)."""
+STEPS = 30
+"""Number of iterations; the remaining error is below DAMPING to this power."""
 MATCHES = 5
 """Names of the graph that a name of the query is matched to."""
 
@@ -29,7 +36,7 @@ class GraphRanking:
     shares: dict[int, float]
 
 
-class KnowledgeGraph:
+class NameGraph:
     """All names and triples of a collection; its methods block."""
 
     def __init__(self, triples: TripleGraph, vectors: NameVectors, embedder: Embedder) -> None:
@@ -91,7 +98,7 @@ class KnowledgeGraph:
         return start
 
 
-class KnowledgeGraphCache:
+class NameGraphCache:
     """The graph of the present triples, made again if they have changed; its methods block."""
 
     def __init__(self, triples: TripleCache, file: Path, embedder: Embedder) -> None:
@@ -100,18 +107,44 @@ class KnowledgeGraphCache:
         self._vectors = NameVectorFile(file, embedder)
         self._embedder = embedder
         self._turn = threading.Lock()
-        self._graph: KnowledgeGraph | None = None
+        self._graph: NameGraph | None = None
 
-    def graph(self) -> KnowledgeGraph:
+    def graph(self) -> NameGraph:
         """Return the graph; names that are new are embedded and compared first."""
         triples = self._triples.graph()
         with self._turn:
             if self._graph is None or self._graph.triples is not triples:
                 vectors = self._vectors.update(triples.names())
-                self._graph = KnowledgeGraph(triples, vectors, self._embedder)
+                self._graph = NameGraph(triples, vectors, self._embedder)
             return self._graph
 
     def prune(self) -> None:
         """Delete the stored vectors of names that no passage has any more."""
         if self._vectors.exists():
             self._vectors.prune(self._triples.graph().names())
+
+
+def stationary_shares(step: "csr_array", start: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the share of each node in a random walk along `step` that restarts according to `start`."""
+    first: NDArray[np.float64] = start / start.sum()
+    at = first
+    for _ in range(STEPS):
+        moved = DAMPING * (step @ at)
+        at = moved + (1 - moved.sum()) * first
+    return at
+
+
+def transition_matrix(ends: NDArray[np.int64], weights: NDArray[np.float64], nodes: int) -> "csr_array":
+    """Return the matrix whose columns distribute a node's share along its edges.
+
+    Args:
+        ends: nodes of the undirected edges, of shape (edges, 2); repeated edges add up.
+        weights: weight of each edge.
+        nodes: number of nodes.
+    """
+    from scipy.sparse import csr_array
+
+    to, come_from = np.concatenate([ends, ends[:, ::-1]]).T
+    both = np.tile(weights, 2)
+    sums = np.bincount(come_from, weights=both, minlength=nodes)
+    return csr_array((both / sums[come_from], (to, come_from)), shape=(nodes, nodes))
