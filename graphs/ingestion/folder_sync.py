@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sleuth.graphs.ingestion.graph import IngestReport, OnProgress, ingest_into
+from sleuth.graphs.ingestion.pipeline import IngestReport, OnProgress, ingest_into
 from sleuth.tools.collection import Collection, FolderDiff
 from sleuth.tools.errors import StoreBusy
 from sleuth.tools.search.vectors import Embedder

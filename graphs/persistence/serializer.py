@@ -5,7 +5,7 @@ run any program. This one creates objects of the types listed here and refuses a
 """
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pkgutil import resolve_name
 from typing import Any
@@ -30,14 +30,10 @@ TYPES = frozenset(
     {
         "langgraph.types.Interrupt",
         "langgraph.types.Send",
-        "sleuth.graphs.ingestion.graph.IngestInput",
         *(f"langchain_core.messages.{name}" for name in _MESSAGES),
     }
 )
 """Every type whose objects a checkpoint may contain, next to JSON and LangGraph's snapshots of channels."""
-
-RENAMED: Mapping[str, str] = {"sleuth.graphs.ingest.IngestInput": "sleuth.graphs.ingestion.graph.IngestInput"}
-"""The present path of each type that has moved, by the path that older checkpoints contain."""
 
 _OPTION = ormsgpack.OPT_NON_STR_KEYS
 _POSITIONAL, _NAMED = (EXT_CONSTRUCTOR_POS_ARGS,), (EXT_CONSTRUCTOR_KW_ARGS, EXT_PYDANTIC_V2)
@@ -49,9 +45,8 @@ FAULTS = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 class CheckpointSerializer(JsonPlusSerializer):
     """Serializer that writes as LangGraph's does and reads only the types of `TYPES`."""
 
-    def __init__(self, renamed: Mapping[str, str] = RENAMED) -> None:
+    def __init__(self) -> None:
         super().__init__(pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=None)
-        self._renamed = renamed
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:  # noqa: ANN401 - as the base has it
         """Return the value of a stored type and body.
@@ -89,13 +84,12 @@ class CheckpointSerializer(JsonPlusSerializer):
         if not isinstance(given, list | tuple) or len(given) < 3:
             raise StoreDamaged(f"A value has the unknown format {code} and was not read.")
         path = f"{given[0]}.{given[1]}"
-        present = self._renamed.get(path, path)
-        if present not in TYPES or code not in (*_POSITIONAL, *_NAMED):
+        if path not in TYPES or code not in (*_POSITIONAL, *_NAMED):
             raise StoreDamaged(
                 f"A value has the type {path}, which checkpoints of this release do not contain. It was not loaded, "
                 "and no code of it ran. Upgrade sleuth if a newer release wrote it; do not trust the file otherwise."
             )
-        kind = resolve_name(present)
+        kind = resolve_name(path)
         return kind(*given[2]) if code in _POSITIONAL else kind(**given[2])
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sleuth.graphs.core.answer import Answer, Citation, Note
     from sleuth.graphs.core.context import Budget, Context
     from sleuth.graphs.core.events import Delta, Reset, Step
-    from sleuth.graphs.ingestion.graph import IngestReport
+    from sleuth.graphs.ingestion.pipeline import IngestReport
     from sleuth.graphs.registry import METHODS
     from sleuth.graphs.runs.history import CheckpointView
     from sleuth.studio.client import sync
@@ -44,7 +44,7 @@ _WHERE = {
     "graphs.core.answer": ("Answer", "Citation", "Note"),
     "graphs.core.context": ("Budget", "Context"),
     "graphs.core.events": ("Delta", "Reset", "Step"),
-    "graphs.ingestion.graph": ("IngestReport",),
+    "graphs.ingestion.pipeline": ("IngestReport",),
     "graphs.registry": ("METHODS",),
     "graphs.runs.history": ("CheckpointView",),
     "studio.client.functions": (
