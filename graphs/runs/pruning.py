@@ -94,7 +94,7 @@ async def prune(runs: RunService, *, older_than: float | None, keep_last: int | 
                 damaged.append(thread.id)
                 kept |= await asyncio.to_thread(_named_in_rows, runs, thread)
     for thread in await runs.store.threads.list_all_owners():  # pages passed with a run are stored before its row
-        kept |= find_hashes(thread.options)
+        kept |= find_hashes(thread.options.to_json())
     texts = await runs.store.archive.delete_all_but(kept, before=epoch)
     return PruneReport(threads=threads, checkpoints=checkpoints, texts=texts, damaged=damaged)
 
@@ -143,7 +143,7 @@ async def _delete_unused_texts(runs: RunService) -> None:
     if all(thread.state != "running" for thread in await runs.store.threads.list_all_owners()):
         kept = await asyncio.to_thread(_named_in_rows, runs)
         for thread in await runs.store.threads.list_all_owners():
-            kept |= find_hashes(thread.options)
+            kept |= find_hashes(thread.options.to_json())
         await runs.store.archive.delete_all_but(kept, before=epoch)
 
 
@@ -193,7 +193,7 @@ def _path(thread: Thread, runs: Mapping[str, Thread]) -> list[str]:
 async def _find_needed_texts(runs: RunService, thread: Thread) -> set[str]:
     """Return the texts that a thread names, in checkpoints or in results of calls that are in no checkpoint yet."""
     graph, config = runs.graph(thread), runs.config(thread)
-    named = find_hashes(thread.options)
+    named = find_hashes(thread.options.to_json())
     with explain_damage(thread.id):
         async for state in graph.aget_state_history(config):
             named |= find_hashes(state.values)
@@ -206,7 +206,7 @@ def _named_in_rows(runs: RunService, thread: Thread | None = None) -> set[str]:
 
     Rows of damaged runs can be read too.
     """
-    named = find_hashes(thread.options) if thread else set()
+    named = find_hashes(thread.options.to_json()) if thread else set()
     with runs.store.engine.connect() as connection:
         for rows in _tables(runs):
             wanted = select(text("*")).select_from(rows).where(rows.c.thread_id == thread.id if thread else true())

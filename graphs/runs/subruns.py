@@ -21,7 +21,7 @@ from sleuth.graphs.core import Answer, Context, MethodSettings, OnStep, SubrunRe
 from sleuth.graphs.persistence import LONGEST_NAME, Origin, Thread
 from sleuth.graphs.registry import configure, method
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, Compiled, compile_method, stream_steps
-from sleuth.graphs.runs.pages import filter_of, load_pages, searches_collection_too
+from sleuth.graphs.runs.pages import load_pages
 from sleuth.tools.settings import Profile
 
 if TYPE_CHECKING:
@@ -50,23 +50,22 @@ class StoreSubruns:
         id = _thread_of(hop)
         if not await self.runs.store.threads.exists(id):
             origin = Origin(parent=hop.parent, checkpoint=hop.checkpoint, hop=hop.number)
-            profile, pages = self.outer.options["profile"], await load_pages(self.runs.store.archive, self.outer)
+            options = self.outer.options
             await self.runs.start(
                 hop.question,
                 hop.method,
                 values=hop.values,
-                profile=profile,
+                profile=options.profile,
                 thread=id,
-                pages=pages,
-                beside=searches_collection_too(self.outer),
-                where=filter_of(self.outer),
+                pages=await load_pages(self.runs.store.archive, self.outer),
+                beside=options.pages.beside,
+                where=options.where,
                 origin=origin,
             )
-        thread = await self.runs.store.threads.get(id)
-        graph, config = self.runs.graph(thread), self.runs.config(thread)
-        settings = configure(method(hop.method), hop.values, self.outer.options["profile"])
+        settings = configure(method(hop.method), hop.values, self.outer.options.profile)
         async with self.runs.store.locks.hold(id):
-            await self.runs.store.threads.get(id)  # raises if it was removed meanwhile, which also takes the lock
+            thread = await self.runs.store.threads.get(id)  # raises if it was removed meanwhile
+            graph, config = self.runs.graph(thread), self.runs.config(thread)
             await _begin(graph, config, hop, settings)
         async with aclosing(
             self.runs.run(id, budget=hop.budget, listening=self.listening, control=hop.control)
