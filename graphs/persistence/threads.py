@@ -1,9 +1,8 @@
 """The list of runs: one row per thread, next to its checkpoints."""
 
 import asyncio
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -12,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, ins
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.core import Status
-from sleuth.graphs.persistence.run_options import RunOptions, StoredPages
+from sleuth.graphs.persistence.run_options import RunOptions
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.graphs.persistence.thread_states import (
     OLD_NAMES,
@@ -89,10 +88,6 @@ class Thread:
         return {**asdict(self), "options": self.options.to_json(), **more}
 
 
-class DamagedThread(Thread):
-    """A run whose row cannot be read; `problem` names the fault, and `options` has the archived texts that it names."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Origin:
     """The run and checkpoint that a thread comes from, and its number as a sub-run of that run; 0 for a fork."""
@@ -100,11 +95,6 @@ class Origin:
     parent: str
     checkpoint: str
     hop: int = 0
-
-
-_RESULT = {each.name for each in fields(RunResult)}
-
-ADVICE = "Put a backup of the runs in place, or remove this run."
 
 
 @cache
@@ -147,8 +137,6 @@ class Threads:
     async def find(self, id: str) -> Thread | None:
         """Return a thread, or None; raise StoreDamaged if its row cannot be read."""
         rows = await self._find(select(threads).where(threads.c.id == id, self._mine()))
-        if rows and isinstance(rows[0], DamagedThread):
-            raise StoreDamaged(rows[0].problem, thread=id)
         return rows[0] if rows else None
 
     async def complete(self, prefix: str) -> str:
@@ -325,9 +313,10 @@ def _columns(result: RunResult | None) -> dict[str, Any]:
 
 
 def _thread(row: Row[Any]) -> Thread:
-    """Return a row's thread, or what is left of it if a cell is damaged: one such row must not hide the others.
+    """Return a row's thread; old names of states are read as the new ones.
 
-    Old names of states are read as the new ones.
+    Raises:
+        StoreDamaged: a cell cannot be read.
     """
     values = dict(row._mapping)
     status = values.pop("status")
@@ -339,12 +328,5 @@ def _thread(row: Row[Any]) -> Thread:
     except ValidationError as error:
         fault = error.errors()[0]
         reason = f"{'.'.join(map(str, fault['loc'])) or 'options'}: {fault['msg'].lower()}"
-    except (TypeError, ValueError, RecursionError) as error:
-        reason = f"options: {error}"
-    kept: dict[str, Any] = {name: str(value) for name, value in values.items() if name not in _RESULT}
-    problem = (
-        f"The row of run {kept['id']} is damaged ({reason}). Put a backup of the runs in place, or remove the run "
-        f"with `sleuth runs delete {kept['id']}`."
-    )
-    named = RunOptions(pages=StoredPages(texts=re.findall("[0-9a-f]{64}", kept["options"])))
-    return DamagedThread(**{**kept, "options": named, "state": "failed", "problem": problem})
+        problem = f"The row of run {values['id']} is damaged ({reason})."
+        raise StoreDamaged(problem, thread=str(values["id"]), advice="Put a backup of the runs in place.") from error

