@@ -109,16 +109,16 @@ async def ingest(
     if rebuild:
         async with (
             hold(settings.home, "shared", command="sleuth ingest --rebuild", wait=settings.wait),
-            await Collection.open(settings, embedder=embedder, check_embedder=False) as library,
+            await Collection.open(settings, embedder=embedder, check_embedder=False) as collection,
         ):
-            await library.build_draft(on_indexed=progress.count_embedded(library.slowest))
+            await collection.build_draft(on_indexed=progress.count_embedded(collection.slowest))
     async with (
         hold(settings.home, "exclusive", command="sleuth ingest", wait=settings.wait),
-        await Collection.open(settings, embedder=embedder, check_embedder=not rebuild) as library,
+        await Collection.open(settings, embedder=embedder, check_embedder=not rebuild) as collection,
     ):
         if rebuild:
-            await library.rebuild(on_indexed=progress.count_embedded(library.slowest))
-        done = await _run(paths, settings, library, progress) if paths else IngestReport(warnings=library.notes)
+            await collection.rebuild(on_indexed=progress.count_embedded(collection.slowest))
+        done = await _run(paths, settings, collection, progress) if paths else IngestReport(warnings=collection.notes)
     return replace(done, seconds=time.monotonic() - began)
 
 
@@ -126,7 +126,7 @@ async def ingest_into(
     paths: Sequence[Path],
     *,
     settings: Settings,
-    library: Collection,
+    collection: Collection,
     on_progress: OnProgress | None = None,
     stopped: Callable[[], bool] = never_stopped,
     only: Container[Path] | None = None,
@@ -138,14 +138,14 @@ async def ingest_into(
     """
     began = time.monotonic()
     progress = ProgressReporter(on_progress)
-    report = await _run(paths, settings, library, progress, stopped=stopped, only=only)
+    report = await _run(paths, settings, collection, progress, stopped=stopped, only=only)
     return replace(report, seconds=time.monotonic() - began)
 
 
 async def _run(
     paths: Sequence[Path],
     settings: Settings,
-    library: Collection,
+    collection: Collection,
     progress: ProgressReporter,
     *,
     stopped: Callable[[], bool] = never_stopped,
@@ -156,30 +156,30 @@ async def _run(
     name = sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     worklist = settings.home / "ingest" / f"{name}.jsonl"
     resumed = await asyncio.to_thread(worklist.exists)
-    scan = await library.list_files(worklist, roots, only)
+    scan = await collection.list_files(worklist, roots, only)
     progress.show(total=scan.files)
-    report = await _read_batches(worklist, library, progress, stopped)
-    await library.stop_workers()
-    await library.finish_change()
+    report = await _read_batches(worklist, collection, progress, stopped)
+    await collection.stop_workers()
+    await collection.finish_change()
     await asyncio.to_thread(worklist.unlink, missing_ok=True)
     again = ["The last ingest of these paths was interrupted: documents that it stored count as unchanged."]
     nothing = [] if scan.files else ["There is nothing to read there."]
-    warnings = [*(again if resumed else []), *nothing, *report.warnings, *library.notes]
+    warnings = [*(again if resumed else []), *nothing, *report.warnings, *collection.notes]
     passed_over = await asyncio.to_thread(take_passed_over, worklist)
     return replace(report, resumed=resumed, warnings=warnings, passed_over=passed_over)
 
 
 async def _read_batches(
-    worklist: Path, library: Collection, progress: ProgressReporter, stopped: Callable[[], bool]
+    worklist: Path, collection: Collection, progress: ProgressReporter, stopped: Callable[[], bool]
 ) -> IngestReport:
     """Read a list of files into the catalogue; update the indexes, the slow part, in parallel with the next batch."""
     report = IngestReport()
     place: FileCursor | None = FileCursor()
-    on_indexed = progress.count_embedded(library.slowest)
+    on_indexed = progress.count_embedded(collection.slowest)
     indexing: asyncio.Task[None] | None = None
     try:
         while place is not None and not stopped():
-            batch, stored = await library.ingest_batch(worklist, place, stopped=stopped)
+            batch, stored = await collection.ingest_batch(worklist, place, stopped=stopped)
             for failure in batch.failures:
                 progress.show(failure=failure)
             progress.show(files=batch.files, stored=stored.passages, differences=batch.files_of(stored))
@@ -194,8 +194,8 @@ async def _read_batches(
             place = batch.next_place
             if indexing is not None:
                 await indexing
-            indexing = asyncio.create_task(library.catch_up(on_indexed=on_indexed))
-        await (indexing or library.catch_up(on_indexed=on_indexed))
+            indexing = asyncio.create_task(collection.catch_up(on_indexed=on_indexed))
+        await (indexing or collection.catch_up(on_indexed=on_indexed))
     finally:
         if indexing is not None:
             indexing.cancel()

@@ -207,7 +207,9 @@ class IngestionWorker:
             def show(progress: IngestProgress) -> None:
                 pending.update(_after(pending.ingest, progress, folder))
 
-            await ingest_into(paths, settings=settings, library=library, on_progress=show, stopped=pending.is_stopping)
+            await ingest_into(
+                paths, settings=settings, collection=library, on_progress=show, stopped=pending.is_stopping
+            )
             await library.catch_up()
             is_cut_short = pending.is_stopping() and pending.ingest.read < pending.ingest.total
             # Under the home lock: another server with this SLEUTH_HOME may wait to ingest the same upload.
