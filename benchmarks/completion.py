@@ -38,7 +38,7 @@ async def fill(home: Path, count: int) -> None:
     await sleuth.ingest(notes, settings=settings)
     async with open_store(settings) as store:
         for number in range(count):
-            thread = Thread(id=f"run-{number}", owner="local", method="plain-rag", question="?", options={})
+            thread = Thread(id=f"run-{number}", owner="local", method="plain-rag", question="?")
             await store.threads.add(thread)
 
 

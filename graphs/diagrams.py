@@ -13,8 +13,6 @@ from langgraph.graph import END, START, StateGraph
 
 from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.evidence.check import choices
-from sleuth.graphs.ingestion import graph as ingest
-from sleuth.graphs.ingestion import triple_extraction as reading
 from sleuth.graphs.registry import METHODS
 
 Graph = StateGraph[Any, Any, Any, Any]
@@ -24,9 +22,8 @@ _SHAPES = {START: "START([start])", END: "END([end])"}
 
 
 def graphs() -> dict[str, Graph]:
-    """Return every graph by name: chat, ingest, reading, and the methods."""
-    others: dict[str, Graph] = {"chat": chat.graph(), "ingest": ingest.graph(), "reading": reading.graph()}
-    return others | {name: method.graph() for name, method in METHODS.items()}
+    """Return every graph by name: chat and the methods."""
+    return {"chat": chat.graph()} | {name: method.graph() for name, method in METHODS.items()}
 
 
 def mermaid(graph: Graph) -> str:

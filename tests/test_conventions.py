@@ -16,7 +16,6 @@ import sleuth
 from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.compat import FORMER_NODES
 from sleuth.graphs.core import RunUpdate
-from sleuth.graphs.ingestion import graph as ingest
 from sleuth.graphs.registry import METHODS
 
 ROOT = Path(__file__).parents[1]
@@ -203,17 +202,17 @@ def test_methods_import_other_methods_only_where_listed() -> None:
 
 # The graphs
 
-GRAPHS = {name: method.graph for name, method in METHODS.items()} | {"ingest": ingest.graph, "chat": chat.graph}
+GRAPHS = {name: method.graph for name, method in METHODS.items()} | {"chat": chat.graph}
 STATES: dict[str, tuple[type, type]] = {
     name: (method.state, vars(sys.modules[method.state.__module__])["Update"]) for name, method in METHODS.items()
-} | {"ingest": (ingest.IngestState, ingest.IngestUpdate), "chat": (chat.State, chat.Update)}
+} | {"chat": (chat.State, chat.Update)}
 
 
 @pytest.mark.parametrize(("state", "update"), STATES.values(), ids=STATES)
 def test_nodes_update_only_fields_of_the_state(state: type, update: type) -> None:
     kept = {field.name for field in fields(state)}
     assert get_type_hints(update).keys() <= kept
-    never_changed = {"question", "schema_version", "roots", "worklist"}
+    never_changed = {"question", "schema_version"}
     assert kept - get_type_hints(update).keys() <= never_changed
 
 

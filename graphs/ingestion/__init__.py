@@ -1,12 +1,12 @@
-"""Ingestion of documents and extraction of triples, as graphs."""
+"""Ingestion of documents and extraction of triples."""
 
 from sleuth.graphs.ingestion.folder_sync import SyncReport, apply_diff, compare_folder, follow_folder
-from sleuth.graphs.ingestion.graph import IngestProgress, IngestReport, ingest, ingest_into
-from sleuth.graphs.ingestion.triple_extraction import ExtractionContext, ExtractionState, extract_all_triples
+from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport, ingest, ingest_into
+from sleuth.graphs.ingestion.triple_extraction import ExtractionContext, ExtractionReport, extract_all_triples
 
 __all__ = [
     "ExtractionContext",
-    "ExtractionState",
+    "ExtractionReport",
     "IngestProgress",
     "IngestReport",
     "SyncReport",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sleuth.graphs.ingestion.graph import IngestReport, OnProgress, ingest_into
+from sleuth.graphs.ingestion.pipeline import IngestReport, OnProgress, ingest_into
 from sleuth.tools.collection import Collection, FolderDiff
 from sleuth.tools.errors import StoreBusy
 from sleuth.tools.search.vectors import Embedder
@@ -38,8 +38,8 @@ async def compare_folder(folder: Path, *, settings: Settings, changed: frozenset
     Raises:
         UsageError: the folder does not exist, or is a file.
     """
-    async with await Collection.open(settings, check_embedder=False) as library:
-        return await library.compare_folder(folder, changed)
+    async with await Collection.open(settings, check_embedder=False) as collection:
+        return await collection.compare_folder(folder, changed)
 
 
 async def apply_diff(
@@ -57,16 +57,16 @@ async def apply_diff(
         return SyncReport()
     async with (
         hold(settings.home, "exclusive", command="sleuth sync", wait=settings.wait),
-        await Collection.open(settings, embedder=embedder) as library,
+        await Collection.open(settings, embedder=embedder) as collection,
     ):
-        await library.move_documents(diff.moved)
+        await collection.move_documents(diff.moved)
         report = IngestReport()
         if diff.paths:
             report = await ingest_into(
-                [diff.folder], settings=settings, library=library, on_progress=on_progress, only=diff.paths
+                [diff.folder], settings=settings, collection=collection, on_progress=on_progress, only=diff.paths
             )
-        known = await library.known_ids(list(diff.removed))
-        removed = await library.delete([id_ for id_ in diff.removed if id_ in known]) if known else 0
+        known = await collection.known_ids(list(diff.removed))
+        removed = await collection.delete([id_ for id_ in diff.removed if id_ in known]) if known else 0
         return SyncReport(ingest=report, removed=removed)
 
 

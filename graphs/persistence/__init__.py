@@ -1,5 +1,6 @@
 """Storage of runs: checkpointers, threads, thread locks and the checkpoint serializer."""
 
+from sleuth.graphs.persistence.run_options import RunOptions, StoredPages, Turn
 from sleuth.graphs.persistence.serializer import FAULTS, CheckpointSerializer, explain_damage
 from sleuth.graphs.persistence.sqlite_checkpoints import NUMBERED, SqliteCheckpoints
 from sleuth.graphs.persistence.store import Store, open_store, runs_url
@@ -19,14 +20,17 @@ __all__ = [
     "Origin",
     "Outcome",
     "RunFilter",
+    "RunOptions",
     "RunResult",
     "SqliteCheckpoints",
     "Store",
+    "StoredPages",
     "Thread",
     "ThreadLocks",
     "ThreadState",
     "ThreadStatus",
     "Threads",
+    "Turn",
     "check_token",
     "explain_damage",
     "open_store",

@@ -18,7 +18,6 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg_pool import AsyncConnectionPool
 
-from sleuth.graphs.persistence.serializer import explain_damage_of
 from sleuth.graphs.persistence.sqlite_checkpoints import InsertionOrderSaver, Place, drop_partial_writes
 from sleuth.graphs.persistence.thread_locks import Fence, lost
 
@@ -120,23 +119,22 @@ class PostgresCheckpoints(InsertionOrderSaver, AsyncPostgresSaver):
 
         LangGraph's own saver searches for ancestors among the smaller ids only.
         """
-        with explain_damage_of(config):
-            target = config if get_checkpoint_id(config) else getattr(await self.aget_tuple(config), "config", None)
-            if not channels or target is None:
-                return {channel: {"writes": []} for channel in channels}
-            place = target["configurable"]
-            given = {
-                "thread": place["thread_id"],
-                "ns": place.get("checkpoint_ns", ""),
-                "id": place["checkpoint_id"],
-                "channels": [*channels],
-            }
-            async with self._cursor() as cursor:
-                ancestors = await (await cursor.execute(_ANCESTORS, given)).fetchall()
-                blobs = await (await cursor.execute(_BLOBS, given)).fetchall()
-                ids = [row["id"] for row in ancestors]
-                writes = await (await cursor.execute(_WRITES, given | {"ancestors": ids})).fetchall()
-            return {channel: self._history(channel, ancestors, blobs, writes) for channel in channels}
+        target = config if get_checkpoint_id(config) else getattr(await self.aget_tuple(config), "config", None)
+        if not channels or target is None:
+            return {channel: {"writes": []} for channel in channels}
+        place = target["configurable"]
+        given = {
+            "thread": place["thread_id"],
+            "ns": place.get("checkpoint_ns", ""),
+            "id": place["checkpoint_id"],
+            "channels": [*channels],
+        }
+        async with self._cursor() as cursor:
+            ancestors = await (await cursor.execute(_ANCESTORS, given)).fetchall()
+            blobs = await (await cursor.execute(_BLOBS, given)).fetchall()
+            ids = [row["id"] for row in ancestors]
+            writes = await (await cursor.execute(_WRITES, given | {"ancestors": ids})).fetchall()
+        return {channel: self._history(channel, ancestors, blobs, writes) for channel in channels}
 
     def _history(
         self,

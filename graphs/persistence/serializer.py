@@ -5,14 +5,12 @@ run any program. This one creates objects of the types listed here and refuses a
 """
 
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pkgutil import resolve_name
 from typing import Any
 
 import ormsgpack
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.jsonplus import (
     EXT_CONSTRUCTOR_KW_ARGS,
     EXT_CONSTRUCTOR_POS_ARGS,
@@ -22,7 +20,6 @@ from langgraph.checkpoint.serde.jsonplus import (
 )
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
-from sleuth.graphs.persistence.threads import ADVICE
 from sleuth.tools.errors import SleuthError, StoreDamaged, UnknownName
 
 _MESSAGES = ("ai.AIMessage", "human.HumanMessage", "modifier.RemoveMessage", "system.SystemMessage", "tool.ToolMessage")
@@ -30,18 +27,13 @@ TYPES = frozenset(
     {
         "langgraph.types.Interrupt",
         "langgraph.types.Send",
-        "sleuth.graphs.ingestion.graph.IngestInput",
         *(f"langchain_core.messages.{name}" for name in _MESSAGES),
     }
 )
 """Every type whose objects a checkpoint may contain, next to JSON and LangGraph's snapshots of channels."""
 
-RENAMED: Mapping[str, str] = {"sleuth.graphs.ingest.IngestInput": "sleuth.graphs.ingestion.graph.IngestInput"}
-"""The present path of each type that has moved, by the path that older checkpoints contain."""
-
 _OPTION = ormsgpack.OPT_NON_STR_KEYS
 _POSITIONAL, _NAMED = (EXT_CONSTRUCTOR_POS_ARGS,), (EXT_CONSTRUCTOR_KW_ARGS, EXT_PYDANTIC_V2)
-_CHECKPOINT = {"id", "channel_values", "channel_versions", "versions_seen"}
 FAULTS = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """Errors that Python raises for a value of an unexpected form."""
 
@@ -49,9 +41,8 @@ FAULTS = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 class CheckpointSerializer(JsonPlusSerializer):
     """Serializer that writes as LangGraph's does and reads only the types of `TYPES`."""
 
-    def __init__(self, renamed: Mapping[str, str] = RENAMED) -> None:
+    def __init__(self) -> None:
         super().__init__(pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=None)
-        self._renamed = renamed
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:  # noqa: ANN401 - as the base has it
         """Return the value of a stored type and body.
@@ -80,8 +71,7 @@ class CheckpointSerializer(JsonPlusSerializer):
         try:
             return ormsgpack.unpackb(body, ext_hook=revive, option=_OPTION)
         except ValueError as error:
-            reason = refused[0] if refused else StoreDamaged(f"A value cannot be decoded ({error}).")
-            raise StoreDamaged(f"{_where(body)}{reason}") from error
+            raise refused[0] if refused else StoreDamaged(f"A value cannot be decoded ({error}).") from error
 
     def _revived(self, code: int, given: Any) -> Any:  # noqa: ANN401 - any value
         if code == EXT_DELTA_SNAPSHOT:
@@ -89,27 +79,17 @@ class CheckpointSerializer(JsonPlusSerializer):
         if not isinstance(given, list | tuple) or len(given) < 3:
             raise StoreDamaged(f"A value has the unknown format {code} and was not read.")
         path = f"{given[0]}.{given[1]}"
-        present = self._renamed.get(path, path)
-        if present not in TYPES or code not in (*_POSITIONAL, *_NAMED):
+        if path not in TYPES or code not in (*_POSITIONAL, *_NAMED):
             raise StoreDamaged(
                 f"A value has the type {path}, which checkpoints of this release do not contain. It was not loaded, "
                 "and no code of it ran. Upgrade sleuth if a newer release wrote it; do not trust the file otherwise."
             )
-        kind = resolve_name(present)
+        kind = resolve_name(path)
         return kind(*given[2]) if code in _POSITIONAL else kind(**given[2])
 
 
-def _where(body: bytes) -> str:
-    """Return the id that a damaged checkpoint contains, as the beginning of a message."""
-    try:
-        found = ormsgpack.unpackb(body, ext_hook=lambda *_: None, option=_OPTION)
-    except ValueError:
-        return ""
-    return f"Checkpoint {found['id']}: " if isinstance(found, dict) and found.keys() >= _CHECKPOINT else ""
-
-
 @contextmanager
-def explain_damage(thread: str, checkpoint: str = "") -> Iterator[None]:
+def explain_damage(thread: str) -> Iterator[None]:
     """Turn the errors that damaged rows lead to into one that names the run.
 
     Raises:
@@ -120,42 +100,19 @@ def explain_damage(thread: str, checkpoint: str = "") -> Iterator[None]:
     except sqlite3.OperationalError as error:
         if "Could not decode to UTF-8" not in str(error):
             raise
-        raise _damaged(thread, checkpoint, error) from error
+        raise _damaged(thread, error) from error
     except (*FAULTS, StoreDamaged, UnknownName) as error:
         if isinstance(error, UnknownName) and error.kind != "method":
             raise
         if isinstance(error, StoreDamaged) and error.thread:
             raise
-        raise _damaged(thread, checkpoint, error) from error
+        raise _damaged(thread, error) from error
 
 
-def _damaged(thread: str, checkpoint: str, error: Exception) -> StoreDamaged:
-    place = f"Run {thread}, checkpoint {checkpoint}," if checkpoint else f"Run {thread}"
+def _damaged(thread: str, error: Exception) -> StoreDamaged:
     reason = str(error) if isinstance(error, SleuthError) else f"{type(error).__name__}: {error}."
-    return StoreDamaged(f"{place} cannot be read: {reason}", thread=thread, advice=ADVICE)
-
-
-def explain_damage_of(config: RunnableConfig) -> AbstractContextManager[None]:
-    """Return `explain_damage` for the thread and checkpoint that a config names."""
-    place = config.get("configurable", {})
-    return explain_damage(str(place.get("thread_id", "")), str(place.get("checkpoint_id") or ""))
-
-
-def require_parts(found: CheckpointTuple | None) -> CheckpointTuple | None:
-    """Return a checkpoint after a check that it has the parts that LangGraph relies on.
-
-    Raises:
-        StoreDamaged: it does not.
-    """
-    if found is None:
-        return None
-    checkpoint, metadata = found.checkpoint, found.metadata
-    maps = _CHECKPOINT - {"id"}
-    if not (
-        isinstance(checkpoint, dict)
-        and isinstance(metadata, dict)
-        and checkpoint.keys() >= _CHECKPOINT
-        and all(isinstance(checkpoint[name], dict) for name in maps)  # type: ignore[literal-required]
-    ):
-        raise StoreDamaged("A checkpoint or its metadata has none of a checkpoint's parts.")
-    return found
+    return StoreDamaged(
+        f"Run {thread} cannot be read: {reason}",
+        thread=thread,
+        advice="Put a backup of the runs in place, or remove this run.",
+    )

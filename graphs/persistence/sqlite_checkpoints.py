@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -16,7 +16,6 @@ from langgraph.checkpoint.base import (
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
-    DeltaChannelHistory,
     get_checkpoint_id,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -24,8 +23,6 @@ from langgraph.checkpoint.serde.types import ERROR
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.checkpoint.sqlite.utils import search_where
-
-from sleuth.graphs.persistence.serializer import explain_damage_of, require_parts
 
 _BUSY_SECONDS = 30
 _RETURN = "__return__"
@@ -68,7 +65,7 @@ def drop_partial_writes(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str
 
 
 class InsertionOrderSaver(BaseCheckpointSaver[str]):
-    """Base of our savers: checkpoints in the order in which they were inserted, and errors that name their thread.
+    """Base of our savers: checkpoints in the order in which they were inserted.
 
     LangGraph's savers order checkpoints by their ids, which contain the time. A clock that is behind would place a new
     checkpoint before older ones. Checkpoints without a number were written by an older release: they come first, in
@@ -83,12 +80,11 @@ class InsertionOrderSaver(BaseCheckpointSaver[str]):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint that a config names, or the last one of its thread."""
-        with explain_damage_of(config):
-            if get_checkpoint_id(config):
-                return require_parts(await super().aget_tuple(config))
-            latest = {"checkpoint_ns": "", **config["configurable"]}
-            places = await self._places({"configurable": latest}, None, 1)
-            return require_parts(await super().aget_tuple(_config(places[0]))) if places else None
+        if get_checkpoint_id(config):
+            return await super().aget_tuple(config)
+        latest = {"checkpoint_ns": "", **config["configurable"]}
+        places = await self._places({"configurable": latest}, None, 1)
+        return await super().aget_tuple(_config(places[0])) if places else None
 
     async def alist(
         self,
@@ -99,21 +95,13 @@ class InsertionOrderSaver(BaseCheckpointSaver[str]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Yield the matching checkpoints, the last inserted first."""
-        with explain_damage_of(config or {}):
-            places = await self._places(config, filter, limit if before is None else None)
-            if before is not None:
-                position = await self._position(config, before)
-                places = [place for place in places if _order(place) < position][:limit]
+        places = await self._places(config, filter, limit if before is None else None)
+        if before is not None:
+            position = await self._position(config, before)
+            places = [place for place in places if _order(place) < position][:limit]
         for place in places:
             if found := await self.aget_tuple(_config(place)):
                 yield found
-
-    async def aget_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """Return the writes of the ancestors of a checkpoint to channels."""
-        with explain_damage_of(config):
-            return await super().aget_delta_channel_history(config=config, channels=channels)
 
     async def _position(self, config: RunnableConfig | None, before: RunnableConfig) -> tuple[int, str]:
         """Return the position of a checkpoint in any namespace: a replay names one of the outer graph."""

@@ -1,19 +1,17 @@
 """The list of runs: one row per thread, next to its checkpoints."""
 
 import asyncio
-import json
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, select, update
 from sqlalchemy.engine import Engine
-from typing_extensions import TypedDict
 
 from sleuth.graphs.core import Status
+from sleuth.graphs.persistence.run_options import RunOptions
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.graphs.persistence.thread_states import (
     OLD_NAMES,
@@ -50,7 +48,7 @@ class Thread:
     owner: str
     method: str
     question: str
-    options: dict[str, Any] = field(default_factory=dict)
+    options: RunOptions = field(default_factory=RunOptions)
     state: ThreadState = "queued"
     problem: str = ""
     parent: str = ""
@@ -82,28 +80,12 @@ class Thread:
     @property
     def hop(self) -> int:
         """Return the number of this sub-run in its outer run, from 1; 0 for any other run."""
-        return int(self.options.get("hop", 0))
+        return self.options.hop
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that `runs list` prints."""
-        return {**asdict(self), "status": self.status, "part_of": self.part_of, "outcome": self.outcome}
-
-
-class DamagedThread(Thread):
-    """A run whose row cannot be read; `problem` names the fault, and `options` has the archived texts that it names."""
-
-
-class _Options(TypedDict, total=False):
-    """The options of a run that code relies on."""
-
-    __pydantic_config__ = ConfigDict(extra="allow", strict=True)  # type: ignore[misc]
-
-    values: dict[str, Any]
-    profile: str
-    budget: dict[str, float | None]
-    hop: int
-    pages: dict[str, Any]
-    turn: dict[str, str]
+        more = {"status": self.status, "part_of": self.part_of, "outcome": self.outcome}
+        return {**asdict(self), "options": self.options.to_json(), **more}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,14 +97,9 @@ class Origin:
     hop: int = 0
 
 
-_RESULT = {each.name for each in fields(RunResult)}
-
-ADVICE = "Put a backup of the runs in place, or remove this run."
-
-
 @cache
-def _checks() -> tuple[TypeAdapter[Thread], TypeAdapter[_Options]]:
-    return TypeAdapter(Thread), TypeAdapter(_Options)
+def _check() -> TypeAdapter[Thread]:
+    return TypeAdapter(Thread)
 
 
 class Threads:
@@ -140,7 +117,7 @@ class Threads:
 
     async def add(self, thread: Thread) -> None:
         """Write a new row; raise ThreadBusy for a sub-run of a run that another process has taken."""
-        row = {**asdict(thread), "status": thread.state, "options": json.dumps(thread.options)}
+        row = {**asdict(thread), "status": thread.state, "options": thread.options.dumps()}
         del row["state"]
 
         def write(connection: Connection) -> None:
@@ -160,8 +137,6 @@ class Threads:
     async def find(self, id: str) -> Thread | None:
         """Return a thread, or None; raise StoreDamaged if its row cannot be read."""
         rows = await self._find(select(threads).where(threads.c.id == id, self._mine()))
-        if rows and isinstance(rows[0], DamagedThread):
-            raise StoreDamaged(rows[0].problem, thread=id)
         return rows[0] if rows else None
 
     async def complete(self, prefix: str) -> str:
@@ -273,9 +248,9 @@ class Threads:
         found = await self._find(select(threads).where(threads.c.parent == id, self._mine()))
         return sorted((thread for thread in found if thread.hop), key=lambda thread: (thread.hop, thread.created_at))
 
-    async def set_options(self, id: str, options: dict[str, Any]) -> None:
+    async def set_options(self, id: str, options: RunOptions) -> None:
         """Replace the options of a run."""
-        await self._set(id, {"options": json.dumps(options)})
+        await self._set(id, {"options": options.dumps()})
 
     async def remove(self, id: str) -> None:
         """Delete the row."""
@@ -338,28 +313,20 @@ def _columns(result: RunResult | None) -> dict[str, Any]:
 
 
 def _thread(row: Row[Any]) -> Thread:
-    """Return a row's thread, or what is left of it if a cell is damaged: one such row must not hide the others.
+    """Return a row's thread; old names of states are read as the new ones.
 
-    Old names of states are read as the new ones.
+    Raises:
+        StoreDamaged: a cell cannot be read.
     """
     values = dict(row._mapping)
     status = values.pop("status")
     values.pop("outcome")
     try:
-        options = json.loads(values["options"])
-        thread, stored = _checks()
-        stored.validate_python(options)
+        options = RunOptions.model_validate_json(values["options"], strict=True)
         state = "queued" if status == "new" else status
-        return thread.validate_python({**values, "state": state, "options": options})
+        return _check().validate_python({**values, "state": state, "options": options})
     except ValidationError as error:
         fault = error.errors()[0]
         reason = f"{'.'.join(map(str, fault['loc'])) or 'options'}: {fault['msg'].lower()}"
-    except (TypeError, ValueError, RecursionError) as error:
-        reason = f"options: {error}"
-    kept: dict[str, Any] = {name: str(value) for name, value in values.items() if name not in _RESULT}
-    problem = (
-        f"The row of run {kept['id']} is damaged ({reason}). Put a backup of the runs in place, or remove the run "
-        f"with `sleuth runs delete {kept['id']}`."
-    )
-    named = {"texts": re.findall("[0-9a-f]{64}", kept["options"])}
-    return DamagedThread(**{**kept, "options": named, "state": "failed", "problem": problem})
+        problem = f"The row of run {values['id']} is damaged ({reason})."
+        raise StoreDamaged(problem, thread=str(values["id"]), advice="Put a backup of the runs in place.") from error

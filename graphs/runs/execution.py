@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from datetime import UTC, datetime
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -74,6 +75,11 @@ async def stream_steps(
                     "update": dict(event["result"] or {}) if finished else {},
                     "task": event["id"],
                 }
+
+
+def now() -> str:
+    """Return the time in UTC, as ISO 8601 to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def checkpoint_id_of(state: StateSnapshot | CheckpointTuple) -> str:

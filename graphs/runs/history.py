@@ -10,7 +10,6 @@ from langgraph.types import StateSnapshot, StateUpdate
 from pydantic import TypeAdapter, ValidationError
 
 from sleuth.graphs.core import (
-    Budget,
     Citation,
     Note,
     Question,
@@ -24,9 +23,9 @@ from sleuth.graphs.core import (
 from sleuth.graphs.evidence.outcomes import make_note
 from sleuth.graphs.persistence import Origin, Thread, explain_damage
 from sleuth.graphs.registry import CHAT, runnable
-from sleuth.graphs.runs.execution import checkpoint_id_of, parent_id, path_to_latest
-from sleuth.graphs.runs.pages import filter_of, load_pages, searches_collection_too
-from sleuth.graphs.runs.service import RunService, check_version, now, unknown_checkpoint
+from sleuth.graphs.runs.execution import checkpoint_id_of, now, parent_id, path_to_latest
+from sleuth.graphs.runs.pages import load_pages
+from sleuth.graphs.runs.service import RunService, check_version, unknown_checkpoint
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 from sleuth.tools.storage.id_prefix import complete_id
 
@@ -249,7 +248,7 @@ async def _copy_to(runs: RunService, thread: Thread, at: str, changes: dict[str,
     _check_place(state, wrote, changes)
     if thread.method == CHAT.name:
         raise UsageError("A branch of a chat cannot have a name: fork it within its thread.")
-    forked = await _start_copy(runs, thread, state, thread.method, name=name, values=thread.options["values"])
+    forked = await _start_copy(runs, thread, state, thread.method, name=name, values=thread.options.values)
     graph, config = runs.graph(forked), with_paused_clock(runs.config(forked), state)
     if not wrote:
         given = {name: state.values[name] for name in Question.__dataclass_fields__} | changes
@@ -274,17 +273,16 @@ async def _start_copy(
     values: dict[str, Any] | None = None,
 ) -> Thread:
     """Create a thread that belongs to a checkpoint of this one, with its profile, budget and pages."""
-    pages, beside = await load_pages(runs.store.archive, thread), searches_collection_too(thread)
     new = await runs.start(
         question or thread.question,
         method,
         values=values,
-        profile=thread.options["profile"],
-        budget=Budget(**thread.options["budget"]),
+        profile=thread.options.profile,
+        budget=thread.options.budget,
         thread=name,
-        pages=pages,
-        beside=beside,
-        where=filter_of(thread),
+        pages=await load_pages(runs.store.archive, thread),
+        beside=thread.options.pages.beside,
+        where=thread.options.where,
         origin=Origin(parent=thread.id, checkpoint=checkpoint_id_of(state)),
     )
     return await runs.store.threads.get(new)
@@ -328,7 +326,7 @@ async def export_run(runs: RunService, id: str) -> dict[str, Any]:
     states = await _states(runs, thread)
     if not states:
         raise RunError(f"Thread {id} has no checkpoints yet: `sleuth resume {id}` starts it.")
-    names = sorted(find_hashes([thread.options, *(state.values for state in states)]))
+    names = sorted(find_hashes([thread.options.to_json(), *(state.values for state in states)]))
     texts = dict(zip(names, await runs.store.archive.load(names), strict=True))
     moments = [moment.to_json() for moment in await list_checkpoints(runs, id)]
     hops = [await export_run(runs, hop.id) for hop in await runs.store.threads.subruns_of(id)]

@@ -7,13 +7,13 @@ checkpoint of each branch is rewritten with its whole state, so that all kept ch
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from sqlalchemy import Delete, TableClause, TextClause, column, delete, select, table, text, true
+from sqlalchemy import Delete, TableClause, TextClause, column, delete, select, table, text
 
 from sleuth.graphs.core import find_hashes
 from sleuth.graphs.persistence import Thread, check_token, explain_damage
@@ -21,7 +21,7 @@ from sleuth.graphs.persistence.thread_tables import threads as listed
 from sleuth.graphs.persistence.thread_tables import words
 from sleuth.graphs.runs.execution import Compiled, checkpoint_id_of, parent_id
 from sleuth.graphs.runs.service import RunService
-from sleuth.tools.errors import StoreDamaged, UsageError
+from sleuth.tools.errors import UsageError
 
 _ROWS = 100
 _HASH = re.compile(rb"[0-9a-f]{64}")
@@ -43,12 +43,11 @@ UNUSED_BLOBS = """
 
 @dataclass(frozen=True, kw_only=True)
 class PruneReport:
-    """Numbers of removed runs, checkpoints and archived texts, and the damaged runs, which are unchanged."""
+    """Numbers of removed runs, checkpoints and archived texts."""
 
     threads: int = 0
     checkpoints: int = 0
     texts: int = 0
-    damaged: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,26 +76,22 @@ async def prune(runs: RunService, *, older_than: float | None, keep_last: int | 
 
     Raises:
         ThreadBusy: one of the runs is running.
+        StoreDamaged: one of the runs cannot be read; no text was removed.
     """
     epoch = await runs.store.archive.start_prune_epoch()
     threads, checkpoints = 0, 0
     if older_than is not None:
         threads = await _remove_all(runs, _untouched(await runs.store.threads.list_newest(), _limit(older_than)))
     kept: set[str] = set()
-    damaged: list[str] = []
     for thread in await runs.store.threads.list_all_owners():
         async with runs.store.locks.hold(thread.id):
-            try:
-                if keep_last and thread.owner == runs.store.threads.owner:
-                    checkpoints += await _delete_old_checkpoints(runs, thread, keep_last)
-                kept |= await _find_needed_texts(runs, thread)
-            except StoreDamaged:
-                damaged.append(thread.id)
-                kept |= await asyncio.to_thread(_named_in_rows, runs, thread)
+            if keep_last and thread.owner == runs.store.threads.owner:
+                checkpoints += await _delete_old_checkpoints(runs, thread, keep_last)
+            kept |= await _find_needed_texts(runs, thread)
     for thread in await runs.store.threads.list_all_owners():  # pages passed with a run are stored before its row
-        kept |= find_hashes(thread.options)
+        kept |= find_hashes(thread.options.to_json())
     texts = await runs.store.archive.delete_all_but(kept, before=epoch)
-    return PruneReport(threads=threads, checkpoints=checkpoints, texts=texts, damaged=damaged)
+    return PruneReport(threads=threads, checkpoints=checkpoints, texts=texts)
 
 
 async def remove_runs(runs: RunService, *ids: str) -> list[Thread]:
@@ -143,7 +138,7 @@ async def _delete_unused_texts(runs: RunService) -> None:
     if all(thread.state != "running" for thread in await runs.store.threads.list_all_owners()):
         kept = await asyncio.to_thread(_named_in_rows, runs)
         for thread in await runs.store.threads.list_all_owners():
-            kept |= find_hashes(thread.options)
+            kept |= find_hashes(thread.options.to_json())
         await runs.store.archive.delete_all_but(kept, before=epoch)
 
 
@@ -193,24 +188,20 @@ def _path(thread: Thread, runs: Mapping[str, Thread]) -> list[str]:
 async def _find_needed_texts(runs: RunService, thread: Thread) -> set[str]:
     """Return the texts that a thread names, in checkpoints or in results of calls that are in no checkpoint yet."""
     graph, config = runs.graph(thread), runs.config(thread)
-    named = find_hashes(thread.options)
+    named = find_hashes(thread.options.to_json())
     with explain_damage(thread.id):
         async for state in graph.aget_state_history(config):
             named |= find_hashes(state.values)
-    latest = await runs.store.saver.aget_tuple(config)
+        latest = await runs.store.saver.aget_tuple(config)
     return named | find_hashes([write for *_, write in (latest.pending_writes or [])] if latest else [])
 
 
-def _named_in_rows(runs: RunService, thread: Thread | None = None) -> set[str]:
-    """Return the texts that the rows of a run, or of all runs, name: all in a cell that looks like a content hash.
-
-    Rows of damaged runs can be read too.
-    """
-    named = find_hashes(thread.options) if thread else set()
+def _named_in_rows(runs: RunService) -> set[str]:
+    """Return the texts that the rows of all runs name: all in a cell that looks like a content hash."""
+    named: set[str] = set()
     with runs.store.engine.connect() as connection:
         for rows in _tables(runs):
-            wanted = select(text("*")).select_from(rows).where(rows.c.thread_id == thread.id if thread else true())
-            for row in connection.execution_options(yield_per=_ROWS).execute(wanted):
+            for row in connection.execution_options(yield_per=_ROWS).execute(select(text("*")).select_from(rows)):
                 cells = (cell if isinstance(cell, bytes) else str(cell).encode("utf-8", "replace") for cell in row)
                 named |= {found.decode() for cell in cells for found in _HASH.findall(cell)}
     return named
@@ -218,7 +209,8 @@ def _named_in_rows(runs: RunService, thread: Thread | None = None) -> set[str]:
 
 async def _delete_old_checkpoints(runs: RunService, thread: Thread, keep_last: int) -> int:
     """Remove all but the latest checkpoints of a thread, and return the number of removed ones."""
-    every = await _checkpoints(runs, thread)
+    with explain_damage(thread.id):
+        every = await _checkpoints(runs, thread)
     kept, gone = every[:keep_last], every[keep_last:]
     if not gone:
         return 0

@@ -9,7 +9,6 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from langchain_core.callbacks.base import Callbacks
@@ -41,10 +40,12 @@ from sleuth.graphs.persistence import (
     LONGEST_NAME,
     NAME,
     Origin,
+    RunOptions,
     RunResult,
     Store,
     Thread,
     ThreadState,
+    Turn,
     explain_damage,
 )
 from sleuth.graphs.registry import CHAT, configure, runnable
@@ -55,10 +56,11 @@ from sleuth.graphs.runs.execution import (
     checkpoint_id_of,
     compile_method,
     explain_changed_state,
+    now,
     resume_with_budget,
     stream_steps,
 )
-from sleuth.graphs.runs.pages import filter_option, load_pages, make_retriever, page_warnings, store_pages
+from sleuth.graphs.runs.pages import load_pages, make_retriever, store_pages
 from sleuth.graphs.runs.subruns import StoreSubruns
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
 from sleuth.tools.evidence_checker import EvidenceChecker
@@ -68,7 +70,7 @@ from sleuth.tools.settings import Profile, Tracing
 from sleuth.tools.sources.knowledge_graph import KnowledgeGraph
 from sleuth.tools.sources.question_attributes import Predictor
 from sleuth.tools.sources.web_pages import PageText
-from sleuth.tools.storage import Archive, MemoryTriples, TripleStore
+from sleuth.tools.storage import Archive, MemoryTriples, TripleStore, parse_filter
 from sleuth.tools.text import check_unicode
 from sleuth.tools.tracing import add_callbacks
 
@@ -149,15 +151,16 @@ class RunService:
             raise UsageError(
                 f"The name {id} has checkpoints, but no run: it cannot be given to one. Choose another name."
             )
-        hop = {"hop": origin.hop} if origin and origin.hop else {}
-        options: dict[str, Any] = {
-            "values": values or {},
-            "profile": profile,
-            "budget": asdict(budget or Budget()),
-            **hop,
-        }
-        options |= {**filter_option(where), "pages": await store_pages(self.store.archive, pages, beside=beside)}
-        options |= chat_turns.pending_message(checked) if method_name == CHAT.name else {}
+        more: dict[str, Any] = {"hop": origin.hop} if origin and origin.hop else {}
+        more |= {"where": where.strip()} if parse_filter(where).terms else {}
+        more |= {"turn": Turn(text=checked, at="")} if method_name == CHAT.name else {}
+        options = RunOptions(
+            values=values or {},
+            profile=profile,
+            budget=budget or Budget(),
+            pages=await store_pages(self.store.archive, pages, beside=beside),
+            **more,
+        )
         created = now()
         await self.store.threads.add(
             Thread(
@@ -180,27 +183,9 @@ class RunService:
             raise UsageError(
                 f"Thread {id} was used already: `sleuth resume {id}` resumes it, `runs fork` branches from it."
             )
-        await chat_turns.add_message(self, thread, message, values=values, budget=budget)
-        await self.store.threads.set_state(id, "queued", at=now())
+        chosen = {**thread.options.values, **values}
+        await chat_turns.add_turn(self, thread, message, values=chosen, budget=budget)
         return id
-
-    async def add_input(
-        self,
-        id: str,
-        given: "str | chat_turns.Reply",
-        *,
-        message_id: str = "",
-        checkpoint: str = "",
-        values: dict[str, Any],
-        budget: Budget,
-    ) -> None:
-        """Store the next input of a chat as LangGraph defines it; see `chat_turns.add_input`."""
-        text = check_question(given) if isinstance(given, str) else given
-        thread = await self.store.threads.get(id)
-        await chat_turns.add_input(
-            self, thread, text, message_id=message_id, checkpoint=checkpoint, values=values, budget=budget
-        )
-        await self.store.threads.set_state(id, "queued", at=now())
 
     async def run(
         self,
@@ -231,7 +216,7 @@ class RunService:
         async with nullcontext() if is_locked else self.store.locks.hold(id):
             thread = await self.store.threads.get(id)
             if budget is not None:
-                thread = replace(thread, options={**thread.options, "budget": asdict(budget)})
+                thread = replace(thread, options=thread.options.model_copy(update={"budget": budget}))
                 await self.store.threads.set_options(id, thread.options)
             state: ThreadState = "interrupted"
             problem, worked, result = "", None, None
@@ -261,7 +246,8 @@ class RunService:
         if thread.outcome != "done":
             return thread
         try:
-            result = RunResult.of(await self.answer(thread.id))
+            with explain_damage(thread.id):
+                result = RunResult.of(await self._answer(thread))
         except SleuthError:  # its checkpoints are damaged
             return thread
         await self.store.threads.set_result(thread.id, result)
@@ -280,7 +266,8 @@ class RunService:
         worked: float | None,
     ) -> AsyncGenerator[Event]:
         graph, config = self.graph(thread), self.config(thread)
-        before = await graph.aget_state(config)
+        with explain_damage(thread.id):
+            before = await graph.aget_state(config)
         check_version(before)
         given = _input_for(thread, before)
         # Not `next`: it lacks a node whose result is committed while the checkpoint after it is not.
@@ -298,7 +285,9 @@ class RunService:
                     yield parse_event(
                         {"thread": thread.id, "method": thread.method, "part_of": thread.part_of, **event}
                     )
-        yield await self.answer(thread.id)
+        with explain_damage(thread.id):
+            answer = await self._answer(thread)
+        yield answer
 
     def graph(self, thread: Thread) -> Compiled:
         """Return the compiled graph of a thread's method with this store's checkpointer."""
@@ -318,8 +307,8 @@ class RunService:
             retriever=make_retriever(thread, pages, self.services.retriever, self.services.embedder),
             pages=pages,
             archive=self.store.archive,
-            settings=configure(kind, thread.options["values"], thread.options["profile"]),
-            budget=Budget(**thread.options["budget"]),
+            settings=configure(kind, thread.options.values, thread.options.profile),
+            budget=thread.options.budget,
             hops=StoreSubruns(runs=self, outer=thread, listening=hearing.listening if hearing else None),
             hearing=hearing,
         )
@@ -348,7 +337,7 @@ class RunService:
             notes=public_notes(state.values["notes"]),
             cost=total_cost(state.values["calls"]),
             seconds=seconds_at(state),
-            warnings=[*page_warnings(thread), *state.values["warnings"]],
+            warnings=[*thread.options.pages.warnings, *state.values["warnings"]],
             graph=kind.read_graph(state.values),
             threshold=state.values.get("threshold"),
             support=verdict.get("support"),
@@ -386,11 +375,6 @@ def check_version(state: StateSnapshot) -> None:
             f"This checkpoint was written by a newer release (state version {found}, this release reads up to "
             f"{SCHEMA_VERSION}): upgrade sleuth to resume it."
         )
-
-
-def now() -> str:
-    """Return the time in UTC, as ISO 8601 to the millisecond."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def unknown_checkpoint(id: str, known: list[str]) -> UnknownName:

@@ -21,16 +21,16 @@ from sleuth.graphs.core import Answer, Context, MethodSettings, OnStep, SubrunRe
 from sleuth.graphs.persistence import LONGEST_NAME, Origin, Thread
 from sleuth.graphs.registry import configure, method
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, Compiled, compile_method, stream_steps
-from sleuth.graphs.runs.pages import filter_of, load_pages, searches_collection_too
+from sleuth.graphs.runs.pages import load_pages
 from sleuth.tools.settings import Profile
 
 if TYPE_CHECKING:
     from sleuth.graphs.runs.service import RunService
 
 
-def _thread_of(hop: SubrunRequest) -> str:
+def _thread_of(request: SubrunRequest) -> str:
     """Return the name of a sub-run's thread: the outer run's name, abbreviated with a hash if it is too long."""
-    outer, place = hop.parent, f".{hop.number}.{hop.place[:6]}"
+    outer, place = request.parent, f".{request.number}.{request.place[:6]}"
     if len(outer) + len(place) > LONGEST_NAME:
         own = f"-{sha256(outer.encode()).hexdigest()[:12]}"
         outer = outer[: LONGEST_NAME - len(own) - len(place)] + own
@@ -45,31 +45,30 @@ class StoreSubruns:
     outer: Thread
     listening: Callable[[], bool] | None = None
 
-    async def run(self, hop: SubrunRequest, tell: OnStep) -> SubrunResult:
+    async def run(self, request: SubrunRequest, tell: OnStep) -> SubrunResult:
         """Start or resume a sub-run with its present budget."""
-        id = _thread_of(hop)
+        id = _thread_of(request)
         if not await self.runs.store.threads.exists(id):
-            origin = Origin(parent=hop.parent, checkpoint=hop.checkpoint, hop=hop.number)
-            profile, pages = self.outer.options["profile"], await load_pages(self.runs.store.archive, self.outer)
+            origin = Origin(parent=request.parent, checkpoint=request.checkpoint, hop=request.number)
+            options = self.outer.options
             await self.runs.start(
-                hop.question,
-                hop.method,
-                values=hop.values,
-                profile=profile,
+                request.question,
+                request.method,
+                values=request.values,
+                profile=options.profile,
                 thread=id,
-                pages=pages,
-                beside=searches_collection_too(self.outer),
-                where=filter_of(self.outer),
+                pages=await load_pages(self.runs.store.archive, self.outer),
+                beside=options.pages.beside,
+                where=options.where,
                 origin=origin,
             )
-        thread = await self.runs.store.threads.get(id)
-        graph, config = self.runs.graph(thread), self.runs.config(thread)
-        settings = configure(method(hop.method), hop.values, self.outer.options["profile"])
+        settings = configure(method(request.method), request.values, self.outer.options.profile)
         async with self.runs.store.locks.hold(id):
-            await self.runs.store.threads.get(id)  # raises if it was removed meanwhile, which also takes the lock
-            await _begin(graph, config, hop, settings)
+            thread = await self.runs.store.threads.get(id)  # raises if it was removed meanwhile
+            graph, config = self.runs.graph(thread), self.runs.config(thread)
+            await _begin(graph, config, request, settings)
         async with aclosing(
-            self.runs.run(id, budget=hop.budget, listening=self.listening, control=hop.control)
+            self.runs.run(id, budget=request.budget, listening=self.listening, control=request.control)
         ) as events:
             async for event in events:
                 if not isinstance(event, Answer):
@@ -89,40 +88,43 @@ class CheckpointerSubruns:
     profile: Profile = "default"
     announce: Callable[[str, SubrunRequest], Awaitable[None]] | None = None
 
-    async def run(self, hop: SubrunRequest, tell: OnStep) -> SubrunResult:
+    async def run(self, request: SubrunRequest, tell: OnStep) -> SubrunResult:
         """Start or resume a sub-run. Thread ids are UUIDs, which LangGraph's servers require."""
-        id, kind = str(uuid5(NAMESPACE_OID, f"{hop.parent}/{hop.number}/{hop.place}")), method(hop.method)
-        settings = configure(kind, hop.values, self.profile)
-        hearing = TokenStream(listening=lambda: hop.has_listeners)
-        context = replace(
-            self.context, settings=settings, budget=hop.budget, hops=self, hearing=hearing, started=monotonic()
+        id, kind = (
+            str(uuid5(NAMESPACE_OID, f"{request.parent}/{request.number}/{request.place}")),
+            method(request.method),
         )
-        graph = compile_method(hop.method, self.saver)
-        place, about = {"thread_id": id, "checkpoint_ns": ""}, {"graph_id": hop.method}
+        settings = configure(kind, request.values, self.profile)
+        hearing = TokenStream(listening=lambda: request.has_listeners)
+        context = replace(
+            self.context, settings=settings, budget=request.budget, hops=self, hearing=hearing, started=monotonic()
+        )
+        graph = compile_method(request.method, self.saver)
+        place, about = {"thread_id": id, "checkpoint_ns": ""}, {"graph_id": request.method}
         config = RunnableConfig(configurable=place, metadata=about, recursion_limit=RECURSION_LIMIT)
         if self.announce:
-            await self.announce(id, hop)
-        await _begin(graph, config, hop, settings)
+            await self.announce(id, request)
+        await _begin(graph, config, request, settings)
         before = await graph.aget_state(config)
         if before.tasks:
-            async with aclosing(stream_steps(graph, None, config, context, control=hop.control)) as steps:
+            async with aclosing(stream_steps(graph, None, config, context, control=request.control)) as steps:
                 async for step in steps:
-                    tell({"thread": id, "method": hop.method, "part_of": hop.parent, **step})
+                    tell({"thread": id, "method": request.method, "part_of": request.parent, **step})
         return _end(id, (await graph.aget_state(config)).values)
 
 
-async def _begin(graph: Compiled, config: RunnableConfig, hop: SubrunRequest, settings: MethodSettings) -> None:
+async def _begin(graph: Compiled, config: RunnableConfig, request: SubrunRequest, settings: MethodSettings) -> None:
     """Store the initial state of a sub-run in one write, unless it has begun."""
     before = await graph.aget_state(config)
     if before.values or before.tasks:
         return
-    given = {"question": hop.question, "notes": hop.notes}
-    if not hop.plan:
+    given = {"question": request.question, "notes": request.notes}
+    if not request.plan:
         await graph.aupdate_state(config, given, as_node=START)
         return
-    start = method(hop.method).start_from_plan
-    assert start, f"{hop.method} takes no plan"
-    await graph.aupdate_state(config, {**given, **start(hop.plan, settings)}, as_node="plan")
+    start = method(request.method).start_from_plan
+    assert start, f"{request.method} takes no plan"
+    await graph.aupdate_state(config, {**given, **start(request.plan, settings)}, as_node="plan")
 
 
 def _end(thread: str, values: Mapping[str, Any]) -> SubrunResult:

@@ -16,7 +16,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from hashing_embedder import HashingEmbedder
 
 from sleuth.agents.llm.testing import ScriptedModel
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import ModelUnavailable

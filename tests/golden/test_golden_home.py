@@ -8,7 +8,7 @@ from hashing_embedder import HashingEmbedder
 from make import AFTER, TEXTS, THREAD, Shelf, corpus
 
 from sleuth.agents.llm.testing import ScriptedModel
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer

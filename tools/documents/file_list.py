@@ -1,4 +1,4 @@
-"""The files of an ingest, in a list on disk: checkpoints then hold an offset in it, not ten thousand paths.
+"""The files of an ingest, in a list on disk: memory then holds an offset in it, not ten thousand paths.
 
 All functions block: call them in a thread.
 """

@@ -240,10 +240,7 @@ async def prune(
         await (await asyncio.to_thread(EventLog, store.engine)).remove_orphans()  # a server does this only at its start
     human = f"Removed {counted(gone.threads, 'run')}, {counted(gone.checkpoints, 'checkpoint')}"
     human += f" and {counted(gone.texts, 'text')}."
-    damaged = (
-        f" Skipped {counted(len(gone.damaged), 'damaged run')}: {', '.join(gone.damaged)}." if gone.damaged else ""
-    )
-    emit(gone, as_json, human + damaged)
+    emit(gone, as_json, human)
 
 
 def _in_words(planned: PrunePreview, older_than: str | None, keep_last: int | None) -> RenderableType:

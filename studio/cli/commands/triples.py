@@ -1,18 +1,18 @@
 """`sleuth triples`: triples extracted from passages before any question."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
 from sleuth.graphs.core import Budget
-from sleuth.graphs.ingestion import ExtractionContext, ExtractionState, extract_all_triples
+from sleuth.graphs.ingestion import ExtractionContext, ExtractionReport, extract_all_triples
 from sleuth.graphs.methods.ras import prompt_version
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption
@@ -54,7 +54,7 @@ async def read(
     emit(shown, as_json, Text(f"{counts}.\n{where}{more}{warnings}"))
 
 
-async def _read(budget: Budget) -> tuple[ExtractionState, int, int]:
+async def _read(budget: Budget) -> tuple[ExtractionReport, int, int]:
     settings = Settings()
     async with await Collection.open(settings, check_embedder=False) as collection:
         await collection.require_documents()
@@ -93,7 +93,7 @@ async def _coverage(collection: Collection, name: str) -> tuple[int, int]:
 
 
 @contextmanager
-def _progress(before: int, passages: int) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+def _progress(before: int, passages: int) -> Iterator[Callable[[ExtractionReport], None]]:
     columns = TextColumn("passages"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")
     with Progress(
         *columns, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=progress_console()
@@ -101,12 +101,12 @@ def _progress(before: int, passages: int) -> Iterator[Callable[[Mapping[str, Any
         task = bar.add_task("", total=passages, completed=before)
         triples = 0
 
-        def show(update: Mapping[str, Any]) -> None:
+        def show(update: ExtractionReport) -> None:
             nonlocal triples
-            triples += update["triples"]
-            for warning in update["warnings"]:
+            triples += update.triples
+            for warning in update.warnings:
                 bar.console.print(Text(f"! {warning}", style="yellow"), soft_wrap=True)
-            bar.update(task, advance=update["read"], description=f"{triples:,} triples")
+            bar.update(task, advance=update.read, description=f"{triples:,} triples")
 
         yield show
 

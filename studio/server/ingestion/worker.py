@@ -208,7 +208,7 @@ class IngestionWorker:
                 pending.update(_after(pending.ingest, progress, folder))
 
             await ingest_into(
-                paths, settings=settings, library=collection, on_progress=show, stopped=pending.is_stopping
+                paths, settings=settings, collection=collection, on_progress=show, stopped=pending.is_stopping
             )
             await collection.catch_up()
             is_cut_short = pending.is_stopping() and pending.ingest.read < pending.ingest.total

@@ -1,22 +1,22 @@
 """Start a run from a request: a question, a message, a reply to an interrupt, or a branch."""
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
 from langchain_core.messages import convert_to_messages
 
 from sleuth.graphs.core import Budget
-from sleuth.graphs.persistence import NAME, Thread
+from sleuth.graphs.persistence import NAME, RunOptions, Thread, Turn
 from sleuth.graphs.registry import CHAT
 from sleuth.graphs.runs import check_question, fork_run, now
-from sleuth.graphs.runs.chat_turns import Reply, pending_message
+from sleuth.graphs.runs.chat_turns import Reply, add_turn
 from sleuth.studio.server.langgraph_api.access import Access
 from sleuth.studio.server.langgraph_api.assistants import find_graph
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm
 from sleuth.studio.server.langgraph_api.run_ids import run_id_of
-from sleuth.studio.server.langgraph_api.views import METADATA, is_empty
+from sleuth.studio.server.langgraph_api.views import is_empty
 from sleuth.tools.errors import RunError, UsageError
 
 _NO_REPLIES = {"ask_back": False, "approve_plan": False}
@@ -41,15 +41,20 @@ async def create_thread(access: Access, name: str | None, metadata: dict[str, An
     id = access.stored_id(name) if name else str(uuid4())
     if await access.runs.store.threads.exists(id):
         raise RunError(f"Thread {name} exists already: choose another id, or pass if_exists=do_nothing.")
-    options = {"values": {}, "profile": access.server.settings.profile, "budget": asdict(Budget())}
-    nothing_to_send = pending_message("", at="-")
+    options = RunOptions(
+        values={},
+        profile=access.server.settings.profile,
+        budget=Budget(),
+        turn=Turn(text="", at="-"),  # nothing to send
+        langgraph_metadata=metadata,
+    )
     created = now()
     thread = Thread(
         id=id,
         owner=access.owner,
         method=CHAT.name,
         question="",
-        options={**options, **nothing_to_send, METADATA: metadata},
+        options=options,
         created_at=created,
         updated_at=created,
     )
@@ -111,8 +116,10 @@ async def _begin(access: Access, thread: Thread, form: AssistantRunForm, method:
         thread=thread.id,
     )
     begun = await threads.get(thread.id)
-    turn = {"turn": {**begun.options["turn"], "id": message_id}} if method == CHAT.name else {}
-    await threads.set_options(thread.id, {**begun.options, **turn, METADATA: thread.options.get(METADATA, {})})
+    update: dict[str, Any] = {"langgraph_metadata": thread.options.langgraph_metadata}
+    if turn := begun.options.turn:
+        update["turn"] = turn.model_copy(update={"id": message_id})
+    await threads.set_options(thread.id, begun.options.model_copy(update=update))
 
 
 async def _continue(
@@ -124,9 +131,15 @@ async def _continue(
     if method == CHAT.name and (form.is_reply or form.input is not None):
         assert form.command or form.input is not None
         reply = Reply(value=form.command.resume) if form.command and form.is_reply else None
-        given, message_id = (reply, "") if reply else _question(form, method)
-        await access.runs.add_input(
-            thread.id, given, message_id=message_id, checkpoint=form.place, values=settings, budget=form.budget()
+        text, message_id = ("", "") if reply else _question(form, method)
+        await add_turn(
+            access.runs,
+            thread,
+            reply or check_question(text),
+            start=form.place,
+            message_id=message_id,
+            values=settings or thread.options.values,
+            budget=form.budget(),
         )
     elif form.input is not None or form.is_reply:
         raise RunError(f"Thread {access.public_id(thread.id)} has a question already. Start a new thread, or fork it.")

@@ -9,7 +9,7 @@ from sleuth.graphs.persistence import Thread
 from sleuth.studio.server.langgraph_api.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.forms import JsonRoute, ThreadForm, ThreadPatch, ThreadSearch
 from sleuth.studio.server.langgraph_api.starting import create_thread
-from sleuth.studio.server.langgraph_api.views import METADATA, metadata_of, respond, status_of, thread_view
+from sleuth.studio.server.langgraph_api.views import metadata_of, respond, status_of, thread_view
 
 router = APIRouter(prefix="/threads", route_class=JsonRoute)
 
@@ -70,8 +70,10 @@ async def get(name: str, access: AccessDep) -> Response:
 async def change(name: str, form: ThreadPatch, access: AccessDep) -> Response:
     """Merge metadata into that of a thread."""
     thread = await access.thread(name)
-    metadata = {**thread.options.get(METADATA, {}), **form.metadata}
-    await access.runs.store.threads.set_options(thread.id, {**thread.options, METADATA: metadata})
+    metadata = {**thread.options.langgraph_metadata, **form.metadata}
+    await access.runs.store.threads.set_options(
+        thread.id, thread.options.model_copy(update={"langgraph_metadata": metadata})
+    )
     return respond(await _show(access, await access.thread(name)))
 
 

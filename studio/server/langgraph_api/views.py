@@ -15,9 +15,6 @@ from sleuth.graphs.registry import CHAT
 from sleuth.graphs.runs import RunService
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
 
-METADATA = "langgraph_metadata"
-"""The option of a thread that has the metadata of its client."""
-
 _STATUS: dict[ThreadState, str] = {
     "queued": "busy",
     "running": "busy",
@@ -46,7 +43,7 @@ def status_of(thread: Thread) -> str:
 
 def metadata_of(thread: Thread) -> dict[str, Any]:
     """Return the metadata of a thread: that of its client, and its graph once it has one."""
-    given = dict(thread.options.get(METADATA, {}))
+    given = thread.options.langgraph_metadata
     if is_empty(thread):
         return given
     sub_run = {"part_of": thread.part_of, "hop": thread.hop} if thread.part_of else {}

@@ -291,7 +291,7 @@ async def make_fork(
 async def set_feedback(thread: ThreadDep, form: forms.FeedbackForm, runs: RunsDep) -> None:
     """Store what a person thinks of the answer with the run, in its options."""
     row = await runs.store.threads.get(thread)
-    await runs.store.threads.set_options(thread, {**row.options, "feedback": form.model_dump()})
+    await runs.store.threads.set_options(thread, row.options.model_copy(update={"feedback": form.model_dump()}))
 
 
 @router.get("/{thread}/export")

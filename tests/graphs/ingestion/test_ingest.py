@@ -7,27 +7,11 @@ import pytest
 from graph_rows import graph_rows
 from hashing_embedder import HashingEmbedder
 
-from sleuth.graphs.ingestion.graph import IngestState, after_embed, after_read, first_few, ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.search import KeywordIndex
 from sleuth.tools.settings import Settings
 from sleuth.tools.text import name_id
-
-
-def state(**values: object) -> IngestState:
-    return IngestState(roots=["docs"], worklist="list", **values)  # type: ignore[arg-type]
-
-
-def test_reading_runs_in_parallel_with_embedding() -> None:
-    assert after_read(state()) == ["read", "embed"]
-    assert after_read(state(all_read=True)) == ["embed"]
-    assert after_embed(state()) == "__end__"
-    assert after_embed(state(all_read=True)) == "report"
-
-
-def test_checkpoint_keeps_only_the_first_failures() -> None:
-    assert first_few(["a"], ["b"]) == ["a", "b"]
-    assert len(first_few(["a"] * 15, ["b"] * 15)) == 20
 
 
 async def test_changed_document_leaves_no_vectors_of_its_names(settings: Settings, tmp_path: Path) -> None:

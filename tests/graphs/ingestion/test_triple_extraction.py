@@ -13,7 +13,7 @@ from scenes import Replying
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.ingestion.triple_extraction import BATCH, ExtractionContext, ExtractionState, extract_all_triples
+from sleuth.graphs.ingestion.triple_extraction import BATCH, ExtractionContext, ExtractionReport, extract_all_triples
 from sleuth.graphs.methods.ras.triple_graph import prompt_version
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.storage.catalogue import Catalogue
@@ -57,15 +57,15 @@ def context(
     )
 
 
-async def run(given: ExtractionContext) -> ExtractionState:
+async def run(given: ExtractionContext) -> ExtractionReport:
     return await extract_all_triples(given, on_read=Progress())
 
 
 async def test_all_passages_are_read_once_with_progress(catalogue: Catalogue) -> None:
     told = Progress()
     done = await extract_all_triples(context(catalogue, born), on_read=told)
-    assert (done.read, done.triples, done.calls, done.failed, done.ended) == (MANY, MANY, MANY, 0, True)
-    assert sum(update["read"] for update in told.updates) == MANY
+    assert (done.read, done.triples, done.calls, done.failed) == (MANY, MANY, MANY, 0)
+    assert sum(update.read for update in told.updates) == MANY
     (summary,) = catalogue.triple_stats().summary()
     assert (summary.model, summary.passages, summary.triples) == ("small", MANY, MANY)
     assert (await run(context(catalogue, born))).calls == 0

@@ -242,7 +242,7 @@ async def test_auto_subruns_search_given_pages(store: Store, chain: Chain) -> No
     answer = await ask(runs, chain.question, pages=[page])
     assert shelf.queries == []
     for hop in await store.threads.subruns_of(answer.thread):
-        assert hop.options["pages"] == (await store.threads.get(answer.thread)).options["pages"]
+        assert hop.options.pages == (await store.threads.get(answer.thread)).options.pages
 
 
 async def test_auto_refusal_lists_missing_findings(runs_with: RunsFor, chain: Chain) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hashing_embedder import HashingEmbedder
 
 from sleuth.agents.llm.testing import ScriptedModel
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.cli.doctor_checks import examine

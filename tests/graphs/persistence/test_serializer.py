@@ -10,15 +10,13 @@ from typing import Any
 import malicious
 import ormsgpack
 import pytest
-from hashing_embedder import HashingEmbedder
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Interrupt, Send
 from scenes import finish
 
-from sleuth.graphs.ingestion.graph import IngestInput, ingest
-from sleuth.graphs.persistence.serializer import RENAMED, TYPES, CheckpointSerializer
+from sleuth.graphs.persistence.serializer import TYPES, CheckpointSerializer
 from sleuth.graphs.runs.execution import compile_method
 from sleuth.graphs.runs.history import export_run, list_checkpoints
 from sleuth.graphs.runs.service import RunService
@@ -34,7 +32,6 @@ READ = [
     [SystemMessage("Be brief."), ToolMessage("812", tool_call_id="t")],
     (Interrupt(value={"question": "Which light?"}, id="i"),),
     Send("retrieve", {"step": "1"}),
-    IngestInput(roots=["/a"], worklist="/b"),
 ]
 
 Reading = Callable[[RunService, str], Awaitable[Any]]
@@ -66,11 +63,11 @@ def test_serializer_refuses_a_value_that_names_code(tmp_path: Path, name: str) -
     assert not marker.exists()
 
 
-def test_serializer_names_the_type_and_the_checkpoint_it_refuses(tmp_path: Path) -> None:
+def test_serializer_names_the_type_it_refuses(tmp_path: Path) -> None:
     channels = {"values": Path("/etc")}
     checkpoint = {"id": "1f0a", "channel_values": channels, "channel_versions": {}, "versions_seen": {}}
     stored = JsonPlusSerializer().dumps_typed(checkpoint)
-    with pytest.raises(StoreDamaged, match=r"Checkpoint 1f0a: A value has the type pathlib\.PosixPath.* not loaded"):
+    with pytest.raises(StoreDamaged, match=r"A value has the type pathlib\.PosixPath.* not loaded"):
         CheckpointSerializer().loads_typed(stored)
 
 
@@ -88,18 +85,8 @@ def test_serializer_survives_a_value_nested_a_thousand_times() -> None:
         CheckpointSerializer().loads_typed(("msgpack", body))
 
 
-def test_renamed_types_resolve_through_the_table() -> None:
-    old = ormsgpack.packb(("older.release", "Question", {"value": "Which?", "id": "i"}))
-    stored = ("msgpack", ormsgpack.packb(ormsgpack.Ext(2, old)))
-    with pytest.raises(StoreDamaged, match=r"type older\.release\.Question"):
-        CheckpointSerializer().loads_typed(stored)
-    serde = CheckpointSerializer({"older.release.Question": "langgraph.types.Interrupt"})
-    assert serde.loads_typed(stored) == Interrupt(value="Which?", id="i")
-
-
-def test_types_in_the_tables_can_be_imported() -> None:
+def test_types_in_the_table_can_be_imported() -> None:
     assert all(isinstance(resolve_name(path), type) for path in TYPES)
-    assert set(RENAMED.values()) <= TYPES
 
 
 @pytest.fixture
@@ -143,29 +130,6 @@ async def test_malicious_write_executes_nothing(finished: str, runs: RunService,
 
 
 @pytest.mark.parametrize("name", malicious.NAMES)
-async def test_ingest_executes_no_stored_code(settings: Settings, tmp_path: Path, name: str) -> None:
-    marker, folder = tmp_path / "ran", tmp_path / "documents"
-    folder.mkdir()
-    (folder / "a.txt").write_text("The light was built by Oda.")
-
-    class Killed(HashingEmbedder):
-        def embed_passages(self, texts: Any) -> Any:
-            raise StoreError("killed")
-
-    with pytest.raises(StoreError, match="killed"):
-        await ingest([folder], settings=settings, embedder=Killed())
-    stored = malicious.values(marker)[name]
-    change(
-        settings.home / "ingest" / "checkpoints.db",
-        f"UPDATE checkpoints SET type = ?, checkpoint = ? {LATEST}",
-        *stored,
-    )
-    with pytest.raises(StoreError, match="ingest's checkpoints"):
-        await ingest([folder], settings=settings, embedder=HashingEmbedder())
-    assert not marker.exists()
-
-
-@pytest.mark.parametrize("name", malicious.NAMES)
 async def test_development_server_executes_no_stored_code(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
@@ -176,6 +140,6 @@ async def test_development_server_executes_no_stored_code(
     stored = malicious.values(marker)[name]
     change(tmp_path / "studio-checkpoints.sqlite", "UPDATE checkpoints SET type = ?, checkpoint = ?", *stored)
     async with saver() as kept:
-        with pytest.raises(StoreDamaged, match="Run t"):
+        with pytest.raises(StoreDamaged):
             await compile_method("plain-rag", kept).aget_state(place)
     assert not marker.exists()

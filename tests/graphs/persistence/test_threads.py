@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, text
 
-from sleuth.graphs.core import Answer, Status, Support, total_cost
+from sleuth.graphs.core import Answer, Budget, Status, Support, total_cost
 from sleuth.graphs.persistence import thread_tables as module
+from sleuth.graphs.persistence.run_options import RunOptions
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.thread_states import OLD_NAMES, RunResult
 from sleuth.graphs.persistence.thread_tables import RunFilter, select_runs
@@ -18,7 +19,9 @@ from sleuth.tools.errors import UnknownName, UsageError
 
 
 def thread(id: str, at: str = "2026-01-01", owner: str = "local") -> Thread:
-    return Thread(id=id, owner=owner, method="plain-rag", question="?", options={"budget": {}}, updated_at=at)
+    return Thread(
+        id=id, owner=owner, method="plain-rag", question="?", options=RunOptions(budget=Budget()), updated_at=at
+    )
 
 
 async def test_thread_is_read_as_it_was_added(store: Store) -> None:
@@ -37,9 +40,11 @@ async def test_threads_are_listed_latest_first(store: Store) -> None:
 async def test_subruns_are_counted_instead_of_listed(store: Store) -> None:
     await store.threads.add(replace(thread("monday", "2026-01-01"), question='{"hop": 1}'))
     for number in (1, 2):
-        options = {"hop": number, "values": {}}
+        options = RunOptions(hop=number, values={})
         await store.threads.add(replace(thread(f"monday.{number}", "2026-01-02"), options=options, parent="monday"))
-    await store.threads.add(replace(thread("fork", "2026-01-03"), options={"text": '"hop": 1'}, parent="monday"))
+    await store.threads.add(
+        replace(thread("fork", "2026-01-03"), options=RunOptions(where='"hop": 1'), parent="monday")
+    )
     assert [each.id for each in await store.threads.list_newest(with_subruns=False)] == ["fork", "monday"]
     assert [each.id for each in await store.threads.list_newest(limit=1, with_subruns=False)] == ["fork"]
     assert await store.threads.count_subruns(["monday", "fork"]) == {"monday": 2}
@@ -168,12 +173,12 @@ async def test_threads_of_others_are_hidden_but_names_are_used(store: Store) -> 
 async def test_thread_state_is_stored(store: Store) -> None:
     await store.threads.add(thread("monday"))
     await store.threads.set_state("monday", "failed", at="2026-02-02", problem="The server is down.")
-    await store.threads.set_options("monday", {"budget": {"max_calls": 3}})
+    await store.threads.set_options("monday", RunOptions(budget=Budget(max_calls=3)))
     assert await store.threads.get("monday") == replace(
         thread("monday", "2026-02-02"),
         state="failed",
         problem="The server is down.",
-        options={"budget": {"max_calls": 3}},
+        options=RunOptions(budget=Budget(max_calls=3)),
     )
     await store.threads.remove("monday")
     assert not await store.threads.exists("monday")
@@ -181,7 +186,9 @@ async def test_thread_state_is_stored(store: Store) -> None:
 
 async def test_subruns_are_found_by_their_run_and_forks_are_not(store: Store) -> None:
     for id, parent, hop in (("late", "monday", 2), ("early", "monday", 1), ("fork", "monday", 0), ("other", "x", 1)):
-        await store.threads.add(replace(thread(id), parent=parent, options={"hop": hop} if hop else {}))
+        await store.threads.add(
+            replace(thread(id), parent=parent, options=RunOptions(hop=hop) if hop else RunOptions())
+        )
     hops = await store.threads.subruns_of("monday")
     assert [(hop.id, hop.hop, hop.part_of) for hop in hops] == [("early", 1, "monday"), ("late", 2, "monday")]
     fork = await store.threads.get("fork")

@@ -12,7 +12,7 @@ from scenes import Chain, RunsFor, finish
 from sleuth.agents.model import Reply as ModelReply
 from sleuth.agents.model import Request
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.runs.chat_turns import Reply
+from sleuth.graphs.runs.chat_turns import Reply, add_turn
 from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.service import RunService
@@ -178,6 +178,11 @@ async def test_only_a_chat_thread_takes_more_messages(
         await runs.start(chain.question, second, thread="talk")
 
 
+async def add_input(runs: RunService, given: str | Reply, start: str = "") -> None:
+    thread = await runs.store.threads.get("talk")
+    await add_turn(runs, thread, given, start=start, values=thread.options.values, budget=Budget())
+
+
 async def test_input_after_a_failed_turn_starts_a_new_turn(runs_with: RunsFor, chain: Chain) -> None:
     model = ChatModel(chain, "small talk")
     runs = runs_with(model)
@@ -186,7 +191,7 @@ async def test_input_after_a_failed_turn_starts_a_new_turn(runs_with: RunsFor, c
     with pytest.raises(ModelUnavailable):
         await finish(runs, "talk")
     model.answer = say
-    await runs.add_input("talk", "Never mind, hello!", values={}, budget=Budget())
+    await add_input(runs, "Never mind, hello!")
     assert (await finish(runs, "talk")).text == "Hello! What would you like to know?"
 
 
@@ -197,24 +202,24 @@ async def test_input_at_an_earlier_checkpoint_branches_the_chat(runs_with: RunsF
     await runs.start("How are you?", "chat", thread="talk")
     await finish(runs, "talk")
     empty = (await list_checkpoints(runs, "talk"))[-1].checkpoint
-    await runs.add_input("talk", chain.question, checkpoint=empty, values={}, budget=Budget())
+    await add_input(runs, chain.question, start=empty)
     assert (await finish(runs, "talk")).text == "1868"
     assert await said(runs) == [chain.question, "1868"], "the branch lacks the first two turns"
     with pytest.raises(UnknownName, match="no checkpoint"):
-        await runs.add_input("talk", "Hello!", checkpoint="1efd0000", values={}, budget=Budget())
+        await add_input(runs, "Hello!", start="1efd0000")
     with pytest.raises(UsageError, match="does not wait"):
-        await runs.add_input("talk", Reply(value="the yard"), values={}, budget=Budget())
+        await add_input(runs, Reply(value="the yard"))
 
 
 async def test_reply_is_given_to_an_interrupt_also_of_an_older_branch(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "question", "small talk"))
     await begin(runs, chain.question, approve_plan=True)
     waiting = await finish(runs, "talk")
-    await runs.add_input("talk", "Hello!", values={}, budget=Budget())
+    await add_input(runs, "Hello!")
     assert (await finish(runs, "talk")).status == "answered"
     assert (await said(runs))[0] == chain.question
     approved = Reply(value={"decisions": [{"type": "approve"}]})
-    await runs.add_input("talk", approved, checkpoint=waiting.checkpoint, values={}, budget=Budget())
+    await add_input(runs, approved, start=waiting.checkpoint)
     assert (await finish(runs, "talk")).text == "1868"
     assert await said(runs) == [chain.question, "1868"]
 

@@ -305,4 +305,4 @@ async def test_fork_into_another_method_has_the_same_budget(runs: RunService, ch
     id = await runs.start(chain.question, "par-rag", budget=Budget(max_calls=40))
     await finish(runs, id)
     forked = await fork_run(runs, id, at=(await list_checkpoints(runs, id))[0].checkpoint, into="plain-rag")
-    assert (await runs.store.threads.get(forked["thread"])).options["budget"]["max_calls"] == 40
+    assert (await runs.store.threads.get(forked["thread"])).options.budget.max_calls == 40

@@ -84,7 +84,7 @@ async def test_fork_into_another_method_and_export_keep_pages(
     moments = await list_checkpoints(runs, id)
     forked = await fork_run(runs, id, at=moments[-1].checkpoint, into="par-rag")
     thread = await runs.store.threads.get(forked["thread"])
-    assert thread.options["pages"] == (await runs.store.threads.get(id)).options["pages"]
+    assert thread.options.pages == (await runs.store.threads.get(id)).options.pages
 
 
 async def test_pages_without_text_are_refused(runs: RunService, chain: Chain, pages: list[PageText]) -> None:

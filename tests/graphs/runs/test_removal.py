@@ -25,7 +25,7 @@ async def tree(runs: RunService, root: str, *, secret: str = "") -> list[str]:
 
 
 async def texts_of(runs: RunService, *ids: str) -> list[str]:
-    return [name for id in ids for name in (await runs.store.threads.get(id)).options["pages"]["texts"]]
+    return [name for id in ids for name in (await runs.store.threads.get(id)).options.pages.texts]
 
 
 async def left(runs: RunService) -> list[str]:

@@ -15,7 +15,7 @@ from process import free_port
 from recording_proxy import proxying
 from scripted_backend import Scripted
 
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.search.vectors.embedder import make_embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.locks import hold

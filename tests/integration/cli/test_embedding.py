@@ -12,7 +12,7 @@ from recording_proxy import Proxy, proxying
 from serve_scene import FILES, QUESTION
 
 import sleuth
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration

@@ -10,7 +10,7 @@ from cli_process import sleuth
 from hashing_embedder import HashingEmbedder
 from recording_proxy import CHAT, Proxy, Said, completion, proxying
 
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.search.vectors.embedder import make_embedder
 from sleuth.tools.settings import Settings
 

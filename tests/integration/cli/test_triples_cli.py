@@ -16,7 +16,7 @@ import pytest
 from cli_process import sleuth
 from recording_proxy import CHAT, Proxy, Said, completion, proxying
 
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration

@@ -18,7 +18,7 @@ from playwright.async_api import Page, expect
 from recording_proxy import Proxy, proxying
 from serve_scene import FILES, QUESTION, Oracle
 
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration

@@ -25,7 +25,7 @@ from scripted_backend import prompt_of
 from serve_scene import client_of, upload
 
 from sleuth.agents.llm.client import LLMClient
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer

@@ -28,7 +28,7 @@ from run_child import Job
 from scripted_backend import Scripted
 from serve_scene import FILES
 
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.tools.settings import Settings
 

@@ -13,7 +13,7 @@ from run_child import BEFORE, Own
 from scripted_backend import Scripted
 
 from sleuth.agents.llm.client import LLMClient
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer

@@ -18,7 +18,7 @@ from run_child import BEFORE, Job
 from scripted_backend import Mixed, Scripted, prompt_of
 from windows import Sweep
 
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration

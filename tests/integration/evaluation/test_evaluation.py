@@ -17,7 +17,7 @@ from recording_proxy import proxying
 from scripted_backend import Asked, Scripted
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.evaluation.data import systems

@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-from sleuth.graphs.ingestion.graph import IngestProgress, ingest
+from sleuth.graphs.ingestion.pipeline import IngestProgress, ingest
 from sleuth.tools.settings import Settings
 
 

@@ -11,7 +11,7 @@ from fault_scenarios import AUTO
 from recording_proxy import Proxy, proxying
 from scripted_backend import Scripted
 
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration

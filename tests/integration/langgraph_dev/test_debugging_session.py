@@ -9,7 +9,7 @@ from chat_scene import knowing
 from dev_server import langgraph_dev
 from scripted_backend import Asked, Scripted
 
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration

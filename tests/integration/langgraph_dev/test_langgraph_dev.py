@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from dev_server import Server, langgraph_dev
 
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.methods.par_rag.graph import Settings as ParRagSettings
 from sleuth.graphs.methods.par_rag.steps import Step
 from sleuth.graphs.registry import CHAT, METHODS, runnable

@@ -18,7 +18,7 @@ from recording_proxy import proxying
 from scripted_backend import Asked, Scripted
 from serve_scene import ANNA, BEN, FILES, KEYS, LIGHT, QUESTION, Oracle, opening, upload
 
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.server.app import create_app
 from sleuth.tools.errors import ModelUnavailable

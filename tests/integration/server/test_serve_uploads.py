@@ -19,7 +19,7 @@ from serve_fixture import BOTH_STORES, Serve
 from serve_scene import ANNA, BEN, KEYS, ended, send, upload
 from sqlalchemy import create_engine
 
-from sleuth.graphs.ingestion.graph import IngestProgress
+from sleuth.graphs.ingestion.pipeline import IngestProgress
 from sleuth.studio.server.ingestion import worker as ingests
 from sleuth.studio.server.ingestion.uploads import HOUR, Failure, Ingest, Uploads
 from sleuth.studio.server.ingestion.worker import _after

@@ -44,7 +44,7 @@ async def fill(settings: Settings) -> None:
         hold(settings.home, "exclusive", command="a test"),
         await Collection.open(settings, embedder=HashingEmbedder()) as library,
     ):
-        await ingest_into([folder], settings=settings, library=library)
+        await ingest_into([folder], settings=settings, collection=library)
         await library.catch_up()
 
 
@@ -96,7 +96,7 @@ async def change(settings: Settings) -> None:
         hold(settings.home, "exclusive", command="a test"),
         await Collection.open(settings, embedder=HashingEmbedder()) as library,
     ):
-        await ingest_into([file], settings=settings, library=library)
+        await ingest_into([file], settings=settings, collection=library)
         hits = await library.search(Query(text="granite mole", k=1, mode="hybrid"))
     assert hits[0].passage.text.startswith("The new mole")
 
@@ -210,7 +210,7 @@ async def replace_documents(settings: Settings) -> None:
         listed = await library.documents()
         await library.delete([each.id for each in listed])
         await asyncio.to_thread((settings.home / "else.txt").write_text, "Something else.")
-        await ingest_into([settings.home / "else.txt"], settings=settings, library=library)
+        await ingest_into([settings.home / "else.txt"], settings=settings, collection=library)
         await library.catch_up()
 
 

@@ -8,11 +8,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hashing_embedder import HashingEmbedder
 from storage_operations import Operation, execute
 
-from sleuth.graphs.ingestion.graph import ingest
-from sleuth.tools.errors import StoreError
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -96,15 +93,3 @@ async def test_damaged_file_is_named_or_replaced(
     elif said:
         shutil.copyfile(sound / pattern, home / pattern)
         assert not await look(home)
-
-
-async def test_damaged_checkpoints_of_an_ingest(sound: Path, tmp_path: Path) -> None:
-    home, settings = tmp_path / "home", Settings(home=tmp_path / "home", embedder="hashing")
-    shutil.copytree(sound, home)
-    (home / "ingest" / "checkpoints.db").write_bytes(b"none of SQLite's" * 500)
-    file = tmp_path / "new.txt"
-    file.write_text("A new text.", encoding="utf-8")
-    with pytest.raises(StoreError, match="Delete that folder"):
-        await ingest([file], settings=settings, embedder=HashingEmbedder())
-    shutil.rmtree(home / "ingest")
-    assert (await ingest([file], settings=settings, embedder=HashingEmbedder())).added == 1

@@ -14,7 +14,7 @@ from folders import CHILDREN, PYTHONPATH
 from hashing_embedder import HashingEmbedder
 from index_contents import held
 
-from sleuth.graphs.ingestion.graph import IngestProgress, IngestReport, ingest
+from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport, ingest
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.collection.index_set import ALL, IndexSet
 from sleuth.tools.errors import EmbedderChanged, StoreBusy, UsageError
@@ -185,7 +185,7 @@ async def test_ingest_killed_anywhere_loses_and_repeats_nothing(settings: Settin
         kill_at(settings, file, passages, draw.uniform(0.0, 0.2))
     report = await run(settings, file)
     assert report.resumed
-    assert any("interrupted ingest" in warning for warning in report.warnings)
+    assert any("was interrupted" in warning for warning in report.warnings)
     wanted = {f"p{n}" for n in range(2_000)}
     assert held(settings) == [(2_000, wanted)] * 4
     again = await run(settings, file)

@@ -14,7 +14,7 @@ from hashing_embedder import HashingEmbedder
 from recording_proxy import proxying
 from scripted_backend import Scripted
 
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration

@@ -18,7 +18,7 @@ from recording_proxy import proxying
 from scripted_backend import Scripted
 from test_ingest_store import corpus, line
 
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings

@@ -11,6 +11,7 @@ from sleuth.graphs.core.answer import Answer, Citation, Entity, Graph, Relation,
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.subrun import new_subrun
 from sleuth.graphs.methods.retro_rag import summarize_removed
+from sleuth.graphs.persistence.run_options import RunOptions
 from sleuth.graphs.persistence.threads import Thread
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.history import CheckpointView
@@ -254,7 +255,14 @@ def test_answer_view_in_a_chat_has_no_threads_or_commands() -> None:
 
 def test_runs_list_shows_subruns_below_their_run() -> None:
     def row(id: str, hop: int = 0, parent: str = "") -> Thread:
-        return Thread(id=id, owner="o", method="m", question="q", parent=parent, options={"hop": hop} if hop else {})
+        return Thread(
+            id=id,
+            owner="o",
+            method="m",
+            question="q",
+            parent=parent,
+            options=RunOptions(hop=hop) if hop else RunOptions(),
+        )
 
     newest_first = [row("new"), row("late", 2, "run"), row("run"), row("early", 1, "run"), row("lone", 1, "gone")]
     assert [thread.id for thread in _with_subruns(newest_first)] == ["new", "run", "early", "late", "lone"]

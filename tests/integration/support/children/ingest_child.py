@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hashing_embedder import HashingEmbedder
 
-from sleuth.graphs.ingestion.graph import IngestProgress, ingest
+from sleuth.graphs.ingestion.pipeline import IngestProgress, ingest
 from sleuth.tools.search.vectors.embedder import Vectors
 from sleuth.tools.settings import Settings
 

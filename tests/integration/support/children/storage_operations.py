@@ -19,7 +19,7 @@ from hashing_embedder import HashingEmbedder
 from preloaded import child
 from sqlalchemy import inspect
 
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store, runs_url
 from sleuth.graphs.runs.pruning import prune
 from sleuth.graphs.runs.service import RunService, Services
@@ -100,10 +100,9 @@ async def put(operation: Operation, report: Report) -> None:
 
 
 async def read(operation: Operation, report: Report) -> None:
-    """Ingest a corpus as `sleuth ingest` does; repeat it, as its message asks, if it resumed an older one."""
+    """Ingest a corpus as `sleuth ingest` does."""
     assert operation.file
-    while (await ingest([operation.file], settings=operation.settings, embedder=HashingEmbedder())).resumed:
-        pass
+    await ingest([operation.file], settings=operation.settings, embedder=HashingEmbedder())
     for name in operation.texts:
         report(name)
 

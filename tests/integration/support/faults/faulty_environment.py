@@ -16,7 +16,7 @@ from hashing_embedder import HashingEmbedder
 
 from sleuth.agents.llm.client import RETRIES, LLMClient
 from sleuth.graphs.core.answer import Answer
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer

@@ -10,7 +10,7 @@ from recording_proxy import Proxy, proxying
 from scripted_backend import Asked, Scripted
 from serve_scene import FILES, QUESTION
 
-from sleuth.graphs.ingestion.graph import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings
 
 QUOTED = [{"source": 1, "quote": "built by Edric Gannow"}]

@@ -1,0 +1,203 @@
+"""Ingestion of documents: list the files, then read a batch while the previous one is indexed.
+
+After a kill the same call resumes: the catalogue is the source of truth, stored documents are skipped as unchanged, and
+the indexes follow the journal of the catalogue.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from sleuth.tools.collection import Collection, FileCursor, OnIndexed, never_stopped
+from sleuth.tools.documents import take_passed_over
+from sleuth.tools.search import IndexName
+from sleuth.tools.search.vectors import Embedder
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage import Difference, hold
+
+MAX_WARNINGS = 20
+"""Failures in a report; each one is also shown when it happens."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IngestProgress:
+    """Counts since the start of this call.
+
+    `failure` is the reason why a file has just failed; `differences` are the files that were just stored, by path.
+    """
+
+    files: int = 0
+    total: int = 0
+    stored: int = 0
+    embedded: int = 0
+    failure: str | None = None
+    differences: Mapping[str, Difference] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IngestReport:
+    """Result of an ingest; `resumed` if the last one of the same paths was interrupted.
+
+    `warnings` contains the first failures, `passed_over` all files that were not tried, each with the reason.
+    """
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    failed: int = 0
+    passages: int = 0
+    seconds: float = 0.0
+    resumed: bool = False
+    warnings: list[str] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
+
+
+OnProgress = Callable[[IngestProgress], None]
+
+
+class ProgressReporter:
+    """Adds up the counts of an ingest and passes the sums to a callback, in the event loop."""
+
+    def __init__(self, on_progress: OnProgress | None) -> None:
+        self._now = IngestProgress()
+        self._on_progress = on_progress
+        self._loop = asyncio.get_running_loop()
+
+    def show(self, *, files: int = 0, stored: int = 0, embedded: int = 0, **changes: Any) -> None:  # noqa: ANN401
+        """Add counts; `changes` replace other fields."""
+        now = self._now
+        others: dict[str, Any] = {"failure": None, "differences": {}, **changes}
+        files, stored, embedded = now.files + files, now.stored + stored, now.embedded + embedded
+        self._now = replace(now, files=files, stored=stored, embedded=embedded, **others)
+        if self._on_progress is not None:
+            self._on_progress(self._now)
+
+    def count_embedded(self, slowest: IndexName) -> OnIndexed:
+        """Return a callback for indexing; a passage counts when it is in the slowest index, which is updated last."""
+
+        def on_indexed(index: IndexName, passages: int) -> None:
+            if index == slowest:
+                self._loop.call_soon_threadsafe(lambda: self.show(embedded=passages))
+
+        return on_indexed
+
+
+async def ingest(
+    paths: Sequence[Path],
+    *,
+    settings: Settings,
+    on_progress: OnProgress | None = None,
+    rebuild: bool = False,
+    embedder: Embedder | None = None,
+) -> IngestReport:
+    """Ingest files, folders and corpora into the collection. The same call resumes an interrupted ingest.
+
+    `rebuild` first rebuilds the indexes with the present embedder; it needs no paths. The collection can be searched
+    meanwhile: other processes are excluded only while the new indexes replace the present ones.
+
+    Raises:
+        UsageError: a path does not exist.
+        StoreBusy: another process uses the store.
+        EmbedderChanged: the collection was built with another embedder.
+    """
+    began = time.monotonic()
+    progress = ProgressReporter(on_progress)
+    if rebuild:
+        async with (
+            hold(settings.home, "shared", command="sleuth ingest --rebuild", wait=settings.wait),
+            await Collection.open(settings, embedder=embedder, check_embedder=False) as collection,
+        ):
+            await collection.build_draft(on_indexed=progress.count_embedded(collection.slowest))
+    async with (
+        hold(settings.home, "exclusive", command="sleuth ingest", wait=settings.wait),
+        await Collection.open(settings, embedder=embedder, check_embedder=not rebuild) as collection,
+    ):
+        if rebuild:
+            await collection.rebuild(on_indexed=progress.count_embedded(collection.slowest))
+        done = await _run(paths, settings, collection, progress) if paths else IngestReport(warnings=collection.notes)
+    return replace(done, seconds=time.monotonic() - began)
+
+
+async def ingest_into(
+    paths: Sequence[Path],
+    *,
+    settings: Settings,
+    collection: Collection,
+    on_progress: OnProgress | None = None,
+    stopped: Callable[[], bool] = never_stopped,
+    only: Container[Path] | None = None,
+) -> IngestReport:
+    """Ingest files, or those of them that are in `only`, into an open collection.
+
+    The caller holds the exclusive lock on SLEUTH_HOME. Stored documents are skipped. When `stopped` returns True, the
+    ingest ends after the documents that were read, which are complete and in all indexes.
+    """
+    began = time.monotonic()
+    progress = ProgressReporter(on_progress)
+    report = await _run(paths, settings, collection, progress, stopped=stopped, only=only)
+    return replace(report, seconds=time.monotonic() - began)
+
+
+async def _run(
+    paths: Sequence[Path],
+    settings: Settings,
+    collection: Collection,
+    progress: ProgressReporter,
+    *,
+    stopped: Callable[[], bool] = never_stopped,
+    only: Container[Path] | None = None,
+) -> IngestReport:
+    roots = [await asyncio.to_thread(path.absolute) for path in paths]
+    key = "\0".join([settings.owner, settings.collection, *sorted(map(str, roots))])
+    name = sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    worklist = settings.home / "ingest" / f"{name}.jsonl"
+    resumed = await asyncio.to_thread(worklist.exists)
+    scan = await collection.list_files(worklist, roots, only)
+    progress.show(total=scan.files)
+    report = await _read_batches(worklist, collection, progress, stopped)
+    await collection.stop_workers()
+    await collection.finish_change()
+    await asyncio.to_thread(worklist.unlink, missing_ok=True)
+    again = ["The last ingest of these paths was interrupted: documents that it stored count as unchanged."]
+    nothing = [] if scan.files else ["There is nothing to read there."]
+    warnings = [*(again if resumed else []), *nothing, *report.warnings, *collection.notes]
+    passed_over = await asyncio.to_thread(take_passed_over, worklist)
+    return replace(report, resumed=resumed, warnings=warnings, passed_over=passed_over)
+
+
+async def _read_batches(
+    worklist: Path, collection: Collection, progress: ProgressReporter, stopped: Callable[[], bool]
+) -> IngestReport:
+    """Read a list of files into the catalogue; update the indexes, the slow part, in parallel with the next batch."""
+    report = IngestReport()
+    place: FileCursor | None = FileCursor()
+    on_indexed = progress.count_embedded(collection.slowest)
+    indexing: asyncio.Task[None] | None = None
+    try:
+        while place is not None and not stopped():
+            batch, stored = await collection.ingest_batch(worklist, place, stopped=stopped)
+            for failure in batch.failures:
+                progress.show(failure=failure)
+            progress.show(files=batch.files, stored=stored.passages, differences=batch.files_of(stored))
+            report = IngestReport(
+                added=report.added + stored.added,
+                updated=report.updated + stored.updated,
+                unchanged=report.unchanged + stored.unchanged,
+                failed=report.failed + len(batch.failures),
+                passages=report.passages + stored.passages,
+                warnings=[*report.warnings, *batch.failures, *batch.notes][:MAX_WARNINGS],
+            )
+            place = batch.next_place
+            if indexing is not None:
+                await indexing
+            indexing = asyncio.create_task(collection.catch_up(on_indexed=on_indexed))
+        await (indexing or collection.catch_up(on_indexed=on_indexed))
+    finally:
+        if indexing is not None:
+            indexing.cancel()
+            await asyncio.gather(indexing, return_exceptions=True)
+    return report
