@@ -1,4 +1,4 @@
-"""Who recognizes wrong answers: the evidence checker, or the model that gave them?
+"""Compare who recognizes wrong answers better: the evidence checker, or the model that gave them.
 
     python -m benchmarks.reply_forms DATA HOMES --half 0 --questions 60 --forms reader --out forms.jsonl
     python -m benchmarks.answer_judges HOMES forms.jsonl --half 0 --questions 60 --out judged.jsonl

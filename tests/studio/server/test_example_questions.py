@@ -38,7 +38,7 @@ class Tenants:
         self.is_away = False
         self._collection = collection
 
-    async def library(self, owner: str) -> Collection:
+    async def collection(self, owner: str) -> Collection:
         return self._collection
 
     async def model(self) -> Replying:
