@@ -180,19 +180,25 @@ class Endpoint:
     async def _json(self, url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the JSON object at a URL; empty if it does not exist, refuses the request, or is something else."""
         async with errors.as_model_errors(self.url, seconds=self.timeout):
-            try:
-                if body is None:
-                    response = await self._sdk.get(url, cast_to=httpx2.Response)
+            for pause in (*(_PAUSE * 2**attempt for attempt in range(RETRIES)), None):
+                sdk, kind = self._sdk, httpx2.Response
+                try:
+                    asked = sdk.post(url, cast_to=kind, body=body) if body else sdk.get(url, cast_to=kind)
+                    response = await asked
+                    value = await _decoded(response.content)
+                except APIStatusError as error:
+                    if error.status_code not in _REFUSALS:
+                        raise
+                    break
+                except errors.Malformed:
+                    if "json" not in response.headers.get("content-type", ""):
+                        break  # a page of another kind of server
+                    if pause is None:
+                        raise
+                    await asyncio.sleep(pause)
                 else:
-                    response = await self._sdk.post(url, cast_to=httpx2.Response, body=body)
-                value = await _decoded(response.content)
-            except APIStatusError as error:
-                if error.status_code not in _REFUSALS:
-                    raise
-                return {}
-            except errors.Malformed:
-                return {}
-        return value if isinstance(value, dict) else {}
+                    return value if isinstance(value, dict) else {}
+        return {}
 
 
 def _is_passing(error: Exception) -> bool:
