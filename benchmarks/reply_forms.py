@@ -43,11 +43,24 @@ JSON = RULES + (
     'Reply with JSON: "answerable": true if they contain the answer, else false; "answer": the answer in as few words '
     "as possible; empty if there is none."
 )
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"answerable": {"type": "boolean"}, "answer": {"type": "string", "maxLength": 200}},
     "required": ["answerable", "answer"],
     "additionalProperties": False,
+}
+FACTS = RULES + (
+    'Reply with JSON: "facts": the facts from the sources that lead to the answer, in order, each in a short sentence '
+    'such as "Ada was born in 1815."; "answerable": true if the sources contain the answer, else false; "answer": the '
+    "answer that follows from the facts, in as few words as possible; empty if there is none."
+)
+FACTS_SCHEMA = {
+    **SCHEMA,
+    "properties": {
+        "facts": {"type": "array", "items": {"type": "string", "maxLength": 160}, "minItems": 1, "maxItems": 4},
+        **SCHEMA["properties"],
+    },
+    "required": ["facts", *SCHEMA["required"]],
 }
 EXAMPLES = [
     (
@@ -95,6 +108,7 @@ FORMS: dict[str, tuple[str, list[dict[str, str]], dict[str, Any] | None]] = {
     "text": (TEXT, [], None),
     "text-examples": (TEXT, shots(), None),
     "json": (JSON, [], SCHEMA),
+    "facts": (FACTS, [], FACTS_SCHEMA),
     "reader": ("", [], READ.schema()),
 }
 
@@ -133,7 +147,7 @@ async def reply(client: httpx.AsyncClient, model: str, form: str, row: dict[str,
     schema = FORMS[form][2]
     sources = [Source(title=title, text=text) for title, text in row["sources"]]
     prompted = to_messages(form, sources, row["question"])
-    longest = 400 if form == "reader" else 80  # with quotes
+    longest = {"reader": 400, "facts": 400}.get(form, 80)  # with quotes or facts
     body: dict[str, Any] = {"model": model, "messages": prompted, "max_tokens": longest, "temperature": 0}
     if schema:
         body["response_format"] = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
