@@ -62,6 +62,17 @@ FACTS_SCHEMA = {
     },
     "required": ["facts", *SCHEMA["required"]],
 }
+QUOTES = (
+    '- "citations": for each source that leads to the answer its number in "source", and in "quote" the words copied '
+    "from it exactly, in the order in which they lead to the answer.\n"
+    '- "answerable": true if they contain the answer, else false.\n'
+    '- "answer": the answer that follows from the quotes, in as few words as possible; empty if there is none.'
+)
+READER = READ.schema()
+QUOTES_SCHEMA = {
+    **READER,
+    "properties": {key: READER["properties"][key] for key in ("citations", "answerable", "answer")},
+}
 EXAMPLES = [
     (
         [
@@ -109,7 +120,8 @@ FORMS: dict[str, tuple[str, list[dict[str, str]], dict[str, Any] | None]] = {
     "text-examples": (TEXT, shots(), None),
     "json": (JSON, [], SCHEMA),
     "facts": (FACTS, [], FACTS_SCHEMA),
-    "reader": ("", [], READ.schema()),
+    "reader": ("", [], READER),
+    "reader-quotes-first": (QUOTES, [], QUOTES_SCHEMA),
 }
 
 
@@ -135,10 +147,14 @@ async def shown(data: Path, home: Path, half: int, count: int) -> list[dict[str,
 
 
 def to_messages(form: str, sources: list[Source], question: str) -> list[dict[str, str]]:
-    """Return the messages of a call; "reader" is the prompt of plain-rag's reader."""
-    if form == "reader":
-        return [dict(each) for each in messages(READ, ReadInput(question=question, sources=sources, known=[]))]
+    """Return the messages of a call; "reader" is the prompt of plain-rag's reader, with other fields if it has some."""
     system, turns, _ = FORMS[form]
+    if form.startswith("reader"):
+        prompt = [dict(each) for each in messages(READ, ReadInput(question=question, sources=sources, known=[]))]
+        if system:
+            beginning, _, _ = prompt[0]["content"].partition('- "answerable"')
+            prompt[0]["content"] = beginning + system
+        return prompt
     return [{"role": "system", "content": system}, *turns, {"role": "user", "content": asked(sources, question)}]
 
 
@@ -147,7 +163,7 @@ async def reply(client: httpx.AsyncClient, model: str, form: str, row: dict[str,
     schema = FORMS[form][2]
     sources = [Source(title=title, text=text) for title, text in row["sources"]]
     prompted = to_messages(form, sources, row["question"])
-    longest = {"reader": 400, "facts": 400}.get(form, 80)  # with quotes or facts
+    longest = 400 if form in ("reader", "reader-quotes-first", "facts") else 80
     body: dict[str, Any] = {"model": model, "messages": prompted, "max_tokens": longest, "temperature": 0}
     if schema:
         body["response_format"] = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
