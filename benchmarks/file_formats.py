@@ -231,12 +231,12 @@ async def main(out: Path, roots: list[Path]) -> None:
 
 
 async def show_places(settings: sleuth.Settings, quotes: dict[str, tuple[str, str]]) -> None:
-    async with await Collection.open(settings) as library:
-        counts = Counter(Path(listed.id).suffix for listed in await library.documents(limit=10_000))
+    async with await Collection.open(settings) as collection:
+        counts = Counter(Path(listed.id).suffix for listed in await collection.documents(limit=10_000))
         print(f"{'suffix':8}{'documents':>10}  place of a quote")
         for suffix, (name, quote) in sorted(quotes.items()):
-            ids = [each.id for each in await library.documents(limit=10_000) if each.id.startswith(f"made/{name}")]
-            passages = [passage for id_ in ids for passage in await library.passages_of(id_)]
+            ids = [each.id for each in await collection.documents(limit=10_000) if each.id.startswith(f"made/{name}")]
+            passages = [passage for id_ in ids for passage in await collection.passages_of(id_)]
             found = [each for each in passages if quote in " ".join(each.text.replace("\\|", "|").split())]
             place = found[0].location or found[0].document_id if found else "QUOTE NOT FOUND"
             print(f"{suffix or '(none)':8}{counts[suffix]:10}  “{quote}”: {place}")

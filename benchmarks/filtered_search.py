@@ -32,24 +32,24 @@ def tags_of(number: int) -> tuple[str, ...]:
     return tuple(f"share{share:g}" for share in SHARES if number % round(1 / share) == 0)
 
 
-async def fill(library: Collection, passages: int) -> None:
+async def fill(collection: Collection, passages: int) -> None:
     """Ingest what is missing."""
-    _, known = await library.count()
+    _, known = await collection.count()
     for start in range(known, passages, BATCH):
         numbers = range(start, min(start + BATCH, passages))
         lines = [CorpusLine(**passage(number, 0), tags=tags_of(number)) for number in numbers]
-        await library.put([corpus_entry(source="filtered.jsonl", line=line) for line in lines])
-        await library.catch_up()
+        await collection.put([corpus_entry(source="filtered.jsonl", line=line) for line in lines])
+        await collection.catch_up()
 
 
-async def measure(library: Collection, asked: Sequence[str]) -> Milliseconds:
+async def measure(collection: Collection, asked: Sequence[str]) -> Milliseconds:
     """Return the times of searches by mode and share; share 1 is a search without a filter."""
     times: Milliseconds = {(mode, share): [] for mode in MODES for share in (1.0, *SHARES)}
     for number, text in enumerate(asked):
         for (mode, share), found in times.items():
             where = "" if share == 1 else f"tag=share{share:g}"
             with clock() as taken:
-                await library.search(Query(text=text, k=10, mode=mode, where=where))
+                await collection.search(Query(text=text, k=10, mode=mode, where=where))
             if number:
                 found.append(1000 * taken.spent.wall)
     return times
@@ -63,9 +63,9 @@ async def main() -> None:
     parser.add_argument("--questions", type=int, default=100)
     given = parser.parse_args()
     settings = Settings(home=given.out / f"home-{given.passages}", runs=None)
-    async with await Collection.open(settings, embedder=Projected()) as library:
-        await fill(library, given.passages)
-        times = await measure(library, [text for text, _ in questions(given.passages, 0, given.questions + 1)])
+    async with await Collection.open(settings, embedder=Projected()) as collection:
+        await fill(collection, given.passages)
+        times = await measure(collection, [text for text, _ in questions(given.passages, 0, given.questions + 1)])
     rows = {}
     print(f"{'mode':8} {'share':>6} {'p50':>7} {'p95':>7} {'ratio':>6}  (p95, to the search without a filter)")
     for (mode, share), found in times.items():

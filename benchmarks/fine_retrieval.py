@@ -70,15 +70,15 @@ async def measure(known: TrainingSet, settings: Settings, names: str, limit: int
     drafts = [draft for draft, _ in steps]
     named, cost = await name_all(drafts, settings) if names == "model" else ([() for _ in steps], {})
     shown: dict[str, Any] = {"steps": len(steps), "names": cost}
-    async with await Collection.open(settings) as library:
+    async with await Collection.open(settings) as collection:
         gold = [known.passages[id_] for _, id_ in steps]
         for mode in MODES:
-            await library.search(Query(text="warm up", mode=mode))
+            await collection.search(Query(text="warm up", mode=mode))
             began = time.perf_counter()
             found = []
             for draft, entities in zip(drafts, named, strict=True):
                 given = entities if mode == "knowledge-graph" else ()
-                hits = await library.search(Query(text=draft, k=max(SIZES), mode=mode, hop=True, entities=given))
+                hits = await collection.search(Query(text=draft, k=max(SIZES), mode=mode, hop=True, entities=given))
                 found.append([(hit.passage.title, hit.passage.text) for hit in hits])
             seconds = time.perf_counter() - began
             shown[mode] = {"ms": round(1000 * seconds / len(steps), 1)}

@@ -131,13 +131,13 @@ def append_line(file: Path, row: dict[str, Any]) -> None:
         lines.write(json.dumps(row) + "\n")
 
 
-async def golds(library: Collection, questions: Path) -> list[Gold]:
-    """Return the gold of the questions that have gold passages, which are in the library."""
+async def golds(collection: Collection, questions: Path) -> list[Gold]:
+    """Return the gold of the questions that have gold passages, which are in the collection."""
     passages: dict[str, tuple[str, str]] = {}
     after = ""
-    while listed := await library.documents(limit=1000, after=after):
+    while listed := await collection.documents(limit=1000, after=after):
         for each in listed:
-            document = await library.document(each.id)
+            document = await collection.document(each.id)
             passages[each.id] = passages[Path(each.source).name] = (document.title, document.text)
         after = listed[-1].id
     return [gold_of(row, passages) for row in read_lines(questions) if row.get("gold_ids")]

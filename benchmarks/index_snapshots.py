@@ -42,9 +42,9 @@ def opened(settings: Settings) -> Row:
             nonlocal indexed
             indexed += passages
 
-        async with await Collection.open(settings, embedder=NoEmbedder()) as library:
+        async with await Collection.open(settings, embedder=NoEmbedder()) as collection:
             with clock() as taken:
-                await library.catch_up(on_indexed=count)
+                await collection.catch_up(on_indexed=count)
         return {"seconds": round(taken.spent.wall, 2), "cpu": round(taken.spent.cpu, 2), "indexed": indexed}
 
     return asyncio.run(work())

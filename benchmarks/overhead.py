@@ -83,14 +83,14 @@ class Instant:
 class Remembering:
     """A retriever that caches each query, and records the time of its search."""
 
-    library: Collection
+    collection: Collection
     clock: Clock = field(default_factory=Clock)
     known: dict[Query, list[Hit]] = field(default_factory=dict)
 
     async def search(self, query: Query) -> list[Hit]:
         if query not in self.known:
             with self.clock.running():
-                self.known[query] = await self.library.search(query)
+                self.known[query] = await self.collection.search(query)
         return self.known[query]
 
 
@@ -128,14 +128,14 @@ class Run:
 class Bench:
     """The collection and the store; `embedded` is what is not ours of a search."""
 
-    library: Collection
+    collection: Collection
     store: Store
     embedded: Clock
 
     async def stored(self, name: str, gold: Gold, search: Remembering, id: str) -> Run:
         """Return a run as `sleuth ask` makes it, all of whose queries have been searched before."""
         model = Instant(SimulatedModel(gold, Simulation()))
-        runs = RunService(self.store, Services(model=model, retriever=search, embedder=self.library.embedder))
+        runs = RunService(self.store, Services(model=model, retriever=search, embedder=self.collection.embedder))
         began = Spent.so_far()
         events = [event async for event in runs.run(await runs.start(gold.question, name, thread=id))]
         spent = Spent.so_far() - began - model.clock.spent
@@ -149,7 +149,7 @@ class Bench:
         model = Instant(SimulatedModel(gold, Simulation()), waits=waits)
         settings = METHODS[name].settings()
         context = Context(model=model, retriever=search, archive=MemoryArchive(), settings=settings)
-        context = replace(context, embedder=self.library.embedder)
+        context = replace(context, embedder=self.collection.embedder)
         context = replace(context, hops=CheckpointerSubruns(saver=InMemorySaver(), context=context))
         compiled = METHODS[name].graph().compile()
         began = Spent.so_far()
@@ -198,19 +198,19 @@ async def bench(home: Path | None) -> AsyncIterator[Bench]:
         if home is None:
             await ingest([EXAMPLES / "corpus"], settings=settings)
         embedder = None if settings.embedder == "none" else TimedEmbedder(make_embedder(settings))
-        async with await Collection.open(settings, embedder=embedder) as library, open_store(settings) as store:
-            await library.search(Query(text="warm up", k=1, mode="graph"))
-            yield Bench(library, store, embedder.clock if embedder else Clock())
+        async with await Collection.open(settings, embedder=embedder) as collection, open_store(settings) as store:
+            await collection.search(Query(text="warm up", k=1, mode="graph"))
+            yield Bench(collection, store, embedder.clock if embedder else Clock())
 
 
 async def measure(bench: Bench, name: str, golds: Sequence[Gold]) -> dict[str, float]:
     """Return one method over all questions; a first run of each kind warms up and does not count."""
     rounds, stored, memory, floor = 0, [], Spent(), Spent()
-    search = Remembering(bench.library)
+    search = Remembering(bench.collection)
     for number, gold in enumerate([golds[0], *golds]):
         if number == 1:
             rounds, stored, memory, floor = 0, [], Spent(), Spent()
-            search, bench.embedded.spent = Remembering(bench.library), Spent()
+            search, bench.embedded.spent = Remembering(bench.collection), Spent()
         rounds += (await bench.in_memory(name, gold, search, waits=True))[1]
         memory += (await bench.in_memory(name, gold, search))[0]
         stored.append(await bench.stored(name, gold, search, f"{name}-{number}"))
@@ -234,7 +234,7 @@ async def measure(bench: Bench, name: str, golds: Sequence[Gold]) -> dict[str, f
 async def main(methods: list[str], home: Path | None, questions: Path, limit: int) -> dict[str, dict[str, float]]:
     measured: dict[str, dict[str, float]] = {}
     async with bench(home) as opened:
-        every = await golds(opened.library, questions)
+        every = await golds(opened.collection, questions)
         for name in methods:
             measured[name] = found = await measure(opened, name, every[:: max(1, len(every) // limit)][:limit])
             if len(measured) == 1:

@@ -43,11 +43,35 @@ JSON = RULES + (
     'Reply with JSON: "answerable": true if they contain the answer, else false; "answer": the answer in as few words '
     "as possible; empty if there is none."
 )
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"answerable": {"type": "boolean"}, "answer": {"type": "string", "maxLength": 200}},
     "required": ["answerable", "answer"],
     "additionalProperties": False,
+}
+FACTS = RULES + (
+    'Reply with JSON: "facts": the facts from the sources that lead to the answer, in order, each in a short sentence '
+    'such as "Ada was born in 1815."; "answerable": true if the sources contain the answer, else false; "answer": the '
+    "answer that follows from the facts, in as few words as possible; empty if there is none."
+)
+FACTS_SCHEMA = {
+    **SCHEMA,
+    "properties": {
+        "facts": {"type": "array", "items": {"type": "string", "maxLength": 160}, "minItems": 1, "maxItems": 4},
+        **SCHEMA["properties"],
+    },
+    "required": ["facts", *SCHEMA["required"]],
+}
+QUOTES = (
+    '- "citations": for each source that leads to the answer its number in "source", and in "quote" the words copied '
+    "from it exactly, in the order in which they lead to the answer.\n"
+    '- "answerable": true if they contain the answer, else false.\n'
+    '- "answer": the answer that follows from the quotes, in as few words as possible; empty if there is none.'
+)
+READER = READ.schema()
+QUOTES_SCHEMA = {
+    **READER,
+    "properties": {key: READER["properties"][key] for key in ("citations", "answerable", "answer")},
 }
 EXAMPLES = [
     (
@@ -95,7 +119,9 @@ FORMS: dict[str, tuple[str, list[dict[str, str]], dict[str, Any] | None]] = {
     "text": (TEXT, [], None),
     "text-examples": (TEXT, shots(), None),
     "json": (JSON, [], SCHEMA),
-    "reader": ("", [], READ.schema()),
+    "facts": (FACTS, [], FACTS_SCHEMA),
+    "reader": ("", [], READER),
+    "reader-quotes-first": (QUOTES, [], QUOTES_SCHEMA),
 }
 
 
@@ -121,10 +147,14 @@ async def shown(data: Path, home: Path, half: int, count: int) -> list[dict[str,
 
 
 def to_messages(form: str, sources: list[Source], question: str) -> list[dict[str, str]]:
-    """Return the messages of a call; "reader" is the prompt of plain-rag's reader."""
-    if form == "reader":
-        return [dict(each) for each in messages(READ, ReadInput(question=question, sources=sources, known=[]))]
+    """Return the messages of a call; "reader" is the prompt of plain-rag's reader, with other fields if it has some."""
     system, turns, _ = FORMS[form]
+    if form.startswith("reader"):
+        prompt = [dict(each) for each in messages(READ, ReadInput(question=question, sources=sources, known=[]))]
+        if system:
+            beginning, _, _ = prompt[0]["content"].partition('- "answerable"')
+            prompt[0]["content"] = beginning + system
+        return prompt
     return [{"role": "system", "content": system}, *turns, {"role": "user", "content": asked(sources, question)}]
 
 
@@ -133,7 +163,7 @@ async def reply(client: httpx.AsyncClient, model: str, form: str, row: dict[str,
     schema = FORMS[form][2]
     sources = [Source(title=title, text=text) for title, text in row["sources"]]
     prompted = to_messages(form, sources, row["question"])
-    longest = 400 if form == "reader" else 80  # with quotes
+    longest = 400 if form in ("reader", "reader-quotes-first", "facts") else 80
     body: dict[str, Any] = {"model": model, "messages": prompted, "max_tokens": longest, "temperature": 0}
     if schema:
         body["response_format"] = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}

@@ -77,11 +77,11 @@ async def simulated(settings: sleuth.Settings, method: str, folder: Path) -> tup
     """Return the example questions, and a simulated model's reply to each call."""
     texts: Replies = {}
     own = settings.model_copy(update={"runs": folder})
-    async with await Collection.open(settings) as library, open_store(own) as store:
-        known = await golds(library, EXAMPLES / "questions.jsonl")
+    async with await Collection.open(settings) as collection, open_store(own) as store:
+        known = await golds(collection, EXAMPLES / "questions.jsonl")
         for gold in known:
             model = Noting(SimulatedModel(gold, Simulation()), texts)
-            runs = RunService(store, Services(model=model, retriever=library, embedder=library.embedder))
+            runs = RunService(store, Services(model=model, retriever=collection, embedder=collection.embedder))
             await last_answer(runs.run(await runs.start(gold.question, method)))
     return [gold.question for gold in known], texts
 

@@ -104,20 +104,20 @@ async def _searched(size: Size, asked: Questions) -> Row:
         modes = ("keyword", "dense", "hybrid", "graph")
     async with hold(size.home, "exclusive", command="growth"):
         with clock() as opening:
-            library = await Collection.open(size.settings(), embedder=size.open_embedder())
-        async with library:
+            collection = await Collection.open(size.settings(), embedder=size.open_embedder())
+        async with collection:
             row: Row = {"open_ms": 1000 * opening.spent.wall}
             for mode in modes:
-                row |= await search(library, mode, asked)
+                row |= await search(collection, mode, asked)
             row["search_mib"] = peak_megabytes()
             if "dense" in modes:
-                row["dense_recall"] = await asyncio.to_thread(recall, library, asked)
-            return row | await change(library, size)
+                row["dense_recall"] = await asyncio.to_thread(recall, collection, asked)
+            return row | await change(collection, size)
 
 
-def recall(library: Collection, asked: Questions) -> float:
+def recall(collection: Collection, asked: Questions) -> float:
     """Return the share of the nearest passages, found by comparing all of them, that dense search finds."""
-    index = library._indexes.ready("dense", lambda _name, _passages: None)
+    index = collection._indexes.ready("dense", lambda _name, _passages: None)
     assert isinstance(index, VectorIndex)
     every, embedder, shares = frozenset(index.ids()), Projected(), []
     for question, _ in asked[:EXACT]:
@@ -127,14 +127,14 @@ def recall(library: Collection, asked: Questions) -> float:
     return sum(shares) / len(shares)
 
 
-async def search(library: Collection, mode: Mode, asked: Questions) -> Row:
+async def search(collection: Collection, mode: Mode, asked: Questions) -> Row:
     """Search; `found` is how often the passage at the end of the question is among the first ten."""
     with clock() as first:
-        await library.search(Query(text=asked[0][0], k=K, mode=mode))
+        await collection.search(Query(text=asked[0][0], k=K, mode=mode))
     spent, found = [], 0
     for question, gold in asked:
         with clock() as each:
-            hits = await library.search(Query(text=question, k=K, mode=mode))
+            hits = await collection.search(Query(text=question, k=K, mode=mode))
         spent.append(each.spent)
         found += gold in {hit.passage.id for hit in hits}
     wall, cpu = (np.quantile(values, (0.5, 0.95)) for values in zip(*((s.wall, s.cpu) for s in spent), strict=True))
@@ -149,23 +149,23 @@ async def search(library: Collection, mode: Mode, asked: Questions) -> Row:
     }
 
 
-async def add(library: Collection, number: int) -> tuple[str, Spent]:
+async def add(collection: Collection, number: int) -> tuple[str, Spent]:
     """Add a document to every index; return its id, and the time."""
     new = corpus_entry(source="growth", line=CorpusLine(**passage(number, 0)))
     with clock() as taken:
-        await library.put([new])
-        await library.catch_up()
+        await collection.put([new])
+        await collection.catch_up()
     return new.document.id, taken.spent
 
 
-async def change(library: Collection, size: Size) -> Row:
+async def change(collection: Collection, size: Size) -> Row:
     """Add and delete single documents."""
     added, deleted = [], []
     for number in range(size.passages, size.passages + CHANGES):
-        id_, spent = await add(library, number)
+        id_, spent = await add(collection, number)
         added.append(1000 * spent.wall)
         with clock() as taken:
-            await library.delete([id_])
+            await collection.delete([id_])
         deleted.append(1000 * taken.spent.wall)
     return {"add_one_ms": median(added), "delete_one_ms": median(deleted)}
 

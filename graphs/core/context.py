@@ -194,10 +194,9 @@ class Context:
     `embedder` compares texts; `thresholds` are those fitted for the models in use, by prompt; `pages` came with the
     question, and the retriever searches them; `hops` runs sub-runs, for `auto` and chats; `graph` and `predictor` are
     the knowledge graph and the classifier of question attributes of hybrid-rag; `graph_models` are those of RAS;
-    `checker` reads the evidence of answers, where a method's settings ask for it;
-    `started` is a monotonic clock reading, in seconds; `hearing` streams replies on the custom stream while they are
-    written; `tracing` applies where the callbacks and the parent run have no tracer, and `trace_texts` adds texts
-    to OpenTelemetry's spans.
+    `checker` reads the evidence of answers, where a method's settings ask for it; `started` is a monotonic clock
+    reading, in seconds; `token_stream` streams replies on the custom stream while they are written; `tracing` applies
+    where the callbacks and the parent run have no tracer, and `trace_texts` adds texts to OpenTelemetry's spans.
     """
 
     model: Model
@@ -215,7 +214,7 @@ class Context:
     checker: EvidenceChecker | None = None
     graph_models: GraphModels = field(default_factory=GraphModels)
     started: float = field(default_factory=time.monotonic)
-    hearing: TokenStream | None = None
+    token_stream: TokenStream | None = None
     tracing: Tracing = "off"
     trace_texts: bool = False
 

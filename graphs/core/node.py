@@ -72,7 +72,7 @@ class Call(Generic[S]):
             limit = None if left is None else (left - self._spare) // self._sharing
             context, seed = self.context, f"{self._state.question}\n{self.context.fingerprint()}"
             model = self.settings.model_for(context.model, context)
-            self._model = ModelCaller(model, context.archive, seed=seed, limit=limit, token_stream=context.hearing)
+            self._model = ModelCaller(model, context.archive, seed=seed, limit=limit, token_stream=context.token_stream)
         return self._model
 
     @property

@@ -39,7 +39,7 @@ async def run_subrun(
 
     `answer` is the message of the answer; the caller finishes it. By default it is a message of its own.
     """
-    subruns, hearing, config = runtime.context.hops, runtime.context.hearing, get_config()["configurable"]
+    subruns, token_stream, config = runtime.context.hops, runtime.context.token_stream, get_config()["configurable"]
     if subruns is None:
         raise RunError(
             "This graph runs other methods: set `hops` of its Context to what runs them, as `sleuth.ask` does."
@@ -55,7 +55,7 @@ async def run_subrun(
         checkpoint=str(config.get("checkpoint_map", {}).get("", "")),
         place=str(config["__pregel_task_id"]),
         plan=dict(plan or {}),
-        has_listeners=hearing is not None and hearing.listening(),
+        has_listeners=token_stream is not None and token_stream.listening(),
         control=runtime.control,
     )
     message, here = answer or AnswerStream(), copy_context()

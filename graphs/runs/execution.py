@@ -57,7 +57,7 @@ async def stream_steps(
 ) -> AsyncGenerator[dict[str, Any]]:
     """Run a graph and yield its steps: `node`, `state`, `update` and `task`; steps of sub-runs name their thread.
 
-    With `context.hearing` set, the tokens of model calls are yielded between them (`sleuth.agents.llm.token_stream`).
+    With `context.token_stream` set, the tokens of model calls are yielded between them.
     A drain that `control` requests interrupts the run between two steps, with GraphDrained.
     """
     run: Any = graph.astream(

@@ -281,7 +281,7 @@ async def _start_copy(
         budget=thread.options.budget,
         thread=name,
         pages=await load_pages(runs.store.archive, thread),
-        beside=thread.options.pages.beside,
+        with_collection=thread.options.pages.beside,
         where=thread.options.where,
         origin=Origin(parent=thread.id, checkpoint=checkpoint_id_of(state)),
     )

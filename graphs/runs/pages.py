@@ -10,7 +10,7 @@ from sleuth.tools.sources.web_pages import FusedRetriever, PageRetriever, PageTe
 from sleuth.tools.storage import Archive
 
 
-async def store_pages(archive: Archive, pages: Sequence[PageText], *, beside: bool) -> StoredPages:
+async def store_pages(archive: Archive, pages: Sequence[PageText], *, with_collection: bool) -> StoredPages:
     """Archive the text of pages, so that a run can resume without their files.
 
     Raises:
@@ -22,7 +22,7 @@ async def store_pages(archive: Archive, pages: Sequence[PageText], *, beside: bo
     if not any(page.text or page.tables for page in pages):
         raise UsageError(f"The pages contain no readable text. {'; '.join(warnings)}")
     texts = await archive.keep([page.to_json() for page in pages])
-    return StoredPages(texts=list(texts), beside=beside, warnings=warnings)
+    return StoredPages(texts=list(texts), beside=with_collection, warnings=warnings)
 
 
 async def load_pages(archive: Archive, thread: Thread) -> tuple[PageText, ...]:

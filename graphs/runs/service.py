@@ -117,7 +117,7 @@ class RunService:
         budget: Budget | None = None,
         thread: str | None = None,
         pages: Sequence[PageText] = (),
-        beside: bool = False,
+        with_collection: bool = False,
         where: str = "",
         origin: Origin | None = None,
     ) -> str:
@@ -126,7 +126,7 @@ class RunService:
         Args:
             pages: pages that are stored with the run and searched instead of the collection; a chat keeps those of its
                 first message.
-            `beside`: search the collection in addition to the pages.
+            with_collection: search the collection in addition to the pages.
             where: a filter of the documents that are searched, see `parse_filter`; a chat keeps that of its first
                 message.
 
@@ -158,7 +158,7 @@ class RunService:
             values=values or {},
             profile=profile,
             budget=budget or Budget(),
-            pages=await store_pages(self.store.archive, pages, beside=beside),
+            pages=await store_pages(self.store.archive, pages, with_collection=with_collection),
             **more,
         )
         created = now()
@@ -273,9 +273,9 @@ class RunService:
         # Not `next`: it lacks a node whose result is committed while the checkpoint after it is not.
         if given is not None or (before.tasks and not before.interrupts):
             again = None if thread.state == "queued" else int((before.metadata or {}).get("step", 0)) + 1
-            hearing = TokenStream(listening=listening, again=again) if listening else None
+            token_stream = TokenStream(listening=listening, again=again) if listening else None
             with explain_damage(thread.id):
-                context = await self._context(thread, runnable(thread.method), hearing)
+                context = await self._context(thread, runnable(thread.method), token_stream)
             worked = 0.0 if isinstance(given, dict) else seconds_at(before) if worked is None else worked
             branch = chat_turns.branch_point(thread) if thread.method == CHAT.name else None
             start = config if given is None else self.config(thread, branch)
@@ -299,7 +299,7 @@ class RunService:
         place = {"thread_id": thread.id, "checkpoint_ns": ""} | ({"checkpoint_id": checkpoint} if checkpoint else {})
         return {"configurable": place, "recursion_limit": RECURSION_LIMIT}
 
-    async def _context(self, thread: Thread, kind: Method, hearing: TokenStream | None) -> Context:
+    async def _context(self, thread: Thread, kind: Method, token_stream: TokenStream | None) -> Context:
         if self.services is None:
             raise RunError("This store was opened for reading: open it with services to run something.")
         pages = await load_pages(self.store.archive, thread)
@@ -309,8 +309,8 @@ class RunService:
             archive=self.store.archive,
             settings=configure(kind, thread.options.values, thread.options.profile),
             budget=thread.options.budget,
-            hops=StoreSubruns(runs=self, outer=thread, listening=hearing.listening if hearing else None),
-            hearing=hearing,
+            hops=StoreSubruns(runs=self, outer=thread, listening=token_stream.listening if token_stream else None),
+            token_stream=token_stream,
         )
 
     async def answer(self, id: str) -> Answer:

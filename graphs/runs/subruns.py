@@ -58,7 +58,7 @@ class StoreSubruns:
                 profile=options.profile,
                 thread=id,
                 pages=await load_pages(self.runs.store.archive, self.outer),
-                beside=options.pages.beside,
+                with_collection=options.pages.beside,
                 where=options.where,
                 origin=origin,
             )
@@ -95,9 +95,14 @@ class CheckpointerSubruns:
             method(request.method),
         )
         settings = configure(kind, request.values, self.profile)
-        hearing = TokenStream(listening=lambda: request.has_listeners)
+        token_stream = TokenStream(listening=lambda: request.has_listeners)
         context = replace(
-            self.context, settings=settings, budget=request.budget, hops=self, hearing=hearing, started=monotonic()
+            self.context,
+            settings=settings,
+            budget=request.budget,
+            hops=self,
+            token_stream=token_stream,
+            started=monotonic(),
         )
         graph = compile_method(request.method, self.saver)
         place, about = {"thread_id": id, "checkpoint_ns": ""}, {"graph_id": request.method}

@@ -144,7 +144,7 @@ class Sleuth:
             method,
             profile=self.settings.profile,
             pages=await read_pages(pages),
-            beside=with_collection,
+            with_collection=with_collection,
             where=where,
             **options,
         )
@@ -288,7 +288,7 @@ class Sleuth:
         services, profile, archive = self.runs.services, self.settings.profile, self.runs.store.archive
         assert services
         settings, budget = configure(runnable(name), values or {}, profile), budget or Budget()
-        context = services.context(archive=archive, settings=settings, budget=budget, hearing=TokenStream())
+        context = services.context(archive=archive, settings=settings, budget=budget, token_stream=TokenStream())
         if saver is None:
             return context
         return replace(context, hops=CheckpointerSubruns(saver=saver, context=context, profile=profile))

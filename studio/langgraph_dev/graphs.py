@@ -88,7 +88,7 @@ class ServedGraph(PrivateCompiled):
             archive=archive,
             settings=configure(kind, values, sleuth.settings.profile),
             budget=Budget(**chosen.model_dump(include=set(BudgetForm.model_fields))),
-            hearing=token_stream,
+            token_stream=token_stream,
         )
         if isinstance(self.checkpointer, BaseCheckpointSaver):
             saver, announce = self.checkpointer, _announce

@@ -193,14 +193,14 @@ async def check(
     Returns the scores and the name of the model that answers yes-or-no prompts.
     """
 
-    async def one(row: Mapping[str, Any], gateway: LLMClient) -> Checked:
-        reply = await gateway.call(_request(row))
+    async def one(row: Mapping[str, Any], client: LLMClient) -> Checked:
+        reply = await client.call(_request(row))
         done()
         return score_reply(row, reply)
 
-    async with LLMClient.open(settings) as gateway:
-        checked = await asyncio.gather(*(one(row, gateway) for row in rows))
-        return list(checked), gateway.name_of(judging.CONSISTENCY.name)
+    async with LLMClient.open(settings) as client:
+        checked = await asyncio.gather(*(one(row, client) for row in rows))
+        return list(checked), client.name_of(judging.CONSISTENCY.name)
 
 
 def _request(row: Mapping[str, Any]) -> Request:

@@ -57,7 +57,7 @@ def context_of(model: Speaking, chain: Chain, settings: Any, saver: InMemorySave
         retriever=Shelf(chain.passages),
         archive=MemoryArchive(),
         settings=settings,
-        hearing=TokenStream(),
+        token_stream=TokenStream(),
     )
     return replace(context, hops=CheckpointerSubruns(saver=saver, context=context))
 

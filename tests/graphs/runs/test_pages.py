@@ -49,7 +49,7 @@ async def test_pages_and_collection_are_searched_together(
     runs_with: RunsFor, chain: Chain, model: Replying, pages: list[PageText]
 ) -> None:
     runs = runs_with(model)
-    await finish(runs, await runs.start(chain.question, "plain-rag", pages=pages, beside=True))
+    await finish(runs, await runs.start(chain.question, "plain-rag", pages=pages, with_collection=True))
     assert runs.services and len(runs.services.retriever.asked()) == 1  # type: ignore[attr-defined]
 
 

@@ -266,11 +266,11 @@ async def make(
     corpus, settings = folder / "corpus.jsonl", Settings(home=folder / "home", embedder="none")
     await asyncio.to_thread(write_lines, corpus, known.corpus())
     await ingest([corpus], settings=settings)
-    async with await Collection.open(settings) as library:
+    async with await Collection.open(settings) as collection:
         with typer.progressbar(turns, label="Playing", file=sys.stderr) as shown:
             for each in shown:
                 if each.name not in log.plays:
-                    log.write(each.name, await simulate_run(each, known, library, facts))
+                    log.write(each.name, await simulate_run(each, known, collection, facts))
     found += log.examples(turns)
     kept = mix_examples(found, budget=budget, seed=seed)
     await asyncio.to_thread(write_lines, folder / "all.jsonl", map(asdict, found))
