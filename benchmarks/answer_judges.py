@@ -11,16 +11,16 @@ under the ROC curve for right answers (F1 at least 0.5) against wrong ones, by s
 import argparse
 import asyncio
 import json
-import math
 import time
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from benchmarks.harness import append_line, read_lines
-from benchmarks.reply_forms import SETS, to_messages
+from benchmarks.reply_forms import SETS, shown_file, to_messages
 from sleuth.agents.formatting import Source
+from sleuth.agents.llm.completions import read_completion
+from sleuth.agents.llm.endpoint import Endpoint
+from sleuth.agents.model_calls.logprobs import first_token_probability
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.settings import Settings
 from training.evidence_checker.measure import area
@@ -28,25 +28,18 @@ from training.evidence_checker.measure import area
 QUESTION = 'Do the sources state that "{answer}" is the answer to the question? Reply with Yes or No.'
 
 
-async def probability(client: httpx.AsyncClient, model: str, row: dict[str, Any], answer: str) -> float:
+async def probability(endpoint: Endpoint, model: str, row: dict[str, Any], answer: str) -> float:
     """Return the model's probability of yes against no; 0.5 if neither is among its 20 most likely tokens."""
     sources = [Source(title=title, text=text) for title, text in row["sources"]]
-    reply = json.dumps({"answerable": True, "answer": answer, "citations": []}, separators=(",", ":"))
+    answered = json.dumps({"answerable": True, "answer": answer, "citations": []}, separators=(",", ":"))
     prompt = [
         *to_messages("reader", sources, row["question"]),
-        {"role": "assistant", "content": reply},
+        {"role": "assistant", "content": answered},
         {"role": "user", "content": QUESTION.format(answer=answer)},
     ]
     body = {"model": model, "messages": prompt, "max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": 20}
-    got = (await client.post("chat/completions", json=body)).raise_for_status().json()
-    top = got["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
-    shares = {"yes": 0.0, "no": 0.0}
-    for each in top:
-        word = each["token"].strip().lower()
-        if word in shares:
-            shares[word] += math.exp(each["logprob"])
-    total = sum(shares.values())
-    return shares["yes"] / total if total else 0.5
+    reply = read_completion(await endpoint.complete(body), model=model, seconds=0.0, warnings=[])
+    return first_token_probability(reply)[0]
 
 
 def support(checker: EvidenceChecker, row: dict[str, Any], answer: str) -> float:
@@ -67,20 +60,19 @@ async def main() -> None:
     shown = {
         (name, row["id"]): row
         for name in SETS
-        for row in json.loads((given.homes / name / f"shown-{given.half}-{given.questions}.json").read_text())
+        for row in json.loads(shown_file(given.homes / name, given.half, given.questions).read_text())
     }
     done = read_lines(given.out)
     judged = {(row["set"], row["id"]) for row in done}
     checker = EvidenceChecker.load()
-    url = Settings().model_url.rstrip("/") + "/"
-    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=600) as client:
-        model = (await client.get("models")).json()["data"][0]["id"]
+    async with Endpoint(Settings()) as endpoint:
+        model = (await endpoint.models())[0].name
         for answer in read_lines(given.answers):
             key = (answer["set"], answer["id"])
             if answer["form"] != "reader" or not answer["answer"] or key in judged:
                 continue
             row, began = shown[key], time.monotonic()
-            of_model = await probability(client, model, row, answer["answer"])
+            of_model = await probability(endpoint, model, row, answer["answer"])
             between = time.monotonic()
             of_checker = await asyncio.to_thread(support, checker, row, answer["answer"])
             seconds = {"model": between - began, "checker": time.monotonic() - between}

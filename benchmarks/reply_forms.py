@@ -125,10 +125,15 @@ FORMS: dict[str, tuple[str, list[dict[str, str]], dict[str, Any] | None]] = {
 }
 
 
+def shown_file(home: Path, half: int, count: int) -> Path:
+    """Return the file of the questions with their passages."""
+    return home / f"shown-{half}-{count}.json"
+
+
 async def shown(data: Path, home: Path, half: int, count: int) -> list[dict[str, Any]]:
     """Return questions with the passages that search finds for them."""
     settings = Settings(home=home, embedder="none")
-    file = home / f"shown-{half}-{count}.json"
+    file = shown_file(home, half, count)
     if file.is_file():
         return list(json.loads(file.read_text(encoding="utf-8")))
     await ingest([data / "corpus.jsonl.gz"], settings=settings)

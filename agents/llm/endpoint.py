@@ -178,27 +178,37 @@ class Endpoint:
         return completion
 
     async def _json(self, url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the JSON object at a URL; empty if it does not exist, refuses the request, or is something else."""
+        """Return the JSON object at a URL; empty if there is none. Broken JSON is retried."""
+        left = RETRIES
         async with errors.as_model_errors(self.url, seconds=self.timeout):
-            for pause in (*(_PAUSE * 2**attempt for attempt in range(RETRIES)), None):
-                sdk, kind = self._sdk, httpx2.Response
+            while True:
                 try:
-                    asked = sdk.post(url, cast_to=kind, body=body) if body else sdk.get(url, cast_to=kind)
-                    response = await asked
-                    value = await _decoded(response.content)
-                except APIStatusError as error:
-                    if error.status_code not in _REFUSALS:
-                        raise
-                    break
+                    value = await self._value(url, body)
                 except errors.Malformed:
-                    if "json" not in response.headers.get("content-type", ""):
-                        break  # a page of another kind of server
-                    if pause is None:
+                    if left == 0:
                         raise
-                    await asyncio.sleep(pause)
                 else:
                     return value if isinstance(value, dict) else {}
-        return {}
+                await asyncio.sleep(_PAUSE * 2 ** (RETRIES - left))
+                left -= 1
+
+    async def _value(self, url: str, body: Mapping[str, Any] | None) -> Any:  # noqa: ANN401 - JSON
+        """Return the JSON value at a URL; None if it does not exist, refuses the request, or is no JSON."""
+        try:
+            if body is None:
+                response = await self._sdk.get(url, cast_to=httpx2.Response)
+            else:
+                response = await self._sdk.post(url, cast_to=httpx2.Response, body=body)
+        except APIStatusError as error:
+            if error.status_code not in _REFUSALS:
+                raise
+            return None
+        try:
+            return await _decoded(response.content)
+        except errors.Malformed:
+            if "json" in response.headers.get("content-type", ""):
+                raise
+            return None  # a page of another kind of server
 
 
 def _is_passing(error: Exception) -> bool:

@@ -1,6 +1,6 @@
 """Storage of runs: checkpointers, threads, thread locks and the checkpoint serializer."""
 
-from sleuth.graphs.persistence.run_options import RunOptions, StoredPages, Turn
+from sleuth.graphs.persistence.run_options import StoredOptions, StoredPages, Turn
 from sleuth.graphs.persistence.serializer import FAULTS, CheckpointSerializer, explain_damage
 from sleuth.graphs.persistence.sqlite_checkpoints import NUMBERED, SqliteCheckpoints
 from sleuth.graphs.persistence.store import Store, open_store, runs_url
@@ -20,10 +20,10 @@ __all__ = [
     "Origin",
     "Outcome",
     "RunFilter",
-    "RunOptions",
     "RunResult",
     "SqliteCheckpoints",
     "Store",
+    "StoredOptions",
     "StoredPages",
     "Thread",
     "ThreadLocks",

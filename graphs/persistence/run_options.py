@@ -34,7 +34,7 @@ class StoredPages(_Stored):
     warnings: list[str] = []
 
 
-class RunOptions(_Stored):
+class StoredOptions(_Stored):
     """Settings, budget and sources that a run was started with, and values that clients of the server store with it.
 
     `values`: settings of the method. `hop`: number as a sub-run, 0 for any other run. `where`: filter of the documents.

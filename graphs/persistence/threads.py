@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, ins
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.core import Status
-from sleuth.graphs.persistence.run_options import RunOptions
+from sleuth.graphs.persistence.run_options import StoredOptions
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.graphs.persistence.thread_states import (
     OLD_NAMES,
@@ -48,7 +48,7 @@ class Thread:
     owner: str
     method: str
     question: str
-    options: RunOptions = field(default_factory=RunOptions)
+    options: StoredOptions = field(default_factory=StoredOptions)
     state: ThreadState = "queued"
     problem: str = ""
     parent: str = ""
@@ -248,7 +248,7 @@ class Threads:
         found = await self._find(select(threads).where(threads.c.parent == id, self._mine()))
         return sorted((thread for thread in found if thread.hop), key=lambda thread: (thread.hop, thread.created_at))
 
-    async def set_options(self, id: str, options: RunOptions) -> None:
+    async def set_options(self, id: str, options: StoredOptions) -> None:
         """Replace the options of a run."""
         await self._set(id, {"options": options.dumps()})
 
@@ -322,7 +322,7 @@ def _thread(row: Row[Any]) -> Thread:
     status = values.pop("status")
     values.pop("outcome")
     try:
-        options = RunOptions.model_validate_json(values["options"], strict=True)
+        options = StoredOptions.model_validate_json(values["options"], strict=True)
         state = "queued" if status == "new" else status
         return _check().validate_python({**values, "state": state, "options": options})
     except ValidationError as error:

@@ -40,9 +40,9 @@ from sleuth.graphs.persistence import (
     LONGEST_NAME,
     NAME,
     Origin,
-    RunOptions,
     RunResult,
     Store,
+    StoredOptions,
     Thread,
     ThreadState,
     Turn,
@@ -154,7 +154,7 @@ class RunService:
         more: dict[str, Any] = {"hop": origin.hop} if origin and origin.hop else {}
         more |= {"where": where.strip()} if parse_filter(where).terms else {}
         more |= {"turn": Turn(text=checked, at="")} if method_name == CHAT.name else {}
-        options = RunOptions(
+        options = StoredOptions(
             values=values or {},
             profile=profile,
             budget=budget or Budget(),

@@ -8,7 +8,7 @@ from uuid import uuid4
 from langchain_core.messages import convert_to_messages
 
 from sleuth.graphs.core import Budget
-from sleuth.graphs.persistence import NAME, RunOptions, Thread, Turn
+from sleuth.graphs.persistence import NAME, StoredOptions, Thread, Turn
 from sleuth.graphs.registry import CHAT
 from sleuth.graphs.runs import check_question, fork_run, now
 from sleuth.graphs.runs.chat_turns import Reply, add_turn
@@ -41,7 +41,7 @@ async def create_thread(access: Access, name: str | None, metadata: dict[str, An
     id = access.stored_id(name) if name else str(uuid4())
     if await access.runs.store.threads.exists(id):
         raise RunError(f"Thread {name} exists already: choose another id, or pass if_exists=do_nothing.")
-    options = RunOptions(
+    options = StoredOptions(
         values={},
         profile=access.server.settings.profile,
         budget=Budget(),

@@ -10,7 +10,7 @@ from sqlalchemy import insert, text
 
 from sleuth.graphs.core import Answer, Budget, Status, Support, total_cost
 from sleuth.graphs.persistence import thread_tables as module
-from sleuth.graphs.persistence.run_options import RunOptions
+from sleuth.graphs.persistence.run_options import StoredOptions
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.thread_states import OLD_NAMES, RunResult
 from sleuth.graphs.persistence.thread_tables import RunFilter, select_runs
@@ -20,7 +20,7 @@ from sleuth.tools.errors import UnknownName, UsageError
 
 def thread(id: str, at: str = "2026-01-01", owner: str = "local") -> Thread:
     return Thread(
-        id=id, owner=owner, method="plain-rag", question="?", options=RunOptions(budget=Budget()), updated_at=at
+        id=id, owner=owner, method="plain-rag", question="?", options=StoredOptions(budget=Budget()), updated_at=at
     )
 
 
@@ -40,10 +40,10 @@ async def test_threads_are_listed_latest_first(store: Store) -> None:
 async def test_subruns_are_counted_instead_of_listed(store: Store) -> None:
     await store.threads.add(replace(thread("monday", "2026-01-01"), question='{"hop": 1}'))
     for number in (1, 2):
-        options = RunOptions(hop=number, values={})
+        options = StoredOptions(hop=number, values={})
         await store.threads.add(replace(thread(f"monday.{number}", "2026-01-02"), options=options, parent="monday"))
     await store.threads.add(
-        replace(thread("fork", "2026-01-03"), options=RunOptions(where='"hop": 1'), parent="monday")
+        replace(thread("fork", "2026-01-03"), options=StoredOptions(where='"hop": 1'), parent="monday")
     )
     assert [each.id for each in await store.threads.list_newest(with_subruns=False)] == ["fork", "monday"]
     assert [each.id for each in await store.threads.list_newest(limit=1, with_subruns=False)] == ["fork"]
@@ -173,12 +173,12 @@ async def test_threads_of_others_are_hidden_but_names_are_used(store: Store) -> 
 async def test_thread_state_is_stored(store: Store) -> None:
     await store.threads.add(thread("monday"))
     await store.threads.set_state("monday", "failed", at="2026-02-02", problem="The server is down.")
-    await store.threads.set_options("monday", RunOptions(budget=Budget(max_calls=3)))
+    await store.threads.set_options("monday", StoredOptions(budget=Budget(max_calls=3)))
     assert await store.threads.get("monday") == replace(
         thread("monday", "2026-02-02"),
         state="failed",
         problem="The server is down.",
-        options=RunOptions(budget=Budget(max_calls=3)),
+        options=StoredOptions(budget=Budget(max_calls=3)),
     )
     await store.threads.remove("monday")
     assert not await store.threads.exists("monday")
@@ -187,7 +187,7 @@ async def test_thread_state_is_stored(store: Store) -> None:
 async def test_subruns_are_found_by_their_run_and_forks_are_not(store: Store) -> None:
     for id, parent, hop in (("late", "monday", 2), ("early", "monday", 1), ("fork", "monday", 0), ("other", "x", 1)):
         await store.threads.add(
-            replace(thread(id), parent=parent, options=RunOptions(hop=hop) if hop else RunOptions())
+            replace(thread(id), parent=parent, options=StoredOptions(hop=hop) if hop else StoredOptions())
         )
     hops = await store.threads.subruns_of("monday")
     assert [(hop.id, hop.hop, hop.part_of) for hop in hops] == [("early", 1, "monday"), ("late", 2, "monday")]

@@ -12,7 +12,7 @@ from four_hops import QUESTION, InProcess, Shelf
 from postgres_fixture import database
 from sqlalchemy import text
 
-from sleuth.graphs.persistence.run_options import RunOptions
+from sleuth.graphs.persistence.run_options import StoredOptions
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.runs.pruning import TABLES, remove_runs
 from sleuth.graphs.runs.service import RunService, Services
@@ -120,7 +120,7 @@ async def test_run_can_be_resumed_by_the_process_that_lost_it(two: Two) -> None:
         with pytest.raises(ThreadBusy):
             await two.here.threads.set_state(id, "failed", at="2020-01-01")
         with pytest.raises(ThreadBusy):
-            await two.here.threads.set_options(id, RunOptions())
+            await two.here.threads.set_options(id, StoredOptions())
     assert (await last_answer(here.run(id))).status == "answered"
 
 

@@ -11,7 +11,7 @@ from sleuth.graphs.core.answer import Answer, Citation, Entity, Graph, Relation,
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.subrun import new_subrun
 from sleuth.graphs.methods.retro_rag import summarize_removed
-from sleuth.graphs.persistence.run_options import RunOptions
+from sleuth.graphs.persistence.run_options import StoredOptions
 from sleuth.graphs.persistence.threads import Thread
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.history import CheckpointView
@@ -261,7 +261,7 @@ def test_runs_list_shows_subruns_below_their_run() -> None:
             method="m",
             question="q",
             parent=parent,
-            options=RunOptions(hop=hop) if hop else RunOptions(),
+            options=StoredOptions(hop=hop) if hop else StoredOptions(),
         )
 
     newest_first = [row("new"), row("late", 2, "run"), row("run"), row("early", 1, "run"), row("lone", 1, "gone")]
