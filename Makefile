@@ -148,13 +148,12 @@ $(UV)/uv:
 	$(PYTHON) -m venv --clear .cache/uv
 	$(UV)/pip install --quiet uv
 
-bench: setup ## Measure; CORPUS=FILE QUESTIONS=FILE (JSON Lines) adds recall and ingest rate
+bench: setup ## Measure; CORPUS=FILE QUESTIONS=FILE (JSON Lines) adds recall
 	$(BIN)/python -m benchmarks.checkpoint_bytes
 	@# Ratios, and a failure where one is missed, on a machine that does nothing else: docs/benchmarks/scaling.md.
 	-SLEUTH_EMBEDDER=none $(BIN)/python -m benchmarks.overhead --json .cache/bench/overhead.json
 	-SLEUTH_EMBEDDER=none $(BIN)/python -m benchmarks.first_token --json .cache/bench/first_token.json
 	-SLEUTH_EMBEDDER=none $(BIN)/python -m benchmarks.throughput --rates 16 --json .cache/bench/throughput.json
-	@test -z "$(CORPUS)" || $(BIN)/python -m benchmarks.ingest_rate $(CORPUS)
 	@test -z "$(QUESTIONS)" || { rm -rf .cache/bench/recall && export SLEUTH_HOME=.cache/bench && \
 		$(BIN)/sleuth ingest $(CORPUS) && \
 		$(BIN)/sleuth eval $(QUESTIONS) --retrieval keyword,dense,hybrid --out .cache/bench/recall; }
