@@ -16,8 +16,9 @@ from sleuth.graphs.core import Threshold, store_threshold
 from sleuth.graphs.methods.crp_rag import SOURCE
 from sleuth.studio.client import Sleuth, last_answer, open_sleuth
 from sleuth.studio.evaluation.data import GoldQuestion, read_questions, sample
-from sleuth.studio.evaluation.reporting import Block, Heading, Paragraph, Picture, Table, draw_svg, to_html, to_markdown
+from sleuth.studio.evaluation.reporting import Page
 from sleuth.studio.evaluation.run_folder import open_folder
+from sleuth.studio.evaluation.runs import process
 from sleuth.studio.evaluation.scoring import contained
 from sleuth.studio.simulation.wording import ask_relation, fill_references, split_relation
 from sleuth.tools.errors import UsageError
@@ -194,7 +195,14 @@ async def calibrate(
             await sleuth.collection.require_documents()
             server = {"url": settings.model_url, "model": settings.model, "models": settings.models}
             await folder.settle({"probes": [asdict(probe) for probe in asked], **server, "prompt": await _version()})
-            measured = await _measure(sleuth, asked, on_progress)
+            answers: dict[Probe, MeasuredAnswer] = {}
+
+            async def work(probe: Probe) -> None:
+                answers[probe] = await _ask(sleuth, probe)
+                on_progress(len(answers), len(asked))
+
+            await process(asked, work, settings.concurrency)
+        measured = [answers[probe] for probe in asked]
         found = await asyncio.to_thread(fit, measured, seed=seed)
         model = next(each.model for each in measured if each.perplexity is not None)
         day = datetime.now(UTC).date().isoformat()
@@ -211,9 +219,9 @@ async def calibrate(
             "unmeasured": sum(each.perplexity is None for each in measured),
             "questions": [{"path": file.path, "sha256": file.sha256} for file in files],
         }
-        blocks = await asyncio.to_thread(_blocks, found, report)
-        await folder.write("report.md", to_markdown(blocks))
-        await folder.write("report.html", to_html(blocks))
+        page = await asyncio.to_thread(_write_page, found, report)
+        await folder.write("report.md", page.to_markdown())
+        await folder.write("report.html", page.to_html())
         await folder.write_lines("probes.jsonl", [asdict(each) for each in measured])
         await folder.write("report.json", to_json(report, indent=2).decode() + "\n")
         return report
@@ -222,23 +230,6 @@ async def calibrate(
 async def _version() -> str:
     await prompts.read(VERIFY.prompt)
     return prompts.load(VERIFY.prompt).version
-
-
-async def _measure(sleuth: Sleuth, asked: Sequence[Probe], on_progress: OnProgress) -> list[MeasuredAnswer]:
-    """Measure all probes with at most `concurrency` of them running concurrently."""
-    slots, done = asyncio.Semaphore(sleuth.settings.concurrency), 0
-
-    async def one(probe: Probe) -> MeasuredAnswer:
-        nonlocal done
-        async with slots:
-            measured = await _ask(sleuth, probe)
-        done += 1
-        on_progress(done, len(asked))
-        return measured
-
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(probe)) for probe in asked]
-    return [task.result() for task in tasks]
 
 
 async def _ask(sleuth: Sleuth, probe: Probe) -> MeasuredAnswer:
@@ -260,39 +251,33 @@ async def _ask(sleuth: Sleuth, probe: Probe) -> MeasuredAnswer:
     )
 
 
-def _blocks(found: Fit, report: dict[str, Any]) -> list[Block]:
-    """Return the blocks of the readable report."""
+def _write_page(found: Fit, report: dict[str, Any]) -> Page:
     low, high = found.interval
     chosen = next(point for point in found.curve if point.threshold == found.threshold)
-    verdict = (
-        f"Below a perplexity of {found.threshold:.3f} lie {chosen.right_kept:.0%} of the right answers and "
-        f"{chosen.wrong_kept:.0%} of the wrong ones."
+    page = Page(f"Perplexity of {report['model']}")
+    page.paragraph(
+        f"{found.right} right and {found.wrong} wrong answers; {report['unmeasured']} could not be measured."
     )
+    page.paragraph(f"Area under the curve {found.auroc:.3f} (95 % from {low:.3f} to {high:.3f}; chance gives 0.5).")
     kept = "It is kept for this model." if found.tells else "It is not kept: the interval has chance (0.5) in it."
+    page.label(
+        f"Below a perplexity of {found.threshold:.3f} lie {chosen.right_kept:.0%} of the right answers and "
+        f"{chosen.wrong_kept:.0%} of the wrong ones. {kept}"
+    )
+    page.picture("Right answers kept against wrong answers kept.", lambda axes: _draw(axes, found.curve, chosen))
     rows = [("threshold", "right answers below it", "wrong answers below it")]
-    step = max(1, len(found.curve) // 20)
     rows += [
         (f"{point.threshold:.3f}", f"{point.right_kept:.1%}", f"{point.wrong_kept:.1%}")
-        for point in found.curve[::step]
+        for point in found.curve[:: max(1, len(found.curve) // 20)]
     ]
-    return [
-        Heading(1, f"Perplexity of {report['model']}"),
-        Paragraph(
-            f"{found.right} right and {found.wrong} wrong answers; {report['unmeasured']} could not be measured."
-        ),
-        Paragraph(f"Area under the curve {found.auroc:.3f} (95 % from {low:.3f} to {high:.3f}; chance gives 0.5)."),
-        Paragraph(f"{verdict} {kept}", label=True),
-        Picture(draw_svg(lambda axes: _draw(axes, found), ""), "Right answers kept against wrong answers kept."),
-        Table(rows),
-    ]
+    page.table(rows)
+    return page
 
 
-def _draw(axes: "Axes", found: Fit) -> None:
-    axes.plot([point.wrong_kept for point in found.curve], [point.right_kept for point in found.curve], marker=".")
+def _draw(axes: "Axes", curve: Sequence[Point], chosen: Point) -> None:
+    axes.plot([point.wrong_kept for point in curve], [point.right_kept for point in curve], marker=".")
     axes.plot([0, 1], [0, 1], "--", color="grey", linewidth=1)
-    chosen = next(point for point in found.curve if point.threshold == found.threshold)
-    axes.plot(chosen.wrong_kept, chosen.right_kept, "o", color="C1")
-    axes.annotate(
-        f"{found.threshold:.3f}", (chosen.wrong_kept, chosen.right_kept), xytext=(8, -12), textcoords="offset points"
-    )
+    at = (chosen.wrong_kept, chosen.right_kept)
+    axes.plot(*at, "o", color="C1")
+    axes.annotate(f"{chosen.threshold:.3f}", at, xytext=(8, -12), textcoords="offset points")
     axes.set(xlabel="wrong answers below the threshold", ylabel="right answers below the threshold")

@@ -1,13 +1,15 @@
 """One evaluation from its questions to its report."""
 
+import asyncio
 import platform
 import shlex
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +18,15 @@ from pydantic_core import to_json
 from sleuth import prompts
 from sleuth.graphs.core import Budget
 from sleuth.graphs.persistence import open_store
+from sleuth.studio.evaluation.cluster import open_cluster
 from sleuth.studio.evaluation.data import GoldQuestion, QuestionFile, System, read_questions, require_gold, sample
-from sleuth.studio.evaluation.gold import KnownGold, OracleParts, read_gold
-from sleuth.studio.evaluation.harness import Harness, Job, JobRunner, WorkerPlan, judge_all, make_jobs, open_cluster
-from sleuth.studio.evaluation.models import EvaluationBudget, EvaluationModels, open_models
-from sleuth.studio.evaluation.report import report_blocks
-from sleuth.studio.evaluation.reporting import to_html, to_markdown
-from sleuth.studio.evaluation.results import MethodsResult, Result, methods_result, open_results
+from sleuth.studio.evaluation.gold import PASSAGES, read_gold
+from sleuth.studio.evaluation.models import EvaluationBudget, open_models
+from sleuth.studio.evaluation.report import write_page
+from sleuth.studio.evaluation.results import MethodsResult, Results, methods_result
 from sleuth.studio.evaluation.retrieval import FOUND, measure_search, open_search_systems
 from sleuth.studio.evaluation.run_folder import REPORT, RunFolder, open_folder
+from sleuth.studio.evaluation.runs import Job, JobRunner, judge_all, make_jobs, process
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
@@ -48,6 +50,7 @@ class Evaluation:
     """Options of one evaluation; without systems only search is scored.
 
     graph_parts: also score graph search with each of its parts switched off.
+    gold: the parts that are taken from the gold, as `oracle_parts` returns them.
     """
 
     paths: tuple[Path, ...]
@@ -56,7 +59,7 @@ class Evaluation:
     graph_parts: bool = False
     systems: tuple[System, ...] = ()
     simulation: Simulation | None = None
-    gold: OracleParts = field(default_factory=OracleParts)
+    gold: tuple[str, ...] = ()
     judge: bool = False
     budget: Budget = field(default_factory=Budget)
     limit: int | None = None
@@ -71,20 +74,8 @@ class Evaluation:
             "methods": [system.record() for system in self.systems],
             "judge": self.judge,
             "simulation": self.simulation.model_dump(mode="json") if self.simulation else None,
-            **({"gold": names} if (names := self.gold.names()) else {}),
+            **({"gold": list(self.gold)} if self.gold else {}),
         }
-
-
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """The options and the opened resources of a running evaluation."""
-
-    wanted: Evaluation
-    settings: Settings
-    collection: Collection
-    folder: RunFolder
-    questions: list[GoldQuestion]
-    on_progress: OnProgress
 
 
 async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnProgress) -> dict[str, Any]:
@@ -109,21 +100,36 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
         if not all(question.pages for question in questions):
             await collection.require_documents()
         missing = await require_gold(collection, questions)
-        if wanted.gold.passages and not any(question.gold for question in questions):
+        if PASSAGES in wanted.gold and not any(question.gold for question in questions):
             raise UsageError("--gold passages: none of the questions names its gold_ids.")
         data = await _data_record(collection, settings, files)
         versions = await prompts.versions() if wanted.systems else {}
         await folder.settle({"data": data, **wanted.plan(), "prompts": versions})
-        opened = _Open(wanted, settings, collection, folder, questions, on_progress)
-        result = {**_record(opened, data, versions), "warnings": [missing] if missing else []}
+        result = {
+            "command": shlex.join(["sleuth", *sys.argv[1:]]),
+            "questions": len(questions),
+            "data": data,
+            "limit": wanted.limit,
+            "seed": wanted.seed,
+            "simulation": wanted.plan()["simulation"],
+            "gold": list(wanted.gold),
+            "settings": _settings_record(settings),
+            "embedder": collection.embedder and collection.embedder.name,
+            "versions": _versions(),
+            "prompts": versions,
+            "warnings": [missing] if missing else [],
+        }
         if wanted.modes:
-            result["retrieval"] = await _search(opened)
+            result["retrieval"] = await _search(
+                settings, wanted, collection, folder, questions, on_progress=on_progress
+            )
         if wanted.systems:
-            result["models"], result["methods"] = await _methods(opened)
-            result["warnings"] += _shortfalls(result["methods"])
-        blocks = report_blocks(result, folder.path)
-        await folder.write("report.md", to_markdown(blocks))
-        await folder.write("report.html", to_html(blocks))
+            models, methods = await _methods(settings, wanted, collection, folder, questions, on_progress=on_progress)
+            result |= {"models": models, "methods": methods}
+            result["warnings"] += _shortfalls(methods)
+        page = write_page(result, folder.path)
+        await folder.write("report.md", page.to_markdown())
+        await folder.write("report.html", page.to_html())
         await folder.write(REPORT, to_json(result, indent=2).decode() + "\n")
         return result
 
@@ -160,24 +166,6 @@ async def _data_record(collection: Collection, settings: Settings, files: Sequen
     return {"collection": {"name": settings.collection, **counts}, "files": questions}
 
 
-def _record(opened: _Open, data: dict[str, Any], versions: dict[str, str]) -> dict[str, Any]:
-    """Return the data needed to repeat the evaluation."""
-    wanted, embedder = opened.wanted, opened.collection.embedder
-    return {
-        "command": shlex.join(["sleuth", *sys.argv[1:]]),
-        "questions": len(opened.questions),
-        "data": data,
-        "limit": wanted.limit,
-        "seed": wanted.seed,
-        "simulation": wanted.plan()["simulation"],
-        "gold": wanted.gold.names(),
-        "settings": _settings_record(opened.settings),
-        "embedder": embedder and embedder.name,
-        "versions": _versions(),
-        "prompts": versions,
-    }
-
-
 def _settings_record(settings: Settings) -> dict[str, Any]:
     """Return the settings without keys, and without a password that a URL may contain."""
     record = settings.model_dump(mode="json", exclude={"model_key", "api_keys"})
@@ -198,48 +186,48 @@ def _versions() -> dict[str, str]:
     return found
 
 
-async def _methods(opened: _Open) -> tuple[dict[str, str], MethodsResult]:
+async def _methods(
+    settings: Settings,
+    wanted: Evaluation,
+    collection: Collection,
+    folder: RunFolder,
+    questions: Sequence[GoldQuestion],
+    *,
+    on_progress: OnProgress,
+) -> tuple[dict[str, str], MethodsResult]:
     """Return the names of the models, and the results of all runs."""
-    wanted, settings, collection, questions = opened.wanted, opened.settings, opened.collection, opened.questions
-    results = await open_results(opened.folder.path)
-    jobs = make_jobs(wanted.systems, questions, await opened.folder.name_of_runs() if settings.ray else "")
-    spent = [kept["cost"] for kept in results.by_thread.values()]
+    results = await asyncio.to_thread(Results, folder.path)
+    by_thread, by_key = results.by_thread, {question.key: question for question in questions}
+    jobs = make_jobs(wanted.systems, questions, await folder.name_of_runs() if settings.ray else "")
+    spent = [kept["cost"] for kept in by_thread.values()]
     tokens = sum(cost["prompt_tokens"] + cost["completion_tokens"] for cost in spent)
     budget = EvaluationBudget(limits=wanted.budget, calls=sum(cost["calls"] for cost in spent), tokens=tokens)
     known = await read_gold(collection, questions)
-    async with (
-        open_models(settings, collection, known, budget, simulation=wanted.simulation, gold=wanted.gold) as models,
-        _open_runner(opened, known, models) as run_job,
-    ):
-        harness = Harness(run_job=run_job, results=results, at_once=settings.concurrency)
+    simulation, gold = wanted.simulation, wanted.gold
+    async with AsyncExitStack() as opened:
+        models = await opened.enter_async_context(
+            open_models(settings, collection, known, budget, simulation=simulation, gold=gold)
+        )
+        if settings.ray:
+            run_job = await opened.enter_async_context(
+                open_cluster(settings, simulation=simulation, gold=gold, texts=known.texts)
+            )
+        else:
+            store = await opened.enter_async_context(open_store(settings.model_copy(update={"runs": folder.path})))
+            runner = JobRunner(store, models.services_for, known, simulated=simulation is not None)
+            run_job = runner.run
 
-        def on_done() -> None:
-            opened.on_progress("runs", len(results.by_thread), len(jobs))
+        async def work(job: Job) -> None:
+            await results.add(await run_job(job))
+            on_progress("runs", len(by_thread), len(jobs))
 
-        on_done()
-        ended = await harness.run(jobs, on_done)
+        on_progress("runs", len(by_thread), len(jobs))
+        ended = await process([job for job in jobs if job.thread not in by_thread], work, settings.concurrency)
+        made = [by_thread[job.thread] for job in jobs if job.thread in by_thread]
         if models.judge and wanted.judge:
-            by_key = {question.key: question for question in questions}
-            made = [results.by_thread[job.thread] for job in jobs if job.thread in results.by_thread]
             ended = await judge_all(models.judge, results, made, by_key, at_once=settings.concurrency) or ended
-    here = [results.by_thread[job.thread] for job in jobs if job.thread in results.by_thread]
-    return models.names, methods_result(wanted.systems, questions, here, ended=ended, seed=wanted.seed)
-
-
-@asynccontextmanager
-async def _open_runner(
-    opened: _Open, known: KnownGold, models: EvaluationModels
-) -> AsyncIterator[Callable[[Job], Awaitable[Result]]]:
-    """Open the runner of jobs: the workers of a cluster, or this process with a store in the evaluation's folder."""
-    settings, wanted = opened.settings, opened.wanted
-    if settings.ray:
-        plan = WorkerPlan(settings=settings, simulation=wanted.simulation, gold=wanted.gold, texts=known.texts)
-        async with open_cluster(settings.ray, plan) as run_job:
-            yield run_job
-        return
-    async with open_store(settings.model_copy(update={"runs": opened.folder.path})) as store:
-        simulated = wanted.simulation is not None
-        yield JobRunner(store=store, services_for=models.services_for, known=known, simulated=simulated).run
+            made = [by_thread[result["thread"]] for result in made]
+    return models.names, methods_result(wanted.systems, questions, made, ended=ended, seed=wanted.seed)
 
 
 def _shortfalls(result: MethodsResult) -> list[str]:
@@ -258,20 +246,24 @@ def _shortfalls(result: MethodsResult) -> list[str]:
     return lines
 
 
-async def _search(opened: _Open) -> dict[str, Any]:
-    wanted, judged = opened.wanted, sum(bool(question.gold) for question in opened.questions)
+async def _search(
+    settings: Settings,
+    wanted: Evaluation,
+    collection: Collection,
+    folder: RunFolder,
+    questions: Sequence[GoldQuestion],
+    *,
+    on_progress: OnProgress,
+) -> dict[str, Any]:
+    judged = sum(bool(question.gold) for question in questions)
     if not judged:
         raise UsageError("Search cannot be judged: none of the questions names its gold_ids.")
-    done = 0
-    async with open_search_systems(
-        opened.settings, opened.collection, wanted.modes, ablated=wanted.graph_parts
-    ) as systems:
+    done = count(1)
+    async with open_search_systems(settings, collection, wanted.modes, ablated=wanted.graph_parts) as systems:
 
         def tick() -> None:
-            nonlocal done
-            done += 1
-            opened.on_progress("searches", done, judged * len(systems))
+            on_progress("searches", next(done), judged * len(systems))
 
-        result = await measure_search(systems, opened.questions, seed=wanted.seed, tick=tick)
-    await opened.folder.write_lines(FOUND, result["found"])
+        result = await measure_search(systems, questions, seed=wanted.seed, tick=tick)
+    await folder.write_lines(FOUND, result["found"])
     return {key: value for key, value in result.items() if key != "found"}

@@ -3,13 +3,11 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 from sleuth.agents.formatting import Source, escape_chat_markers, format_sources, parse_sources
-from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.roles.searching import parse_results
 from sleuth.studio.evaluation.data import GoldQuestion
-from sleuth.studio.simulation import Gold, SimulatedModel, gold_of, gold_on_pages
+from sleuth.studio.simulation import Gold, gold_of, gold_on_pages
 from sleuth.studio.simulation.parameters import ROLES
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UnknownName
@@ -93,46 +91,18 @@ def _as_shown(title: str, text: str) -> tuple[str, str]:
 PASSAGES = "passages"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OracleParts:
-    """Roles that are played from the gold without error, and whether every search finds a question's gold passages."""
+def oracle_parts(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the parts of a run that are taken from the gold: roles in order, then "passages".
 
-    roles: frozenset[str] = frozenset()
-    passages: bool = False
+    A role is played without error; with "passages", every search finds a question's gold passages.
 
-    @classmethod
-    def parse(cls, names: Iterable[str]) -> Self:
-        """Return the parts with these names: roles or "passages"; raise UnknownName for any other."""
-        chosen = frozenset(names)
-        for name in sorted(chosen - ROLES.keys() - {PASSAGES}):
+    Raises:
+        UnknownName: a name is neither a role nor "passages".
+    """
+    for name in names:
+        if name not in (PASSAGES, *ROLES):
             raise UnknownName("part", name, [PASSAGES, *ROLES], f"There are: {PASSAGES}, {', '.join(ROLES)}.")
-        return cls(roles=chosen - {PASSAGES}, passages=PASSAGES in chosen)
-
-    def names(self) -> list[str]:
-        """Return the names as given on the command line."""
-        return [*sorted(self.roles), *([PASSAGES] if self.passages else [])]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OracleModel:
-    """A model some of whose roles are answered from the gold of the run's question."""
-
-    model: Model
-    simulated: SimulatedModel
-    roles: frozenset[str]
-
-    @property
-    def context_window(self) -> int:
-        """The real model's."""
-        return self.model.context_window
-
-    async def call(self, request: Request) -> Reply:
-        """Return the reply of the model that answers this role; raise ModelError if the real model does."""
-        return await (self.simulated if request.role in self.roles else self.model).call(request)
-
-    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
-        """Return the real model's token count."""
-        return await self.model.count_tokens(messages, role=role)
+    return tuple(sorted(set(names), key=lambda name: (name == PASSAGES, name)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

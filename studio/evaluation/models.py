@@ -3,8 +3,8 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,9 +13,9 @@ from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.role import NAMES
 from sleuth.graphs.core import Budget
 from sleuth.graphs.runs import Services
-from sleuth.studio.client import build_services, client_class
+from sleuth.studio.client import NamedModel, build_services, client_class
 from sleuth.studio.evaluation.data import GoldQuestion
-from sleuth.studio.evaluation.gold import KnownGold, OracleModel, OracleParts, OracleRetriever, gold_passages
+from sleuth.studio.evaluation.gold import PASSAGES, KnownGold, OracleRetriever, gold_passages
 from sleuth.studio.simulation import SimulatedModel, Simulation
 from sleuth.studio.simulation.model import NAME as SIMULATED
 from sleuth.tools.collection import Collection
@@ -55,28 +55,32 @@ class EvaluationBudget:
         self.calls += 1
 
 
-class MeteredModel:
-    """Model that checks the evaluation's budget before each call."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluationModel:
+    """Model that checks the evaluation's budget before each call; `oracle` plays some roles from the gold instead."""
 
-    def __init__(self, model: Model, allowance: EvaluationBudget) -> None:
-        self._model = model
-        self._allowance = allowance
+    model: Model
+    allowance: EvaluationBudget
+    oracle: Model | None = None
+    roles: Sequence[str] = ()
 
     @property
     def context_window(self) -> int:
         """That of the model."""
-        return self._model.context_window
+        return self.model.context_window
 
     async def call(self, request: Request) -> Reply:
-        """Return one reply of the model; raise BudgetSpent instead of a call too many."""
-        self._allowance.require()
-        reply = await self._model.call(request)
-        self._allowance.tokens += reply["usage"]["prompt_tokens"] + reply["usage"]["completion_tokens"]
+        """Return one reply of the model that plays the role; raise BudgetSpent instead of a call too many."""
+        if self.oracle and request.role in self.roles:
+            return await self.oracle.call(request)
+        self.allowance.require()
+        reply = await self.model.call(request)
+        self.allowance.tokens += reply["usage"]["prompt_tokens"] + reply["usage"]["completion_tokens"]
         return reply
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return the model's token count."""
-        return await self._model.count_tokens(messages, role=role)
+        return await self.model.count_tokens(messages, role=role)
 
 
 class CachedEmbedder:
@@ -112,61 +116,48 @@ class EvaluationModels:
 
 
 @asynccontextmanager
-async def open_served_models(
-    settings: Settings, collection: Collection, known: KnownGold, parts: OracleParts, allowance: EvaluationBudget
-) -> AsyncIterator[EvaluationModels]:
-    """Open the model server of the settings, except for the oracle parts; raise ModelError if it cannot be used.
-
-    Every run has its own triples: with a shared cache the cost of a question would depend on earlier ones. For the same
-    reason the only knowledge graph is the one in the settings.
-    """
-    client_type = await asyncio.to_thread(client_class)
-    async with (
-        client_type.open(settings) as model,
-        build_services(settings, collection, model_of=model.name_of) as make,
-    ):
-        metered, embedder = MeteredModel(model, allowance), collection.embedder and CachedEmbedder(collection.embedder)
-
-        async def services_for(question: GoldQuestion) -> Services:
-            services = make(model=metered, triples=MemoryTriples(), embedder=embedder)
-            if parts.roles:
-                gold = SimulatedModel(await known.gold(question), Simulation(rates={}))
-                services = replace(services, model=OracleModel(model=metered, simulated=gold, roles=parts.roles))
-            if parts.passages:
-                passages = await gold_passages(collection, question)
-                services = replace(services, retriever=OracleRetriever(retriever=services.retriever, gold=passages))
-            return services
-
-        names = {role: model.name_of(role) for role in ("default", *NAMES)}
-        own = {role: name for role, name in names.items() if name != names["default"]}
-        yield EvaluationModels(judge=metered, services_for=services_for, names={"default": names["default"], **own})
-
-
-@asynccontextmanager
-async def open_simulated_models(
-    settings: Settings, collection: Collection, known: KnownGold, simulation: Simulation, allowance: EvaluationBudget
-) -> AsyncIterator[EvaluationModels]:
-    """Open a simulated model for each run, which has the gold of that run's question only."""
-    async with build_services(settings, collection, model_of=lambda _: SIMULATED) as make:
-        embedder = collection.embedder and CachedEmbedder(collection.embedder)
-
-        async def services_for(question: GoldQuestion) -> Services:
-            simulating = SimulatedModel(await known.gold(question), simulation)
-            return make(model=MeteredModel(simulating, allowance), triples=MemoryTriples(), embedder=embedder)
-
-        yield EvaluationModels(judge=None, services_for=services_for, names={"default": SIMULATED})
-
-
-def open_models(
+async def open_models(
     settings: Settings,
     collection: Collection,
     known: KnownGold,
     allowance: EvaluationBudget,
     *,
     simulation: Simulation | None,
-    gold: OracleParts,
-) -> AbstractAsyncContextManager[EvaluationModels]:
-    """Return the simulated models if there is a simulation, else those of the model server; open them with `with`."""
-    if simulation:
-        return open_simulated_models(settings, collection, known, simulation, allowance)
-    return open_served_models(settings, collection, known, gold, allowance)
+    gold: Sequence[str],
+) -> AsyncIterator[EvaluationModels]:
+    """Open the model server of the settings, or with a simulation a simulated model for each run.
+
+    A simulated model has the gold of its run's question only. Every run has its own triples: with a shared cache the
+    cost of a question would depend on earlier ones. For the same reason the only knowledge graph is the one in the
+    settings.
+
+    Raises:
+        ModelError: the model server cannot be used.
+    """
+    async with AsyncExitStack() as opened:
+        served: NamedModel | None = None
+        if not simulation:
+            client_type = await asyncio.to_thread(client_class)
+            served = await opened.enter_async_context(client_type.open(settings))
+
+        def name_of(role: str) -> str:
+            return served.name_of(role) if served else SIMULATED
+
+        make = await opened.enter_async_context(build_services(settings, collection, model_of=name_of))
+        embedder = collection.embedder and CachedEmbedder(collection.embedder)
+        judge = EvaluationModel(model=served, allowance=allowance) if served else None
+
+        async def services_for(question: GoldQuestion) -> Services:
+            model = judge
+            if not model or set(gold) - {PASSAGES}:
+                playing = SimulatedModel(await known.gold(question), simulation or Simulation(rates={}))
+                model = EvaluationModel(model=served or playing, allowance=allowance, oracle=playing, roles=gold)
+            services = make(model=model, triples=MemoryTriples(), embedder=embedder)
+            if PASSAGES in gold:
+                passages = await gold_passages(collection, question)
+                services = replace(services, retriever=OracleRetriever(retriever=services.retriever, gold=passages))
+            return services
+
+        default = name_of("default")
+        own = {role: name for role in NAMES if (name := name_of(role)) != default}
+        yield EvaluationModels(judge=judge, services_for=services_for, names={"default": default, **own})

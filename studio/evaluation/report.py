@@ -1,4 +1,4 @@
-"""The report as blocks: what was evaluated, the tables, what to read, and how to repeat it."""
+"""The report: what was evaluated, the tables, what to read, and how to repeat it."""
 
 import json
 import shlex
@@ -8,16 +8,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from sleuth.studio.evaluation.reporting import (
-    Block,
-    Code,
-    Details,
-    Heading,
-    Paragraph,
-    Table,
-    align_columns,
-    draw_pictures,
-)
+from sleuth.studio.evaluation.reporting import Page, align_columns, draw_pictures
 from sleuth.studio.evaluation.results import (
     COMPARED,
     COST,
@@ -159,16 +150,20 @@ def _kind(report: Mapping[str, Any]) -> str:
     return "partly gold" if report.get("gold") else ""
 
 
-def report_blocks(report: Mapping[str, Any], out: Path) -> list[Block]:
+def write_page(report: Mapping[str, Any], out: Path) -> Page:
     """Return the whole report; `out` is the folder that holds the runs."""
-    parts: list[Block] = [Heading(1, f"Evaluation ({kind})" if (kind := _kind(report)) else "Evaluation")]
-    parts += [Paragraph(label(report), label=True)] if label(report) else []
-    parts += [Paragraph(_about(report)), *(Paragraph(f"Note: {line}", label=True) for line in report["warnings"])]
+    page = Page(f"Evaluation ({kind})" if (kind := _kind(report)) else "Evaluation")
+    if label(report):
+        page.label(label(report))
+    page.paragraph(_about(report))
+    for line in report["warnings"]:
+        page.label(f"Note: {line}")
     if methods := report.get("methods"):
-        parts += _methods(report, methods, out)
+        _add_methods(page, report, methods, out)
     if retrieval := report.get("retrieval"):
-        parts += _retrieval(retrieval)
-    return [*parts, *_repeat(report)]
+        _add_search(page, retrieval)
+    _add_origin(page, report)
+    return page
 
 
 def _about(report: Mapping[str, Any]) -> str:
@@ -182,30 +177,34 @@ def _about(report: Mapping[str, Any]) -> str:
     )
 
 
-def _methods(report: Mapping[str, Any], result: MethodsResult, out: Path) -> list[Block]:
+def _add_methods(page: Page, report: Mapping[str, Any], result: MethodsResult, out: Path) -> None:
     counted = result["summary"]["all"]["questions"]
     models = ", ".join(f"{role}: {name}" for role, name in report["models"].items())
-    parts: list[Block] = [
-        Heading(2, "Methods"),
-        *(Paragraph(line, label=at == 0) for at, line in enumerate(verdict(result))),
-        Paragraph(f"{result['runs']:,} runs, {counted} questions with a run of every system. Models: {models}."),
-        Heading(3, "Quality"),
-        Table(methods_table(result, QUALITY)),
-        Paragraph(QUALITY_LEGEND),
-        Heading(3, "Evidence"),
-        Table(methods_table(result, EVIDENCE)),
-        Paragraph(EVIDENCE_LEGEND),
-        Paragraph(CHECKER_LEGEND),
-        Heading(3, "Cost per question"),
-        Table(methods_table(result, COST)),
-        Paragraph("Tokens are prompt and completion together; cached ones count in full."),
-        *(draw_pictures(result, label=_kind(report)) if counted else ()),
-    ]
+    page.heading(2, "Methods")
+    for at, line in enumerate(verdict(result)):
+        (page.paragraph if at else page.label)(line)
+    page.paragraph(f"{result['runs']:,} runs, {counted} questions with a run of every system. Models: {models}.")
+    page.heading(3, "Quality")
+    page.table(methods_table(result, QUALITY))
+    page.paragraph(QUALITY_LEGEND)
+    page.heading(3, "Evidence")
+    page.table(methods_table(result, EVIDENCE))
+    page.paragraph(EVIDENCE_LEGEND)
+    page.paragraph(CHECKER_LEGEND)
+    page.heading(3, "Cost per question")
+    page.table(methods_table(result, COST))
+    page.paragraph("Tokens are prompt and completion together; cached ones count in full.")
+    if counted:
+        draw_pictures(page, result, label=_kind(report))
     for by, groups in result["summary"]["by"].items():
-        parts += [Heading(3, f"By {by}"), Table(group_table(groups, by, ("f1", "em", "refused", "all_shown", "calls")))]
-    parts += _differences(result["summary"], "Differences")
-    parts += [Heading(3, "Cost per question by node"), Table(node_table(result["nodes"]))]
-    return [*parts, *_failures(result["failures"], out), *_answers(result.get("answers", []))]
+        page.heading(3, f"By {by}")
+        page.table(group_table(groups, by, ("f1", "em", "refused", "all_shown", "calls")))
+    _add_differences(page, result["summary"], "Differences")
+    page.heading(3, "Cost per question by node")
+    page.table(node_table(result["nodes"]))
+    _add_failures(page, result["failures"], out)
+    if answers := result.get("answers"):
+        _add_answers(page, answers)
 
 
 def verdict(result: MethodsResult) -> list[str]:
@@ -236,9 +235,7 @@ def _in_words(found: Difference) -> str:
     return f"{less}, which may be chance{needed}."
 
 
-def _answers(answers: list[Failure]) -> list[Block]:
-    if not answers:
-        return []
+def _add_answers(page: Page, answers: list[Failure]) -> None:
     rows = [["question", "gold answer", "system", "answer", "status", "F1", "thread"]]
     for each in answers:
         gold = " / ".join(each["expected"][:3]) or "(no answer)"
@@ -246,7 +243,7 @@ def _answers(answers: list[Failure]) -> list[Block]:
         shown = "–" if f1 is None else f"{100 * f1:.0f}"
         said = each["problem"] or each["said"]
         rows.append([each["asked"], gold, each["system"], said.strip(), each["status"], shown, each["thread"]])
-    return [Details(f"All {len(answers):,} answers with the gold answers", rows)]
+    page.folded_table(f"All {len(answers):,} answers with the gold answers", rows)
 
 
 QUALITY_LEGEND = (
@@ -263,9 +260,9 @@ CHECKER_LEGEND = (
 )
 
 
-def _failures(failures: list[Failure], out: Path) -> list[Block]:
+def _add_failures(page: Page, failures: list[Failure], out: Path) -> None:
     if not failures:
-        return []
+        return
     rows = [["system", "question", "expected", "said", "gold shown", "thread"]]
     for each in failures:
         said = each["problem"] or (
@@ -274,48 +271,44 @@ def _failures(failures: list[Failure], out: Path) -> list[Block]:
         expected = " / ".join(each["expected"][:3]) or "(no answer)"
         rows.append([each["system"], each["asked"], expected, said.strip(), each["gold_shown"], each["thread"]])
     store = f"SLEUTH_RUNS={shlex.quote(str(out))}"
-    return [
-        Heading(3, "Failures to read"),
-        Paragraph("Each run can be opened by its thread; the question's id is in report.json."),
-        Code("\n".join(f"{store} sleuth runs {command} THREAD" for command in ("show", "history", "export"))),
-        Table(rows),
-    ]
+    page.heading(3, "Failures to read")
+    page.paragraph("Each run can be opened by its thread; the question's id is in report.json.")
+    page.code("\n".join(f"{store} sleuth runs {command} THREAD" for command in ("show", "history", "export")))
+    page.table(rows)
 
 
-def _retrieval(result: RetrievalResult) -> list[Block]:
-    parts: list[Block] = [
-        Heading(2, "Search"),
-        Paragraph(
-            f"{result['summary']['all']['questions']} questions that name their gold passages; shares in percent. "
-            "“index s” is how long the indexes that a mode needs have worked in all, “first s” the first search "
-            "with all that it loads, MiB the memory of the whole process after the mode's searches (modes come one "
-            "after the other)."
-        ),
-        Table(retrieval_table(result)),
-    ]
+def _add_search(page: Page, result: RetrievalResult) -> None:
+    page.heading(2, "Search")
+    page.paragraph(
+        f"{result['summary']['all']['questions']} questions that name their gold passages; shares in percent. "
+        "“index s” is how long the indexes that a mode needs have worked in all, “first s” the first search "
+        "with all that it loads, MiB the memory of the whole process after the mode's searches (modes come one "
+        "after the other)."
+    )
+    page.table(retrieval_table(result))
     for by, groups in result["summary"]["by"].items():
-        parts += [Heading(3, f"Search by {by}"), Table(group_table(groups, by, METRICS))]
-    return parts + _differences(result["summary"], "Differences in search")
+        page.heading(3, f"Search by {by}")
+        page.table(group_table(groups, by, METRICS))
+    _add_differences(page, result["summary"], "Differences in search")
 
 
-def _differences(summary: Summary, heading: str) -> list[Block]:
-    if not summary["differences"]:
-        return []
-    return [Heading(3, heading), Paragraph(DIFFERENCES), Table(difference_table(summary["differences"]))]
+def _add_differences(page: Page, summary: Summary, heading: str) -> None:
+    if summary["differences"]:
+        page.heading(3, heading)
+        page.paragraph(DIFFERENCES)
+        page.table(difference_table(summary["differences"]))
 
 
-def _repeat(report: Mapping[str, Any]) -> list[Block]:
+def _add_origin(page: Page, report: Mapping[str, Any]) -> None:
     hashes = [f"{file['set']}: {file['sha256']}" for file in report["data"]["files"]]
     hashes.append(f"collection: {report['data']['collection']['sha256']}")
     packages = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
-    simulated = [Paragraph(f"Simulation: {json.dumps(report['simulation'])}")] if report["simulation"] else []
-    return [
-        Heading(2, "To repeat it"),
-        Code(report["command"]),
-        Paragraph(f"Seed {report['seed']}. Versions: {packages}. All settings and prompt hashes are in report.json."),
-        *simulated,
-        Paragraph("SHA-256 of the data: " + "; ".join(hashes) + "."),
-    ]
+    page.heading(2, "To repeat it")
+    page.code(report["command"])
+    page.paragraph(f"Seed {report['seed']}. Versions: {packages}. All settings and prompt hashes are in report.json.")
+    if report["simulation"]:
+        page.paragraph(f"Simulation: {json.dumps(report['simulation'])}")
+    page.paragraph("SHA-256 of the data: " + "; ".join(hashes) + ".")
 
 
 class Comparison(TypedDict):

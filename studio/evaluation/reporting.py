@@ -1,11 +1,11 @@
-"""Blocks of a report: text, tables and plots; rendered as Markdown, or as one HTML page without external files.
+"""A report of text, tables and plots, in Markdown and HTML.
 
 matplotlib is imported when the first plot is drawn.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SIZE = (8.0, 4.5)
-_FEWEST_HOPS_GROUPS = 2
 _COLOURS = 10
 _MARKERS, _HATCHES = "os^", ("", "//", "..")
 """Styles that distinguish the second and third ten from the first, which have the same colors."""
@@ -67,94 +66,65 @@ _STYLE = "\n".join(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """`level` counts from 1."""
+class Page:
+    """A report, written from its beginning to its end, in Markdown and as one HTML page without external files.
 
-    level: int
-    text: str
+    All texts are plain. Pictures and folded tables are in the HTML page only.
+    """
 
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._markdown: list[str] = []
+        self._html: list[str] = []
+        self.heading(1, title)
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
-    """Plain text; `label` highlights it."""
+    def heading(self, level: int, text: str) -> None:
+        """Add a heading; the level counts from 1."""
+        self._add(f"{'#' * level} {text}", f"<h{level}>{escape(text)}</h{level}>")
 
-    text: str
-    label: bool = False
+    def paragraph(self, text: str) -> None:
+        """Add a paragraph."""
+        self._add(text, f"<p>{escape(text)}</p>")
 
+    def label(self, text: str) -> None:
+        """Add a highlighted paragraph."""
+        self._add(f"**{text}**", f'<p class="label">{escape(text)}</p>')
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Cells are plain text."""
+    def table(self, rows: Rows) -> None:
+        """Add a table."""
+        self._add(markdown_table(rows), _html_table(rows))
 
-    rows: Rows
+    def folded_table(self, title: str, rows: Rows) -> None:
+        """Add a table that is folded below its title."""
+        self._html.append(f"<details><summary>{escape(title)}</summary>\n{_html_table(rows)}</details>")
 
+    def code(self, text: str) -> None:
+        """Add commands to copy."""
+        self._add(f"```sh\n{text}\n```", f"<pre>{escape(text)}</pre>")
 
-@dataclass(frozen=True, slots=True)
-class Details:
-    """A table that is folded below its title; only in the HTML report."""
+    def picture(self, title: str, draw: "Callable[[Axes], None]", *, label: str = "") -> None:
+        """Add a plot; the same numbers give the same SVG.
 
-    title: str
-    rows: Rows
+        Args:
+            title: below the picture.
+            draw: draws it.
+            label: above the picture.
+        """
+        self._html.append(f"<figure>{_svg(draw, label)}<figcaption>{escape(title)}</figcaption></figure>")
 
+    def to_markdown(self) -> str:
+        """Return the report in Markdown."""
+        return "\n\n".join(self._markdown) + "\n"
 
-@dataclass(frozen=True, slots=True)
-class Code:
-    """Commands to copy."""
+    def to_html(self) -> str:
+        """Return a page with its style and pictures inside."""
+        head = f'<meta charset="utf-8"><title>{escape(self._title)}</title><style>{_STYLE}</style>'
+        body = "\n".join(self._html)
+        return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
 
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """An SVG with its title; only in the HTML report."""
-
-    svg: str
-    title: str
-
-
-Block = Heading | Paragraph | Table | Details | Code | Picture
-
-
-def to_markdown(blocks: Sequence[Block]) -> str:
-    """Return all but pictures and folded tables."""
-    return "\n\n".join(_markdown(block) for block in blocks if not isinstance(block, Picture | Details)) + "\n"
-
-
-def _markdown(block: Heading | Paragraph | Table | Code) -> str:
-    match block:
-        case Heading(level, text):
-            return f"{'#' * level} {text}"
-        case Paragraph(text, label):
-            return f"**{text}**" if label else text
-        case Table(rows):
-            return markdown_table(rows)
-        case Code(text):
-            return f"```sh\n{text}\n```"
-
-
-def to_html(blocks: Sequence[Block]) -> str:
-    """Return a page with its style and pictures inside."""
-    title = next((block.text for block in blocks if isinstance(block, Heading)), "Evaluation")
-    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
-    body = "\n".join(_html(block) for block in blocks)
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
-
-
-def _html(block: Block) -> str:
-    match block:
-        case Heading(level, text):
-            return f"<h{level}>{escape(text)}</h{level}>"
-        case Paragraph(text, label):
-            return f'<p class="label">{escape(text)}</p>' if label else f"<p>{escape(text)}</p>"
-        case Table(rows):
-            return _html_table(rows)
-        case Details(title, rows):
-            return f"<details><summary>{escape(title)}</summary>\n{_html_table(rows)}</details>"
-        case Code(text):
-            return f"<pre>{escape(text)}</pre>"
-        case Picture(svg, title):
-            return f"<figure>{svg}<figcaption>{escape(title)}</figcaption></figure>"
+    def _add(self, markdown: str, html: str) -> None:
+        self._markdown.append(markdown)
+        self._html.append(html)
 
 
 def _html_table(rows: Rows) -> str:
@@ -179,23 +149,17 @@ def align_columns(rows: Rows) -> str:
     return "\n".join(lines)
 
 
-def draw_pictures(result: MethodsResult, *, label: str) -> list[Picture]:
-    """Return plots of quality against tokens, quality by hops, and cost by node; `label` is shown in each of them."""
-    lines = result["summary"]["all"]["systems"]
-    drawn = [
-        Picture(
-            draw_svg(lambda axes: _pareto(axes, lines), label), "F1 against tokens per question: up and left is better."
-        ),
-        Picture(draw_svg(lambda axes: _nodes(axes, result["nodes"]), label), "Tokens per question by node."),
-    ]
-    hops = result["summary"]["by"].get("hops", {})
-    if len(hops) >= _FEWEST_HOPS_GROUPS:
-        drawn.insert(1, Picture(draw_svg(lambda axes: _by_hops(axes, hops), label), "F1 by number of hops."))
-    return drawn
+def draw_pictures(page: Page, result: MethodsResult, *, label: str) -> None:
+    """Add plots of quality against tokens, quality by hops, and cost by node; `label` is shown in each of them."""
+    lines, hops = result["summary"]["all"]["systems"], result["summary"]["by"].get("hops", {})
+    page.picture("F1 against tokens per question: up and left is better.", partial(_pareto, lines=lines), label=label)
+    if hops:
+        page.picture("F1 by number of hops.", partial(_by_hops, groups=hops), label=label)
+    page.picture("Tokens per question by node.", partial(_nodes, nodes=result["nodes"]), label=label)
 
 
 def _pareto(axes: "Axes", lines: Mapping[str, Mapping[str, Interval]]) -> None:
-    """Return each system as a point with its intervals."""
+    """Draw each system as a point with its intervals."""
     points = [(name, line["tokens"], line["f1"]) for name, line in lines.items() if line["f1"]["n"]]
     for at, (name, tokens, f1) in enumerate(points):
         x, y = tokens["mean"] or 0, 100 * (f1["mean"] or 0)
@@ -243,8 +207,7 @@ def _ten(at: int) -> int:
     return at // _COLOURS % len(_MARKERS)
 
 
-def draw_svg(draw: "Callable[[Axes], None]", label: str) -> str:
-    """Return a figure as an SVG element: the same text for the same numbers."""
+def _svg(draw: "Callable[[Axes], None]", label: str) -> str:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -4,8 +4,6 @@ The stored runs are the source of truth: a lost line is created again from its r
 """
 
 import asyncio
-import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NotRequired
@@ -14,6 +12,7 @@ from typing_extensions import TypedDict
 
 from sleuth.graphs.core import Cost, Support, upgrade_cost
 from sleuth.studio.evaluation.data import GoldQuestion, System
+from sleuth.studio.evaluation.run_folder import append_line, read_lines
 from sleuth.studio.evaluation.scoring import (
     Scores,
     Summary,
@@ -25,7 +24,6 @@ from sleuth.studio.evaluation.scoring import (
     shown_recall,
     summarise,
 )
-from sleuth.tools.errors import StoreError
 
 RESULTS = "results.jsonl"
 
@@ -114,37 +112,21 @@ class MethodsResult(TypedDict):
 
 
 class Results:
-    """The lines of one evaluation's folder."""
+    """The lines of one evaluation's folder, by the thread of the run. Blocks when it is made."""
 
-    def __init__(self, path: Path, kept: dict[str, Result]) -> None:
-        """Use `open_results`."""
-        self._path = path
-        self.by_thread = kept
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / RESULTS
+        self.by_thread = _by_thread(read_lines(self._path, repair=True))
 
     async def add(self, result: Result) -> None:
         """Append a line; a failed run has none, so that it is tried again."""
         self.by_thread[result["thread"]] = result
         if result["status"] != "failed":
-            await asyncio.to_thread(_append, self._path, json.dumps(result, ensure_ascii=False) + "\n")
+            await asyncio.to_thread(append_line, self._path, result)
 
 
-async def open_results(folder: Path) -> Results:
-    """Return the lines so far; one that was cut off by a kill is dropped."""
-    return await asyncio.to_thread(_open, folder / RESULTS)
-
-
-def _open(path: Path, *, repair: bool = True) -> Results:
-    kept: dict[str, Result] = {}
-    whole = 0
-    if path.exists():
-        data = path.read_bytes()
-        whole = data.rfind(b"\n") + 1
-        for line in data[:whole].splitlines():
-            result = _result(json.loads(line))
-            kept[result["thread"]] = result
-        if repair:
-            os.truncate(path, whole)
-    return Results(path, kept)
+def _by_thread(lines: Iterable[dict[str, Any]]) -> dict[str, Result]:
+    return {result["thread"]: result for result in map(_result, lines)}
 
 
 def _result(line: dict[str, Any]) -> Result:
@@ -155,19 +137,9 @@ def _result(line: dict[str, Any]) -> Result:
     return Result(**{**line, "cost": upgrade_cost(line["cost"]), "scores": scores})  # type: ignore[typeddict-item]  # as it was stored
 
 
-def _append(path: Path, line: str) -> None:
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(line)
-    except OSError as error:
-        raise StoreError(
-            f"{path} cannot be written: {error}. Free some space, then rerun the same command to resume."
-        ) from error
-
-
 def read_scores(folder: Path) -> dict[str, SystemScores]:
     """Return the scores of an evaluation's runs by system and question; empty where it made none."""
-    return scores_by("system", _open(folder / RESULTS, repair=False).by_thread.values())
+    return scores_by("system", _by_thread(read_lines(folder / RESULTS)).values())
 
 
 def scores(result: Result, question: GoldQuestion) -> dict[str, float | None]:
@@ -212,15 +184,15 @@ def methods_result(
 
 def node_means(results: Iterable[Result]) -> dict[str, NodeMeans]:
     """Return cost by node, in the mean over the runs that have ended well."""
-    ended = [result for result in results if result["status"] != "failed"]
-    names = list(dict.fromkeys(name for result in ended for name in result["cost"]["nodes"]))
-    means = {name: NodeMeans(calls=0, prompt_tokens=0, completion_tokens=0, model_seconds=0) for name in names}
-    for result in ended:
-        for name, cost in result["cost"]["nodes"].items():
-            means[name]["calls"] += cost["calls"] / len(ended)
-            means[name]["prompt_tokens"] += cost["prompt_tokens"] / len(ended)
-            means[name]["completion_tokens"] += cost["completion_tokens"] / len(ended)
-            means[name]["model_seconds"] += cost["model_seconds"] / len(ended)
+    ended = [result["cost"]["nodes"] for result in results if result["status"] != "failed"]
+    means: dict[str, NodeMeans] = {}
+    for nodes in ended:
+        for name, cost in nodes.items():
+            own = means.setdefault(name, NodeMeans(calls=0, prompt_tokens=0, completion_tokens=0, model_seconds=0))
+            own["calls"] += cost["calls"] / len(ended)
+            own["prompt_tokens"] += cost["prompt_tokens"] / len(ended)
+            own["completion_tokens"] += cost["completion_tokens"] / len(ended)
+            own["model_seconds"] += cost["model_seconds"] / len(ended)
     return means
 
 

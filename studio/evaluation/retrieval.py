@@ -1,19 +1,18 @@
 """Search alone: how much of the gold is among the first passages found, and what a search costs."""
 
-import json
 import resource
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from typing_extensions import TypedDict
 
 from sleuth.studio.evaluation.data import GoldQuestion
-from sleuth.studio.evaluation.scoring import Scores, Summary, SystemScores, scores_by, summarise
+from sleuth.studio.evaluation.run_folder import read_lines
+from sleuth.studio.evaluation.scoring import Summary, SystemScores, scores_by, summarise
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.settings import Settings
@@ -60,78 +59,63 @@ class RetrievalResult(TypedDict):
     found: list[SearchResult]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SearchSystem:
-    """One way to search that is judged: a mode over a collection, which may be opened with a part switched off."""
-
-    name: str
-    collection: Collection
-    mode: Mode
+SearchSystems = Mapping[str, tuple[Mode, Collection]]
+"""Ways to search by name: a mode over a collection, which may be opened with a part switched off."""
 
 
 @asynccontextmanager
 async def open_search_systems(
     settings: Settings, collection: Collection, modes: Sequence[Mode], *, ablated: bool
-) -> AsyncIterator[list[SearchSystem]]:
+) -> AsyncIterator[SearchSystems]:
     """Open the modes; with `ablated` also graph search with each of its parts switched off that is on."""
-    systems = [SearchSystem(name=mode, collection=collection, mode=mode) for mode in modes]
+    systems: dict[str, tuple[Mode, Collection]] = {mode: (mode, collection) for mode in modes}
     async with AsyncExitStack() as opened:
         for part, values in PARTS.items() if ablated else ():
             less = settings.model_copy(update=values)
             if less != settings:
                 embedder = None if "embedder" in values else collection.embedder
                 without = await opened.enter_async_context(await Collection.open(less, embedder=embedder))
-                systems.append(SearchSystem(name=f"graph without {part}", collection=without, mode="graph"))
+                systems[f"graph without {part}"] = ("graph", without)
         yield systems
 
 
 async def measure_search(
-    systems: Sequence[SearchSystem], questions: Sequence[GoldQuestion], *, seed: int, tick: Callable[[], None]
+    systems: SearchSystems, questions: Sequence[GoldQuestion], *, seed: int, tick: Callable[[], None]
 ) -> RetrievalResult:
     """Search for every question that has gold passages, one after the other; calls `tick` after each."""
     judged = [question for question in questions if question.gold]
     speed: dict[str, Speed] = {}
     found: list[SearchResult] = []
-    for system in systems:
-        speed[system.name], results = await _measure(system, judged, tick)
-        found += results
-    names = [system.name for system in systems]
-    scores: Scores = {
-        name: {each["question"]: each["scores"] for each in found if each["mode"] == name} for name in names
-    }
-    summary = summarise(scores, judged, METRICS, compared=COMPARED, seed=seed)
-    return RetrievalResult(modes=names, summary=summary, speed=speed, found=found)
+    for name, (mode, collection) in systems.items():
+        first, _ = await _timed_search(collection, mode, "Which index is this?")  # loads what it needs
+        taken = []
+        for question in judged:
+            seconds, hits = await _timed_search(collection, mode, question.question)
+            taken.append(1000 * seconds)
+            passages, scores = [hit.passage.id for hit in hits], recall(hits, question.gold)
+            found.append(SearchResult(mode=name, question=question.key, passages=passages, scores=scores))
+            tick()
+        p50, p95 = map(float, np.quantile(taken, [0.5, 0.95]))
+        speed[name] = Speed(
+            index_seconds=await collection.index_seconds(mode),
+            first_seconds=first,
+            p50_ms=p50,
+            p95_ms=p95,
+            memory_mib=memory_mib(),
+        )
+    summary = summarise(scores_by("mode", found), judged, METRICS, compared=COMPARED, seed=seed)
+    return RetrievalResult(modes=list(systems), summary=summary, speed=speed, found=found)
 
 
-async def _measure(
-    system: SearchSystem, questions: Sequence[GoldQuestion], tick: Callable[[], None]
-) -> tuple[Speed, list[SearchResult]]:
+async def _timed_search(collection: Collection, mode: Mode, text: str) -> tuple[float, list[Hit]]:
     began = time.perf_counter()
-    await _search(system, "Which index is this?")  # loads what it needs
-    first = time.perf_counter() - began
-    found, seconds = [], []
-    for question in questions:
-        began = time.perf_counter()
-        hits = await _search(system, question.question)
-        seconds.append(time.perf_counter() - began)
-        passages, scores = [hit.passage.id for hit in hits], recall(hits, question.gold)
-        found.append(SearchResult(mode=system.name, question=question.key, passages=passages, scores=scores))
-        tick()
-    p50, p95 = (1000 * float(value) for value in np.quantile(seconds, [0.5, 0.95]))
-    index_seconds = await system.collection.index_seconds(system.mode)
-    speed = Speed(index_seconds=index_seconds, first_seconds=first, p50_ms=p50, p95_ms=p95, memory_mib=memory_mib())
-    return speed, found
-
-
-async def _search(system: SearchSystem, text: str) -> list[Hit]:
-    return await system.collection.search(Query(text=text, k=max(DEPTHS), mode=system.mode))
+    hits = await collection.search(Query(text=text, k=max(DEPTHS), mode=mode))
+    return time.perf_counter() - began, hits
 
 
 def read_found(folder: Path) -> dict[str, SystemScores]:
     """Return the scores of an evaluation's searches by mode and question; empty where it made none."""
-    path = folder / FOUND
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    return scores_by("mode", map(json.loads, lines))
+    return scores_by("mode", read_lines(folder / FOUND))
 
 
 def recall(hits: Sequence[Hit], gold: Sequence[str]) -> dict[str, float]:

@@ -50,7 +50,15 @@ class RunFolder:
 
     async def write(self, name: str, text: str) -> None:
         """Replace a file atomically: a reader sees the old one or the new one."""
-        await asyncio.to_thread(_write, self.path / name, text)
+        path, fresh = self.path / name, self.path / f".{name}-{uuid4().hex[:8]}"
+        try:
+            await asyncio.to_thread(fresh.write_text, text, encoding="utf-8")
+            fresh.replace(path)
+        except OSError as error:
+            fresh.unlink(missing_ok=True)
+            raise StoreError(
+                f"{path} cannot be written: {error}. Free some space, or give --out another folder."
+            ) from error
 
     async def write_lines(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace a file with one JSON value per line."""
@@ -90,16 +98,33 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _write(path: Path, text: str) -> None:
-    fresh = path.with_name(f".{path.name}-{uuid4().hex[:8]}")
+def read_lines(path: Path, *, repair: bool = False) -> list[dict[str, Any]]:
+    """Return the rows of a file of JSON lines, none if there is no file; a last line that a kill cut off is left out.
+
+    Args:
+        path: the file.
+        repair: also remove the cut line from the file, so that rows can be appended.
+    """
+    if not path.exists():
+        return []
+    data = path.read_bytes()
+    whole = data.rfind(b"\n") + 1
+    if repair:
+        os.truncate(path, whole)
+    return [json.loads(line) for line in data[:whole].splitlines()]
+
+
+def append_line(path: Path, row: Mapping[str, Any]) -> None:
+    """Append a row to a file of JSON lines.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
     try:
-        with fresh.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
     except OSError as error:
-        fresh.unlink(missing_ok=True)
         raise StoreError(
-            f"{path} cannot be written: {error}. Free some space, or give --out another folder."
+            f"{path} cannot be written: {error}. Free some space, then rerun the same command to resume."
         ) from error

@@ -22,7 +22,8 @@ from sleuth.studio.console import JsonOption, counted, emit, progress_console
 from sleuth.studio.evaluation import Evaluation
 from sleuth.studio.evaluation.data import System, systems
 from sleuth.studio.evaluation.evaluate import evaluate
-from sleuth.studio.evaluation.gold import OracleParts
+from sleuth.studio.evaluation.feedback import WITH_GOLD, WITHOUT_GOLD, export_feedback
+from sleuth.studio.evaluation.gold import oracle_parts
 from sleuth.studio.evaluation.question_maker import (
     Kind,
     QuestionPlan,
@@ -30,7 +31,6 @@ from sleuth.studio.evaluation.question_maker import (
     make_questions,
     plan_questions,
 )
-from sleuth.studio.evaluation.question_maker.feedback import WITH_GOLD, WITHOUT_GOLD, export_feedback
 from sleuth.studio.evaluation.report import compare, comparison_table, label, methods_table, retrieval_table
 from sleuth.studio.evaluation.reporting import align_columns
 from sleuth.studio.simulation import Simulation
@@ -194,7 +194,7 @@ async def evaluate_command(
             chosen, (_names(ablations), _names(ladder)), profile or settings.profile, parse_pairs(set_ or [])
         ),
         simulation=None if simulate is None else _simulation(simulate, seed),
-        gold=OracleParts.parse(_names(gold)),
+        gold=oracle_parts(_names(gold)),
         judge=judge,
         budget=Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds),
         limit=limit,
@@ -240,7 +240,7 @@ def _check_complete(wanted: Evaluation, out: Path | None) -> None:
         raise UsageError("No output folder was given. Add --out FOLDER.")
     if wanted.simulation and wanted.judge:
         raise UsageError("A simulation has no judge. Remove --judge or --simulate.")
-    if wanted.simulation and wanted.gold.names():
+    if wanted.simulation and wanted.gold:
         raise UsageError("--simulate already answers every role from the gold. Remove --gold or --simulate.")
     if wanted.simulation and not wanted.systems:
         raise UsageError("--simulate needs methods. Add --methods.")

@@ -22,7 +22,7 @@ from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.evaluation.data import systems
 from sleuth.studio.evaluation.evaluate import Evaluation, evaluate
-from sleuth.studio.evaluation.gold import OracleParts
+from sleuth.studio.evaluation.gold import oracle_parts
 from sleuth.studio.evaluation.report import compare, comparison_table
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.collection.collection import Collection
@@ -273,12 +273,12 @@ async def test_parts_that_are_gold_leave_the_rest_to_the_model_and_to_search(
         values = {"coarse_mode": "keyword", "fine_mode": "keyword", "coarse_k": "2", "fine_k": "2"}
         compared = tuple(systems(["par-rag"], values={**values, "skip_supported": "false"}))
         wanted = Evaluation(
-            paths=(write(tmp_path, TWO),), out=tmp_path / "out", systems=compared, gold=OracleParts.parse(gold)
+            paths=(write(tmp_path, TWO),), out=tmp_path / "out", systems=compared, gold=oracle_parts(gold)
         )
         report = await run(settings, wanted)
     [kept] = map(json.loads, (tmp_path / "out" / "results.jsonl").read_text().splitlines())
     assert (kept["text"] if kept["status"] == "answered" else None) == said
     assert asked_of.isdisjoint(gold)
     assert ("drafter" in asked_of) == ("drafter" not in gold)
-    assert report["gold"] == OracleParts.parse(gold).names()
+    assert report["gold"] == [*oracle_parts(gold)]
     assert ("Partly gold" in (tmp_path / "out" / "report.md").read_text()) == bool(gold)

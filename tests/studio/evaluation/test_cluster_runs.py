@@ -1,6 +1,8 @@
 """Runs of an evaluation by the workers of a cluster: the results are those of one process."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,12 @@ from fake_ray import FakeRay, RayError
 
 from sleuth.graphs.core import Budget
 from sleuth.graphs.persistence import open_store
+from sleuth.studio.evaluation.cluster import open_cluster
 from sleuth.studio.evaluation.data import GoldQuestion, systems
-from sleuth.studio.evaluation.gold import KnownGold, OracleParts
-from sleuth.studio.evaluation.harness import Job, JobRunner, WorkerPlan, make_jobs, open_cluster
+from sleuth.studio.evaluation.gold import KnownGold
 from sleuth.studio.evaluation.models import EvaluationBudget, open_models
+from sleuth.studio.evaluation.results import Result
+from sleuth.studio.evaluation.runs import Job, JobRunner, make_jobs
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import StoreError
@@ -50,8 +54,9 @@ def jobs(evaluation: str = "") -> list[Job]:
     return make_jobs(systems(["plain-rag", "par-rag"], values={"mode": "keyword"}), questions, evaluation)
 
 
-def plan(settings: Settings) -> WorkerPlan:
-    return WorkerPlan(settings=settings, simulation=SIMULATION, gold=OracleParts(), texts=TEXTS)
+def cluster(settings: Settings, ray: FakeRay) -> AbstractAsyncContextManager[Callable[[Job], Awaitable[Result]]]:
+    settings = settings.model_copy(update={"ray": "there:1"})
+    return open_cluster(settings, simulation=SIMULATION, gold=(), texts=TEXTS, connect=ray.connect)
 
 
 def without_times(result: Any) -> dict[str, Any]:
@@ -69,13 +74,13 @@ def without_times(result: Any) -> dict[str, Any]:
 @pytest.mark.nightly
 async def test_workers_give_the_results_of_one_process(place: Settings) -> None:
     ray = FakeRay(processors=3)
-    async with open_cluster("there:1", plan(place), connect=ray.connect) as run:
+    async with cluster(place, ray) as run:
         there = await asyncio.gather(*map(run, jobs("eval-1.")))
     assert (len(ray.actors), len(ray.killed)) == (3, 3)
     known, budget = KnownGold(TEXTS), EvaluationBudget(limits=Budget())
     async with (
         await Collection.open(place) as library,
-        open_models(place, library, known, budget, simulation=SIMULATION, gold=OracleParts()) as models,
+        open_models(place, library, known, budget, simulation=SIMULATION, gold=()) as models,
         open_store(place) as store,
     ):
         runner = JobRunner(store=store, services_for=models.services_for, known=known, simulated=True)
@@ -89,14 +94,14 @@ async def test_workers_give_the_results_of_one_process(place: Settings) -> None:
 
 async def test_worker_that_cannot_open_the_store_is_an_error_with_the_reason(place: Settings) -> None:
     broken = place.model_copy(update={"database_url": "mysql://there"})
-    async with open_cluster("there:1", plan(broken), connect=FakeRay().connect) as run:
+    async with cluster(broken, FakeRay()) as run:
         with pytest.raises(StoreError, match="A worker of the Ray cluster: SLEUTH_DATABASE_URL must start with"):
             await run(jobs()[0])
 
 
 async def test_failed_cluster_names_what_to_check(place: Settings) -> None:
     ray = FakeRay(failure=RayError("the node is gone"))
-    async with open_cluster("there:1", plan(place), connect=ray.connect) as run:
+    async with cluster(place, ray) as run:
         with pytest.raises(StoreError, match=r"The Ray cluster failed: the node is gone\. Check"):
             await run(jobs()[0])
     assert len(ray.killed) == 2

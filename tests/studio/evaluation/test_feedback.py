@@ -9,7 +9,7 @@ from scenes import Replying, Shelf, example, finish
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.runs import RunService, Services
 from sleuth.studio.evaluation.data import read_questions
-from sleuth.studio.evaluation.question_maker.feedback import export_feedback
+from sleuth.studio.evaluation.feedback import export_feedback
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 

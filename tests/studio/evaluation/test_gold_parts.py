@@ -1,5 +1,3 @@
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 from entries import entry
@@ -9,7 +7,7 @@ from sleuth.agents.model_calls import messages
 from sleuth.agents.roles.planning import SearchResult
 from sleuth.agents.roles.searching import SEARCH_R1, Transcript
 from sleuth.studio.evaluation.data import GoldQuestion
-from sleuth.studio.evaluation.gold import KnownGold, OracleParts, OracleRetriever
+from sleuth.studio.evaluation.gold import KnownGold, OracleRetriever, oracle_parts
 from sleuth.studio.evaluation.models import CachedEmbedder
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.search.retriever import Query
@@ -76,16 +74,13 @@ async def test_documents_are_read_as_far_as_the_search_can() -> None:
     assert await OracleRetriever(retriever=Shelf("abc"), gold=[]).passages_of(passage.document_id) == []
 
 
-@pytest.mark.parametrize("names", [[], ["passages"], ["planner", "reader"], ["drafter", "passages"]])
-def test_parts_are_roles_and_passages(names: Sequence[str]) -> None:
-    parts = OracleParts.parse(names)
-    assert parts.names() == names
-    assert parts.passages == ("passages" in names)
+def test_parts_are_roles_and_passages() -> None:
+    assert oracle_parts(["reader", "passages", "reader", "drafter"]) == ("drafter", "reader", "passages")
 
 
 def test_an_unknown_part_is_named() -> None:
     with pytest.raises(UnknownName, match=r"There is no part 'planer'\. Did you mean planner"):
-        OracleParts.parse(["planer"])
+        oracle_parts(["planer"])
 
 
 def test_a_passage_is_embedded_once_and_keeps_its_vector() -> None:

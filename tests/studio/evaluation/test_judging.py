@@ -4,8 +4,8 @@ from pathlib import Path
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.core.answer import Cost
 from sleuth.studio.evaluation.data import GoldQuestion
-from sleuth.studio.evaluation.harness import judge_all
-from sleuth.studio.evaluation.results import RESULTS, Result, node_means, open_results
+from sleuth.studio.evaluation.results import RESULTS, Result, Results, node_means
+from sleuth.studio.evaluation.runs import judge_all
 
 QUESTIONS = {
     "s/town": GoldQuestion(set="s", id="town", question="Which town?", answers=("Tolvane", "the town of Tolvane")),
@@ -32,12 +32,12 @@ def result(thread: str, question: str, text: str, status: str = "answered") -> R
 
 
 async def judged(folder: Path, model: ScriptedModel, *made: Result) -> dict[str, bool | None]:
-    results = await open_results(folder)
+    results = Results(folder)
     for each in made:
         await results.add(each)
     kept = list(results.by_thread.values())
     assert await judge_all(model, results, kept, QUESTIONS, at_once=1) == ""
-    return {thread: each["judged"] for thread, each in (await open_results(folder)).by_thread.items()}
+    return {thread: each["judged"] for thread, each in Results(folder).by_thread.items()}
 
 
 async def test_every_answer_is_judged_once_and_refusals_by_rule(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ async def test_every_answer_is_judged_once_and_refusals_by_rule(tmp_path: Path) 
     model.done()
     assert [request.input["said"] for request in model.requests] == ["Tolvane, in the west", "Sennick"]
     assert await judged(tmp_path, ScriptedModel()) == opinions
-    kept = (await open_results(tmp_path)).by_thread["a"]
+    kept = Results(tmp_path).by_thread["a"]
     assert (kept["scores"]["acc_lm"], kept["scores"]["em"], kept["scores"]["crag"]) == (1, 0, 1)
     assert kept["scores"]["quoted"] is None, "older results do not tell"
 
@@ -76,16 +76,16 @@ async def test_an_answer_cannot_talk_to_the_judge(tmp_path: Path) -> None:
 
 
 async def test_a_line_that_was_cut_off_is_dropped(tmp_path: Path) -> None:
-    results = await open_results(tmp_path)
+    results = Results(tmp_path)
     await results.add(result("a", "s/town", "Tolvane"))
     with (tmp_path / "results.jsonl").open("a") as file:
         file.write('{"thread": "b", "sys')
-    again = await open_results(tmp_path)
+    again = Results(tmp_path)
     assert again.by_thread.keys() == {"a"}
     await again.add(result("c", "s/town", "Sennick"))
-    assert (await open_results(tmp_path)).by_thread.keys() == {"a", "c"}
+    assert Results(tmp_path).by_thread.keys() == {"a", "c"}
     await again.add(result("d", "s/town", "", status="failed"))
-    assert (await open_results(tmp_path)).by_thread.keys() == {"a", "c"}
+    assert Results(tmp_path).by_thread.keys() == {"a", "c"}
 
 
 NODE = {"calls": 2, "prompt_tokens": 9, "completion_tokens": 3}
@@ -96,7 +96,7 @@ async def test_seconds_of_older_results_are_model_seconds(tmp_path: Path) -> Non
     cost = {**node, "cached_tokens": 0, "nodes": {"answer": node}}
     line = {"thread": "a", "status": "answered", "cost": cost, "scores": {"em": 1.0, "seconds": 7.5}}
     (tmp_path / RESULTS).write_text(json.dumps(line) + "\n")
-    kept = (await open_results(tmp_path)).by_thread["a"]
+    kept = Results(tmp_path).by_thread["a"]
     assert kept["cost"]["model_seconds"] == 7.5
     assert kept["scores"] == {"em": 1.0, "model_seconds": 7.5, "seconds": None}
     assert node_means([kept]) == {"answer": {**NODE, "model_seconds": 7.5}}

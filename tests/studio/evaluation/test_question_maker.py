@@ -191,10 +191,8 @@ def test_last_line_without_its_newline_is_completed(tmp_path: Path) -> None:
 
 
 def test_unreadable_file_is_refused_with_the_reason(tmp_path: Path) -> None:
-    (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe\n")
-    for path in (tmp_path, tmp_path / "binary.jsonl"):
-        with pytest.raises(UsageError, match=r"cannot be read.*--out"):
-            WrittenQuestions(path)
+    with pytest.raises(UsageError, match=r"cannot be read.*--out"):
+        WrittenQuestions(tmp_path)
 
 
 async def test_kind_that_always_fails_leaves_the_others_complete(library: Collection, tmp_path: Path) -> None:

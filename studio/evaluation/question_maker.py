@@ -9,6 +9,8 @@ without an answer not by the passages that search finds for it.
 """
 
 import asyncio
+import json
+import os
 import random
 import re
 import time
@@ -16,7 +18,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha1
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from langgraph.graph import START, StateGraph
 
@@ -33,7 +36,7 @@ from sleuth.agents.roles.questions import (
 )
 from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core import Budget, PrivateGraph
-from sleuth.studio.evaluation.question_maker.file import Candidate, Kind, Made, WrittenQuestions
+from sleuth.studio.evaluation.run_folder import append_line
 from sleuth.studio.evaluation.scoring import contained, f1, normalise
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import BadReply, ContextTooLong, UsageError
@@ -59,11 +62,106 @@ NEIGHBOURS = 10
 READ_FOR_UNANSWERABLE = 5
 """Passages from which a question without an answer must not be answered."""
 
+Kind = Literal["single", "multi", "unanswerable"]
+
 _REFERS = re.compile(r"\b(source|passage|text|document|article|above|mentioned|shared name)s?\b", re.IGNORECASE)
 
 _DEFINES = r"(?P<name>(?:the )?{}) (?P<verb>is|was|are|were) (?P<answer>(?:an?|the) [^.,;:()]{{3,100}})"
 _NUMBER = re.compile(r"\d+")
 _QUESTION = re.compile(r"[^?？؟]+[?？؟]")
+_STARTS = (b'{"id": "', b'{"candidate": "')
+"""What the lines of both files start with: only such a line is cut off where a kill has truncated it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """Passages for one question; `name` connects those of a question in two steps."""
+
+    kind: Kind
+    passages: tuple[Passage, ...]
+    name: str = ""
+
+    @property
+    def key(self) -> str:
+        """Identifies the candidate in the file of dropped ones."""
+        return "+".join([self.kind, *(passage.id for passage in self.passages)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """A question as a line of a question file, or the reason why a candidate was dropped."""
+
+    candidate: Candidate
+    row: Mapping[str, Any] | None = None
+    reason: str = ""
+    calls: int = 0
+    tokens: int = 0
+
+
+class WrittenQuestions:
+    """The questions made so far, and next to them the candidates that were dropped: a rerun continues there."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.shortfalls: dict[Kind, str] = {}
+        """Why there are fewer questions of a kind than wanted."""
+        self.dropped_path = path.with_suffix(".dropped.jsonl")
+        self.rows = _lines(path)
+        self.dropped = _lines(self.dropped_path)
+
+    def tried(self) -> set[str]:
+        """Return the keys of all candidates that are done."""
+        return {str(row["candidate"]) for row in self.dropped} | {str(row.get("made_from")) for row in self.rows}
+
+    def count(self, kind: Kind) -> int:
+        """Return the number of questions of a kind."""
+        return sum(row.get("type") == kind for row in self.rows)
+
+    def has(self, question: str) -> bool:
+        """Return whether the question is there already."""
+        return any(normalise(str(row["question"])) == normalise(question) for row in self.rows)
+
+    def add(self, made: Made) -> None:
+        """Append a question or a dropped candidate."""
+        if made.row is not None:
+            append_line(self.path, made.row)
+            self.rows.append(dict(made.row))
+        else:
+            row = {"candidate": made.candidate.key, "reason": made.reason}
+            append_line(self.dropped_path, row)
+            self.dropped.append(row)
+
+    def reasons(self) -> Counter[str]:
+        """Return how many candidates were dropped for each reason."""
+        return Counter(str(row["reason"]) for row in self.dropped)
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a file, and cut off a last line that a kill has truncated; no other file is changed."""
+    try:
+        data = path.read_bytes() if path.exists() else b""
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error}. Choose another file with --out.") from None
+    *lines, last = data.split(b"\n")
+    is_cut = _parsed(last) is None and (last.startswith(_STARTS) or any(start.startswith(last) for start in _STARTS))
+    rows = [_parsed(line) for line in (lines if is_cut else [*lines, last])]
+    for number, row in enumerate(rows, 1):
+        if row is None or not ("made_from" in row or "candidate" in row):
+            raise UsageError(f"{path}, line {number}, was not made by this command. Choose another file with --out.")
+    if is_cut and last:
+        os.truncate(path, len(data) - len(last))
+    elif last:
+        with path.open("a", encoding="utf-8") as file:
+            file.write("\n")
+    return [row for row in rows if row is not None]
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line.decode())
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,11 +207,11 @@ async def make_questions(
         plan: the wanted numbers, including those in the file.
 
     Raises:
-        UsageError: the collection is empty, or the file cannot be written.
+        UsageError: the collection is empty.
+        StoreError: the file cannot be written.
         ModelError: the model server cannot be used; what was made so far is kept.
     """
     await collection.require_documents()
-    spent = Counter[str]()
 
     async def write(state: _State) -> dict[str, Made]:
         return {"made": await _write(state.candidate, model, collection)}
@@ -122,43 +220,29 @@ async def make_questions(
     builder.add_node(write)
     builder.add_edge(START, "write")
     compiled = PrivateGraph(builder).compile(name="questions")
-
-    async def attempt(candidate: Candidate) -> Made:
-        made: Made = (await compiled.ainvoke(_State(candidate=candidate)))["made"]
-        return made
-
     file.shortfalls = {}
-    attempts = Counter[Kind]()
+    budget, calls, tokens, attempts = plan.budget, 0, 0, Counter[Kind]()
     candidates = _candidates(collection, file, plan, attempts)
     while True:
-        if not _is_affordable(plan, spent):
+        if (
+            (budget.max_calls is not None and calls + MOST_CALLS > budget.max_calls)
+            or (budget.max_tokens is not None and tokens >= budget.max_tokens)
+            or (budget.max_seconds is not None and time.monotonic() - plan.started >= budget.max_seconds)
+        ):
             file.shortfalls = dict.fromkeys(_missing(file, plan), "the budget is used up")
             return
-        batch = [each async for each in _next_batch(candidates, plan.concurrency)]
+        batch = [each for _ in range(plan.concurrency) if (each := await anext(candidates, None))]
         if not batch:
             file.shortfalls = {kind: _shortfall(kind, file, attempts) for kind in _missing(file, plan)}
             return
-        for made in await asyncio.gather(*map(attempt, batch)):
-            spent.update(calls=made.calls, tokens=made.tokens)
-            is_known = made.row is not None and file.has(str(made.row["question"]))
-            kept = replace(made, row=None, reason="the question was written before") if is_known else made
-            if kept.row is None or file.count(kept.candidate.kind) < plan.counts[kept.candidate.kind]:
-                file.add(kept)
-                yield kept
-
-
-async def _next_batch(candidates: AsyncIterator[Candidate], number: int) -> AsyncIterator[Candidate]:
-    while number > 0 and (candidate := await anext(candidates, None)) is not None:
-        number -= 1
-        yield candidate
-
-
-def _is_affordable(plan: QuestionPlan, spent: Mapping[str, int]) -> bool:
-    budget = plan.budget
-    if budget.max_seconds is not None and time.monotonic() - plan.started >= budget.max_seconds:
-        return False
-    calls = budget.max_calls is None or spent["calls"] + MOST_CALLS <= budget.max_calls
-    return calls and (budget.max_tokens is None or spent["tokens"] < budget.max_tokens)
+        for state in await asyncio.gather(*(compiled.ainvoke(_State(candidate=each)) for each in batch)):
+            made: Made = state["made"]
+            calls, tokens = calls + made.calls, tokens + made.tokens
+            if made.row is not None and file.has(str(made.row["question"])):
+                made = replace(made, row=None, reason="the question was written before")
+            if made.row is None or file.count(made.candidate.kind) < plan.counts[made.candidate.kind]:
+                file.add(made)
+                yield made
 
 
 def _missing(file: WrittenQuestions, plan: QuestionPlan) -> list[Kind]:
@@ -183,7 +267,8 @@ async def _candidates(
             kinds = [kind for kind in _missing(file, plan) if not _is_given_up(kind, file, attempts)]
             if not kinds:
                 return
-            if (candidate := await _candidate(collection, id_, kinds, tried)) is not None:
+            candidate = await _candidate(collection, id_, kinds, tried)
+            if candidate:
                 is_fruitful = True
                 tried.add(candidate.key)
                 attempts[candidate.kind] += 1
@@ -199,14 +284,9 @@ def _shortfall(kind: Kind, file: WrittenQuestions, attempts: Mapping[Kind, int])
     if _is_given_up(kind, file, attempts):
         remedy = "The model is probably too small: use one with at least 3 billion parameters"
         return f"of {attempts[kind]} candidates too few passed the check. {remedy}"
-    return _USED_UP[kind]
-
-
-_USED_UP: dict[Kind, str] = {
-    "single": f"every passage of at least {LEAST_CHARACTERS} characters was tried",
-    "multi": "every pair of linked passages that search finds was tried",
-    "unanswerable": f"every passage of at least {LEAST_CHARACTERS} characters was tried",
-}
+    if kind == "multi":
+        return "every pair of linked passages that search finds was tried"
+    return f"every passage of at least {LEAST_CHARACTERS} characters was tried"
 
 
 async def _candidate(collection: Collection, id_: str, kinds: Sequence[Kind], tried: set[str]) -> Candidate | None:
@@ -237,92 +317,92 @@ async def _linked(collection: Collection, passage: Passage) -> list[Candidate]:
     return linked
 
 
+class _Dropped(Exception):
+    """A candidate gives no question; has the reason."""
+
+
 async def _write(candidate: Candidate, model: Model, collection: Collection) -> Made:
     """Write a question from a candidate, and check it."""
     caller = ModelCaller(model, MemoryArchive(), seed=candidate.key, limit=MOST_CALLS)
+    row, reason = None, ""
     try:
-        row, reason = await _WRITERS[candidate.kind](candidate, caller, collection)
+        row = await _WRITERS[candidate.kind](candidate, caller, collection)
+    except _Dropped as dropped:
+        reason = str(dropped)
     except (BadReply, ContextTooLong) as error:
-        row, reason = None, f"the model's reply cannot be used ({type(error).__name__})"
+        reason = f"the model's reply cannot be used ({type(error).__name__})"
     records = caller.calls.values()
     tokens = sum(record["prompt_tokens"] + record["completion_tokens"] for record in records)
     return Made(candidate=candidate, row=row, reason=reason, calls=len(records), tokens=tokens)
 
 
-Written = tuple[dict[str, Any] | None, str]
-
-
-async def _write_single(candidate: Candidate, caller: ModelCaller, collection: Collection) -> Written:
+async def _write_single(candidate: Candidate, caller: ModelCaller, collection: Collection) -> dict[str, Any]:
     (passage,) = candidate.passages
-    if (sentence := _telling_sentence(passage)) is None:
-        return None, "the passage has no sentence with a name or a number"
-    question, answer, problem = await _question_of(caller, replace(passage, text=sentence))
-    if problem:
-        return None, problem
+    question, answer = await _question_of(caller, replace(passage, text=_telling_sentence(passage)))
     hits = await collection.search(Query(text=question, k=FOUND_AMONG))
     if passage.document_id not in {hit.passage.document_id for hit in hits}:
-        return None, "search does not find the passage by the question"
+        raise _Dropped("search does not find the passage by the question")
     if not await _answers(caller, question, answer, candidate.passages):
-        return None, "the second pass gives another answer"
-    return _row(candidate, question, answer), ""
+        raise _Dropped("the second pass gives another answer")
+    return _row(candidate, question, answer)
 
 
-async def _question_of(caller: ModelCaller, passage: Passage) -> tuple[str, str, str]:
-    """Return a question and its answer from a passage of one sentence, or the reason why there is none.
+async def _question_of(caller: ModelCaller, passage: Passage) -> tuple[str, str]:
+    """Return a question and its answer from a passage of one sentence.
 
     Without a usable reply, a sentence that defines the title, as in "X is a …", gives "What is X?".
     """
     try:
         written = await caller.ask(WRITE_SINGLE, PassageInput(sources=_sources([passage])))
-        question, answer = written.question, written.answer
-        problem = _problem(question, answer, passage)
-    except BadReply:
-        question, answer, problem = "", "", "the model's reply cannot be used (BadReply)"
-    if problem and (defined := re.match(_DEFINES.format(re.escape(passage.title)), passage.text, re.IGNORECASE)):
-        return f"What {defined['verb'].lower()} {defined['name']}?", defined["answer"], ""
-    return question, answer, problem
+        _check(written.question, written.answer, passage)
+    except (BadReply, _Dropped):
+        defined = re.match(_DEFINES.format(re.escape(passage.title)), passage.text, re.IGNORECASE)
+        if not defined:
+            raise
+        return f"What {defined['verb'].lower()} {defined['name']}?", defined["answer"]
+    return written.question, written.answer
 
 
-def _telling_sentence(passage: Passage) -> str | None:
-    """Return the sentence with the most names and numbers; None if none has any."""
+def _telling_sentence(passage: Passage) -> str:
+    """Return the sentence with the most names and numbers."""
     suitable = [sentence for sentence in sentences(passage.text) if len(sentence) in SENTENCE]
     counts = {sentence: len(kept_names(sentence)) + len(_NUMBER.findall(sentence)) for sentence in suitable}
     best = max(counts, key=lambda sentence: counts[sentence], default=None)
-    return best if best and counts[best] else None
+    if not best or not counts[best]:
+        raise _Dropped("the passage has no sentence with a name or a number")
+    return best
 
 
-async def _write_multi(candidate: Candidate, caller: ModelCaller, _collection: Collection) -> Written:
+async def _write_multi(candidate: Candidate, caller: ModelCaller, _collection: Collection) -> dict[str, Any]:
     first, second = candidate.passages
     given = LinkedPassagesInput(sources=_sources(candidate.passages), name=candidate.name)
     written = await caller.ask(WRITE_MULTI, given)
-    if problem := _problem(written.question, written.answer, second):
-        return None, problem
+    _check(written.question, written.answer, second)
     if contained(written.question, [candidate.name]):
-        return None, "the question contains the name that connects the passages"
+        raise _Dropped("the question contains the name that connects the passages")
     if normalise(written.answer) == normalise(candidate.name):
-        return None, "the answer is the name that connects the passages"
+        raise _Dropped("the answer is the name that connects the passages")
     if not await _answers(caller, written.question, written.answer, candidate.passages):
-        return None, "the second pass gives another answer"
+        raise _Dropped("the second pass gives another answer")
     for passage in candidate.passages:
         if await _answers(caller, written.question, written.answer, [passage]):
-            return None, "one passage alone answers it"
+            raise _Dropped("one passage alone answers it")
     steps = [
         {"question": written.first, "answer": candidate.name, "gold_id": first.id},
         {"question": written.second, "answer": written.answer, "gold_id": second.id},
     ]
-    return {**_row(candidate, written.question, written.answer), "decomposition": steps}, ""
+    return {**_row(candidate, written.question, written.answer), "decomposition": steps}
 
 
-async def _write_unanswerable(candidate: Candidate, caller: ModelCaller, collection: Collection) -> Written:
+async def _write_unanswerable(candidate: Candidate, caller: ModelCaller, collection: Collection) -> dict[str, Any]:
     written = await caller.ask(WRITE_UNANSWERABLE, PassageInput(sources=_sources(candidate.passages)))
-    if problem := _problem_of_form(written.question):
-        return None, problem
+    _check_form(written.question)
     hits = await collection.search(Query(text=written.question, mode="graph", k=READ_FOR_UNANSWERABLE))
     found = {passage.id: passage for passage in [*candidate.passages, *(hit.passage for hit in hits)]}
     read = await caller.ask(READ, ReadInput(question=written.question, sources=_sources(found.values())))
     if read.answerable and read.answer.strip():
-        return None, "the documents answer it"
-    return _row(candidate, written.question, ""), ""
+        raise _Dropped("the documents answer it")
+    return _row(candidate, written.question, "")
 
 
 _WRITERS = {"single": _write_single, "multi": _write_multi, "unanswerable": _write_unanswerable}
@@ -337,21 +417,22 @@ async def _answers(caller: ModelCaller, question: str, answer: str, passages: Se
     return same or bool(contained(read.answer, [answer])) or bool(contained(answer, [read.answer]))
 
 
-def _problem(question: str, answer: str, passage: Passage) -> str:
-    """Return the reason why a question cannot be used; empty if there is none."""
+def _check(question: str, answer: str, passage: Passage) -> None:
+    """Raise _Dropped if a question cannot be used."""
     if not normalise(question) or not normalise(answer):
-        return "the question or its answer is empty"
+        raise _Dropped("the question or its answer is empty")
     if not contained(f"{passage.title}. {passage.text}", [answer]):
-        return "the answer is not in the passage"
+        raise _Dropped("the answer is not in the passage")
     if contained(question, [answer]):
-        return "the question contains its answer"
-    return _problem_of_form(question)
+        raise _Dropped("the question contains its answer")
+    _check_form(question)
 
 
-def _problem_of_form(question: str) -> str:
+def _check_form(question: str) -> None:
     if _REFERS.search(question):
-        return "the question cannot be understood without the passage"
-    return "" if _QUESTION.fullmatch(question.strip()) else "it is not one question"
+        raise _Dropped("the question cannot be understood without the passage")
+    if not _QUESTION.fullmatch(question.strip()):
+        raise _Dropped("it is not one question")
 
 
 def _row(candidate: Candidate, question: str, answer: str) -> dict[str, Any]:

@@ -4,18 +4,17 @@ All runs are in one Postgres. The actor of a killed worker is started again and 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from itertools import cycle
 from typing import Any, cast
 
 from sleuth.graphs.core import Budget
 from sleuth.graphs.persistence import open_store
-from sleuth.studio.evaluation.gold import KnownGold, OracleParts
-from sleuth.studio.evaluation.harness.runs import Job, JobRunner
+from sleuth.studio.evaluation.gold import KnownGold
 from sleuth.studio.evaluation.models import EvaluationBudget, open_models
 from sleuth.studio.evaluation.results import Result
+from sleuth.studio.evaluation.runs import Job, JobRunner
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.collection import Collection
 from sleuth.tools.collection.ray_cluster import RETRIES, Connect, cluster_failed, connect, processors
@@ -24,21 +23,20 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage import hold
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorkerPlan:
-    """The data that a worker needs to run jobs; `texts` are those of the gold by id."""
-
-    settings: Settings
-    simulation: Simulation | None
-    gold: OracleParts
-    texts: Mapping[str, tuple[str, str]]
-
-
 class RunWorker:
     """Runs jobs on a worker, which opens the collection and the models with its first job."""
 
-    def __init__(self, plan: WorkerPlan) -> None:
-        self._plan = plan
+    def __init__(
+        self,
+        settings: Settings,
+        simulation: Simulation | None,
+        gold: Sequence[str],
+        texts: Mapping[str, tuple[str, str]],
+    ) -> None:
+        self._settings = settings.model_copy(update={"ray": None})
+        self._simulation = simulation
+        self._gold = gold
+        self._known = KnownGold(texts)
         self._opened = AsyncExitStack()
         self._opening: asyncio.Task[JobRunner] | None = None
 
@@ -54,31 +52,42 @@ class RunWorker:
             return {"failure": "worker", "reason": str(error)}
 
     async def _open(self) -> JobRunner:
-        plan, enter = self._plan, self._opened.enter_async_context
-        settings, known = plan.settings.model_copy(update={"ray": None}), KnownGold(plan.texts)
+        settings, known, enter = self._settings, self._known, self._opened.enter_async_context
         await enter(hold(settings.home, "shared", command="sleuth eval", wait=settings.wait))
-        collection = await enter(await Collection.open(settings))
-        budget = EvaluationBudget(limits=Budget())
+        collection, budget = await enter(await Collection.open(settings)), EvaluationBudget(limits=Budget())
         models = await enter(
-            open_models(settings, collection, known, budget, simulation=plan.simulation, gold=plan.gold)
+            open_models(settings, collection, known, budget, simulation=self._simulation, gold=self._gold)
         )
         store = await enter(open_store(settings.model_copy(update={"runs": None})))
-        simulated = plan.simulation is not None
+        simulated = self._simulation is not None
         return JobRunner(store=store, services_for=models.services_for, known=known, simulated=simulated)
 
 
 @asynccontextmanager
 async def open_cluster(
-    address: str, plan: WorkerPlan, *, connect: Connect = connect
+    settings: Settings,
+    *,
+    simulation: Simulation | None,
+    gold: Sequence[str],
+    texts: Mapping[str, tuple[str, str]],
+    connect: Connect = connect,
 ) -> AsyncIterator[Callable[[Job], Awaitable[Result]]]:
-    """Start a worker for each processor of the cluster, and yield the function that runs a job on the next one.
+    """Start a worker for each processor of the settings' cluster, and yield the function that runs a job on the next.
+
+    Args:
+        settings: of this process; those of the workers are the same.
+        simulation: as for `open_models`.
+        gold: as for `open_models`.
+        texts: title and text of the gold by id.
+        connect: connects to the cluster.
 
     Raises:
         UsageError: Ray is not installed, or no cluster answers.
     """
-    ray = await asyncio.to_thread(connect, address)
+    assert settings.ray
+    ray = await asyncio.to_thread(connect, settings.ray)
     actor = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=RETRIES)(RunWorker)
-    workers = [actor.remote(plan) for _ in range(processors(ray))]
+    workers = [actor.remote(settings, simulation, gold, texts) for _ in range(processors(ray))]
     turns = cycle(workers)
 
     async def run(job: Job) -> Result:

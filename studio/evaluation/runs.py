@@ -8,9 +8,8 @@ from hashlib import sha256
 from typing import Any, TypeVar
 
 from sleuth import prompts
-from sleuth.agents.formatting import escape_chat_markers
-from sleuth.agents.model import Message, Model, Request
-from sleuth.agents.model_calls import Unparsable, parse
+from sleuth.agents.model import Model, Request
+from sleuth.agents.model_calls import Unparsable, messages, parse
 from sleuth.agents.roles.judging import CORRECT, JUDGE, JudgeInput
 from sleuth.graphs.core import Cost
 from sleuth.graphs.evidence.check import support_of_run
@@ -53,49 +52,32 @@ def make_jobs(systems: Sequence[System], questions: Sequence[GoldQuestion], eval
     ]
 
 
-async def _process(items: Iterable[Item], work: Callable[[Item], Awaitable[None]], at_once: int) -> str:
-    """Process the items with `at_once` workers; return the reason for an early end, or an empty text."""
-    queue = iter(items)
+async def process(items: Iterable[Item], work: Callable[[Item], Awaitable[None]], at_once: int) -> str:
+    """Process the items with `at_once` workers; return the reason for an early end, or an empty text.
 
-    async def worker() -> str:
+    Raises:
+        ModelUnavailable: no model server answers.
+    """
+    queue, reasons = iter(items), list[str]()
+
+    async def worker() -> None:
         for item in queue:
             try:
                 await work(item)
             except BudgetSpent as spent:
-                return str(spent)
-        return ""
+                reasons.append(str(spent))
+                return
 
     try:
         async with asyncio.TaskGroup() as group:
-            workers = [group.create_task(worker()) for _ in range(at_once)]
+            for _ in range(at_once):
+                group.create_task(worker())
     except* ModelUnavailable as down:
         raise down.exceptions[0] from None
-    return next((task.result() for task in workers if task.result()), "")
+    return next(iter(reasons), "")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Harness:
-    """Runs jobs in parallel and stores their results; `run_job` runs one."""
-
-    run_job: Callable[[Job], Awaitable[Result]]
-    results: Results
-    at_once: int
-
-    async def run(self, wanted: Iterable[Job], on_done: Callable[[], None]) -> str:
-        """Run the jobs that have no result yet; return the reason for an early end, or an empty text.
-
-        Raises:
-            ModelUnavailable: no model server answers; finished runs are kept.
-        """
-
-        async def work(job: Job) -> None:
-            await self.results.add(await self.run_job(job))
-            on_done()
-
-        return await _process([job for job in wanted if job.thread not in self.results.by_thread], work, self.at_once)
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class JobRunner:
     """Runs jobs in a store; an interrupted simulated run starts from scratch."""
 
@@ -112,7 +94,7 @@ class JobRunner:
             ModelUnavailable: no model server answers.
         """
         services = await self.services_for(job.question)
-        runs = RunService(self.store, services)
+        runs, archive = RunService(self.store, services), self.store.archive
         try:
             await self._prepare(runs, job)
             answer = await last_answer(runs.run(job.thread))
@@ -120,19 +102,16 @@ class JobRunner:
             raise
         except SleuthError as error:
             return await self._scored(job, {"status": "failed", "problem": str(error)})
-        thread = await runs.store.threads.get(job.thread)
-        state = await runs.graph(thread).aget_state(runs.config(thread))
-        hashes = list(dict.fromkeys(call["prompt"] for call in state.values["calls"].values()))
-        sent = await runs.store.archive.load(hashes)
+        thread = await self.store.threads.get(job.thread)
+        state = (await runs.graph(thread).aget_state(runs.config(thread))).values
+        sent = await archive.load(list(dict.fromkeys(call["prompt"] for call in state["calls"].values())))
         cited = {each["passage"]: each["document"] for each in answer.citations if each["document"]}
-        checker, archive = services.checker, runs.store.archive
-        checked = await support_of_run(checker, state.values, archive) if checker else None
         found = {
             "status": answer.status,
             "text": answer.text,
             "cited": [[passage, document] for passage, document in cited.items()],
             "quoted": quoted(answer.text, [each["quote"] for each in answer.citations]),
-            "checked": checked,
+            "checked": await support_of_run(services.checker, state, archive) if services.checker else None,
             "shown": await asyncio.to_thread(self.known.shown, job.question, sent),
             "cost": answer.cost,
             "seconds": None if self.simulated else answer.seconds,
@@ -142,12 +121,12 @@ class JobRunner:
 
     async def _prepare(self, runs: RunService, job: Job) -> None:
         """Create the run; delete and restart an interrupted simulated one, whose model's cache is lost."""
-        if await runs.store.threads.exists(job.thread):
-            if not self.simulated or (await runs.store.threads.get(job.thread)).state == "done":
+        threads, system, question = self.store.threads, job.system, job.question
+        if await threads.exists(job.thread):
+            if not self.simulated or (await threads.get(job.thread)).state == "done":
                 return
-            await runs.store.saver.adelete_thread(job.thread)
-            await runs.store.threads.remove(job.thread)
-        system, question = job.system, job.question
+            await self.store.saver.adelete_thread(job.thread)
+            await threads.remove(job.thread)
         values = system.values
         if question.asked_at and "asked_at" in method(system.method).settings.model_fields:
             values = {"asked_at": question.asked_at, **values}
@@ -205,29 +184,23 @@ async def judge_all(
             await results.add(fresh)
 
     unjudged = [each for each in chosen if each["judged"] is None and each["status"] != "failed"]
-    return await _process(unjudged, work, at_once)
+    return await process(unjudged, work, at_once)
 
 
 async def _opinion(model: Model, result: Result, question: GoldQuestion) -> bool | None:
     if result["status"] != "answered" or "" in question.answers:
         return bool(result["scores"]["em"])
     given = JudgeInput(question=question.question, answers=question.answers, said=first_words(result["text"]))
-    reply = await model.call(_request(given, result["thread"]))
-    try:
-        return parse(reply["text"], str, choices=JUDGE.choices) == CORRECT
-    except Unparsable:
-        return None
-
-
-def _request(given: JudgeInput, thread: str) -> Request:
-    values = {name: escape_chat_markers(value) for name, value in JUDGE.render(given).items()}
-    system, user = prompts.load(JUDGE.prompt).render(**values)
-    return Request(
-        call_id=f"judge-{thread}",
+    request = Request(
+        call_id=f"judge-{result['thread']}",
         role=JUDGE.name,
         prompt=JUDGE.prompt,
-        messages=(Message(role="system", content=system), Message(role="user", content=user)),
+        messages=messages(JUDGE, given),
         input=asdict(given),
         sampling=JUDGE.sampling,
         choices=JUDGE.choices,
     )
+    try:
+        return parse((await model.call(request))["text"], str, choices=JUDGE.choices) == CORRECT
+    except Unparsable:
+        return None
