@@ -1,4 +1,4 @@
-"""Simulated roles that answer: reader, drafter, answerer, reasoner, integrator, resolver, recaller and verifier."""
+"""Simulated roles that answer, from the reader to the verifier, or that condense passages."""
 
 import re
 from collections.abc import Callable
@@ -10,10 +10,19 @@ from sleuth.agents.formatting import MAX_CITATIONS, Quote
 from sleuth.agents.role import Output
 from sleuth.agents.roles import hybrid, reading, reasoning
 from sleuth.studio.simulation.gold import WHOLE
-from sleuth.studio.simulation.reply import Handler, SimulatedReply, plain_reply, structured_reply
+from sleuth.studio.simulation.reply import SimulatedReply, plain_reply
 from sleuth.studio.simulation.request_view import RequestView
-from sleuth.studio.simulation.wording import mentions
+from sleuth.studio.simulation.wording import content_words, excerpt, fill_references, find_names, mentions
 from sleuth.tools.text import comparison_key, sentences
+
+_SUMMARY = 600
+"""Characters of a summary."""
+
+_RELATED = 2
+"""Words that a source must share with a step to be summarized, helpful or not."""
+
+_MENTIONS = 6
+"""Facts about names in a passage, in addition to those that matter: models extract irrelevant facts too."""
 
 _NUMBERED = re.compile(r"^\[(\d+)\]", re.MULTILINE)
 
@@ -61,7 +70,7 @@ def answer_as(
     asked: Callable[[RequestView], str] = attrgetter("question"),
     *,
     otherwise: Callable[[RequestView], str] = lambda _: "",
-) -> Handler:
+) -> Callable[[RequestView], Output]:
     """Return a handler that replies with the answer found.
 
     Args:
@@ -70,12 +79,12 @@ def answer_as(
         otherwise: returns the answer where none is found.
     """
 
-    def handle(view: RequestView) -> SimulatedReply:
+    def handle(view: RequestView) -> Output:
         found = find_answer(view, asked(view))
         known = bool(found.answer)
         answer = found.answer or otherwise(view)
         fields = {"answer": answer, "citations": [*found.quotes], "known": known, "answerable": known}
-        return structured_reply(output.model_validate(fields))
+        return output.model_validate(fields)
 
     return handle
 
@@ -84,23 +93,23 @@ answer_or_admit = partial(answer_as, asked=attrgetter("gold.question"), otherwis
 """Like `answer_as`, for the roles of the hybrid method, which may admit that the references lack the answer."""
 
 
-def doubt(view: RequestView) -> SimulatedReply:
+def doubt(view: RequestView) -> Output:
     """RESOLVE: a premise is false if each hop has an answer and the question has none, once all hops are shown."""
     if view.gold.contradicted() and all(view.holds(hop) for hop in range(len(view.gold.hops))):
-        return structured_reply(hybrid.Doubted(answer="Invalid question", citations=[], false_premise=True))
+        return hybrid.Doubted(answer="Invalid question", citations=[], false_premise=True)
     return answer_or_admit(hybrid.Doubted)(view)
 
 
-def from_facts(view: RequestView) -> SimulatedReply:
+def from_facts(view: RequestView) -> Output:
     """ANSWER_FROM_FACTS: a guess where the facts do not contain the answer."""
     found = find_answer(view, view.gold.question)
     known = bool(found.answer)
     guess = found.answer or ("" if view.simulation.teaching else view.decoy(view.gold.answer))
     facts = fact_numbers(view, range(len(view.gold.hops))) if known else []
-    return structured_reply(reading.FromFacts(facts=facts, answer=guess, known=known))
+    return reading.FromFacts(facts=facts, answer=guess, known=known)
 
 
-def long_from_facts(view: RequestView) -> SimulatedReply:
+def long_from_facts(view: RequestView) -> Output:
     """ANSWER_AT_LENGTH: a sentence for each hop in the facts, and one with the answer or a guess."""
     found = find_answer(view, view.gold.question)
     hops = range(len(view.gold.hops))
@@ -110,7 +119,7 @@ def long_from_facts(view: RequestView) -> SimulatedReply:
     guess = found.answer or ("" if view.simulation.teaching else view.decoy(view.gold.answer))
     last = [(f"The answer is {guess}.", hops if found.answer else range(0))] if guess else []
     sentences = [reading.Sentence(text=text[:400], facts=fact_numbers(view, those)) for text, those in [*lines, *last]]
-    return structured_reply(reading.LongFromFacts(sentences=sentences, known=bool(found.answer)))
+    return reading.LongFromFacts(sentences=sentences, known=bool(found.answer))
 
 
 def fact_numbers(view: RequestView, hops: range) -> list[int]:
@@ -134,47 +143,45 @@ def _unaided(view: RequestView) -> str:
     return view.gold.answer if view.knows_unaided() else ""
 
 
-def _known_or_guess(view: RequestView, known: str) -> SimulatedReply:
-    return structured_reply(reading.Unaided(answer=known or view.decoy(view.gold.answer), known=bool(known)))
+def _known_or_guess(view: RequestView, known: str) -> Output:
+    return reading.Unaided(answer=known or view.decoy(view.gold.answer), known=bool(known))
 
 
-def unaided(view: RequestView) -> SimulatedReply:
+def unaided(view: RequestView) -> Output:
     """ANSWER_UNAIDED: from memory, or a guess."""
     return _known_or_guess(view, _unaided(view))
 
 
-def from_memory(view: RequestView) -> SimulatedReply:
+def from_memory(view: RequestView) -> Output:
     """ANSWER_FROM_MEMORY: from earlier steps, from memory, or a guess."""
     return _known_or_guess(view, find_answer(view, view.question).answer or _unaided(view))
 
 
-def recall_as(output: type[Output], *, reason: str = "") -> Handler:
+def recall_as(output: type[Output], *, reason: str = "") -> Callable[[RequestView], Output]:
     """Return a handler that replies with the memorized answer, or with the reason why there is none."""
 
-    def handle(view: RequestView) -> SimulatedReply:
+    def handle(view: RequestView) -> Output:
         known = _unaided(view)
-        return structured_reply(
-            output.model_validate({"answer": known, "known": bool(known), "reason": "" if known else reason})
-        )
+        return output.model_validate({"answer": known, "known": bool(known), "reason": "" if known else reason})
 
     return handle
 
 
-def reason(view: RequestView) -> SimulatedReply:
+def reason(view: RequestView) -> Output:
     """REASON: the known hops in their order, then a note if something is missing."""
     found = find_answer(view, view.question)
     lines = [view.statement(hop) for hop in range(len(view.gold.hops)) if view.holds(hop)]
     missing = "" if found.answer else "What else the question needs is not said."
     text = " ".join([*lines, missing]).strip()[:800]
-    return structured_reply(reasoning.Reasoned(reason=text, citations=[*found.quotes], answer=found.answer))
+    return reasoning.Reasoned(reason=text, citations=[*found.quotes], answer=found.answer)
 
 
-def integrate(view: RequestView) -> SimulatedReply:
+def integrate(view: RequestView) -> Output:
     """INTEGRATE: equal answers once, different ones next to each other."""
     distinct: dict[str, str] = {}
     for each in view.given["answers"]:
         distinct.setdefault(comparison_key(each["answer"]).removeprefix("it is ").removeprefix("the "), each["answer"])
-    return structured_reply(reasoning.Integrated(answer=" or ".join(distinct.values())[:600]))
+    return reasoning.Integrated(answer=" or ".join(distinct.values())[:600])
 
 
 def verify(view: RequestView) -> SimulatedReply:
@@ -184,3 +191,75 @@ def verify(view: RequestView) -> SimulatedReply:
         return plain_reply(view, value, supported=True)
     overconfident = view.errs("overconfident")
     return plain_reply(view, view.guess(view.question), supported=overconfident)
+
+
+# Passages in other words
+
+
+def aggregate(view: RequestView) -> Output:
+    """AGGREGATE: the hops that the step asks for and builds on, otherwise a related source."""
+    shown = {hop: quoted for hop in _asked_for(view) if (quoted := view.shown(hop))}
+    if not shown:
+        return reading.Knowledge() if view.simulation.teaching else _related(view)
+    text = " ".join(view.statement(hop) for hop in shown)[:_SUMMARY]
+    return reading.Knowledge(knowledge=text, citations=[*shown.values()][:MAX_CITATIONS])
+
+
+def _asked_for(view: RequestView) -> list[int]:
+    """Return the hop that a step asks for and those that it builds on; for the whole question every hop."""
+    target = view.target(view.question)
+    if target is None:
+        return []
+    if target == WHOLE:
+        return [*range(len(view.gold.hops))]
+    wanted = {target}
+    for hop in range(target, -1, -1):
+        if hop in wanted:
+            wanted |= {need - 1 for need in view.gold.hops[hop].needs()}
+    return sorted(wanted)
+
+
+def _related(view: RequestView) -> reading.Knowledge:
+    """Return the beginning of the source with most of the step's words: a summary that does not help."""
+    asked = content_words(view.question)
+    likeness = [len(asked & content_words(f"{source['title']} {source['text']}")) for source in view.sources]
+    if not likeness or max(likeness) < _RELATED:
+        return reading.Knowledge()
+    at = likeness.index(max(likeness))
+    beginning = next(iter(sentences(view.sources[at]["text"])), "")[:240]
+    return reading.Knowledge(knowledge=beginning, citations=[Quote(source=at + 1, quote=excerpt(beginning, ""))])
+
+
+def extract(view: RequestView) -> Output:
+    """EXTRACT: the hops that the passage answers, and other names in it."""
+    source = view.sources[0]
+    triples = [_triple(view, hop, source["title"]) for hop in range(len(view.gold.hops)) if view.shown(hop)]
+    mentioned = [name for name in find_names(source["text"]) if name not in source["title"]][:_MENTIONS]
+    triples += [
+        reading.Triple(subject=source["title"][:100], predicate="mentions", object=name[:160]) for name in mentioned
+    ]
+    return reading.Extraction(triples=triples[: reading.MAX_TRIPLES])
+
+
+def _triple(view: RequestView, hop: int, title: str) -> reading.Triple:
+    """Return a hop as a triple; its subject is the title if the passage does not name it."""
+    known = view.gold.hops[hop]
+    answers = {at: each.answer for at, each in enumerate(view.gold.hops, start=1)}
+    subject = fill_references(known.subject, answers)
+    if not mentions(f"{title} {view.sources[0]['text']}", subject):
+        subject = title
+    return reading.Triple(subject=subject[:100], predicate=known.predicate[:80], object=known.answer[:160])
+
+
+def infer(view: RequestView) -> Output:
+    """INFER: a statement for each hop that the sources answer."""
+    shown = {hop: quoted for hop in range(len(view.gold.hops)) if (quoted := view.shown(hop))}
+    inferences = [
+        reasoning.Inference(
+            question=view.gold.asked(hop)[:240],
+            claim=view.statement(hop)[:240],
+            citations=[quoted],
+        )
+        for hop, quoted in shown.items()
+    ]
+    return reasoning.Inferences(inferences=inferences[: reasoning.MAX_INFERENCES])

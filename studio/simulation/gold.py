@@ -43,11 +43,11 @@ class Hop:
     question: str
     answer: str
     passage: str
-    title: str
-    text: str
-    subject: str
-    predicate: str
-    evidence: str
+    title: str = ""
+    text: str = ""
+    subject: str = ""
+    predicate: str = ""
+    evidence: str = ""
 
     def needs(self) -> list[int]:
         """Return the hops that this one builds on, counted from 1."""
@@ -83,10 +83,6 @@ class Gold:
         """Return whether the premise is false: each hop has an answer, and the question has none."""
         return not self.answer and all(hop.answer for hop in self.hops)
 
-    def right(self, value: str) -> bool:
-        """Return whether a value is the question's answer."""
-        return bool(value) and any(_same(value, known) for known in (self.answer, *self.aliases))
-
     def asked(self, hop: int) -> str:
         """Return a hop's question (from 0) with the right names in it."""
         answers = {at: each.answer for at, each in enumerate(self.hops, start=1)}
@@ -121,10 +117,6 @@ class Gold:
         return words_of_it if named else f"{known.title}: {words_of_it}"
 
 
-def _same(value: str, known: str) -> bool:
-    return comparison_key(value).strip(" .") == comparison_key(known).strip(" .") or mentions(value, known)
-
-
 def gold_of(row: Mapping[str, Any], passages: Passages) -> Gold:
     """Return the gold annotations in a line of a questions file and its gold passages.
 
@@ -135,7 +127,8 @@ def gold_of(row: Mapping[str, Any], passages: Passages) -> Gold:
     Raises:
         UsageError: a gold passage is missing.
     """
-    if missing := [id for id in _wanted(row) if id not in passages]:
+    wanted = [*(step["gold_id"] for step in row.get("decomposition") or ()), *(row.get("gold_ids") or ())]
+    if missing := [id for id in wanted if id not in passages]:
         raise UsageError(f"Question {row.get('id')} cannot be simulated: passage {missing[0]} is missing.")
     origin, drafts = _drafts(row, passages)
     return Gold(
@@ -151,38 +144,23 @@ def gold_of(row: Mapping[str, Any], passages: Passages) -> Gold:
     )
 
 
-def _wanted(row: Mapping[str, Any]) -> list[str]:
-    steps = [hop["gold_id"] for hop in row.get("decomposition") or ()]
-    return list(dict.fromkeys([*steps, *(row.get("gold_ids") or ())]))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Draft:
-    """A hop without its evidence."""
-
-    question: str
-    answer: str
-    passage: str
-    subject: str = ""
-    predicate: str = ""
-
-
-def _drafts(row: Mapping[str, Any], passages: Passages) -> tuple[Origin, list[_Draft]]:
+def _drafts(row: Mapping[str, Any], passages: Passages) -> tuple[Origin, list[Hop]]:
+    """Return the hops without title, text and evidence."""
     if steps := row.get("decomposition"):
         return "given", list(_from_steps(steps, row.get("evidence_triples") or ()))
-    ids: list[str] = row.get("gold_ids") or []
+    own = {id: passages[id] for id in row.get("gold_ids") or ()}
     if triples := row.get("evidence_triples"):
-        return "triples", list(_from_triples(triples, {id: passages[id] for id in ids}))
-    return "derived", _from_passages(row, {id: passages[id] for id in ids})
+        return "triples", list(_from_triples(triples, own))
+    return "derived", _from_passages(row, own)
 
 
-def _from_steps(steps: Sequence[Mapping[str, str]], triples: Sequence[Sequence[str]]) -> Iterator[_Draft]:
+def _from_steps(steps: Sequence[Mapping[str, str]], triples: Sequence[Sequence[str]]) -> Iterator[Hop]:
     """Yield the hops of MuSiQue; its "subject >> relation" becomes a question."""
     relations = {comparison_key(object): (predicate, object) for _, predicate, object in triples}
     for step in steps:
         relation = split_relation(step["question"])
         predicate = relations.get(comparison_key(step["answer"]), ("", ""))[0]
-        yield _Draft(
+        yield Hop(
             question=ask_relation(*relation) if relation else step["question"],
             answer=step["answer"],
             passage=step["gold_id"],
@@ -191,13 +169,13 @@ def _from_steps(steps: Sequence[Mapping[str, str]], triples: Sequence[Sequence[s
         )
 
 
-def _from_triples(triples: Sequence[Sequence[str]], passages: Passages) -> Iterator[_Draft]:
+def _from_triples(triples: Sequence[Sequence[str]], passages: Passages) -> Iterator[Hop]:
     """Yield the hops of 2Wiki: a triple whose subject is an earlier one's object builds on it."""
     objects: dict[str, int] = {}
     for at, (subject, relation, object) in enumerate(triples, start=1):
         known = objects.get(_bare(subject))
         name = f"#{known}" if known else subject
-        yield _Draft(
+        yield Hop(
             question=ask_relation(name, relation),
             answer=object,
             passage=_about(subject, object, passages),
@@ -220,33 +198,31 @@ def _bare(name: str) -> str:
     return comparison_key(_BRACKET.sub("", name))
 
 
-def _from_passages(row: Mapping[str, Any], passages: Passages) -> list[_Draft]:
+def _from_passages(row: Mapping[str, Any], passages: Passages) -> list[Hop]:
     """Return the hops of HotpotQA: one per passage, in an order in which one leads to the next if there is one.
 
     A passage leads to the next if it names the next one's subject; its hop asks for that. Otherwise the hop's answer is
     the passage's first sentence.
     """
     question, answer = row["question"].replace("#", "No. "), row.get("answer") or ""  # "#1" is no reference here
-    ids = sorted(passages, key=lambda id: (mentions(" ".join(passages[id]), answer), -_overlap(question, passages[id])))
+    asked = content_words(question)
+    order = {id: (mentions(" ".join(own), answer), -len(asked & content_words(own[0]))) for id, own in passages.items()}
+    ids = sorted(passages, key=lambda id: order[id])
     last = ids[-1] if ids and mentions(" ".join(passages[ids[-1]]), answer) else ""
-    drafts: list[_Draft] = []
+    drafts: list[Hop] = []
     for at, id in enumerate(ids):
         bridge = _BRACKET.sub("", passages[ids[at + 1]][0]) if at + 1 < len(ids) else ""
         leads = bool(bridge) and mentions(passages[id][1], bridge) and not mentions(question, bridge)
         led = bool(drafts) and drafts[-1].predicate == "leads to"
         subject = f"#{at}" if led else _entry(question, passages[id][0])
         if leads:
-            drafts.append(_Draft(question=_toward(subject, question), answer=bridge, passage=id, predicate="leads to"))
+            drafts.append(Hop(question=_toward(subject, question), answer=bridge, passage=id, predicate="leads to"))
         elif id == last and (led or len(ids) == 1):
-            drafts.append(_Draft(question=_toward(subject, question), answer=answer, passage=id, subject=subject))
+            drafts.append(Hop(question=_toward(subject, question), answer=answer, passage=id, subject=subject))
         else:
             first = next(iter(sentences(passages[id][1])), "")[:160]
-            drafts.append(_Draft(question=f"What is said about {subject}?", answer=first, passage=id, subject=subject))
+            drafts.append(Hop(question=f"What is said about {subject}?", answer=first, passage=id, subject=subject))
     return drafts
-
-
-def _overlap(question: str, passage: tuple[str, str]) -> int:
-    return len(content_words(question) & content_words(passage[0]))
 
 
 def _entry(question: str, title: str) -> str:
@@ -259,21 +235,22 @@ def _toward(subject: str, question: str) -> str:
     return question if comparison_key(subject) in comparison_key(question) else f"{subject}: {question}"
 
 
-def _hops(drafts: Sequence[_Draft], passages: Passages) -> tuple[Hop, ...]:
+def _hops(drafts: Sequence[Hop], passages: Passages) -> tuple[Hop, ...]:
+    """Return the hops with the titles, texts and evidence of their passages."""
     answers = {at: draft.answer for at, draft in enumerate(drafts, start=1)}
-    return tuple(
-        Hop(
-            question=draft.question,
-            answer=draft.answer,
-            passage=draft.passage,
-            title=passages[draft.passage][0],
-            text=passages[draft.passage][1],
-            subject=draft.subject or _subject(draft.question, passages[draft.passage][0]),
+    hops = []
+    for draft in drafts:
+        title, text = passages[draft.passage]
+        hop = replace(
+            draft,
+            title=title,
+            text=text,
+            subject=draft.subject or _subject(draft.question, title),
             predicate=draft.predicate or _predicate(draft.question),
-            evidence=_evidence(fill_references(draft.question, answers), draft.answer, passages[draft.passage][1]),
+            evidence=_evidence(fill_references(draft.question, answers), draft.answer, text),
         )
-        for draft in drafts
-    )
+        hops.append(hop)
+    return tuple(hops)
 
 
 def _subject(question: str, title: str) -> str:
@@ -282,10 +259,8 @@ def _subject(question: str, title: str) -> str:
 
 
 def _predicate(question: str) -> str:
-    return (
-        " ".join(sorted(content_words(fill_references(question, {})), key=question.casefold().find))[:80].strip()
-        or "is"
-    )
+    words = sorted(content_words(question), key=question.casefold().find)
+    return " ".join(words)[:80].strip() or "is"
 
 
 def _evidence(asked: str, answer: str, text: str) -> str:

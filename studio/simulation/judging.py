@@ -1,28 +1,26 @@
-"""Simulated roles that judge answers or classify questions: reviewer, evaluator, judge and classifier."""
+"""Simulated roles that judge answers or classify questions: reviewer, evaluator, judge, classifier and router."""
 
 from collections.abc import Sequence
 
 from sleuth.agents.roles import judging
+from sleuth.agents.roles.conversation import INTENTS, Intent
 from sleuth.agents.roles.judging import CHANGING, STATIC
 from sleuth.graphs.evidence.outcomes import stated_answer
 from sleuth.studio.simulation.answering import find_answer
 from sleuth.studio.simulation.gold import WHOLE
-from sleuth.studio.simulation.reply import SimulatedReply, structured_reply, yes_or_no
+from sleuth.studio.simulation.planning import conversation_of, names_all
+from sleuth.studio.simulation.reply import SimulatedReply, yes_or_no
 from sleuth.studio.simulation.request_view import RequestView
-from sleuth.studio.simulation.wording import mentions
+from sleuth.studio.simulation.wording import content_words, mentions
 from sleuth.tools.sources.question_attributes import DOMAINS
 from sleuth.tools.text import comparison_key
 
 
-def review(view: RequestView, *, looks_back: bool) -> SimulatedReply:
+def review(view: RequestView, *, looks_back: bool) -> judging.StepReview:
     """REVIEW_STEP, REVIEW: pass or correct the draft by the sources; without evidence rephrase the question.
 
     REVIEW looks back: it blames an earlier step if the sources contradict its answer.
     """
-    return structured_reply(_verdict(view, looks_back=looks_back))
-
-
-def _verdict(view: RequestView, *, looks_back: bool) -> judging.StepReview:
     drafted, found = str(view.given["answer"]), find_answer(view, view.question)
     if found.answer and _same(drafted, found.answer):
         return judging.Review(status="PASS")
@@ -114,25 +112,36 @@ def _in_reach(view: RequestView, hop: int) -> bool:
     return mentions(query, known.answer) or all(need in named or view.holds(need - 1) for need in known.needs())
 
 
-def judge(view: RequestView) -> SimulatedReply:
+def judge(view: RequestView) -> str:
     """JUDGE: correct if the answer is one of the references, verbatim; simulated without errors."""
     right = {comparison_key(answer).strip(" .") for answer in view.given["answers"]}
-    return SimulatedReply(
-        text="correct" if comparison_key(str(view.given["said"])).strip(" .") in right else "incorrect"
-    )
+    return "correct" if comparison_key(str(view.given["said"])).strip(" .") in right else "incorrect"
 
 
-def domain(view: RequestView) -> SimulatedReply:
+def domain(view: RequestView) -> str:
     """DOMAIN: the gold's domain, or open if it has none."""
     return label(view, view.gold.domain or "open", DOMAINS)
 
 
-def dynamic(view: RequestView) -> SimulatedReply:
+def dynamic(view: RequestView) -> str:
     """DYNAMIC: the gold's label."""
     return label(view, CHANGING if view.gold.dynamic else STATIC, (STATIC, CHANGING))
 
 
-def label(view: RequestView, right: str, choices: Sequence[str]) -> SimulatedReply:
+def label(view: RequestView, right: str, choices: Sequence[str]) -> str:
     """Return the right label, or one of the others if the role errs."""
     others = [choice for choice in choices if choice != right]
-    return SimulatedReply(text=view.rng("other").choice(others) if view.errs("misfiled") else right)
+    return view.rng("other").choice(others) if view.errs("misfiled") else right
+
+
+def route(view: RequestView) -> str:
+    """ROUTE: by the names of the gold's question in the message and in the conversation."""
+    return label(view, _kind(view), INTENTS)
+
+
+def _kind(view: RequestView) -> Intent:
+    if not content_words(view.question) & content_words(view.gold.question):
+        return "small talk"
+    if names_all(view, view.question):
+        return "question"
+    return "follow-up" if names_all(view, conversation_of(view)) else "ambiguous"

@@ -9,17 +9,11 @@ from operator import attrgetter
 from sleuth.agents.model import Message, Reply, Request, Usage
 from sleuth.agents.roles import hybrid, reading, reasoning
 from sleuth.agents.roles.conversation import SmallTalk
-from sleuth.studio.simulation import answering, chatting, condensing, judging, planning
+from sleuth.studio.simulation import answering, judging, planning
 from sleuth.studio.simulation.answering import answer_as, answer_or_admit, recall_as
 from sleuth.studio.simulation.gold import Gold
 from sleuth.studio.simulation.parameters import Simulation
-from sleuth.studio.simulation.reply import (
-    Handler,
-    UsageMeter,
-    count_prompt_tokens,
-    count_tokens,
-    structured_reply,
-)
+from sleuth.studio.simulation.reply import Handler, SimulatedReply
 from sleuth.studio.simulation.request_view import RequestView
 
 NAME = "simulated"
@@ -49,7 +43,7 @@ HANDLERS: dict[str, Handler] = {
     "detective/requery": planning.requery,
     "querier/entities": planning.name_entities,
     "querier/calls": planning.choose_calls,
-    "calculator/express": lambda _: structured_reply(hybrid.Expression()),  # the gold contains no arithmetic
+    "calculator/express": lambda _: hybrid.Expression(),  # the gold contains no arithmetic
     "reader/read": answer_as(reading.Reading),
     "drafter/draft": answer_as(reading.Draft),
     "drafter/draft_sentence": answer_as(reading.SentenceDraft),
@@ -90,17 +84,27 @@ HANDLERS: dict[str, Handler] = {
     "classifier/domain": judging.domain,
     "classifier/dynamic": judging.dynamic,
     "judge/judge": judging.judge,
-    "aggregator/aggregate": condensing.aggregate,
-    "aggregator/aggregate_in_detail": condensing.aggregate,
-    "extractor/extract": condensing.extract,
-    "detective/infer": condensing.infer,
-    "detective/infer_all": condensing.infer,
-    "router/route": chatting.route,
-    "rewriter/rewrite": chatting.rewrite,
-    "host/reply": lambda _: structured_reply(SmallTalk(reply="Hello! Ask me something about your documents.")),
-    "host/ask_back": chatting.ask_back,
+    "aggregator/aggregate": answering.aggregate,
+    "aggregator/aggregate_in_detail": answering.aggregate,
+    "extractor/extract": answering.extract,
+    "detective/infer": answering.infer,
+    "detective/infer_all": answering.infer,
+    "router/route": judging.route,
+    "rewriter/rewrite": planning.rewrite_message,
+    "host/reply": lambda _: SmallTalk(reply="Hello! Ask me something about your documents."),
+    "host/ask_back": planning.ask_back,
 }
 """The handler of each prompt. A new role also needs its errors in `parameters.ROLES`."""
+
+
+CHARS_PER_TOKEN = 5
+"""A word counts as one token per five characters or part of them: about 1.3 tokens per English word."""
+
+_BLOCK = 16
+"""Words of a cached block; servers cache prompts in blocks too."""
+
+_TEMPLATE = 4
+"""Tokens that a chat template adds to each message."""
 
 
 class SimulatedModel:
@@ -115,24 +119,46 @@ class SimulatedModel:
     def __init__(self, gold: Gold, simulation: Simulation) -> None:
         self.gold = gold
         self.simulation = simulation
-        self._meter = UsageMeter(simulation)
+        self._blocks: set[int] = set()
 
     async def call(self, request: Request) -> Reply:
         """Return the reply of the request's role."""
         view = RequestView(gold=self.gold, simulation=self.simulation, request=request)
         reply = HANDLERS[request.prompt](view)
-        prompt, written = count_prompt_tokens(request.messages), count_tokens(reply.text)
-        cached = self._meter.cached(request.messages)
+        if not isinstance(reply, SimulatedReply):
+            reply = SimulatedReply(text=reply if isinstance(reply, str) else reply.model_dump_json())
+        prompt, written = await self.count_tokens(request.messages, role=request.role), _count_tokens(reply.text)
+        cached = self._count_cached(request.messages)
         return Reply(
             text=reply.text,
             finish="stop",
             model=NAME,
             usage=Usage(prompt_tokens=prompt, cached_tokens=cached, completion_tokens=written),
-            seconds=self._meter.seconds(prompt - cached, written),
+            seconds=round((prompt - cached) / self.simulation.prefill + written / self.simulation.decode, 4),
             logprobs=reply.logprobs(request.sampling),
             warnings=[],
         )
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return the tokens of a prompt as the replies' usage counts them."""
-        return count_prompt_tokens(messages)
+        return sum(_count_tokens(message["content"]) + _TEMPLATE for message in messages)
+
+    def _count_cached(self, messages: tuple[Message, ...]) -> int:
+        """Return the tokens at the prompt's beginning that are in the cache, and add the prompt to the cache.
+
+        The cached tokens of all calls together do not depend on the order of the calls.
+        """
+        text = " ".join(message["content"] for message in messages).split()
+        mark, cached = 0, 0
+        for start in range(0, len(text) - _BLOCK + 1, _BLOCK):
+            block = text[start : start + _BLOCK]
+            mark = hash((mark, *block))
+            if mark in self._blocks:
+                cached += _count_tokens(" ".join(block))
+            self._blocks.add(mark)
+        return cached
+
+
+def _count_tokens(text: str) -> int:
+    """Return the tokens of a text; two texts together have as many as each alone."""
+    return sum(-(-len(word) // CHARS_PER_TOKEN) for word in text.split())

@@ -1,7 +1,6 @@
 """Parameters of a simulated model: its error rates, its confidence and its speed."""
 
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +85,7 @@ class Simulation(BaseModel):
     @classmethod
     def _known(cls, rates: dict[str, float]) -> dict[str, float]:
         for name, rate in rates.items():
-            check(name)
+            _check(name)
             if not 0 <= rate <= 1:
                 raise ValueError(f"{name}={rate:g} is no share between 0 and 1")
         return rates
@@ -107,9 +106,12 @@ class Simulation(BaseModel):
         rates: dict[str, float] = {CLOSED_BOOK: 0.02}
         for entry in filter(None, (part.strip() for part in given.split(","))):
             name, _, rate = (part.strip() for part in entry.partition("="))
-            check(name)
-            rates[name] = _share(name, rate)
-        return _made(cls, {"seed": seed, "rates": rates})
+            _check(name)
+            try:
+                rates[name] = float(rate)
+            except ValueError:
+                raise UsageError(f"{name}={rate} is no share: write {name}=0.1 for one in ten.") from None
+        return _made({"seed": seed, "rates": rates})
 
     @classmethod
     def from_toml(cls, path: Path) -> "Simulation":
@@ -122,12 +124,16 @@ class Simulation(BaseModel):
             found = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise UsageError(f"The parameters {path} cannot be read: {error}.") from error
-        if "rates" in found:
-            found["rates"] = _flat(found["rates"])
-        return _made(cls, found)
+        if "rates" in found:  # a dotted name without quotes is a table within a table
+            found["rates"] = {
+                f"{name}.{kind}" if isinstance(value, dict) else name: rate
+                for name, value in found["rates"].items()
+                for kind, rate in (value.items() if isinstance(value, dict) else [("", value)])
+            }
+        return _made(found)
 
 
-def check(name: str) -> None:
+def _check(name: str) -> None:
     """Raise UnknownName, with the nearest name, unless a rate's name is a role, a kind of error, or ROLE.KIND."""
     kinds = [*ERRORS, CLOSED_BOOK]
     both = [f"{role}.{kind}" for role, own in ROLES.items() for kind in own]
@@ -137,24 +143,9 @@ def check(name: str) -> None:
         raise UnknownName("simulated role or error", name, near, hint)
 
 
-def _share(name: str, rate: str) -> float:
+def _made(values: dict[str, Any]) -> Simulation:
     try:
-        return float(rate)
-    except ValueError:
-        raise UsageError(f"{name}={rate} is no share: write {name}=0.1 for one in ten.") from None
-
-
-def _flat(rates: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the rates by dotted names: a dotted name without quotes is a table within a table in TOML."""
-    flat: dict[str, Any] = {}
-    for name, value in rates.items():
-        flat |= {f"{name}.{kind}": rate for kind, rate in value.items()} if isinstance(value, dict) else {name: value}
-    return flat
-
-
-def _made(kind: type[Simulation], values: dict[str, Any]) -> Simulation:
-    try:
-        return kind.model_validate(values)
+        return Simulation.model_validate(values)
     except ValidationError as error:
         faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
         raise UsageError(f"The simulation's parameters cannot be used: {faults}.") from None

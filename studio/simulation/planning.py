@@ -1,18 +1,19 @@
-"""Simulated roles that choose the next question: planner, expander, fuser, refiner, actor, and their queries."""
+"""Simulated roles that choose or word the next question, from the planner to the rewriter."""
 
 from collections.abc import Iterable, Mapping
 
-from sleuth.agents.roles import hybrid, planning, reading, reasoning
+from sleuth.agents.role import Output
+from sleuth.agents.roles import conversation, hybrid, planning, reading, reasoning
 from sleuth.agents.roles.searching import TAGS, Format
 from sleuth.studio.simulation.answering import fact_numbers, find_answer
 from sleuth.studio.simulation.gold import WHOLE
-from sleuth.studio.simulation.reply import SimulatedReply, structured_reply
 from sleuth.studio.simulation.request_view import RequestView
 from sleuth.studio.simulation.wording import (
     ask_relation,
     describe,
     fill_references,
     find_names,
+    mentions,
     shorten,
     unrelated_question,
 )
@@ -41,7 +42,7 @@ def _freely(view: RequestView, question: str) -> str:
     return view.rephrase(question, rng.randint(1, 2)) if rng.random() < view.simulation.rephrase else question
 
 
-def plan(view: RequestView) -> SimulatedReply:
+def plan(view: RequestView) -> planning.Plan:
     """PLAN: the hops without an answer."""
     hops = _open(view)
     places = {hop: at for at, hop in enumerate(hops, start=1)}
@@ -54,9 +55,7 @@ def plan(view: RequestView) -> SimulatedReply:
         )
         for hop in hops
     ]
-    return structured_reply(
-        planning.Plan(steps=steps or [planning.PlanStep(question=shorten(view.gold.question), action="Answer")])
-    )
+    return planning.Plan(steps=steps or [planning.PlanStep(question=shorten(view.gold.question), action="Answer")])
 
 
 def _thought(view: RequestView, hop: int) -> str:
@@ -68,13 +67,13 @@ def _thought(view: RequestView, hop: int) -> str:
     return f"{'then' if needs else 'first'} {wanted}"[:120]
 
 
-def plan_in_order(view: RequestView) -> SimulatedReply:
+def plan_in_order(view: RequestView) -> Output:
     """PLAN_IN_ORDER: the same plan without dependencies."""
-    steps = planning.Plan.model_validate_json(plan(view).text).steps
+    steps = plan(view).steps
     in_order = [
         planning.OrderedStep(thought=each.thought, question=each.question, action=each.action) for each in steps
     ]
-    return structured_reply(planning.OrderedPlan(steps=in_order))
+    return planning.OrderedPlan(steps=in_order)
 
 
 def _open(view: RequestView) -> list[int]:
@@ -83,19 +82,19 @@ def _open(view: RequestView) -> list[int]:
     return [hop for hop in range(len(view.gold.hops)) if hop not in view.found]
 
 
-def begin(view: RequestView) -> SimulatedReply:
+def begin(view: RequestView) -> str:
     """BEGIN."""
-    return SimulatedReply(text=planning.NO_RETRIEVAL if view.knows_unaided() else planning.SUBQ)
+    return planning.NO_RETRIEVAL if view.knows_unaided() else planning.SUBQ
 
 
-def next_query(view: RequestView) -> SimulatedReply:
+def next_query(view: RequestView) -> Output:
     """NEXT."""
     query = next_question(view, _queries(view))
     plan = planning.SUBQ if query else planning.SUFFICIENT
-    return structured_reply(planning.Next.model_validate({"plan": plan, "query": query}))
+    return planning.Next.model_validate({"plan": plan, "query": query})
 
 
-def next_with_finding(view: RequestView) -> SimulatedReply:
+def next_with_finding(view: RequestView) -> Output:
     """NEXT_WITH_FINDING: also the finding of the latest sub-query, or the facts toward the answer."""
     query, finding, facts = next_question(view, _queries(view)), "", list[int]()
     latest = view.target(view.given["queries"][-1]["text"]) if view.given["queries"] else None
@@ -105,10 +104,8 @@ def next_with_finding(view: RequestView) -> SimulatedReply:
     elif latest is not None and view.holds(latest):
         facts, finding = fact_numbers(view, range(latest, latest + 1)), view.gold.hops[latest].answer
     plan = planning.SUBQ if query else planning.SUFFICIENT
-    return structured_reply(
-        planning.NextWithFinding.model_validate(
-            {"plan": plan, "query": query, "finding": finding[:200], "facts": facts}
-        )
+    return planning.NextWithFinding.model_validate(
+        {"plan": plan, "query": query, "finding": finding[:200], "facts": facts}
     )
 
 
@@ -135,65 +132,64 @@ def next_question(view: RequestView, asked_before: Iterable[str]) -> str:
     return ""
 
 
-def sub_query(view: RequestView) -> SimulatedReply:
+def sub_query(view: RequestView) -> Output:
     """SUB_QUERY: the question of the hop whose passage is shown."""
     title = view.sources[0]["title"] if view.sources else ""
     for hop, known in enumerate(view.gold.hops):
         if known.title == title:
-            step = planning.SubQueryOfDocument(question=view.gold.asked(hop)[:240], answer=known.answer[:200])
-            return structured_reply(step)
-    return structured_reply(planning.SubQueryOfDocument())
+            return planning.SubQueryOfDocument(question=view.gold.asked(hop)[:240], answer=known.answer[:200])
+    return planning.SubQueryOfDocument()
 
 
-def follow_up(view: RequestView) -> SimulatedReply:
+def follow_up(view: RequestView) -> Output:
     """FOLLOW_UP: the first missing hop, otherwise the answer."""
     question = next_question(view, [asked for asked, _ in view.steps])
     if question:
-        return structured_reply(planning.FollowUp(follow_up="Yes", question=question))
-    return structured_reply(planning.FollowUp(follow_up="No", answer=view.value(WHOLE) or ""))
+        return planning.FollowUp(follow_up="Yes", question=question)
+    return planning.FollowUp(follow_up="No", answer=view.value(WHOLE) or "")
 
 
-def think(view: RequestView) -> SimulatedReply:
+def think(view: RequestView) -> str:
     """THINK: each known hop once, one at a time; then the answer, or the missing question."""
     before = [comparison_key(each).rstrip(".") for each in view.given["thoughts"]]
     known = [view.statement(hop) for hop in range(len(view.gold.hops)) if view.holds(hop)]
     if new := [line for line in known if not any(comparison_key(line).startswith(each) for each in before)]:
-        return SimulatedReply(text=new[0])
+        return new[0]
     if answer := find_answer(view, view.question).answer:
-        return SimulatedReply(text=f"So the answer is: {answer}.")
-    return SimulatedReply(text=next_question(view, view.given["thoughts"]) or "The rest is not told.")
+        return f"So the answer is: {answer}."
+    return next_question(view, view.given["thoughts"]) or "The rest is not told."
 
 
-def act(view: RequestView) -> SimulatedReply:
+def act(view: RequestView) -> Output:
     """ACT: a search for the first missing hop; otherwise an answer."""
     query = next_question(view, view.given["searches"])
     if query:
-        return structured_reply(planning.Action(action="search", query=query))
+        return planning.Action(action="search", query=query)
     found = find_answer(view, view.question)
-    return structured_reply(planning.Action(action="answer", answer=found.answer, citations=[*found.quotes]))
+    return planning.Action(action="answer", answer=found.answer, citations=[*found.quotes])
 
 
-def act_with_tools(view: RequestView) -> SimulatedReply:
+def act_with_tools(view: RequestView) -> Output:
     """ACT_WITH_TOOLS: read on in the document of a missing hop, search by meaning, then by words; or answer."""
     steps = [str(step) for step in view.given["searches"]]
     before = [step.partition(": ")[2] for step in steps]
     query = next_question(view, before)
     if not query:
         found = find_answer(view, view.question)
-        return structured_reply(planning.ToolAction(action="answer", answer=found.answer, citations=[*found.quotes]))
+        return planning.ToolAction(action="answer", answer=found.answer, citations=[*found.quotes])
     titles = {view.gold.hops[hop].title for hop in view.missing()}
     for at, source in enumerate(view.sources, start=1):
         if source["title"] in titles and f"read: {source['title']} [{at}]" not in steps:
-            return structured_reply(planning.ToolAction(action="read", source=at))
+            return planning.ToolAction(action="read", source=at)
     is_retry = view.target(query) in {view.target(each) for each in before}
-    return structured_reply(planning.ToolAction(action="keyword" if is_retry else "semantic", query=query))
+    return planning.ToolAction(action="keyword" if is_retry else "semantic", query=query)
 
 
-def continue_transcript(view: RequestView, *, format: Format) -> SimulatedReply:
+def continue_transcript(view: RequestView, *, format: Format) -> str:
     """SEARCH_R1, STEP_SEARCH and CORAG: what is known, then a search for the first missing hop, or the answer."""
     tags = TAGS[format]
     if view.given["last"]:
-        return SimulatedReply(text=f"{find_answer(view, view.question).answer}</{tags.answer}>")
+        return f"{find_answer(view, view.question).answer}</{tags.answer}>"
     known = " ".join(view.statement(hop) for hop in range(len(view.gold.hops)) if view.holds(hop))
     name = "subanswer" if format == "corag" else "think"
     thought = f"<{name}>{known}</{name}>" if known or format != "corag" else ""
@@ -201,10 +197,10 @@ def continue_transcript(view: RequestView, *, format: Format) -> SimulatedReply:
     action = f"<{tags.query}>{query}</{tags.query}>"
     if not query:
         action = f"<{tags.answer}>{find_answer(view, view.question).answer}</{tags.answer}>"
-    return SimulatedReply(text=f"{thought}\n{action}")
+    return f"{thought}\n{action}"
 
 
-def expand(view: RequestView) -> SimulatedReply:
+def expand(view: RequestView) -> Output:
     """EXPAND: the first hop that neither the steps nor earlier answers cover; sometimes a later one.
 
     If the answer follows from all hops together, the question itself is the last step.
@@ -213,66 +209,64 @@ def expand(view: RequestView) -> SimulatedReply:
     covered = {target for target in targets if target is not None} | set(view.found)
     left = [hop for hop in range(len(view.gold.hops)) if hop not in covered]
     if view.errs("wrong-question"):
-        return structured_reply(planning.NextStep(step=off_course(view), final=len(left) <= 1))
+        return planning.NextStep(step=off_course(view), final=len(left) <= 1)
     if not left or WHOLE in covered:
-        return structured_reply(planning.NextStep(step=_freely(view, shorten(view.gold.question)), final=True))
+        return planning.NextStep(step=_freely(view, shorten(view.gold.question)), final=True)
     rng = view.rng("order")
     hop = rng.choice(left) if rng.random() < view.simulation.reorder else left[0]
     last = view.gold.is_chain() and hop == len(view.gold.hops) - 1
-    return structured_reply(planning.NextStep(step=_freely(view, asked(view, hop)), final=last))
+    return planning.NextStep(step=_freely(view, asked(view, hop)), final=last)
 
 
-def fuse(view: RequestView) -> SimulatedReply:
+def fuse(view: RequestView) -> Output:
     """FUSE: one of the steps that ask for the same hop; different ones are joined."""
     steps: list[str] = view.given["steps"]
     apart = {view.target(step): step for step in reversed(steps)}
     if view.errs("wrong-question"):
-        return structured_reply(planning.Fused(step=off_course(view)))
-    return structured_reply(planning.Fused(step=" ".join(reversed(apart.values()))[:300]))
+        return planning.Fused(step=off_course(view))
+    return planning.Fused(step=" ".join(reversed(apart.values()))[:300])
 
 
-def rewrite(view: RequestView) -> SimulatedReply:
+def rewrite(view: RequestView) -> Output:
     """REWRITE: the question in other words."""
     question = off_course(view) if view.errs("wrong-question") else view.rephrase(view.gold.question, 1)
-    return structured_reply(planning.Rewritten(question=question))
+    return planning.Rewritten(question=question)
 
 
-def refine(view: RequestView) -> SimulatedReply:
+def refine(view: RequestView) -> Output:
     """REFINE: the hop's question with the answers found; the whole question is rephrased."""
     planned = str(view.given["question"])
     target = view.target(planned)
     if view.errs("wrong-question"):
-        return structured_reply(planning.Refined(question=off_course(view)))
+        return planning.Refined(question=off_course(view))
     if target is None:
-        return structured_reply(planning.Refined(question=planned))
+        return planning.Refined(question=planned)
     if target == WHOLE:
-        return structured_reply(
-            planning.Refined(question=planned if view.simulation.teaching else view.rephrase(planned, 1))
-        )
-    return structured_reply(planning.Refined(question=asked(view, target)))
+        return planning.Refined(question=planned if view.simulation.teaching else view.rephrase(planned, 1))
+    return planning.Refined(question=asked(view, target))
 
 
-def entities(view: RequestView) -> SimulatedReply:
+def entities(view: RequestView) -> Output:
     """ENTITIES."""
     found = find_names(view.gold.question) or [view.gold.question.rstrip("?")]
-    return structured_reply(reasoning.Entities(entities=[name[:80] for name in found][: reasoning.MAX_ENTITIES]))
+    return reasoning.Entities(entities=[name[:80] for name in found][: reasoning.MAX_ENTITIES])
 
 
-def names(view: RequestView) -> SimulatedReply:
+def names(view: RequestView) -> Output:
     """EXTRACT_NAMES."""
     found = _found_names(view, str(view.given["text"]))[: reading.MAX_NAMES]
-    return structured_reply(reading.Names(names=[name[:80] for name in found]))
+    return reading.Names(names=[name[:80] for name in found])
 
 
-def requery(view: RequestView) -> SimulatedReply:
+def requery(view: RequestView) -> Output:
     """REQUERY: the first missing hop, with the known answers in it."""
     known = _held(view)
     missing = view.missing()
     if view.errs("wrong-question"):
-        return structured_reply(reasoning.Requery(query=off_course(view)))
+        return reasoning.Requery(query=off_course(view))
     if not missing:
-        return structured_reply(reasoning.Requery(query=view.rephrase(view.gold.question, 1)))
-    return structured_reply(reasoning.Requery(query=asked(view, missing[0], known)))
+        return reasoning.Requery(query=view.rephrase(view.gold.question, 1))
+    return reasoning.Requery(query=asked(view, missing[0], known))
 
 
 def _held(view: RequestView) -> dict[int, str]:
@@ -289,14 +283,42 @@ def _entity_names(view: RequestView) -> list[str]:
     return _found_names(view, view.question)[: hybrid.MAX_ENTITIES]
 
 
-def name_entities(view: RequestView) -> SimulatedReply:
+def name_entities(view: RequestView) -> Output:
     """NAME_ENTITIES."""
     entities = [hybrid.Entity(name=name[:120]) for name in _entity_names(view)]
-    return structured_reply(hybrid.Entities(entities=entities))
+    return hybrid.Entities(entities=entities)
 
 
-def choose_calls(view: RequestView) -> SimulatedReply:
+def choose_calls(view: RequestView) -> Output:
     """CHOOSE_CALLS: the entities by their names."""
     wanted = [[hybrid.Argument(name="entity", value=name[:120])] for name in _entity_names(view)]
     calls = [hybrid.Call(function="open_get_entity", arguments=each) for each in wanted]
-    return structured_reply(hybrid.Calls(calls=calls))
+    return hybrid.Calls(calls=calls)
+
+
+# Chats: the user wants an answer to the gold's question
+
+
+def rewrite_message(view: RequestView) -> Output:
+    """REWRITE: the gold's question if the conversation contains its names; otherwise the message unchanged."""
+    if view.errs("wrong-question"):
+        return conversation.Rewritten(question=off_course(view))
+    question = view.gold.question if names_all(view, conversation_of(view)) else view.question
+    return conversation.Rewritten(question=question[:500])
+
+
+def ask_back(view: RequestView) -> Output:
+    """ASK_BACK: offer the names in the gold's question."""
+    return conversation.AskedBack(
+        question="What do you mean?", options=[name[:120] for name in find_names(view.gold.question)][:4]
+    )
+
+
+def conversation_of(view: RequestView) -> str:
+    """Return what was said, with the last message."""
+    return " ".join([*(turn["text"] for turn in view.given["turns"]), view.question])
+
+
+def names_all(view: RequestView, text: str) -> bool:
+    """Return whether a text has the names in the gold's question."""
+    return all(mentions(text, name) for name in find_names(view.gold.question))

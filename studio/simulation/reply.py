@@ -1,12 +1,11 @@
-"""Simulated replies: their text, their log-probabilities and the usage that a server would report."""
+"""Simulated replies with log-probabilities."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sleuth.agents.model import Message, Sampling, TokenLogprob
+from sleuth.agents.model import Sampling, TokenLogprob
 from sleuth.agents.role import Output
-from sleuth.studio.simulation.parameters import Simulation
 from sleuth.studio.simulation.request_view import RequestView
 
 
@@ -30,12 +29,8 @@ class SimulatedReply:
         return [TokenLogprob(token=piece, logprob=logprob, top={piece: logprob}) for piece in pieces]
 
 
-Handler = Callable[[RequestView], SimulatedReply]
-
-
-def structured_reply(output: Output) -> SimulatedReply:
-    """Return a structured reply."""
-    return SimulatedReply(text=output.model_dump_json())
+Handler = Callable[[RequestView], SimulatedReply | Output | str]
+"""The reply of a role to a request: a structured one, or a text, with log-probabilities where they are used."""
 
 
 def plain_reply(view: RequestView, text: str, *, supported: bool) -> SimulatedReply:
@@ -58,52 +53,3 @@ def yes_or_no(view: RequestView, *, true: bool | None) -> SimulatedReply:
     odds = rng.gauss(sign * parameters.yes_odds, parameters.yes_spread)
     probability = min(max(1 / (1 + math.exp(-odds)), 1e-6), 1 - 1e-6)
     return SimulatedReply(text="Yes" if probability > 0.5 else "No", yes=probability)
-
-
-# Usage
-
-CHARS_PER_TOKEN = 5
-"""A word counts as one token per five characters or part of them: about 1.3 tokens per English word."""
-
-_BLOCK = 16
-"""Words of a cached block; servers cache prompts in blocks too."""
-
-_TEMPLATE = 4
-"""Tokens that a chat template adds to each message."""
-
-
-def count_tokens(text: str) -> int:
-    """Return the tokens of a text; two texts together have as many as each alone."""
-    return sum(-(-len(word) // CHARS_PER_TOKEN) for word in text.split())
-
-
-def count_prompt_tokens(messages: tuple[Message, ...]) -> int:
-    """Return the tokens of a prompt with those of a chat template."""
-    return sum(count_tokens(message["content"]) + _TEMPLATE for message in messages)
-
-
-class UsageMeter:
-    """Counter of the tokens of one run; the beginning that prompts have in common is cached.
-
-    The cached tokens of all calls together do not depend on the order of the calls.
-    """
-
-    def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
-        self._seen: set[int] = set()
-
-    def cached(self, messages: tuple[Message, ...]) -> int:
-        """Return the tokens at the prompt's beginning that are in the cache, and add the prompt to the cache."""
-        text = " ".join(message["content"] for message in messages).split()
-        mark, cached = 0, 0
-        for start in range(0, len(text) - _BLOCK + 1, _BLOCK):
-            block = text[start : start + _BLOCK]
-            mark = hash((mark, *block))
-            if mark in self._seen:
-                cached += count_tokens(" ".join(block))
-            self._seen.add(mark)
-        return cached
-
-    def seconds(self, new: int, written: int) -> float:
-        """Return the seconds to read the tokens that are not cached and to write the reply, on a virtual clock."""
-        return round(new / self._simulation.prefill + written / self._simulation.decode, 4)
