@@ -106,16 +106,9 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
         versions = await prompts.versions() if wanted.systems else {}
         await folder.settle({"data": data, **wanted.plan(), "prompts": versions})
         result = {
-            "command": shlex.join(["sleuth", *sys.argv[1:]]),
+            **_record(settings, wanted, collection),
             "questions": len(questions),
             "data": data,
-            "limit": wanted.limit,
-            "seed": wanted.seed,
-            "simulation": wanted.plan()["simulation"],
-            "gold": list(wanted.gold),
-            "settings": _settings_record(settings),
-            "embedder": collection.embedder and collection.embedder.name,
-            "versions": _versions(),
             "prompts": versions,
             "warnings": [missing] if missing else [],
         }
@@ -164,6 +157,20 @@ async def _data_record(collection: Collection, settings: Settings, files: Sequen
     ]
     counts = {"documents": documents, "passages": passages, "sha256": await collection.fingerprint()}
     return {"collection": {"name": settings.collection, **counts}, "files": questions}
+
+
+def _record(settings: Settings, wanted: Evaluation, collection: Collection) -> dict[str, Any]:
+    """Return the options and versions needed to repeat the evaluation."""
+    return {
+        "command": shlex.join(["sleuth", *sys.argv[1:]]),
+        "limit": wanted.limit,
+        "seed": wanted.seed,
+        "simulation": wanted.plan()["simulation"],
+        "gold": list(wanted.gold),
+        "settings": _settings_record(settings),
+        "embedder": collection.embedder and collection.embedder.name,
+        "versions": _versions(),
+    }
 
 
 def _settings_record(settings: Settings) -> dict[str, Any]:
