@@ -2,19 +2,20 @@
 
     python -m benchmarks.soak FOLDER [--minutes 60] [--faults 0.05] [--every 5] [--warm 60] [--database URL]
 
-Each call is a slice that continues with the previous store; `--minutes 0` only reports all slices again. The
-server is the command, in a process of its own, with embeddings and replies of model.py, which answers immediately and
-fails at `--faults` of the requests for either. Six clients at a time ask by several methods, follow the events to the
-end, upload and delete documents, search, stop and resume, fork from any checkpoint and resume that, read histories,
+The server is the command, in a process of its own, with embeddings and replies of model.py, which answers immediately
+and fails at `--faults` of the requests for either. Six clients at a time ask by several methods, follow the events to
+the end, upload and delete documents, search, stop and resume, fork from any checkpoint and resume that, read histories,
 export and remove runs; a run that ends with an error is resumed until it answers, a failed upload is sent again. After
 each round, when the server is idle, all that it has acknowledged is compared with its present state (known.py):
 documents with their texts, some of them in searches, runs, some of their answers. Then `sleuth runs prune` in another
 process keeps the runs of the last minute, and four checkpoints of each. The numbers of runs and documents so stay about
 constant; a measure that grows nevertheless shows a leak.
 
-FOLDER/samples.jsonl has a line every `--every` seconds, FOLDER/slices.jsonl the work of each slice. Exits with 1 if
-something acknowledged is missing, a run could not be brought to an answer, the server replied with a status of 500 or
-more (but 503 where the embedder fails), or a slope is not flat: see report.py.
+FOLDER/samples.jsonl has a line every `--every` seconds. Of the samples after `--warm` seconds, a line is fitted to the
+means of each minute. A measure is flat if the 95 % interval of its slope includes zero or less, or if the slope is less
+than one percent of the mean per hour. Prints JSON; exits with 1 if something acknowledged is missing, a run could not
+be brought to an answer, the server replied with a status of 500 or more (but 503 where the embedder fails), or a
+measure is not flat.
 """
 
 import argparse
@@ -24,19 +25,24 @@ import os
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import AsyncIterator
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from statistics import mean
 
 import httpx
 import psutil
+from scipy.stats import linregress, t
 
 from benchmarks.harness import append_line, read_lines
 from benchmarks.servers import free_port, running, serving, wait_until_up
-from benchmarks.soak import model, report
+from benchmarks.soak import model
 from benchmarks.soak.client import DOCUMENTS, Client
 
+MEASURES = ("rss_mib", "handles", "threads", "disk_mb")
+ENOUGH = 0.01
+"""Of the mean, in an hour."""
 SLEUTH = [sys.executable, "-c", "from sleuth.studio.cli.app import main; main()"]
 PRUNE = [*SLEUTH, "runs", "prune", "--older-than", "1min", "--keep-last", "4", "--yes", "--json"]
 
@@ -64,14 +70,13 @@ def sample(server: psutil.Process, home: Path) -> dict[str, float]:
 
 
 @asynccontextmanager
-async def sampling(given: argparse.Namespace, number: int, server: psutil.Process) -> AsyncIterator[None]:
+async def sampling(given: argparse.Namespace, server: psutil.Process) -> AsyncIterator[None]:
     async def write() -> None:
         began = time.monotonic()
         while True:
             await asyncio.sleep(given.every)
             taken = await asyncio.to_thread(sample, server, given.folder / "home")
-            row = {"slice": number, "at": round(time.monotonic() - began, 1), **taken}
-            append_line(given.folder / "samples.jsonl", row)
+            append_line(given.folder / "samples.jsonl", {"at": round(time.monotonic() - began, 1), **taken})
 
     task = asyncio.create_task(write())
     try:
@@ -85,7 +90,6 @@ async def sampling(given: argparse.Namespace, number: int, server: psutil.Proces
 async def work(client: Client, minutes: float, env: dict[str, str]) -> None:
     """Run rounds until the time is over; between them another process prunes the store."""
     until = time.monotonic() + 60 * minutes
-    await client.start()
     await client.put(range(DOCUMENTS))
     while time.monotonic() < until:
         await client.round()
@@ -102,49 +106,58 @@ async def work(client: Client, minutes: float, env: dict[str, str]) -> None:
         client.done["prune"] += 1
 
 
-async def run_slice(given: argparse.Namespace, number: int, url: str, pid: int, env: dict[str, str]) -> Client:
+async def drive(given: argparse.Namespace, url: str, pid: int, env: dict[str, str]) -> Client:
     async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=300) as http:
-        client = Client(http, str(number))
-        async with sampling(given, number, psutil.Process(pid)):
+        client = Client(http)
+        async with sampling(given, psutil.Process(pid)):
             await work(client, given.minutes, env)
         counts = await http.get(env["SLEUTH_MODEL_URL"].removesuffix("/v1") + "/counts")
         client.done.update(counts.json())
     return client
 
 
-def soak(given: argparse.Namespace, number: int) -> Client:
-    """Run one slice. The model's port is part of the embedder's name, so all slices of a folder use the same."""
-    file = given.folder / "port"
-    if not file.exists():
-        file.write_text(str(free_port()), encoding="ascii")
-    model_port, port = int(file.read_text(encoding="ascii")), free_port()
+def soak(given: argparse.Namespace) -> Client:
+    model_port, port = free_port(), free_port()
     model_url, url = f"http://127.0.0.1:{model_port}/v1", f"http://127.0.0.1:{port}"
     env = environment(given.folder, model_url, given.database)
-    with serving(model.serve, model_port, given.faults, str(number)):
+    with serving(model.serve, model_port, given.faults):
         wait_until_up(f"{model_url}/models")
         command = [*SLEUTH, "serve", "--port", str(port)]
         with running(command, given.folder / "serve.log", env=env) as pid:
             wait_until_up(f"{url}/openapi.json")
-            return asyncio.run(run_slice(given, number, url, pid, env))
+            return asyncio.run(drive(given, url, pid, env))
+
+
+def slope(samples: Sequence[dict[str, float]], measure: str) -> dict[str, float | bool] | None:
+    """Return the growth of a measure per hour with its 95 % interval, and its mean; None for too few minutes."""
+    minutes: dict[int, list[float]] = defaultdict(list)
+    for row in samples:
+        minutes[int(row["at"] // 60)].append(row[measure])
+    if len(minutes) < 5:
+        return None
+    values = [mean(own) for own in minutes.values()]
+    line = linregress([minute / 60 for minute in minutes], values)
+    reach = float(t.ppf(0.975, len(values) - 2)) * line.stderr
+    found = {"hourly": line.slope, "low": line.slope - reach, "high": line.slope + reach, "mean": mean(values)}
+    return found | {"flat": bool(found["low"] <= 0 or found["hourly"] < ENOUGH * found["mean"])}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, help="must not exist")
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--faults", type=float, default=0.05)
     parser.add_argument("--every", type=float, default=5, help="seconds between samples")
-    parser.add_argument("--warm", type=float, default=60, help="seconds at each slice's start that do not count")
-    parser.add_argument("--database", help="as in SLEUTH_DATABASE_URL; the same for all slices of a folder")
+    parser.add_argument("--warm", type=float, default=60, help="seconds at the start that do not count")
+    parser.add_argument("--database", help="as in SLEUTH_DATABASE_URL")
     given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
-    slices = given.folder / "slices.jsonl"
-    if given.minutes:
-        number = len(read_lines(slices))
-        client = soak(given, number)
-        row = {"slice": number, "minutes": given.minutes, "done": dict(client.done), "lost": client.lost}
-        append_line(slices, row)
-    sys.exit(report.write(given.folder, given.warm))
+    given.folder.mkdir(parents=True)
+    client = soak(given)
+    samples = [row for row in read_lines(given.folder / "samples.jsonl") if row["at"] >= given.warm]
+    slopes = {name: slope(samples, name) for name in MEASURES}
+    found = {"done": dict(client.done.most_common()), "lost": client.lost, "slopes": slopes}
+    print(json.dumps(found, indent=1))
+    sys.exit(int(bool(client.lost) or any(each is not None and not each["flat"] for each in slopes.values())))
 
 
 if __name__ == "__main__":

@@ -59,9 +59,9 @@ def _typed(schema: dict[str, Any], dice: Random, words: list[str], whole: dict[s
 class Standin:
     """One server; `rate` is the share of requests that fail."""
 
-    def __init__(self, rate: float, seed: str) -> None:
+    def __init__(self, rate: float) -> None:
         self._rate = rate
-        self._dice = Random(seed)
+        self._dice = Random(0)
         self._vectors = Projected()
         self._counts: Counter[str] = Counter()
 
@@ -137,5 +137,5 @@ async def _streamed(text: str) -> AsyncIterator[str]:
     yield "data: [DONE]\n\n"
 
 
-def serve(port: int, rate: float, seed: str) -> None:
-    serve_app(Standin(rate, seed).app(), port)
+def serve(port: int, rate: float) -> None:
+    serve_app(Standin(rate).app(), port)

@@ -10,7 +10,6 @@ from sleuth.agents.formatting import MAX_CITATIONS, Quote
 from sleuth.agents.role import Output
 from sleuth.agents.roles import hybrid, reading, reasoning
 from sleuth.studio.simulation.gold import WHOLE
-from sleuth.studio.simulation.reply import SimulatedReply, plain_reply
 from sleuth.studio.simulation.request_view import RequestView
 from sleuth.studio.simulation.wording import content_words, excerpt, fill_references, find_names, mentions
 from sleuth.tools.text import comparison_key, sentences
@@ -182,15 +181,6 @@ def integrate(view: RequestView) -> Output:
     for each in view.given["answers"]:
         distinct.setdefault(comparison_key(each["answer"]).removeprefix("it is ").removeprefix("the "), each["answer"])
     return reasoning.Integrated(answer=" or ".join(distinct.values())[:600])
-
-
-def verify(view: RequestView) -> SimulatedReply:
-    """VERIFY: confident if the sources contain the answer; otherwise a guess, as a rule with low confidence."""
-    value = view.answer_to(view.question)
-    if value is not None:
-        return plain_reply(view, value, supported=True)
-    overconfident = view.errs("overconfident")
-    return plain_reply(view, view.guess(view.question), supported=overconfident)
 
 
 # Passages in other words

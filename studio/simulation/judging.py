@@ -1,7 +1,10 @@
-"""Simulated roles that judge answers or classify questions: reviewer, evaluator, judge, classifier and router."""
+"""Simulated roles that judge answers or classify questions, and their log-probabilities."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from sleuth.agents.model import Sampling, TokenLogprob
 from sleuth.agents.roles import judging
 from sleuth.agents.roles.conversation import INTENTS, Intent
 from sleuth.agents.roles.judging import CHANGING, STATIC
@@ -9,11 +12,30 @@ from sleuth.graphs.evidence.outcomes import stated_answer
 from sleuth.studio.simulation.answering import find_answer
 from sleuth.studio.simulation.gold import WHOLE
 from sleuth.studio.simulation.planning import conversation_of, names_all
-from sleuth.studio.simulation.reply import SimulatedReply, yes_or_no
 from sleuth.studio.simulation.request_view import RequestView
 from sleuth.studio.simulation.wording import content_words, mentions
 from sleuth.tools.sources.question_attributes import DOMAINS
 from sleuth.tools.text import comparison_key
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SimulatedReply:
+    """A text, the perplexity of its tokens, and P(yes) at the first of them."""
+
+    text: str
+    perplexity: float = 1.3
+    yes: float | None = None
+
+    def logprobs(self, sampling: Sampling) -> list[TokenLogprob] | None:
+        """Return the log-probabilities that a server would give: a token is a word with the space before it."""
+        if not sampling.top_logprobs:
+            return None
+        if self.yes is not None:
+            top = {"Yes": math.log(self.yes), "No": math.log(1 - self.yes)}
+            return [TokenLogprob(token=self.text, logprob=top[self.text], top=top)]
+        logprob = -math.log(self.perplexity)
+        pieces = [word if at == 0 else f" {word}" for at, word in enumerate(self.text.split(" "))]
+        return [TokenLogprob(token=piece, logprob=logprob, top={piece: logprob}) for piece in pieces]
 
 
 def review(view: RequestView, *, looks_back: bool) -> judging.StepReview:
@@ -55,6 +77,18 @@ def _blamed(view: RequestView) -> tuple[int, str] | None:
 
 def _same(one: str, other: str) -> bool:
     return comparison_key(one) == comparison_key(other) or mentions(one, other) or mentions(other, one)
+
+
+def yes_or_no(view: RequestView, *, true: bool | None) -> SimulatedReply:
+    """Return yes or no with its probability, either of them if it cannot be decided (None).
+
+    An overconfident evaluator answers yes where no is right.
+    """
+    parameters, rng = view.simulation, view.rng("odds")
+    sign = 1 if true or (true is False and view.errs("overconfident")) else 0 if true is None else -1
+    odds = rng.gauss(sign * parameters.yes_odds, parameters.yes_spread)
+    probability = min(max(1 / (1 + math.exp(-odds)), 1e-6), 1 - 1e-6)
+    return SimulatedReply(text="Yes" if probability > 0.5 else "No", yes=probability)
 
 
 def declarative(view: RequestView) -> SimulatedReply:
@@ -110,6 +144,17 @@ def _in_reach(view: RequestView, hop: int) -> bool:
     query, known = str(view.given["query"]), view.gold.hops[hop]
     named = view.named(hop, query)
     return mentions(query, known.answer) or all(need in named or view.holds(need - 1) for need in known.needs())
+
+
+def verify(view: RequestView) -> SimulatedReply:
+    """VERIFY: confident if the sources contain the answer; otherwise a guess, as a rule with low confidence."""
+    value, parameters, rng = view.answer_to(view.question), view.simulation, view.rng("perplexity")
+    if value is not None or view.errs("overconfident"):
+        perplexity = parameters.supported_perplexity * math.exp(rng.gauss(0, parameters.supported_spread))
+    else:
+        perplexity = parameters.unsupported_perplexity * math.exp(rng.gauss(0, parameters.unsupported_spread))
+    text = view.guess(view.question) if value is None else value
+    return SimulatedReply(text=text, perplexity=max(1.01, perplexity))
 
 
 def judge(view: RequestView) -> str:

@@ -3,24 +3,26 @@
 Its replies are labelled: `Reply.model` is "simulated". It never waits; seconds are virtual.
 """
 
+from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
 
 from sleuth.agents.model import Message, Reply, Request, Usage
+from sleuth.agents.role import Output
 from sleuth.agents.roles import hybrid, reading, reasoning
 from sleuth.agents.roles.conversation import SmallTalk
 from sleuth.studio.simulation import answering, judging, planning
 from sleuth.studio.simulation.answering import answer_as, answer_or_admit, recall_as
 from sleuth.studio.simulation.gold import Gold
+from sleuth.studio.simulation.judging import SimulatedReply
 from sleuth.studio.simulation.parameters import Simulation
-from sleuth.studio.simulation.reply import Handler, SimulatedReply
 from sleuth.studio.simulation.request_view import RequestView
 
 NAME = "simulated"
 
 _WHOLE = attrgetter("gold.question")
 
-HANDLERS: dict[str, Handler] = {
+HANDLERS: dict[str, Callable[[RequestView], SimulatedReply | Output | str]] = {
     "planner/plan": planning.plan,
     "planner/plan_in_order": planning.plan_in_order,
     "planner/begin": planning.begin,
@@ -66,7 +68,7 @@ HANDLERS: dict[str, Handler] = {
     "integrator/last_step": answer_as(reasoning.Result, lambda view: view.given["question"]),
     "integrator/path": answer_as(reasoning.Result),
     "integrator/integrate": answering.integrate,
-    "verifier/verify": answering.verify,
+    "verifier/verify": judging.verify,
     "recaller/recall": recall_as(hybrid.Recollection),
     "resolver/plain": answer_as(hybrid.Resolved, _WHOLE, otherwise=lambda view: view.decoy(view.gold.answer)),
     "resolver/careful": answer_or_admit(hybrid.Resolved),
@@ -94,7 +96,7 @@ HANDLERS: dict[str, Handler] = {
     "host/reply": lambda _: SmallTalk(reply="Hello! Ask me something about your documents."),
     "host/ask_back": planning.ask_back,
 }
-"""The handler of each prompt. A new role also needs its errors in `parameters.ROLES`."""
+"""Handlers by prompt, which return an object or a text. A new role also needs its errors in `parameters.ROLES`."""
 
 
 CHARS_PER_TOKEN = 5

@@ -15,7 +15,6 @@ from sleuth.studio.simulation.wording import (
     find_names,
     mentions,
     shorten,
-    unrelated_question,
 )
 from sleuth.tools.text import comparison_key
 
@@ -33,7 +32,7 @@ def asked(view: RequestView, hop: int, known: Mapping[int, str] | None = None) -
 def off_course(view: RequestView) -> str:
     """Return a wrong sub-question: something unrelated about one of the question's names."""
     subjects = find_names(view.gold.question) or [view.gold.question.rstrip("?")]
-    return unrelated_question(view.rng("off course").choice(subjects))
+    return shorten(f"Which awards and honours were given to {view.rng('off course').choice(subjects)}?")
 
 
 def _freely(view: RequestView, question: str) -> str:
@@ -44,7 +43,7 @@ def _freely(view: RequestView, question: str) -> str:
 
 def plan(view: RequestView) -> planning.Plan:
     """PLAN: the hops without an answer."""
-    hops = _open(view)
+    hops = [] if WHOLE in view.found else [hop for hop in range(len(view.gold.hops)) if hop not in view.found]
     places = {hop: at for at, hop in enumerate(hops, start=1)}
     wrong = view.rng("which").choice(hops) if hops and view.errs("wrong-question") else None
     steps = [
@@ -74,12 +73,6 @@ def plan_in_order(view: RequestView) -> Output:
         planning.OrderedStep(thought=each.thought, question=each.question, action=each.action) for each in steps
     ]
     return planning.OrderedPlan(steps=in_order)
-
-
-def _open(view: RequestView) -> list[int]:
-    if WHOLE in view.found:
-        return []
-    return [hop for hop in range(len(view.gold.hops)) if hop not in view.found]
 
 
 def begin(view: RequestView) -> str:

@@ -24,7 +24,6 @@ _DESCRIPTIONS = (
     (re.compile(r"which (\w+) (.+)", re.IGNORECASE), r"the \1 which \2"),
 )
 _PHRASINGS = ("{}", "{}, according to the documents", "Can you tell: {}")
-_UNRELATED = "Which awards and honours were given to {}?"
 MAX_QUESTION = 240
 
 
@@ -96,11 +95,6 @@ def broaden(question: str) -> str:
     ask_relation = " and ".join(find_names(question)[-2:])
     rest = " ".join(word for word in _WORD.findall(question) if word.casefold() not in _EMPTY)
     return shorten(f"What is known about {ask_relation or rest}?")
-
-
-def unrelated_question(ask_relation: str) -> str:
-    """Return a question that does not help."""
-    return shorten(_UNRELATED.format(ask_relation))
 
 
 def shorten(question: str) -> str:
