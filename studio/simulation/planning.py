@@ -308,7 +308,7 @@ def ask_back(view: RequestView) -> Output:
 
 
 def conversation_of(view: RequestView) -> str:
-    """Return what was said, with the last message."""
+    """Return the texts of all turns and the last message."""
     return " ".join([*(turn["text"] for turn in view.given["turns"]), view.question])
 
 
