@@ -126,5 +126,5 @@ def append_line(path: Path, row: Mapping[str, Any]) -> None:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
     except OSError as error:
         raise StoreError(
-            f"{path} cannot be written: {error}. Free some space, then rerun the same command to resume."
+            f"{path} cannot be written: {error}. Check its folder and free some space, then rerun the same command."
         ) from error
