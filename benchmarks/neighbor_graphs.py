@@ -1,0 +1,152 @@
+"""Neighbor graphs of pgvector and Chroma: seconds to build, size, recall and time of a search, by the graph's settings.
+
+    python -m benchmarks.neighbor_graphs [--passages 10000] [--corpus FILE --questions FILE] [--graphs 16,64 32,200]
+        [--kinds numbers bits chroma] [--efforts 200 400 1000] [--json FILE]
+
+Without FILES, passages and questions are generated (`benchmarks/growth/corpus.py`) and embedded without a model. FILES
+are JSON lines with the fields `title` and `text`, and `question`; the embedder of the settings embeds them. A graph is
+given by the neighbors of a vector and the effort of building; `--efforts` are those of a search: the vectors that it
+keeps on its way through the graph. Of a graph over bits, all of them are compared by numbers. Chroma's graph has the
+settings of the product and is built while vectors are inserted; its size is that of all its files. Recall is the share
+of the ten nearest vectors. The Postgres on the PATH must have pgvector.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from sqlalchemy import text
+
+from benchmarks.growth.corpus import passage, questions
+from benchmarks.growth.passages import bytes_of
+from benchmarks.harness import Projected, clock, read_lines, write_json
+from benchmarks.servers import postgres
+from sleuth.tools.search.vectors import Embedder, Vectors, make_embedder, pgvector_index
+from sleuth.tools.search.vectors.chroma_index import ChromaIndex
+from sleuth.tools.search.vectors.index import VectorIndex
+from sleuth.tools.search.vectors.pgvector_index import PgVectorIndex
+from sleuth.tools.settings import Settings
+
+K, ASKED, BATCH = 10, 100, 2_048
+KINDS = ["numbers", "bits", "chroma"]
+
+Row = dict[str, float | str]
+
+
+def embedded(given: argparse.Namespace) -> tuple[Embedder, Vectors, Vectors]:
+    """Return an embedder, and its vectors of the passages and of the questions."""
+    embedder: Embedder
+    if given.corpus:
+        embedder = make_embedder(Settings())
+        entries = read_lines(given.corpus)[: given.passages]
+        wanted = [entry["question"] for entry in read_lines(given.questions)[:ASKED]]
+    else:
+        embedder = Projected()
+        entries = [passage(at, 0) for at in range(given.passages)]
+        wanted = [question for question, _ in questions(given.passages, 0, ASKED)]
+    texts = [f"{entry['title']}\n{entry['text']}" for entry in entries]
+    batches = [embedder.embed_passages(texts[at : at + BATCH]) for at in range(0, len(texts), BATCH)]
+    return embedder, np.concatenate(batches), np.stack([embedder.embed_query(each) for each in wanted])
+
+
+def searched(index: VectorIndex, vectors: Vectors, asked: Vectors) -> Row:
+    """Return recall and the median time; passages with the score of the last one may replace each other."""
+    shares, spent = [], []
+    for question in asked:
+        scores = vectors @ question
+        least = np.partition(scores, -K)[-K] - 1e-3  # 16 bits per number are not exact
+        with clock() as taken:
+            found = index._nearest(question, K)
+        spent.append(taken.spent.wall)
+        shares.append(sum(scores[int(id_)] >= least for id_, _ in found) / K)
+    return {"recall": round(float(np.mean(shares)), 3), "search_ms": round(1000 * float(np.median(spent)), 1)}
+
+
+def measure(given: argparse.Namespace) -> Iterator[Row]:
+    embedder, vectors, asked = embedded(given)
+    if "chroma" in given.kinds:
+        yield from in_chroma(given.efforts, embedder, vectors, asked)
+    if kinds := [kind for kind in given.kinds if kind != "chroma"]:
+        yield from in_postgres(kinds, given, embedder, vectors, asked)
+
+
+def in_postgres(
+    kinds: list[str], given: argparse.Namespace, embedder: Embedder, vectors: Vectors, asked: Vectors
+) -> Iterator[Row]:
+    pgvector_index.MAX_EXACT = 0
+    with postgres(maintenance_work_mem="2GB") as server:
+        for kind, (neighbors, effort) in product(kinds, given.graphs):
+            pgvector_index._NEIGHBORS, pgvector_index._BUILD_EFFORT = neighbors, effort
+            by_bits = kind == "bits"
+            index = PgVectorIndex(server.url, owner="", collection="graphs", embedder=embedder, by_bits=by_bits)
+            index.clear()
+            index._remember(dimension=vectors.shape[1])
+            insert(index, vectors)
+            with clock() as building:
+                index.tidy()
+            row: Row = {"graph": f"{kind} {neighbors} {effort}", "build_s": round(building.spent.wall, 1)}
+            row["mb"] = round(size(index) / 1e6, 1)
+            for searching in given.efforts:
+                pgvector_index._EFFORT = searching
+                yield row | {"effort": searching} | searched(index, vectors, asked)
+
+
+def in_chroma(efforts: list[int], embedder: Embedder, vectors: Vectors, asked: Vectors) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        index = ChromaIndex(Path(folder), owner="", collection="graphs", embedder=embedder)
+        with clock() as building:
+            insert(index, vectors)
+        row: Row = {"graph": "chroma", "build_s": round(building.spent.wall, 1)}
+        row["mb"] = round(bytes_of(Path(folder)) / 1e6, 1)
+        for searching in efforts:
+            index._collection.modify(configuration={"hnsw": {"ef_search": searching}})
+            index.refresh(anew=True)
+            yield row | {"effort": searching} | searched(index, vectors, asked)
+        index.close()
+
+
+def insert(index: VectorIndex, vectors: Vectors) -> None:
+    for at in range(0, len(vectors), BATCH):
+        part = vectors[at : at + BATCH]
+        index._change([str(at + row) for row in range(len(part))], part, [])
+
+
+def size(index: PgVectorIndex) -> int:
+    """Return the bytes of the graph."""
+    with index._transaction() as connection:
+        names = [f"{index._table}{part}" for part in (pgvector_index._BITS, pgvector_index._NUMBERS)]
+        query = text("SELECT sum(pg_relation_size(oid)) FROM pg_class WHERE relname = ANY(:names)")
+        return int(connection.scalar(query, {"names": names}))
+
+
+def pair(given: str) -> tuple[int, int]:
+    neighbors, _, effort = given.partition(",")
+    return int(neighbors), int(effort)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--passages", type=int, default=10_000)
+    parser.add_argument("--corpus", type=Path)
+    parser.add_argument("--questions", type=Path)
+    parser.add_argument("--graphs", type=pair, nargs="+", default=[(16, 64), (32, 200)])
+    parser.add_argument("--kinds", choices=KINDS, nargs="+", default=KINDS)
+    parser.add_argument("--efforts", type=int, nargs="+", default=[200, 400, 1000])
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    rows = []
+    for row in measure(given):
+        print(row, file=sys.stderr)
+        rows.append(row)
+    print(json.dumps(rows, indent=1))
+    if given.json:
+        write_json(given.json, rows)
+
+
+if __name__ == "__main__":
+    main()
