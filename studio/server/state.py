@@ -19,7 +19,7 @@ from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.runs import Conversations, EventLog
 from sleuth.studio.server.runs.examples import ExampleQuestions
-from sleuth.studio.server.runs.peers import Peers
+from sleuth.studio.server.runs.peers import cooperate
 from sleuth.studio.server.runs.worker import RunWorker
 from sleuth.studio.server.telemetry import ReadinessProbe, Telemetry
 from sleuth.studio.server.tenants import ModelOpener, Tenants
@@ -158,7 +158,7 @@ async def open_server_state(
         await stack.enter_async_context(_background_task(log.run()))
         await stack.enter_async_context(_background_task(ingestion.run()))
         await stack.enter_async_context(_background_task(_complete_results(store)))
-        await stack.enter_async_context(_background_task(Peers(store.engine, run_worker, log).run()))
+        await stack.enter_async_context(_background_task(cooperate(store.engine, run_worker)))
         stack.push_async_callback(server.close)
         await run_worker.recover()
         yield server

@@ -6,7 +6,7 @@ A run never waits for its subscribers: a slow subscriber loses text, and a late 
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 
@@ -46,19 +46,16 @@ class Subscriber:
             self._drop()
         self.wakeup.set()
 
-    def take(self, up_to: float = math.inf) -> list[tuple[int, StreamItem]]:
-        """Return the items up to those that follow the event `up_to`, each with the event that it follows.
-
-        Adjacent deltas of one call are joined.
-        """
-        taken: list[tuple[int, StreamItem]] = []
+    def take(self, up_to: float = math.inf) -> list[StreamItem]:
+        """Return the items up to those that follow the event `up_to`; adjacent deltas of one call are joined."""
+        taken: list[StreamItem] = []
         while self._waiting and self._waiting[0][0] <= up_to:
-            after, item = self._waiting.popleft()
+            _, item = self._waiting.popleft()
             self._size -= _size_of(item)
-            if taken and taken[-1][0] == after and (joined := _join(taken[-1][1], item)):
-                taken[-1] = after, joined
+            if taken and (joined := _join(taken[-1], item)):
+                taken[-1] = joined
             else:
-                taken.append((after, item))
+                taken.append(item)
         return taken
 
     def _drop(self) -> None:
@@ -75,18 +72,12 @@ class Subscribers:
     def __init__(self) -> None:
         self._subscribers: dict[str, set[Subscriber]] = {}
         self._text_so_far: dict[str, dict[str, tuple[int, StreamItem]]] = {}
-        self._forwarded: dict[str, tuple[str, dict[str, tuple[int, Reset]]]] = {}
-        self.on_subscribe: Callable[[str], None] = lambda _thread: None
-        """Called with a thread when a reader here subscribes to its deltas."""
 
     @contextmanager
-    def subscribe(
-        self, thread: str, *, persisted_only: bool, is_reconnect: bool, is_local: bool = True
-    ) -> Iterator[Subscriber]:
+    def subscribe(self, thread: str, *, persisted_only: bool, is_reconnect: bool) -> Iterator[Subscriber]:
         """Subscribe to a thread; the subscriber first gets the text so far.
 
-        With `is_reconnect` a reset precedes it, because the reader may have received a part of it. `is_local` is False
-        for the readers of another server.
+        With `is_reconnect` a reset precedes it, because the reader may have received a part of it.
         """
         subscriber = Subscriber(persisted_only=persisted_only)
         for after, item in self._text_so_far.get(thread, {}).values():
@@ -95,8 +86,6 @@ class Subscribers:
             if isinstance(item, Delta):
                 subscriber.push(item, after)
         self._subscribers.setdefault(thread, set()).add(subscriber)
-        if is_local and not persisted_only:
-            self.on_subscribe(thread)
         try:
             yield subscriber
         finally:
@@ -108,31 +97,8 @@ class Subscribers:
         """Return whether a subscriber of the thread receives deltas."""
         return any(not each.persisted_only for each in self._subscribers.get(thread, ()))
 
-    def followed(self) -> list[str]:
-        """Return the threads that have a subscriber."""
-        return [*self._subscribers]
-
-    def forward(self, thread: str, item: StreamItem, *, after: int, source: str) -> None:
-        """Send an item of another server, `source`; if that is a new one, withdraw the text of the last one first."""
-        if thread not in self._subscribers:
-            return
-        if self._forwarded.get(thread, (source,))[0] != source:
-            self._withdraw(thread)
-        _, calls = self._forwarded.setdefault(thread, (source, {}))
-        calls[item.call] = after, reset_of(item)
-        for subscriber in self._subscribers[thread]:
-            subscriber.push(item, after)
-
-    def _withdraw(self, thread: str) -> None:
-        """Withdraw the text of a server that does not run the thread any more."""
-        _, calls = self._forwarded.pop(thread, ("", {}))
-        for after, reset in calls.values():
-            for subscriber in self._subscribers.get(thread, ()):
-                subscriber.push(reset, after)
-
     def publish(self, thread: str, item: StreamItem, *, after: int) -> None:
         """Send an item that follows the event `after` to the subscribers of a thread."""
-        self._withdraw(thread)
         so_far = self._text_so_far.setdefault(thread, {})
         _, before = so_far.get(item.call, (0, None))
         so_far[item.call] = (after, _join(before, item) or item)
@@ -151,15 +117,15 @@ class Subscribers:
         for subscriber in self._subscribers.get(thread, ()):
             subscriber.notify()
 
-    def notify_all(self) -> None:
-        """Wake all subscribers."""
-        for thread in [*self._subscribers]:
-            self.notify(thread)
+    def notify_all(self, *, except_for: Container[str] = ()) -> None:
+        """Wake the subscribers of all other threads."""
+        for thread in self._subscribers:
+            if thread not in except_for:
+                self.notify(thread)
 
     def close(self, thread: str) -> None:
         """Remove the text so far of a run that has ended, and wake its subscribers."""
         self._text_so_far.pop(thread, None)
-        self._forwarded.pop(thread, None)
         self.notify(thread)
 
 

@@ -7,21 +7,18 @@ from sqlalchemy.engine import Engine
 
 from sleuth.tools.optional_imports import extra
 
-EVENTS, ENDS, STOPS = "sleuth_events", "sleuth_ends", "sleuth_stops"
-"""Channels: a thread has new events, its job has ended, somebody asks to stop it. The payload is the thread."""
-
-LISTENERS, DELTAS = "sleuth_listeners", "sleuth_deltas"
-"""Channels of the text of replies: a server has followers of a thread; text of a thread. The payload is JSON."""
+EVENTS, STOPS = "sleuth_events", "sleuth_stops"
+"""Channels: a thread has new events or has ended, somebody asks to stop it. The payload is the thread."""
 
 
-def notify(connection: Connection, channel: str, payload: str) -> None:
+def notify(connection: Connection, channel: str, thread: str) -> None:
     """Notify all servers when the transaction commits; do nothing without Postgres."""
     if connection.dialect.name == "postgresql":
-        connection.execute(select(func.pg_notify(channel, payload)))
+        connection.execute(select(func.pg_notify(channel, thread)))
 
 
 async def listen(engine: Engine) -> AsyncGenerator[tuple[str, str]]:
-    """Yield the channel and payload of notifications over a connection of its own; first an empty pair.
+    """Yield the channel and thread of notifications over a connection of its own; first an empty pair.
 
     Raises:
         psycopg.Error: the connection cannot be opened or is lost.
@@ -31,7 +28,7 @@ async def listen(engine: Engine) -> AsyncGenerator[tuple[str, str]]:
 
     url = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
-        for channel in (EVENTS, ENDS, STOPS, LISTENERS, DELTAS):
+        for channel in (EVENTS, STOPS):
             await connection.execute(f"LISTEN {channel}".encode())
         yield "", ""
         async for notification in connection.notifies():

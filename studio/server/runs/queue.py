@@ -6,7 +6,7 @@ from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.persistence import LONGEST_NAME, check_token
-from sleuth.studio.server.runs.notifications import ENDS, STOPS, notify
+from sleuth.studio.server.runs.notifications import EVENTS, STOPS, notify
 from sleuth.tools.storage import in_thread, make_tables, transaction
 
 metadata = MetaData()
@@ -48,7 +48,7 @@ class RunQueue:
             check_token(connection, thread, token)
             connection.execute(delete(jobs).where(jobs.c.thread == thread))
             connection.execute(delete(stops).where(stops.c.thread == thread))
-            notify(connection, ENDS, thread)
+            notify(connection, EVENTS, thread)
 
     @in_thread
     def request_stop(self, thread: str) -> bool:

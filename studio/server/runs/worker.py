@@ -89,36 +89,23 @@ class RunWorker:
         self._quota = quota
         self._telemetry = telemetry
         self._queue = RunQueue(tenants.store.engine)
-        self._jobs: dict[str, _Job] = {}
-        self._is_closing = False
-
-    @property
-    def active(self) -> int:
-        """The number of active runs."""
-        return len(self._jobs)
-
-    @property
-    def is_closing(self) -> bool:
-        """Return whether the server shuts down."""
-        return self._is_closing
-
-    def is_here(self, thread: str) -> bool:
-        """Return whether a thread is running in this process."""
-        return thread in self._jobs
+        self.subscribers = log.subscribers
+        self.jobs: dict[str, _Job] = {}
+        self.is_closing = False
 
     async def is_active(self, thread: str) -> bool:
         """Return whether a thread may publish further events, here or on another server; False during a shutdown."""
-        return self.is_here(thread) or (not self._is_closing and await self._queue.contains(thread))
+        return thread in self.jobs or (not self.is_closing and await self._queue.contains(thread))
 
     async def is_running(self, thread: str) -> bool:
         """Return whether a thread is running, and is neither being stopped nor publishing its last event."""
-        if job := self._jobs.get(thread):
+        if job := self.jobs.get(thread):
             return not (job.stopping or job.finishing)
         return await self._queue.contains(thread)
 
     def require_open(self) -> None:
         """Raise StoreBusy if the server is shutting down: another one can start the run."""
-        if self._is_closing:
+        if self.is_closing:
             raise StoreBusy("The server is shutting down. Send the request again.")
 
     async def require_idle(self, thread: str) -> None:
@@ -128,7 +115,7 @@ class RunWorker:
             pass
 
     async def _require_idle_here(self, thread: str) -> None:
-        while job := self._jobs.get(thread):
+        while job := self.jobs.get(thread):
             if job.stopping or job.finishing:
                 await asyncio.wait([job.task])
                 continue
@@ -164,7 +151,7 @@ class RunWorker:
             is_recovered=is_recovered,
             listener_deadline=monotonic() + (LISTENER_GRACE if expect_listener else 0),
         )
-        self._jobs[thread] = job
+        self.jobs[thread] = job
         job.task = asyncio.create_task(self._execute(job))
         await asyncio.shield(job.started)
 
@@ -174,7 +161,7 @@ class RunWorker:
         Raises:
             ThreadBusy: it is not running.
         """
-        job = self._jobs.get(thread)
+        job = self.jobs.get(thread)
         if job is None:
             await self._stop_elsewhere(thread)
             return
@@ -196,19 +183,19 @@ class RunWorker:
 
     async def cancel_requested(self) -> None:
         """Cancel the runs here that another server was asked to stop."""
-        for thread in await self._queue.requested_stops([*self._jobs]) if self._jobs else ():
+        for thread in await self._queue.requested_stops([*self.jobs]) if self.jobs else ():
             self.cancel_nowait(thread)
 
     def cancel_nowait(self, thread: str) -> None:
         """Cancel a run without waiting for its end; do nothing if it has ended."""
-        if (job := self._jobs.get(thread)) and not job.finishing:
+        if (job := self.jobs.get(thread)) and not job.finishing:
             job.cancel()
 
     async def close(self) -> None:
         """Interrupt all runs after their present steps and end their streams; the next start resumes them."""
-        self._is_closing = True
-        self._log.subscribers.notify_all()
-        jobs = [*self._jobs.values()]
+        self.is_closing = True
+        self.subscribers.notify_all()
+        jobs = [*self.jobs.values()]
         if not jobs:
             return
         about = {"runs": len(jobs), "seconds": DRAIN_WAIT}
@@ -216,7 +203,7 @@ class RunWorker:
         for job in jobs:
             job.control.request_drain()
         await asyncio.wait([job.task for job in jobs], timeout=DRAIN_WAIT)
-        for job in self._jobs.values():
+        for job in self.jobs.values():
             if job.started.done() and not job.stopping:  # the others end by themselves, and stay in the queue
                 job.task.cancel()
         await asyncio.wait([job.task for job in jobs])
@@ -224,10 +211,10 @@ class RunWorker:
     async def recover(self) -> int:
         """Resume the runs in the queue that no server runs; return their number."""
         resumed = 0
-        pending = [(thread, owner) for thread, owner in await self._queue.pending() if not self.is_here(thread)]
+        pending = [(thread, owner) for thread, owner in await self._queue.pending() if thread not in self.jobs]
         held = await self._tenants.store.locks.held([thread for thread, _ in pending]) if pending else set()
         for thread, owner in pending:
-            if thread in held or self._is_closing:
+            if thread in held or self.is_closing:
                 continue
             with suppress(ThreadBusy):
                 await self.start(owner, thread, is_recovered=True)
@@ -252,8 +239,8 @@ class RunWorker:
                 job.started.set_exception(error)
         finally:
             job.started.cancel()  # so that nobody waits forever
-            del self._jobs[job.thread]
-            self._log.subscribers.close(job.thread)
+            del self.jobs[job.thread]
+            self.subscribers.close(job.thread)
 
     async def _register(self, job: _Job) -> None:
         if job.is_recovered and not await self._queue.contains(job.thread):
@@ -261,7 +248,7 @@ class RunWorker:
         job.token = self._tenants.store.locks.token(job.thread)
         await self._queue.add(job.owner, job.thread, job.token, is_recovered=job.is_recovered)
         job.events = await self._log.writer(job.thread, token=job.token)
-        if self._is_closing:
+        if self.is_closing:
             raise RunError("The server is shutting down. The run is resumed at its next start.")
 
     async def _run_to_end(self, job: _Job) -> None:
@@ -277,7 +264,7 @@ class RunWorker:
             if job.stopping:
                 await retry_until_stored(lambda: self._mark_stopped(job), f"The stop of run {job.thread}")
                 job.events.append("stopped", {}, key=f"stopped {uuid4().hex}")
-            elif self._is_closing:
+            elif self.is_closing:
                 interrupted = True
             else:  # the thread lock is lost
                 raise
@@ -323,7 +310,7 @@ class RunWorker:
                         job.events.publish_delta(event)
 
     def _has_listener(self, job: _Job) -> bool:
-        return self._log.subscribers.want_deltas(job.thread) or monotonic() < job.listener_deadline
+        return self.subscribers.want_deltas(job.thread) or monotonic() < job.listener_deadline
 
     async def _publish_missed_steps(self, runs: RunService, job: _Job, record: RunRecord) -> None:
         """Publish the steps that finished before a kill and whose events were not stored."""
@@ -336,7 +323,7 @@ class RunWorker:
         if job.events.append("step", data, key=f"{data.pop('task')} {step.state}"):
             self._telemetry.step(step, record)
         if step.state == "finished":
-            self._log.subscribers.finish_step(job.thread, step)
+            self.subscribers.finish_step(job.thread, step)
 
     async def _fail(self, job: _Job, error: BaseException) -> None:
         job.finishing = True

@@ -88,21 +88,17 @@ async def test_stream_of_another_server_survives_lost_notifications(
         assert [name for _, name, _ in await following] == ["step"] * 4 + ["answer"]
 
 
-async def test_text_of_a_reply_is_streamed_by_another_server(server: Server, oracle: Oracle) -> None:
+async def test_text_of_a_reply_is_streamed_by_the_server_that_runs_it(server: Server, oracle: Oracle) -> None:
     oracle.speaks = True
     async with server("one") as one, server("two") as two:
         await upload(one)
         thread = await begin_held(one, oracle)
-        following = [asyncio.create_task(told(client, thread, words=True)) for client in (two, one, two)]
-        await asyncio.sleep(1)
+        following = [asyncio.create_task(told(client, thread, words=True)) for client in (one, two)]
+        await asyncio.sleep(0.5)
         oracle.free.set()
-        streams = [[(name, data) for _, name, data in await each] for each in following]
-        texts = ["".join(data["text"] for name, data in stream if name == "delta") for stream in streams]
-        assert all("Edric Gannow" in text for text in texts), texts
-        for stream in streams:
-            last = max((at for at, (name, _) in enumerate(stream) if name == "reset"), default=-1)
-            text = "".join(data["text"] for name, data in stream[last + 1 :] if name == "delta")
-            assert text.count("Edric Gannow") == 2  # the answer and the quote
+        here, elsewhere = [[name for _, name, _ in await each] for each in following]
+        assert "delta" in here
+        assert elsewhere == ["step"] * 4 + ["answer"]
 
 
 async def test_run_is_stopped_through_another_server(server: Server, oracle: Oracle) -> None:
