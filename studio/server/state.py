@@ -12,12 +12,13 @@ from fastapi import Depends, FastAPI, Request
 from sleuth.agents.formatting import Turn
 from sleuth.graphs.chat import RewrittenQuestion, rewrite_question
 from sleuth.graphs.core import Budget
-from sleuth.graphs.persistence import Store, Threads, open_store
+from sleuth.graphs.persistence import FollowUp, Store, Threads, open_store
 from sleuth.graphs.runs import RunService, remove_runs
 from sleuth.studio.server.ingestion import IngestionWorker, Uploads
 from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.middleware.limits import Quota
-from sleuth.studio.server.runs import Conversations, EventLog
+from sleuth.studio.server.runs.conversations import adopt_follow_ups
+from sleuth.studio.server.runs.event_log import EventLog
 from sleuth.studio.server.runs.examples import ExampleQuestions
 from sleuth.studio.server.runs.peers import cooperate
 from sleuth.studio.server.runs.worker import RunWorker
@@ -39,7 +40,6 @@ class ServerState:
     quota: Quota
     ingestion: IngestionWorker
     home_lock: SharedHomeLock
-    conversations: Conversations
     readiness: ReadinessProbe
     examples: ExampleQuestions
 
@@ -69,6 +69,7 @@ class ServerState:
         budget: Budget,
         where: str = "",
         thread: str | None = None,
+        follow_up: FollowUp | None = None,
         expect_listener: bool = False,
     ) -> str:
         """Start a background run and return its thread; raise UsageError for an invalid question or setting."""
@@ -82,6 +83,9 @@ class ServerState:
             thread=thread,
             where=where,
         )
+        if follow_up:
+            options = (await runs.store.threads.get(id)).options.model_copy(update={"follow_up": follow_up})
+            await runs.store.threads.set_options(id, options)
         await self.run_worker.start(owner, id, expect_listener=expect_listener)
         return id
 
@@ -90,7 +94,6 @@ class ServerState:
         await self.run_worker.require_idle(thread)
         for removed in await remove_runs(runs, thread):
             await self.log.remove(removed.id)
-            await self.conversations.remove(removed.id)
 
     async def rewrite_follow_up(self, owner: str, message: str, turns: Sequence[Turn]) -> RewrittenQuestion:
         """Rewrite a message of a conversation into a self-contained question, charged to the owner's quota.
@@ -148,13 +151,12 @@ async def open_server_state(
             quota=quota,
             ingestion=ingestion,
             home_lock=home_lock,
-            conversations=await asyncio.to_thread(Conversations, store.engine),
             readiness=ReadinessProbe(settings, store.engine),
             examples=ExampleQuestions(tenants, quota),
         )
         telemetry.watch(ingests=lambda: ingestion.waiting, events=lambda: log.waiting)
         await log.remove_orphans()
-        await server.conversations.remove_orphans()
+        await adopt_follow_ups(store.engine)
         await stack.enter_async_context(_background_task(log.run()))
         await stack.enter_async_context(_background_task(ingestion.run()))
         await stack.enter_async_context(_background_task(_complete_results(store)))

@@ -9,7 +9,7 @@ from typing import Literal
 from uuid import NAMESPACE_OID, uuid5
 
 from sleuth.graphs.persistence import Thread, ThreadState
-from sleuth.studio.server.runs import Event
+from sleuth.studio.server.runs.event_log import Event
 from sleuth.tools.errors import UnknownName
 
 RunStatus = Literal["pending", "running", "error", "success", "interrupted"]

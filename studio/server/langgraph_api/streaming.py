@@ -20,7 +20,7 @@ from sleuth.studio.server.langgraph_api.access import Access
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
 from sleuth.studio.server.langgraph_api.run_ids import is_last, read_run, run_id_of
 from sleuth.studio.server.langgraph_api.views import interrupts_view, values_of
-from sleuth.studio.server.runs import Event
+from sleuth.studio.server.runs.event_log import Event
 
 
 @dataclass(frozen=True, slots=True)

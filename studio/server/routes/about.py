@@ -31,7 +31,8 @@ async def healthz(request: Request, server: ServerStateDep) -> forms.Health:
         model = (await server.tenants.model()).name_of("default")
     except SleuthError as error:
         problem = str(error)
-    return forms.Health(version=version(DISTRIBUTION), model=model, problem=problem, running=len(server.run_worker.jobs))
+    running = len(server.run_worker.jobs)
+    return forms.Health(version=version(DISTRIBUTION), model=model, problem=problem, running=running)
 
 
 @router.get("/livez")

@@ -14,8 +14,10 @@ from starlette.responses import StreamingResponse
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs import check_question
 from sleuth.studio.server.middleware.auth import Owner
-from sleuth.studio.server.runs import ChatCompletionBuilder, Event, ResponseBuilder, RunFailed
+from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.runs.keep_alive import with_keep_alive
+from sleuth.studio.server.runs.openai_completion import ChatCompletionBuilder, RunFailed
+from sleuth.studio.server.runs.openai_response import ResponseBuilder
 from sleuth.studio.server.schemas import openai as forms
 from sleuth.studio.server.schemas import responses
 from sleuth.studio.server.schemas.errors import respond

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any
@@ -13,13 +12,13 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from sleuth.graphs.core import seconds_at, total_cost
 from sleuth.graphs.evidence.retrieval import mark_changed
-from sleuth.graphs.persistence import Outcome, RunFilter, explain_damage
+from sleuth.graphs.persistence import FollowUp, Outcome, RunFilter, explain_damage
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import RunService, check_question, export_run, fork_run
 from sleuth.graphs.runs import model_calls as calls
 from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.studio.server.middleware.auth import Owner
-from sleuth.studio.server.runs import FollowUp
+from sleuth.studio.server.runs.conversations import conversation_of, turns_until
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.errors import STREAM_ERRORS
 from sleuth.studio.server.state import ServerState, ServerStateDep
@@ -84,7 +83,6 @@ async def _listed_runs(
 async def list_runs(
     *,
     runs: Annotated[RunService, Depends(_listed_runs)],
-    server: ServerStateDep,
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     find: Annotated[
         str, Query(max_length=200, description="list runs whose question or answer has these beginnings of words")
@@ -115,10 +113,9 @@ async def list_runs(
         with_subruns=subruns,
     )
     found = await runs.with_results(await runs.store.threads.search(wanted, limit))
-    follow_ups = await server.conversations.find([thread.id for thread in found])
     rows = [forms.ListedRun(**thread.to_json()) for thread in found]
-    for row in rows:
-        if follow_up := follow_ups.get(row.id):
+    for row, thread in zip(rows, found, strict=True):
+        if follow_up := thread.options.follow_up:
             row.conversation, row.asked = follow_up.conversation, follow_up.asked
     return rows
 
@@ -132,7 +129,7 @@ async def start(form: forms.RunForm, server: ServerStateDep, owner: Owner, runs:
     """
     await server.require_ready(owner, form.where)
     id = await id_for(form.thread, runs, server, owner) if form.thread else uuid4().hex[:12]
-    question = form.question if form.after is None else await _follow_up(form, id, server, owner)
+    question, follow_up = (form.question, None) if form.after is None else await _follow_up(form, id, server, owner)
     thread = await server.start_run(
         owner,
         question,
@@ -141,32 +138,29 @@ async def start(form: forms.RunForm, server: ServerStateDep, owner: Owner, runs:
         budget=form.budget.budget(),
         where=form.where,
         thread=id,
+        follow_up=follow_up,
         expect_listener=True,
     )
     return forms.Begun(thread=thread)
 
 
-async def _follow_up(form: forms.RunForm, id: str, server: ServerState, owner: str) -> str:
-    """Return the rewritten question and store the follow-up."""
+async def _follow_up(form: forms.RunForm, id: str, server: ServerState, owner: str) -> tuple[str, FollowUp]:
+    """Return the rewritten question, and what is stored of the original one."""
     assert form.after
     message, runs = check_question(form.question), await server.tenants.read_only_runs(owner)
     after = await find_id(form.after, runs, server, owner) or form.after
     configure(runnable(form.method), form.values, server.settings.profile)
     if await runs.store.threads.exists(id):
         raise UsageError(f"Thread {id} exists already. A follow-up needs a new thread.")
-    turns = await server.conversations.turns_until(runs, after)
-    made = await server.rewrite_follow_up(owner, message, turns)
-    before = await server.conversations.get(after)
-    follow_up = FollowUp(
-        thread=id,
+    made = await server.rewrite_follow_up(owner, message, await turns_until(runs, after))
+    before = (await runs.store.threads.get(after)).options.follow_up
+    return made.question, FollowUp(
         after=after,
         conversation=before.conversation if before else after,
         asked=message,
-        cost=total_cost(made.calls),
+        cost=dict(total_cost(made.calls)),
         warnings=made.warnings,
     )
-    await server.conversations.add(follow_up)
-    return made.question
 
 
 @router.get("/{thread}")
@@ -179,14 +173,13 @@ async def show(thread: ThreadDep, runs: RunsDep, server: ServerStateDep, owner: 
     if row.state == "running" and seconds is not None:  # up to this moment, without the pause before a resume
         began = max(filter(None, (snapshot.created_at, row.updated_at)), key=datetime.fromisoformat)
         seconds += max(0.0, (datetime.now(UTC) - datetime.fromisoformat(began)).total_seconds())
-    follow_up = await server.conversations.get(thread)
     return forms.RunView(
         thread=forms.ThreadRow(**row.to_json()),
         answer=await _answer(runs, thread, server, owner),
         state=state,
         cost=total_cost(state.get("calls", {})),
         seconds=seconds,
-        follow_up=forms.FollowUpView(**asdict(follow_up)) if follow_up else None,
+        follow_up=forms.FollowUpView(**row.options.follow_up.model_dump()) if row.options.follow_up else None,
     )
 
 
@@ -205,16 +198,12 @@ async def show_conversation(
     thread: ThreadDep, runs: RunsDep, server: ServerStateDep, owner: Owner
 ) -> list[forms.TurnView]:
     """Return all runs of a run's conversation, the oldest first."""
-    own = await server.conversations.get(thread)
-    first = own.conversation if own else thread
-    follow_ups = {each.thread: each for each in await server.conversations.of(first)}
-    found = [await runs.store.threads.find(id) for id in (first, *follow_ups)]
-    rows = sorted((row for row in found if row), key=lambda row: row.created_at)
+    rows = await conversation_of(runs, await runs.store.threads.get(thread))
     return [
         forms.TurnView(
             thread=forms.ThreadRow(**row.to_json()),
-            after=follow_ups[row.id].after if row.id in follow_ups else "",
-            asked=follow_ups[row.id].asked if row.id in follow_ups else row.question,
+            after=row.options.follow_up.after if row.options.follow_up else "",
+            asked=row.options.follow_up.asked if row.options.follow_up else row.question,
             answer=await _answer(runs, row.id, server, owner),
         )
         for row in rows

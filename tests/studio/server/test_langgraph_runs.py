@@ -9,7 +9,7 @@ from sleuth.graphs.persistence import Thread
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm
 from sleuth.studio.server.langgraph_api.run_ids import first_event, read_run, run_id_of, split_runs
 from sleuth.studio.server.langgraph_api.streaming import MessageStream
-from sleuth.studio.server.runs import Event
+from sleuth.studio.server.runs.event_log import Event
 from sleuth.tools.errors import UnknownName, UsageError
 
 REPLY = reply_id_to("asked")
