@@ -1,7 +1,6 @@
 """Health, metrics and methods."""
 
 import asyncio
-from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
 
@@ -86,8 +85,7 @@ async def methods(server: ServerStateDep, owner: Owner) -> list[forms.MethodView
     runs = await server.tenants.read_only_runs(owner)
     costs = await runs.store.threads.average_costs()
     views = await asyncio.to_thread(lambda: [_view(each) for each in METHODS.values()])
-    averages = {name: forms.AverageCost(**asdict(cost)) for name, cost in costs.items()}
-    return [view.model_copy(update={"average": averages.get(view.name)}) for view in views]
+    return [view.model_copy(update={"average": costs.get(view.name)}) for view in views]
 
 
 @cache

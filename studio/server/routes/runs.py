@@ -15,8 +15,8 @@ from sleuth.graphs.evidence.retrieval import mark_changed
 from sleuth.graphs.persistence import FollowUp, Outcome, RunFilter, explain_damage
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import RunService, check_question, export_run, fork_run
-from sleuth.graphs.runs import model_calls as calls
-from sleuth.graphs.runs.history import list_checkpoints
+from sleuth.graphs.runs.history import CheckpointView, list_checkpoints
+from sleuth.graphs.runs.model_calls import CheckpointDetails, load_checkpoint
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.runs.conversations import conversation_of, turns_until
 from sleuth.studio.server.schemas import runs as forms
@@ -254,15 +254,15 @@ async def resume(
 
 
 @router.get("/{thread}/history")
-async def show_history(thread: ThreadDep, runs: RunsDep) -> list[forms.MomentRow]:
+async def show_history(thread: ThreadDep, runs: RunsDep) -> list[CheckpointView]:
     """Return all checkpoints of a run with all its branches, the newest first."""
-    return [forms.MomentRow(**moment.to_json()) for moment in await list_checkpoints(runs, thread)]
+    return await list_checkpoints(runs, thread)
 
 
 @router.get("/{thread}/checkpoints/{checkpoint}")
-async def show_checkpoint(thread: ThreadDep, checkpoint: str, runs: RunsDep) -> forms.MomentView:
+async def show_checkpoint(thread: ThreadDep, checkpoint: str, runs: RunsDep) -> CheckpointDetails:
     """Return a checkpoint with its whole state and the model calls that led to it."""
-    return forms.MomentView(**(await calls.load_checkpoint(runs, thread, checkpoint)).to_json())
+    return await load_checkpoint(runs, thread, checkpoint)
 
 
 @router.post("/{thread}/fork", status_code=201)
