@@ -18,10 +18,11 @@ from starlette.responses import Response, StreamingResponse
 from sleuth.agents.llm import MessageEvents
 from sleuth.graphs.core import describe_errors
 from sleuth.graphs.persistence import Thread
+from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, JsonRoute, Unsupported
 from sleuth.studio.server.langgraph_api.runs import EVENTS, start_run
 from sleuth.studio.server.langgraph_api.streaming import Part, RunStream, runs_of
-from sleuth.studio.server.langgraph_api.threads import Access, AccessDep, respond
+from sleuth.studio.server.langgraph_api.threads import respond
 from sleuth.studio.server.runs.keep_alive import with_keep_alive
 from sleuth.tools.errors import SleuthError, UsageError
 

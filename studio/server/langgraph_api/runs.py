@@ -13,10 +13,18 @@ from sleuth.graphs.persistence import NAME, Thread
 from sleuth.graphs.registry import CHAT
 from sleuth.graphs.runs import check_question, fork_run
 from sleuth.graphs.runs.chat_turns import Reply, add_turn
+from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of, find_graph
 from sleuth.studio.server.langgraph_api.forms import MODES, AssistantRunForm, JsonRoute
 from sleuth.studio.server.langgraph_api.streaming import Run, RunStatus, RunStream, runs_of
-from sleuth.studio.server.langgraph_api.threads import UNREADABLE, Access, AccessDep, is_empty, messages_in, respond
+from sleuth.studio.server.langgraph_api.threads import (
+    UNREADABLE,
+    create_thread,
+    is_empty,
+    messages_in,
+    respond,
+    state_of,
+)
 from sleuth.studio.server.runs.keep_alive import with_keep_alive
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 
@@ -46,10 +54,10 @@ async def start_run(access: Access, form: AssistantRunForm, name: str | None) ->
     server, method = access.server, find_graph(form.assistant_id).name
     settings = {**form.settings(), **(_NO_REPLIES if name is None and method == CHAT.name else {})}
     if name is None or (form.if_not_exists == "create" and await access.find(name) is None):
-        thread = await access.create(name, {})
+        thread = await create_thread(access, name, {})
     else:
         thread = await access.thread(name)
-    await server.require_ready(access.owner)
+    await access.require_ready()
     if form.multitask_strategy == "interrupt" and await server.run_worker.is_running(thread.id):
         await server.run_worker.stop(thread.id)
     await server.run_worker.require_idle(thread.id)
@@ -67,7 +75,7 @@ async def _begin(access: Access, thread: Thread, form: AssistantRunForm, method:
     question, threads, profile = check_question(text), access.runs.store.threads, access.server.settings.profile
     find_graph(method).configure(settings, profile)  # raises before the row is removed
     await threads.remove(thread.id)
-    about = {"values": settings, "profile": profile, "budget": form.budget(), "thread": thread.id}
+    about: dict[str, Any] = {"values": settings, "profile": profile, "budget": form.budget(), "thread": thread.id}
     await access.runs.start(question, method, **about)
     options = (await threads.get(thread.id)).options
     update: dict[str, Any] = {"langgraph_metadata": thread.options.langgraph_metadata}
@@ -97,7 +105,7 @@ async def _continue(
     elif form.input is not None or form.is_reply:
         raise RunError(f"Thread {access.public_id(thread.id)} has a question already. Start a new thread, or fork it.")
     elif form.place:
-        latest = (await access.state(thread)).config["configurable"].get("checkpoint_id")
+        latest = (await state_of(access, thread)).config["configurable"].get("checkpoint_id")
         if form.place != latest:
             await fork_run(access.runs, thread.id, at=form.place)
 

@@ -7,7 +7,6 @@ the same parts. States are read from the checkpoints: a step that starts names t
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 from uuid import NAMESPACE_OID, uuid5
 
@@ -18,8 +17,9 @@ from sleuth.agents.llm import AnswerText
 from sleuth.graphs.chat.messages import reply_id_to
 from sleuth.graphs.persistence import Thread, ThreadState
 from sleuth.graphs.runs.execution import checkpoint_id_of
+from sleuth.studio.server.access import Access
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
-from sleuth.studio.server.langgraph_api.threads import Access, interrupts_view, values_of
+from sleuth.studio.server.langgraph_api.threads import interrupts_view, values_of
 from sleuth.studio.server.runs.event_log import Event
 
 RunStatus = Literal["pending", "running", "error", "success", "interrupted"]
@@ -164,13 +164,7 @@ class RunStream:
         """Yield the parts after an event of the log, to the end of the run; end early if the server shuts down."""
         if last_event <= self.after:
             yield Part("metadata", {"run_id": self.run, "attempt": 1})
-        server = self.access.server
-        log = server.log.follow(
-            self.thread.id,
-            max(last_event, self.after),
-            is_active=partial(server.run_worker.is_active, self.thread.id),
-            with_deltas=self.with_deltas,
-        )
+        log = self.access.follow(self.thread.id, max(last_event, self.after), with_deltas=self.with_deltas)
         async with aclosing(log) as events:
             async for event in events:
                 self.position = event.id or self.position

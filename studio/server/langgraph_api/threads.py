@@ -1,11 +1,10 @@
 """Threads and their states: sleuth's threads of the owner. A thread without a run is a chat without messages."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import uuid4
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Interrupt, StateSnapshot
@@ -16,7 +15,8 @@ from sleuth.graphs.chat.messages import reply_id_to, run_message
 from sleuth.graphs.core import Budget
 from sleuth.graphs.persistence import StoredOptions, Thread, ThreadState, Turn, explain_damage
 from sleuth.graphs.registry import CHAT
-from sleuth.graphs.runs import RunService, fork_run, now
+from sleuth.graphs.runs import fork_run, now
+from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
 from sleuth.studio.server.langgraph_api.forms import (
     CheckpointForm,
@@ -28,9 +28,6 @@ from sleuth.studio.server.langgraph_api.forms import (
     ThreadPatch,
     ThreadSearch,
 )
-from sleuth.studio.server.middleware.auth import Owner
-from sleuth.studio.server.routes.runs import find_id, scoped_id
-from sleuth.studio.server.state import ServerState, ServerStateDep
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 
 router = APIRouter(prefix="/threads", route_class=JsonRoute)
@@ -46,65 +43,35 @@ _STATUS: dict[ThreadState, str] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Access:
-    """One owner's threads, by the ids that clients use.
+async def create_thread(access: Access, name: str | None, metadata: dict[str, Any]) -> Thread:
+    """Store a thread without a run; the first run replaces its row.
 
-    A client that chooses the id of a thread sees this id. On a server with keys it is stored as `owner:id`, so that
-    nobody learns which ids others have chosen.
+    Raises:
+        RunError: the thread exists already.
     """
-
-    server: ServerState
-    owner: str
-    runs: RunService
-
-    async def thread(self, name: str) -> Thread:
-        """Return a thread; raise UnknownName for threads of others."""
-        return await self.runs.store.threads.get(await self.find(name) or name)
-
-    async def find(self, name: str) -> str | None:
-        """Return the stored id of a thread, or None."""
-        return await find_id(name, self.runs, self.server, self.owner)
-
-    def public_id(self, id: str) -> str:
-        """Return the id that the client uses."""
-        return id.removeprefix(f"{self.owner}:") if self.server.settings.has_keys else id
-
-    async def create(self, name: str | None, metadata: dict[str, Any]) -> Thread:
-        """Store a thread without a run; the first run replaces its row.
-
-        Raises:
-            RunError: the thread exists already.
-        """
-        id, created = scoped_id(name, self.server, self.owner) if name else str(uuid4()), now()
-        if await self.runs.store.threads.exists(id):
-            raise RunError(f"Thread {name} exists already: choose another id, or pass if_exists=do_nothing.")
-        options = StoredOptions(
-            values={},
-            profile=self.server.settings.profile,
-            budget=Budget(),
-            turn=Turn(text="", at="-"),  # nothing to send
-            langgraph_metadata=metadata,
-        )
-        about = {"method": CHAT.name, "question": "", "created_at": created, "updated_at": created}
-        thread = Thread(id=id, owner=self.owner, options=options, **about)
-        await self.runs.store.threads.add(thread)
-        return thread
-
-    async def state(self, thread: Thread, checkpoint: str | None = None) -> StateSnapshot:
-        """Return the state of a checkpoint, by default the latest; raise UnknownName if it does not exist."""
-        with explain_damage(thread.id):
-            state = await self.runs.graph(thread).aget_state(self.runs.config(thread, checkpoint))
-        if checkpoint and state.created_at is None:
-            raise UnknownName("checkpoint", checkpoint, [], "`threads.get_history` returns them.")
-        return state
+    id, created = access.scoped_id(name) if name else str(uuid4()), now()
+    if await access.runs.store.threads.exists(id):
+        raise RunError(f"Thread {name} exists already: choose another id, or pass if_exists=do_nothing.")
+    options = StoredOptions(
+        values={},
+        profile=access.server.settings.profile,
+        budget=Budget(),
+        turn=Turn(text="", at="-"),  # nothing to send
+        langgraph_metadata=metadata,
+    )
+    about: dict[str, Any] = {"method": CHAT.name, "question": "", "created_at": created, "updated_at": created}
+    thread = Thread(id=id, owner=access.owner, options=options, **about)
+    await access.runs.store.threads.add(thread)
+    return thread
 
 
-async def _access(server: ServerStateDep, owner: Owner) -> Access:
-    return Access(server=server, owner=owner, runs=await server.tenants.read_only_runs(owner))
-
-
-AccessDep = Annotated[Access, Depends(_access)]
+async def state_of(access: Access, thread: Thread, checkpoint: str | None = None) -> StateSnapshot:
+    """Return the state of a checkpoint, by default the latest; raise UnknownName if it does not exist."""
+    with explain_damage(thread.id):
+        state = await access.runs.graph(thread).aget_state(access.runs.config(thread, checkpoint))
+    if checkpoint and state.created_at is None:
+        raise UnknownName("checkpoint", checkpoint, [], "`threads.get_history` returns them.")
+    return state
 
 
 def respond(value: object, *, headers: dict[str, str] | None = None) -> Response:
@@ -149,7 +116,7 @@ def _metadata_of(thread: Thread) -> dict[str, Any]:
 
 async def _thread_view(access: Access, thread: Thread) -> dict[str, Any]:
     """Return a thread with the values of its latest state."""
-    state = await access.state(thread)
+    state = await state_of(access, thread)
     return {
         "thread_id": access.public_id(thread.id),
         "created_at": thread.created_at,
@@ -199,7 +166,7 @@ async def create(access: AccessDep, form: ThreadForm | None = None) -> Response:
     form = form or ThreadForm()
     is_known = form.thread_id and form.if_exists == "do_nothing" and await access.find(form.thread_id)
     name = form.thread_id or ""
-    made = await access.thread(name) if is_known else await access.create(form.thread_id, form.metadata)
+    made = await access.thread(name) if is_known else await create_thread(access, form.thread_id, form.metadata)
     return respond(await _thread_view(access, made))
 
 
@@ -250,7 +217,7 @@ async def change(name: str, form: ThreadPatch, access: AccessDep) -> Response:
 @router.delete("/{name}", status_code=204)
 async def remove(name: str, access: AccessDep) -> None:
     """Delete a thread with its checkpoints and sub-runs."""
-    await access.server.remove_run(access.runs, (await access.thread(name)).id)
+    await access.remove((await access.thread(name)).id)
 
 
 @router.get("/{name}/state")
@@ -258,7 +225,7 @@ async def remove(name: str, access: AccessDep) -> None:
 async def get_state(name: str, access: AccessDep, checkpoint: str | None = None) -> Response:
     """Return the state of a checkpoint, by default the latest."""
     thread = await access.thread(name)
-    return respond(_state_view(await access.state(thread, checkpoint), thread, access.public_id(thread.id)))
+    return respond(_state_view(await state_of(access, thread, checkpoint), thread, access.public_id(thread.id)))
 
 
 @router.post("/{name}/state/checkpoint")
@@ -273,7 +240,7 @@ async def update_state(name: str, form: StateUpdateForm, access: AccessDep) -> R
     thread = await access.thread(name)
     await access.server.run_worker.require_idle(thread.id)
     place = (form.checkpoint and form.checkpoint.checkpoint_id) or form.checkpoint_id
-    at = (await access.state(thread, place)).config["configurable"].get("checkpoint_id")
+    at = (await state_of(access, thread, place)).config["configurable"].get("checkpoint_id")
     if at is None:
         raise UsageError(f"Thread {name} has no state yet: start a run first.")
     changes = form.values or {}

@@ -15,13 +15,12 @@ from starlette.responses import StreamingResponse
 
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs import check_question
-from sleuth.studio.server.middleware.auth import Owner
+from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.runs.keep_alive import with_keep_alive
 from sleuth.studio.server.runs.openai_replies import OpenAIReply, RunFailed
 from sleuth.studio.server.schemas import openai as forms
 from sleuth.studio.server.schemas.errors import respond
-from sleuth.studio.server.state import ServerState, ServerStateDep
 from sleuth.tools.errors import UnknownName, UsageError
 
 router = APIRouter(prefix="/v1", tags=["chat"])
@@ -54,9 +53,7 @@ def _unknown_model(name: str) -> Response:
 
 
 @router.post("/chat/completions", response_model=None, responses=REPLIES)
-async def complete(
-    form: forms.ChatForm, request: Request, server: ServerStateDep, owner: Owner
-) -> dict[str, Any] | Response:
+async def complete(form: forms.ChatForm, request: Request, access: AccessDep) -> dict[str, Any] | Response:
     """Answer the last message; a follow-up is first rewritten into a self-contained question.
 
     Closing the connection cancels the run. `metadata` contains its `thread`, with which it can be resumed, shown and
@@ -64,22 +61,20 @@ async def complete(
     """
     usage = bool(form.stream_options and form.stream_options.include_usage)
     streamed = partial(OpenAIReply.completion_chunks, usage=usage)
-    return await _answer(form, request, server, owner, whole=OpenAIReply.completion, streamed=streamed)
+    return await _answer(form, request, access, whole=OpenAIReply.completion, streamed=streamed)
 
 
 @router.post("/responses", response_model=None, responses=REPLIES)
-async def respond_to(
-    form: forms.ResponseForm, request: Request, server: ServerStateDep, owner: Owner
-) -> dict[str, Any] | Response:
+async def respond_to(form: forms.ResponseForm, request: Request, access: AccessDep) -> dict[str, Any] | Response:
     """Answer a question in the form of OpenAI's Responses API; see the chat completions."""
     whole, streamed = OpenAIReply.response, OpenAIReply.response_events
-    return await _answer(form.to_chat(), request, server, owner, whole=whole, streamed=streamed)
+    return await _answer(form.to_chat(), request, access, whole=whole, streamed=streamed)
 
 
 @router.post("/embeddings")
-async def embed(form: forms.EmbeddingForm, server: ServerStateDep, owner: Owner) -> dict[str, Any]:
+async def embed(form: forms.EmbeddingForm, access: AccessDep) -> dict[str, Any]:
     """Embed texts as the passages of documents are embedded."""
-    collection = await server.tenants.collection(owner)
+    collection = await access.server.tenants.collection(access.owner)
     embedder = collection.embedder
     if embedder is None:
         raise UsageError("The server has no embedder (SLEUTH_EMBEDDER=none).")
@@ -101,8 +96,7 @@ async def embed(form: forms.EmbeddingForm, server: ServerStateDep, owner: Owner)
 async def _answer(
     form: forms.ChatForm,
     request: Request,
-    server: ServerState,
-    owner: str,
+    access: Access,
     *,
     whole: Callable[[OpenAIReply, AsyncIterator[Event]], Coroutine[Any, Any, dict[str, Any]]],
     streamed: Callable[[OpenAIReply, AsyncIterator[Event]], AsyncIterator[str]],
@@ -112,13 +106,13 @@ async def _answer(
         return _unknown_model(form.model)
     form.require_supported()
     question = check_question(form.question())
-    await server.require_ready(owner)
-    rewriting = await server.rewrite_follow_up(owner, question, form.turns())
+    await access.require_ready()
+    rewriting = await access.rewrite_follow_up(question, form.turns())
     values, budget = form.sleuth.values, form.sleuth.budget.budget()
-    thread = await server.start_run(owner, rewriting.question, form.model, values=values, budget=budget)
+    thread = await access.start(rewriting.question, form.model, values=values, budget=budget)
     reply = OpenAIReply(thread=thread, method=form.model, rewriting=rewriting, page=str(request.base_url))
-    events = server.log.follow(thread, 0, is_active=partial(server.run_worker.is_active, thread))
-    cancel = partial(server.run_worker.cancel_nowait, thread)
+    events = access.follow(thread)
+    cancel = partial(access.server.run_worker.cancel_nowait, thread)
     if not form.stream:
         return await _unless_closed(whole(reply, events), events, request, cancel)
     lines = with_keep_alive(streamed(reply, events), on_close=cancel)

@@ -20,13 +20,14 @@ from sleuth.tools.storage import in_thread, transaction
 
 async def conversation_of(runs: RunService, thread: Thread) -> list[Thread]:
     """Return the runs of a run's conversation that exist, the oldest first."""
-    first = _first_of(thread)
+    first = first_of(thread)
     ids = await _marked(runs.store.engine, runs.store.threads.owner, first)
     found = [await runs.store.threads.find(id) for id in {first: None, **dict.fromkeys(ids)}]
-    return sorted((row for row in found if row and _first_of(row) == first), key=lambda row: row.created_at)
+    return sorted((row for row in found if row and first_of(row) == first), key=lambda row: row.created_at)
 
 
-def _first_of(thread: Thread) -> str:
+def first_of(thread: Thread) -> str:
+    """Return the first run of a run's conversation."""
     return thread.options.follow_up.conversation if thread.options.follow_up else thread.id
 
 
@@ -39,17 +40,16 @@ def _marked(engine: Engine, owner: str, first: str) -> list[str]:
         return [*connection.scalars(query)]
 
 
-async def turns_until(runs: RunService, id: str) -> list[Turn]:
+async def turns_until(runs: RunService, thread: Thread) -> list[Turn]:
     """Return the turns of the conversation up to a run's answer, as the rewriter reads them.
 
     Raises:
-        UnknownName: the run does not exist.
         RunError: the run has no answer yet.
     """
     turns: list[Turn] = []
-    at: Thread | None = await runs.store.threads.get(id)
+    at: Thread | None = thread
     while at and len(turns) < MAX_TURNS:
-        turns = [*await _turns_of(runs, at, needs_answer=at.id == id), *turns]
+        turns = [*await _turns_of(runs, at, needs_answer=at is thread), *turns]
         before = at.options.follow_up
         at = await runs.store.threads.find(before.after) if before else None
     return turns

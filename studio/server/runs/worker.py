@@ -53,7 +53,7 @@ class _Job:
     `stopping`: cancellation was requested. `finishing`: only the final event remains to be published. `started`: a
     future that is done when the job owns its thread, or could not get it. `is_recovered`: an earlier server started the
     run. `listener_deadline`: the monotonic time until which a listener is expected. `control`: interrupts the run
-    between two steps.
+    between two steps. `runs`: those of the owner, for reading.
     """
 
     owner: str
@@ -66,6 +66,7 @@ class _Job:
     token: str | None = None
     control: RunControl = field(default_factory=RunControl)
     started: asyncio.Future[None] = field(default_factory=asyncio.Future)
+    runs: RunService = field(init=False)
     events: EventWriter = field(init=False)
     task: asyncio.Task[None] = field(init=False)
 
@@ -245,6 +246,7 @@ class RunWorker:
     async def _register(self, job: _Job) -> None:
         if job.is_recovered and not await self._queue.contains(job.thread):
             raise ThreadBusy(f"Thread {job.thread} was ended by another server.")
+        job.runs = await self._tenants.read_only_runs(job.owner)
         job.token = self._tenants.store.locks.token(job.thread)
         await self._queue.add(job.owner, job.thread, job.token, is_recovered=job.is_recovered)
         job.events = await self._log.writer(job.thread, token=job.token)
@@ -262,7 +264,7 @@ class RunWorker:
                 await self._fail(job, ended)
         except asyncio.CancelledError:
             if job.stopping:
-                await retry_until_stored(lambda: self._mark_stopped(job), f"The stop of run {job.thread}")
+                await retry_until_stored(lambda: job.runs.stopped(job.thread), f"The stop of run {job.thread}")
                 job.events.append("stopped", {}, key=f"stopped {uuid4().hex}")
             elif self.is_closing:
                 interrupted = True
@@ -274,8 +276,7 @@ class RunWorker:
 
     async def _run(self, job: _Job) -> None:
         """Run a job with metrics and quota."""
-        runs = await self._tenants.read_only_runs(job.owner)
-        method = (await runs.store.threads.get(job.thread)).method
+        method = (await job.runs.store.threads.get(job.thread)).method
         with self._telemetry.run(job.thread, method, job.owner) as record:
             try:
                 await self._publish(job, record)
@@ -332,16 +333,9 @@ class RunWorker:
             _log.error("a run ended with an unexpected error", exc_info=error, extra={"about": {"thread": job.thread}})
             problem = f"{problem} The run can be resumed."
         if not isinstance(error, ThreadBusy | UnknownName):  # another process runs a sub-run of it, or it was deleted
-            await retry_until_stored(lambda: self._mark_failed(job, problem), f"The error of run {job.thread}")
+            fail = partial(job.runs.store.threads.set_state, job.thread, "failed", at=now(), problem=problem)
+            await retry_until_stored(fail, f"The error of run {job.thread}")
         job.events.append("error", {"message": problem, "type": kind}, key=f"error {uuid4().hex}")
-
-    async def _mark_failed(self, job: _Job, problem: str) -> None:
-        runs = await self._tenants.read_only_runs(job.owner)
-        await runs.store.threads.set_state(job.thread, "failed", at=now(), problem=problem)
-
-    async def _mark_stopped(self, job: _Job) -> None:
-        runs = await self._tenants.read_only_runs(job.owner)
-        await runs.stopped(job.thread)
 
 
 def _not_running(thread: str) -> ThreadBusy:
