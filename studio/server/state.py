@@ -17,7 +17,6 @@ from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.runs.conversations import adopt_follow_ups
 from sleuth.studio.server.runs.event_log import EventLog
 from sleuth.studio.server.runs.examples import ExampleQuestions
-from sleuth.studio.server.runs.peers import cooperate
 from sleuth.studio.server.runs.worker import RunWorker
 from sleuth.studio.server.telemetry import ReadinessProbe, Telemetry
 from sleuth.studio.server.tenants import ModelOpener, Tenants
@@ -87,7 +86,7 @@ async def open_server_state(
         await stack.enter_async_context(_background_task(log.run()))
         await stack.enter_async_context(_background_task(ingestion.run()))
         await stack.enter_async_context(_background_task(_complete_results(store)))
-        await stack.enter_async_context(_background_task(cooperate(store.engine, run_worker)))
+        await stack.enter_async_context(_background_task(run_worker.watch()))
         stack.push_async_callback(server.close)
         await run_worker.recover()
         yield server

@@ -20,7 +20,6 @@ from sleuth.graphs.persistence import LONGEST_NAME, check_token
 from sleuth.graphs.persistence.thread_tables import threads
 from sleuth.studio.server.retry import retry_until_stored
 from sleuth.studio.server.runs.live_stream import StreamItem, Subscribers
-from sleuth.studio.server.runs.notifications import EVENTS, notify
 from sleuth.tools.errors import StoreError, ThreadBusy
 from sleuth.tools.storage import in_thread, make_tables, transaction
 
@@ -157,7 +156,6 @@ class EventLog:
             known = set(connection.scalars(stored))
             if rows := [event.to_row() for event in batch if event.key not in known]:
                 connection.execute(insert(events), rows)
-                notify(connection, EVENTS, first.thread)
 
     @in_thread
     def _delete(self, condition: ColumnElement[bool]) -> None:

@@ -28,6 +28,7 @@ from sleuth.studio.server.schemas.errors import describe_failure
 from sleuth.studio.server.telemetry import RunRecord, Telemetry, log_fields
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools.errors import RunError, SleuthError, StoreBusy, ThreadBusy, UnknownName
+from sleuth.tools.storage import is_database_error
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +40,9 @@ LISTENER_GRACE = 10.0
 
 DRAIN_WAIT = 5.0
 """Seconds that the steps in progress have to end at a shutdown: their model calls need not be repeated then."""
+
+LOOK_SECONDS = 1.0
+"""Seconds between two looks at what the other servers of the store do."""
 
 STOP_WAIT = 10.0
 """Seconds to wait for another server that stops a run; it stops the run also later."""
@@ -182,11 +186,6 @@ class RunWorker:
                 async for _ in end:
                     pass
 
-    async def cancel_requested(self) -> None:
-        """Cancel the runs here that another server was asked to stop."""
-        for thread in await self._queue.requested_stops([*self.jobs]) if self.jobs else ():
-            self.cancel_nowait(thread)
-
     def cancel_nowait(self, thread: str) -> None:
         """Cancel a run without waiting for its end; do nothing if it has ended."""
         if (job := self.jobs.get(thread)) and not job.finishing:
@@ -208,6 +207,20 @@ class RunWorker:
             if job.started.done() and not job.stopping:  # the others end by themselves, and stay in the queue
                 job.task.cancel()
         await asyncio.wait([job.task for job in jobs])
+
+    async def watch(self) -> None:
+        """Follow what other servers store, until cancelled: new events, requests to stop runs, and runs left over."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            self.subscribers.notify_all(except_for=self.jobs)
+            try:
+                for thread in await self._queue.requested_stops([*self.jobs]) if self.jobs else ():
+                    self.cancel_nowait(thread)
+                await self.recover()
+            except Exception as error:
+                if not (is_database_error(error) or isinstance(error, SleuthError)):
+                    raise
+                _log.warning("the runs of other servers cannot be read: %s", error)
 
     async def recover(self) -> int:
         """Resume the runs in the queue that no server runs; return their number."""
