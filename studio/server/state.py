@@ -11,14 +11,16 @@ from fastapi import Depends, FastAPI, Request
 
 from sleuth.graphs.persistence import Store, Threads, open_store
 from sleuth.graphs.runs import RunService
-from sleuth.studio.server.ingestion import IngestionWorker, Uploads
+from sleuth.studio.server.ingestion.uploads import Uploads
+from sleuth.studio.server.ingestion.worker import IngestionWorker
 from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.runs.conversations import adopt_follow_ups
 from sleuth.studio.server.runs.event_log import EventLog
 from sleuth.studio.server.runs.examples import ExampleQuestions
 from sleuth.studio.server.runs.worker import RunWorker
-from sleuth.studio.server.telemetry import ReadinessProbe, Telemetry
+from sleuth.studio.server.telemetry.metrics import Telemetry
+from sleuth.studio.server.telemetry.readiness import ReadinessProbe
 from sleuth.studio.server.tenants import ModelOpener, Tenants
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings

@@ -22,7 +22,7 @@ from sleuth.studio.server.ingestion.uploads import Failure, Ingest, Status, Uplo
 from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.retry import retry_until_stored
 from sleuth.studio.server.schemas.errors import STORE_AWAY, describe_failure
-from sleuth.studio.server.telemetry import Telemetry
+from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools import errors
 from sleuth.tools.storage import is_database_error, is_refused

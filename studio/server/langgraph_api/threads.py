@@ -164,10 +164,9 @@ def _state_view(state: StateSnapshot, thread: Thread, public_id: str) -> dict[st
 async def create(access: AccessDep, form: ThreadForm | None = None) -> Response:
     """Create a thread."""
     form = form or ThreadForm()
-    is_known = form.thread_id and form.if_exists == "do_nothing" and await access.find(form.thread_id)
-    name = form.thread_id or ""
-    made = await access.thread(name) if is_known else await create_thread(access, form.thread_id, form.metadata)
-    return respond(await _thread_view(access, made))
+    known = await access.find(form.thread_id) if form.thread_id and form.if_exists == "do_nothing" else None
+    thread = known or await create_thread(access, form.thread_id, form.metadata)
+    return respond(await _thread_view(access, thread))
 
 
 @router.post("/search")

@@ -141,14 +141,13 @@ async def show(thread: ThreadDep, access: AccessDep) -> forms.RunView:
     if thread.state == "running" and seconds is not None:  # up to this moment, without the pause before a resume
         began = max(filter(None, (snapshot.created_at, thread.updated_at)), key=datetime.fromisoformat)
         seconds += max(0.0, (datetime.now(UTC) - datetime.fromisoformat(began)).total_seconds())
-    follow_up = thread.options.follow_up
     return forms.RunView(
         thread=forms.ThreadRow(**thread.to_json()),
         answer=await _answer(thread, access),
         state=state,
         cost=total_cost(state.get("calls", {})),
         seconds=seconds,
-        follow_up=forms.FollowUpView(**follow_up.model_dump()) if follow_up else None,
+        follow_up=thread.options.follow_up,
     )
 
 

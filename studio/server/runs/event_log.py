@@ -54,10 +54,6 @@ class Event:
     data: str
     token: str | None = None
 
-    def to_row(self) -> dict[str, Any]:
-        """Return the columns."""
-        return {column.name: getattr(self, column.name) for column in events.columns}
-
 
 class EventLog:
     """Events of all runs; `run()` must be active while it is used."""
@@ -154,7 +150,9 @@ class EventLog:
         with transaction(self._engine, write=True) as connection:
             check_token(connection, first.thread, first.token)
             known = set(connection.scalars(stored))
-            if rows := [event.to_row() for event in batch if event.key not in known]:
+            columns = events.columns.keys()
+            rows = [{name: getattr(event, name) for name in columns} for event in batch if event.key not in known]
+            if rows:
                 connection.execute(insert(events), rows)
 
     @in_thread

@@ -25,7 +25,8 @@ from sleuth.studio.server.retry import retry_until_stored
 from sleuth.studio.server.runs.event_log import EventLog, EventWriter
 from sleuth.studio.server.runs.queue import RunQueue
 from sleuth.studio.server.schemas.errors import describe_failure
-from sleuth.studio.server.telemetry import RunRecord, Telemetry, log_fields
+from sleuth.studio.server.telemetry.logs import log_fields
+from sleuth.studio.server.telemetry.metrics import RunRecord, Telemetry
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools.errors import RunError, SleuthError, StoreBusy, ThreadBusy, UnknownName
 from sleuth.tools.storage import is_database_error

@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from sleuth.graphs.core import Budget, Cost, Status
-from sleuth.graphs.persistence import MAX_ANSWER, NAME, Outcome, ThreadState, ThreadStatus
+from sleuth.graphs.persistence import MAX_ANSWER, NAME, FollowUp, Outcome, ThreadState, ThreadStatus
 from sleuth.graphs.persistence.thread_states import AverageCost
 from sleuth.graphs.runs import MAX_QUESTION
 from sleuth.studio.client import DEFAULT_METHOD
+from sleuth.studio.server.ingestion.uploads import Failure
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 
 _OLD = "old name of `state`; the next release removes it"
@@ -139,15 +140,6 @@ class ListedRun(ThreadRow):
     asked: str = Field(default="", description="of a follow-up: the question as it was typed")
 
 
-class FollowUpView(BaseModel):
-    """The run that a question follows up on, the original message, and the cost of rewriting it."""
-
-    after: str
-    asked: str
-    cost: Cost
-    warnings: list[str]
-
-
 class RunView(BaseModel):
     """A run: its row, its answer if it has one, the state of its last checkpoint, its cost."""
 
@@ -156,7 +148,7 @@ class RunView(BaseModel):
     state: dict[str, Any]
     cost: Cost
     seconds: float | None = Field(description="wall-clock seconds of work; null if an older release ran it")
-    follow_up: FollowUpView | None = Field(default=None, description="set if the run was started with `after`")
+    follow_up: FollowUp | None = Field(default=None, description="set if the run was started with `after`")
 
 
 class TurnView(BaseModel):
@@ -224,13 +216,6 @@ class Taken(BaseModel):
     ingest: str
 
 
-class FailureView(BaseModel):
-    """A file that could not be ingested."""
-
-    source: str
-    problem: str
-
-
 class IngestView(BaseModel):
     """The progress of an upload."""
 
@@ -239,7 +224,7 @@ class IngestView(BaseModel):
     files: list[str]
     read: int
     total: int
-    failed: list[FailureView]
+    failed: list[Failure]
     outcomes: dict[str, Literal["added", "replaced", "unchanged"]] = Field(description="of the files ingested so far")
     done: bool
     at: str
