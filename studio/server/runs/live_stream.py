@@ -23,6 +23,7 @@ class _Reply:
     after: int = 0
     resets: int = 0
     text: str = ""
+    is_finished: bool = False
 
 
 @dataclass(kw_only=True)
@@ -59,7 +60,7 @@ class Subscriber:
     def take(self, up_to: float = math.inf) -> list[StreamItem]:
         """Return the new text of the replies up to those that follow the event `up_to`, and their resets."""
         taken: list[StreamItem] = []
-        for position in self._positions.values():
+        for call, position in [*self._positions.items()]:
             reply = position.reply
             if reply.after > up_to:
                 continue
@@ -69,6 +70,8 @@ class Subscriber:
             if text := reply.text[position.sent :]:
                 taken.append(Delta(**vars(reply.call), text=text))
                 position.sent = len(reply.text)
+            if reply.is_finished:
+                del self._positions[call]
         return taken
 
 
@@ -118,6 +121,7 @@ class Subscribers:
         replies = self._replies.get(thread, {})
         for call, reply in [*replies.items()]:
             if (reply.call.thread, reply.call.node) == (step.thread, step.node):
+                reply.is_finished = True
                 del replies[call]
 
     def notify(self, thread: str) -> None:
