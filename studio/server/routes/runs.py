@@ -13,8 +13,8 @@ from sleuth.graphs.core import seconds_at, total_cost
 from sleuth.graphs.evidence.retrieval import mark_changed
 from sleuth.graphs.persistence import FollowUp, Outcome, RunFilter, Thread, explain_damage
 from sleuth.graphs.registry import configure, runnable
-from sleuth.graphs.runs import RunService, check_question, export_run, fork_run
-from sleuth.graphs.runs.history import CheckpointView, list_checkpoints
+from sleuth.graphs.runs import CheckpointView, RunService, check_question, export_run, fork_run
+from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.graphs.runs.model_calls import CheckpointDetails, load_checkpoint
 from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.middleware.auth import Owner

@@ -10,7 +10,6 @@ from sleuth.graphs.persistence import MAX_ANSWER, NAME, FollowUp, Outcome, Threa
 from sleuth.graphs.persistence.thread_states import AverageCost
 from sleuth.graphs.runs import MAX_QUESTION
 from sleuth.studio.client import DEFAULT_METHOD
-from sleuth.studio.server.ingestion.uploads import Failure
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 
 _OLD = "old name of `state`; the next release removes it"
@@ -216,6 +215,13 @@ class Taken(BaseModel):
     ingest: str
 
 
+class FailureView(BaseModel):
+    """A file that could not be ingested."""
+
+    source: str
+    problem: str
+
+
 class IngestView(BaseModel):
     """The progress of an upload."""
 
@@ -224,7 +230,7 @@ class IngestView(BaseModel):
     files: list[str]
     read: int
     total: int
-    failed: list[Failure]
+    failed: list[FailureView]
     outcomes: dict[str, Literal["added", "replaced", "unchanged"]] = Field(description="of the files ingested so far")
     done: bool
     at: str
