@@ -50,8 +50,7 @@ class ExampleQuestions:
         try:
             await self._quota.require(owner)
             model = await self._tenants.model()
-            earlier = self._folder.glob(f"{file.path.name.partition('-')[0]}-*")  # about other states of the documents
-            await asyncio.to_thread(lambda: [path.unlink(missing_ok=True) for path in earlier])
+            await asyncio.to_thread(self._remove_others, file)
             plan = QuestionPlan(counts={"single": EXAMPLES}, budget=Budget(max_calls=MAX_CALLS), concurrency=1)
             async for made in make_questions(collection, model, file, plan):
                 await self._quota.add(owner, made.tokens)
@@ -59,3 +58,8 @@ class ExampleQuestions:
             _log.info("no example questions were written: %s", error)
         finally:
             del self._making[owner]
+
+    def _remove_others(self, file: WrittenQuestions) -> None:
+        """Remove the questions about earlier states of the documents."""
+        for path in self._folder.glob(f"{file.path.name.partition('-')[0]}-*"):
+            path.unlink(missing_ok=True)
