@@ -1,6 +1,6 @@
 """Storage of runs: checkpointers, threads, thread locks and the checkpoint serializer."""
 
-from sleuth.graphs.persistence.run_options import StoredOptions, StoredPages, Turn
+from sleuth.graphs.persistence.run_options import FollowUp, StoredOptions, StoredPages, Turn
 from sleuth.graphs.persistence.serializer import FAULTS, CheckpointSerializer, explain_damage
 from sleuth.graphs.persistence.sqlite_checkpoints import NUMBERED, SqliteCheckpoints
 from sleuth.graphs.persistence.store import Store, open_store, runs_url
@@ -17,6 +17,7 @@ __all__ = [
     "NUMBERED",
     "OUTCOMES",
     "CheckpointSerializer",
+    "FollowUp",
     "Origin",
     "Outcome",
     "RunFilter",

@@ -34,6 +34,19 @@ class StoredPages(_Stored):
     warnings: list[str] = []
 
 
+class FollowUp(_Stored):
+    """The run that a run follows up on, the first run of their conversation, and the message as it was typed.
+
+    `cost` and `warnings` are those of rewriting the message into the question of the run.
+    """
+
+    after: str
+    conversation: str
+    asked: str
+    cost: dict[str, Any] = {}
+    warnings: list[str] = []
+
+
 class StoredOptions(_Stored):
     """Settings, budget and sources that a run was started with, and values that clients of the server store with it.
 
@@ -47,6 +60,7 @@ class StoredOptions(_Stored):
     pages: StoredPages = StoredPages()
     where: str = ""
     turn: Turn | None = None
+    follow_up: FollowUp | None = None
     feedback: dict[str, Any] = {}
     langgraph_metadata: dict[str, Any] = {}
 

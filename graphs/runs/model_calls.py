@@ -1,6 +1,6 @@
 """The model calls that led to a checkpoint, each with its original prompt and reply."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from langgraph.types import StateSnapshot
@@ -42,10 +42,6 @@ class CheckpointDetails:
     parent: str
     values: dict[str, Any]
     calls: list[ModelCall]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return asdict(self)
 
 
 async def load_checkpoint(runs: RunService, id: str, checkpoint: str) -> CheckpointDetails:

@@ -19,7 +19,7 @@ from sleuth.studio.server.routes import about, chat, documents, page, runs
 from sleuth.studio.server.routes.mcp import ServerBackend
 from sleuth.studio.server.schemas import errors
 from sleuth.studio.server.state import open_server_state, server_state_of
-from sleuth.studio.server.telemetry import Telemetry
+from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.studio.server.tenants import ModelOpener
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.search.vectors import Embedder

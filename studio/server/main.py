@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from sleuth.studio.server.app import create_app
 from sleuth.studio.server.state import server_state_of
-from sleuth.studio.server.telemetry import LogFormat, configure_logging
+from sleuth.studio.server.telemetry.logs import LogFormat, configure_logging
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings, Tracing, is_loopback
 from sleuth.tools.tracing import export_now

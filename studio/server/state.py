@@ -1,27 +1,26 @@
 """The server's long-lived resources, created at startup and closed at shutdown."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, FastAPI, Request
 
-from sleuth.agents.formatting import Turn
-from sleuth.graphs.chat import RewrittenQuestion, rewrite_question
-from sleuth.graphs.core import Budget
 from sleuth.graphs.persistence import Store, Threads, open_store
-from sleuth.graphs.runs import RunService, remove_runs
-from sleuth.studio.server.ingestion import IngestionWorker, Uploads
+from sleuth.graphs.runs import RunService
+from sleuth.studio.server.ingestion.uploads import Uploads
+from sleuth.studio.server.ingestion.worker import IngestionWorker
 from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.middleware.limits import Quota
-from sleuth.studio.server.runs import Conversations, EventLog
+from sleuth.studio.server.runs.conversations import adopt_follow_ups
+from sleuth.studio.server.runs.event_log import EventLog
 from sleuth.studio.server.runs.examples import ExampleQuestions
-from sleuth.studio.server.runs.peers import Peers
 from sleuth.studio.server.runs.worker import RunWorker
-from sleuth.studio.server.telemetry import ReadinessProbe, Telemetry
+from sleuth.studio.server.telemetry.metrics import Telemetry
+from sleuth.studio.server.telemetry.readiness import ReadinessProbe
 from sleuth.studio.server.tenants import ModelOpener, Tenants
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
@@ -39,80 +38,12 @@ class ServerState:
     quota: Quota
     ingestion: IngestionWorker
     home_lock: SharedHomeLock
-    conversations: Conversations
     readiness: ReadinessProbe
     examples: ExampleQuestions
 
     def is_operator(self, owner: str) -> bool:
         """Return whether an owner may see what belongs to others."""
         return not self.settings.has_keys or owner == self.settings.operator
-
-    async def require_ready(self, owner: str, where: str = "") -> None:
-        """Check that an owner can start a run.
-
-        Raises:
-            StoreBusy: the server is shutting down.
-            UsageError: the owner has no documents, or none that match the filter.
-            QuotaUsedUp: the owner's daily token quota is exhausted.
-        """
-        self.run_worker.require_open()
-        await (await self.tenants.collection(owner)).require_documents(where)
-        await self.quota.require(owner)
-
-    async def start_run(
-        self,
-        owner: str,
-        question: str,
-        method: str,
-        *,
-        values: dict[str, Any],
-        budget: Budget,
-        where: str = "",
-        thread: str | None = None,
-        expect_listener: bool = False,
-    ) -> str:
-        """Start a background run and return its thread; raise UsageError for an invalid question or setting."""
-        runs = await self.tenants.read_only_runs(owner)
-        id = await runs.start(
-            question,
-            method,
-            values=values,
-            profile=self.settings.profile,
-            budget=budget,
-            thread=thread,
-            where=where,
-        )
-        await self.run_worker.start(owner, id, expect_listener=expect_listener)
-        return id
-
-    async def remove_run(self, runs: RunService, thread: str) -> None:
-        """Delete a run with its checkpoints, texts and events, and all runs below it; see `remove_runs`."""
-        await self.run_worker.require_idle(thread)
-        for removed in await remove_runs(runs, thread):
-            await self.log.remove(removed.id)
-            await self.conversations.remove(removed.id)
-
-    async def rewrite_follow_up(self, owner: str, message: str, turns: Sequence[Turn]) -> RewrittenQuestion:
-        """Rewrite a message of a conversation into a self-contained question, charged to the owner's quota.
-
-        Raises:
-            QuotaUsedUp: the owner's daily token quota is exhausted.
-            ModelError: the model server cannot be used.
-        """
-        await self.quota.require(owner)
-        runs = await self.tenants.runs(owner)
-        assert runs.services
-        services = runs.services
-        made = await rewrite_question(
-            message,
-            turns,
-            model=services.model,
-            archive=runs.store.archive,
-            tracing=services.tracing,
-            trace_texts=services.trace_texts,
-        )
-        await self.quota.add(owner, sum(c["prompt_tokens"] + c["completion_tokens"] for c in made.calls.values()))
-        return made
 
     async def close(self) -> None:
         """Interrupt all work and end its streams; the next start resumes the work."""
@@ -148,17 +79,16 @@ async def open_server_state(
             quota=quota,
             ingestion=ingestion,
             home_lock=home_lock,
-            conversations=await asyncio.to_thread(Conversations, store.engine),
             readiness=ReadinessProbe(settings, store.engine),
             examples=ExampleQuestions(tenants, quota),
         )
         telemetry.watch(ingests=lambda: ingestion.waiting, events=lambda: log.waiting)
         await log.remove_orphans()
-        await server.conversations.remove_orphans()
+        await adopt_follow_ups(store.engine)
         await stack.enter_async_context(_background_task(log.run()))
         await stack.enter_async_context(_background_task(ingestion.run()))
         await stack.enter_async_context(_background_task(_complete_results(store)))
-        await stack.enter_async_context(_background_task(Peers(store.engine, run_worker, log).run()))
+        await stack.enter_async_context(_background_task(run_worker.watch()))
         stack.push_async_callback(server.close)
         await run_worker.recover()
         yield server

@@ -183,7 +183,7 @@ async def delete_(
     as_json: JsonOption = False,
 ) -> None:
     """Delete runs with their checkpoints, sub-runs and events. Texts that no other run uses are deleted too."""
-    from sleuth.studio.server.runs import Conversations, EventLog
+    from sleuth.studio.server.runs.event_log import EventLog
 
     settings = Settings()
     async with (
@@ -193,10 +193,8 @@ async def delete_(
         ids = [await store.threads.complete(thread) for thread in threads]
         deleted = await remove_runs(RunService(store), *ids)
         log = await asyncio.to_thread(EventLog, store.engine)
-        conversations = await asyncio.to_thread(Conversations, store.engine)
         for thread in deleted:
             await log.remove(thread.id)
-            await conversations.remove(thread.id)
     subruns = sum(1 for thread in deleted if thread.hop)
     with_subruns = f" with {counted(subruns, 'sub-run')}" if subruns else ""
     text = f"Deleted {counted(len(deleted) - subruns, 'run')}{with_subruns}."
@@ -229,7 +227,7 @@ async def prune(
         would = {"threads": [thread.id for thread in planned.threads], "checkpoints": planned.checkpoints}
         emit({**asdict(PruneReport()), "would_remove": would}, as_json, _in_words(planned, older_than, keep_last))
         return
-    from sleuth.studio.server.runs import EventLog
+    from sleuth.studio.server.runs.event_log import EventLog
 
     settings = Settings()
     async with (

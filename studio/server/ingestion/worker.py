@@ -8,10 +8,9 @@ name the later one is kept.
 import asyncio
 import logging
 import math
-from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -23,7 +22,7 @@ from sleuth.studio.server.ingestion.uploads import Failure, Ingest, Status, Uplo
 from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.retry import retry_until_stored
 from sleuth.studio.server.schemas.errors import STORE_AWAY, describe_failure
-from sleuth.studio.server.telemetry import Telemetry
+from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools import errors
 from sleuth.tools.storage import is_database_error, is_refused
@@ -34,8 +33,8 @@ _log = logging.getLogger(__name__)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds between two attempts to ingest an upload; the pause doubles up to the maximum."""
 
-LOOK_SECONDS = 1.0
-"""Seconds between two looks at an upload that another server ingests."""
+LOOK_SECONDS = 0.3
+"""Seconds between two looks at an upload for a follower."""
 
 PERMANENT_ERRORS = (errors.UsageError, errors.MissingExtra, errors.StoreTooNew, errors.EmbedderChanged)
 """Errors that a retry does not solve: a person has to fix the cause and send the files again."""
@@ -45,24 +44,21 @@ PERMANENT_ERRORS = (errors.UsageError, errors.MissingExtra, errors.StoreTooNew, 
 class _Pending:
     """An ingest that has not ended.
 
-    `started`: some of its files may have been ingested. `began`: the monotonic time of its first file. `ended`: its end
-    is being stored. `problem`: the last logged error. `updated`: set at the next update.
+    `started`: some of its files may have been ingested. `began`: the monotonic time of its first file. `due`: that of
+    its next attempt, which comes after `pause` if it fails. `ended`: its end is being stored. `problem`: the last
+    logged error.
     """
 
     ingest: Ingest
     started: bool
     began: float = 0.0
+    due: float = 0.0
+    pause: float = 0.0
     ended: bool = False
     problem: str = ""
-    updated: asyncio.Event = field(default_factory=asyncio.Event)
 
     def is_stopping(self) -> bool:
         return self.ingest.status == "stopping"
-
-    def update(self, ingest: Ingest) -> None:
-        self.ingest = ingest
-        self.updated.set()
-        self.updated = asyncio.Event()
 
 
 class IngestionWorker:
@@ -73,11 +69,9 @@ class IngestionWorker:
         self._home_lock = home_lock
         self.uploads = uploads
         self._pending: dict[str, _Pending] = {}
-        self._queue: asyncio.Queue[_Pending] = asyncio.Queue()
-        self._owner_locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._ingesting = asyncio.Lock()
+        self._changed = asyncio.Event()
         self._telemetry = telemetry
-        self._closed = asyncio.Event()
+        self._is_closed = False
 
     @property
     def waiting(self) -> int:
@@ -109,36 +103,27 @@ class IngestionWorker:
         if pending is None or pending.ended:
             return ingest
         if pending.started:
-            pending.update(replace(pending.ingest, status="stopping"))
+            pending.ingest, pending.due = replace(pending.ingest, status="stopping"), 0.0
+            self._changed.set()
             await self.uploads.mark_stopping(id)
         else:
             await self._end(pending, "stopped")
         return pending.ingest
 
     async def follow(self, ingest: Ingest) -> AsyncIterator[Ingest]:
-        """Yield an ingest now and after each change, to its end."""
-        pending = self._pending.get(ingest.id)
-        if pending is None:  # it has ended, or another server ingests it
-            async for stored in self._follow_elsewhere(ingest):
-                yield stored
-            return
-        while True:
-            updated, ingest, is_removed = pending.updated, pending.ingest, ingest.id not in self._pending
-            yield ingest
-            if ingest.done or is_removed:
-                return
-            await updated.wait()
+        """Yield an ingest now and after its changes, to its end.
 
-    async def _follow_elsewhere(self, ingest: Ingest) -> AsyncIterator[Ingest]:
-        """Yield an ingest to its end as it is stored; the number of read files is stored at the end only."""
-        while found := await self.uploads.find(ingest.id):
-            yield found
-            if found.done:
+        If another server ingests it, the number of read files is stored at the end only.
+        """
+        shown = None
+        while not self._is_closed:
+            ingest = await self.get(ingest.owner, ingest.id)
+            if ingest != shown:
+                yield ingest
+            if ingest.done:
                 return
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self._closed.wait()
-                    return
+            shown = ingest
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def recover(self) -> None:
         """Queue the uploads of the previous server, before new ones are accepted; raise StoreError."""
@@ -147,65 +132,61 @@ class IngestionWorker:
             self._enqueue(ingest, started=True)
 
     async def run(self) -> None:
-        """Ingest queued uploads, until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            while True:
-                tasks.create_task(self._run(await self._queue.get()))
+        """Ingest the first upload of each owner at its time, until cancelled."""
+        while True:
+            first: dict[str, _Pending] = {}
+            for pending in self._pending.values():
+                first.setdefault(pending.ingest.owner, pending)
+            upload = min(first.values(), key=lambda each: each.due, default=None)
+            if upload and upload.due <= monotonic():
+                await self._attempt(upload)
+                continue
+            self._changed.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(upload.due - monotonic() if upload else None):
+                    await self._changed.wait()
 
     def close(self) -> None:
         """End all streams of followers."""
-        self._closed.set()
-        closed, self._pending = self._pending, {}
-        for pending in closed.values():
-            pending.update(pending.ingest)
+        self._is_closed = True
 
-    async def _run(self, pending: _Pending) -> None:
-        """Ingest an upload after the earlier ones of its owner; retry until it has ended."""
-        async with self._owner_locks[pending.ingest.owner]:
-            pause = FIRST_PAUSE
-            while not pending.ended:
-                (problem,) = await asyncio.gather(self._ingest(pending), return_exceptions=True)
-                if isinstance(problem, BaseException):
-                    await self._handle_error(pending, problem, pause)
-                    pause = min(2 * pause, LONGEST_PAUSE)
-
-    async def _handle_error(self, pending: _Pending, error: BaseException, pause: float) -> None:
-        """End an ingest that failed permanently, or wait before the next attempt."""
-        if pending.ended:  # stopped while it was queued
+    async def _attempt(self, pending: _Pending) -> None:
+        """Ingest an upload; if that fails, end it, or leave it for the next attempt."""
+        (error,) = await asyncio.gather(self._ingest(pending), return_exceptions=True)
+        if error is None or pending.ended:
             return
         if str(error) != pending.problem:
             unexpected = None if isinstance(error, errors.SleuthError) else error
             _log.error("ingest %s failed: %s", pending.ingest.id, error, exc_info=unexpected)
             pending.problem = str(error)
-        pending.ingest, stopping = _with_error(pending.ingest, error), pending.is_stopping()
-        if stopping or not _is_temporary(error):
+        pending.ingest = _with_error(pending.ingest, error)
+        if pending.is_stopping() or not _is_temporary(error):
             with suppress(errors.StoreError):  # the next attempt fails the same way
-                await self._end_with_retry(pending, "stopped" if stopping else "failed")
+                await self._end_with_retry(pending, "stopped" if pending.is_stopping() else "failed")
                 return
-        pending.update(pending.ingest if pending.is_stopping() else replace(pending.ingest, status="waiting"))
-        with suppress(TimeoutError):  # `wait_for` could swallow a cancellation that arrives with the update
-            async with asyncio.timeout(pause):
-                await pending.updated.wait()
+        if not pending.is_stopping():
+            pending.ingest = replace(pending.ingest, status="waiting")
+        pending.pause = min(2 * pending.pause, LONGEST_PAUSE) or FIRST_PAUSE
+        pending.due = monotonic() + pending.pause
 
     async def _ingest(self, pending: _Pending) -> None:
         """Ingest an upload from its beginning and store its end; documents that are stored already are skipped."""
         ingest, settings = pending.ingest, self._tenants.settings_of(pending.ingest.owner)
         collection = await self._tenants.collection(ingest.owner)
-        async with self._ingesting, self._home_lock.hold("exclusive", max_wait=math.inf):
+        async with self._home_lock.hold("exclusive", max_wait=math.inf):
             if pending.ended:
                 return
             stored = await self.uploads.find(ingest.id)
             if stored and stored.done:  # by another server with this SLEUTH_HOME
-                pending.ended = True
                 self._publish_end(pending, stored)
                 return
             pending.started, pending.began = True, pending.began or monotonic()
             paths = await self.uploads.place(ingest)
-            pending.update(replace(pending.ingest, read=0, failed=()))
+            pending.ingest = replace(pending.ingest, read=0, failed=())
             folder = self.uploads.folder_of(ingest.owner)
 
             def show(progress: IngestProgress) -> None:
-                pending.update(_after(pending.ingest, progress, folder))
+                pending.ingest = _after(pending.ingest, progress, folder)
 
             await ingest_into(
                 paths, settings=settings, collection=collection, on_progress=show, stopped=pending.is_stopping
@@ -230,15 +211,15 @@ class IngestionWorker:
         self._publish_end(pending, ingest)
 
     def _publish_end(self, pending: _Pending, ingest: Ingest) -> None:
-        self._pending.pop(ingest.id, None)
+        del self._pending[ingest.id]
         seconds = monotonic() - pending.began if pending.began else 0.0
         failed = sum(bool(each.source) for each in ingest.failed)
         self._telemetry.count_ingest(ingest.status, seconds, read=ingest.read, failed=failed)
-        pending.update(ingest)
+        pending.ingest = ingest
 
     def _enqueue(self, ingest: Ingest, *, started: bool) -> None:
-        self._pending[ingest.id] = pending = _Pending(ingest=ingest, started=started)
-        self._queue.put_nowait(pending)
+        self._pending[ingest.id] = _Pending(ingest=ingest, started=started)
+        self._changed.set()
 
 
 def _after(ingest: Ingest, progress: IngestProgress, folder: Path) -> Ingest:

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 
-from sleuth.studio.server.langgraph_api import assistants, checkpoints, protocol, runs, threads
+from sleuth.studio.server.langgraph_api import assistants, protocol, runs, threads
 from sleuth.tools.optional_imports import DISTRIBUTION
 
 __all__ = ["router"]
@@ -27,7 +27,7 @@ def info() -> dict[str, object]:
     return {"version": version(DISTRIBUTION), "langgraph_py_version": version("langgraph"), "flags": flags}
 
 
-for _topic in (assistants, threads, checkpoints, runs, protocol):
+for _topic in (assistants, threads, runs, protocol):
     router.include_router(_topic.router)
 
 

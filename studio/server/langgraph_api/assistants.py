@@ -73,8 +73,7 @@ def _matching(form: AssistantSearch) -> list[dict[str, Any]]:
 @router.post("/search")
 def search(form: AssistantSearch) -> list[dict[str, Any]]:
     """List assistants."""
-    found = _matching(form)[form.offset : form.offset + form.limit]
-    return [{key: each[key] for key in form.select or each if key in each} for each in found]
+    return [form.selected(each) for each in _matching(form)[form.offset : form.offset + form.limit]]
 
 
 @router.post("/count")

@@ -28,7 +28,7 @@ class JsonRoute(APIRoute):
         return handle_json
 
 
-LIMITS = tuple(BudgetForm.model_fields)
+_LIMITS = BudgetForm.model_fields.keys()
 _INTERNAL = {"thread_id", "run_id", "checkpoint_id", "checkpoint_ns", "assistant_id", "graph_id", "user_id"}
 """Keys of `configurable` that LangGraph's clients set by themselves."""
 
@@ -51,6 +51,10 @@ class ListForm(BaseModel):
     offset: int = Field(default=0, ge=0)
     select: list[str] | None = None
 
+    def selected(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a row that the client wants."""
+        return {key: row[key] for key in self.select or row if key in row}
+
 
 class AssistantSearch(ListForm):
     """Conditions on assistants."""
@@ -71,7 +75,7 @@ class ThreadForm(BaseModel):
 
 
 class ThreadPatch(BaseModel):
-    """Storable that is merged into that of a thread."""
+    """Metadata that is merged into that of a thread."""
 
     metadata: Storable = Field(default_factory=dict)
 
@@ -170,7 +174,7 @@ class AssistantRunForm(BaseModel):
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of the method: `context`, or `config.configurable` of older clients."""
-        return {key: value for key, value in self._given().items() if key not in LIMITS}
+        return {key: value for key, value in self._given().items() if key not in _LIMITS}
 
     def budget(self) -> Budget:
         """Return the budget in `context`.
@@ -179,7 +183,7 @@ class AssistantRunForm(BaseModel):
             UsageError: a limit is out of range.
         """
         try:
-            return BudgetForm(**{key: value for key, value in self._given().items() if key in LIMITS}).budget()
+            return BudgetForm(**{key: value for key, value in self._given().items() if key in _LIMITS}).budget()
         except ValidationError as error:
             raise UsageError(f"A limit in `context` cannot be used: {describe_errors(error)}.") from None
 

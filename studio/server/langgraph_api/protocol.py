@@ -18,12 +18,11 @@ from starlette.responses import Response, StreamingResponse
 from sleuth.agents.llm import MessageEvents
 from sleuth.graphs.core import describe_errors
 from sleuth.graphs.persistence import Thread
-from sleuth.studio.server.langgraph_api.access import Access, AccessDep
+from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, JsonRoute, Unsupported
-from sleuth.studio.server.langgraph_api.run_ids import split_runs
-from sleuth.studio.server.langgraph_api.starting import start_run
-from sleuth.studio.server.langgraph_api.streaming import Part, RunStream
-from sleuth.studio.server.langgraph_api.views import respond
+from sleuth.studio.server.langgraph_api.runs import EVENTS, start_run
+from sleuth.studio.server.langgraph_api.streaming import Part, RunStream, runs_of
+from sleuth.studio.server.langgraph_api.threads import respond
 from sleuth.studio.server.runs.keep_alive import with_keep_alive
 from sleuth.tools.errors import SleuthError, UsageError
 
@@ -93,13 +92,12 @@ async def command(name: str, form: Command, access: AccessDep) -> Response:
     if result is None:
         message = f"sleuth does not support the command {form.method}. It has run.start and input.respond."
         return respond({"type": "error", "id": form.id, "error": "not_supported", "message": message})
-    run, through = result
-    meta = {"applied_through_seq": through}
-    return respond({"type": "success", "id": form.id, "result": {"run_id": run}, "meta": meta})
+    meta = {"applied_through_seq": result.after * _SEQUENCE - 1}
+    return respond({"type": "success", "id": form.id, "result": {"run_id": result.run}, "meta": meta})
 
 
-async def _carry_out(form: Command, name: str, access: Access) -> tuple[str, int] | None:
-    """Return the run that a command has started and the last number before it; None for an unknown command."""
+async def _carry_out(form: Command, name: str, access: Access) -> RunStream | None:
+    """Return the run that a command has started; None for an unknown command."""
     params, config = form.params, (form.params.config or Config()).model_dump()
     given: dict[str, Any] = {"config": config, "context": params.context, "multitask_strategy": "interrupt"}
     if form.method == "run.start":
@@ -114,8 +112,7 @@ async def _carry_out(form: Command, name: str, access: Access) -> tuple[str, int
         run_form = AssistantRunForm(**given)
     except ValidationError as error:
         raise UsageError(f"{form.method} cannot be carried out: {describe_errors(error)}.") from None
-    started = await start_run(access, run_form, name)
-    return started.run, started.after * _SEQUENCE - 1
+    return await start_run(access, run_form, name)
 
 
 @router.post("/stream/events")
@@ -123,7 +120,7 @@ async def stream_events(name: str, form: Subscription, access: AccessDep) -> Res
     """Stream the latest run of a thread, and the runs after it, until the client closes the connection."""
     await access.thread(name)
     body = with_keep_alive(_encoded(ThreadEvents(access, name, form)), on_close=lambda: None)
-    return StreamingResponse(body, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+    return StreamingResponse(body, media_type=EVENTS, headers={"Cache-Control": "no-store"})
 
 
 async def _encoded(events: "ThreadEvents") -> AsyncIterator[str]:
@@ -146,7 +143,8 @@ class ThreadEvents:
     async def follow(self) -> AsyncGenerator[dict[str, Any]]:
         """Yield the events of the latest run and of all that follow, until the server shuts down."""
         thread = await self._access.thread(self._name)
-        after = await self._latest_run(thread)
+        latest = (await runs_of(self._access, thread))[:1]
+        after = latest[0].after if latest else 0
         while not self._access.server.run_worker.is_closing:
             has_deltas = self._form.has_root and "messages" in self._form.channels
             run = RunStream(access=self._access, thread=thread, after=after, modes=_MODES, with_deltas=has_deltas)
@@ -163,13 +161,6 @@ class ThreadEvents:
     def _is_wanted(self, event: dict[str, Any]) -> bool:
         form = self._form
         return form.has_root and event["channel"] in form.channels and event["seq"] > form.since
-
-    async def _latest_run(self, thread: Thread) -> int:
-        """Return the number of the event before the latest run: the active one, or the last that has ended."""
-        server = self._access.server
-        stored = await server.log.after(thread.id, 0)
-        runs = split_runs(thread, stored, is_active=await server.run_worker.is_running(thread.id))
-        return runs[0].after if runs else 0
 
     async def _next_run(self, thread: Thread, after: int) -> None:
         """Wait for the first event after a run."""

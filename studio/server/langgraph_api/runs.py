@@ -1,5 +1,6 @@
 """Runs: start, stream, wait, join, list and cancel them. Runs continue without a client unless it asks otherwise."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
@@ -7,97 +8,201 @@ from fastapi import APIRouter, Header, Query
 from pydantic_core import to_json
 from starlette.responses import Response, StreamingResponse
 
-from sleuth.graphs.persistence import Thread
-from sleuth.studio.server.langgraph_api.access import Access, AccessDep
-from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
+from sleuth.graphs.core import Budget
+from sleuth.graphs.persistence import NAME, Thread
+from sleuth.graphs.registry import CHAT
+from sleuth.graphs.runs import check_question, fork_run
+from sleuth.graphs.runs.chat_turns import Reply, add_turn
+from sleuth.studio.server.access import Access, AccessDep
+from sleuth.studio.server.langgraph_api.assistants import assistant_id_of, find_graph
 from sleuth.studio.server.langgraph_api.forms import MODES, AssistantRunForm, JsonRoute
-from sleuth.studio.server.langgraph_api.run_ids import Run, RunStatus, first_event, read_run, run_id_of, split_runs
-from sleuth.studio.server.langgraph_api.starting import start_run
-from sleuth.studio.server.langgraph_api.streaming import RunStream
-from sleuth.studio.server.langgraph_api.views import respond
+from sleuth.studio.server.langgraph_api.streaming import Run, RunStatus, RunStream, runs_of
+from sleuth.studio.server.langgraph_api.threads import (
+    UNREADABLE,
+    create_thread,
+    is_empty,
+    messages_in,
+    respond,
+    state_of,
+)
 from sleuth.studio.server.runs.keep_alive import with_keep_alive
-from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.errors import RunError, UnknownName, UsageError
 
 router = APIRouter(route_class=JsonRoute)
 
 RunsPath = "/threads/{name}/runs"
+EVENTS = "text/event-stream"
+
+_NO_REPLIES = {"ask_back": False, "approve_plan": False}
+"""Settings of a chat whose client keeps no thread: nobody can reply."""
 
 
-async def _started(access: Access, form: AssistantRunForm, name: str | None) -> RunStream:
-    started = await start_run(access, form, name)
-    thread = await access.runs.store.threads.get(started.thread)
-    return RunStream(access=access, thread=thread, after=started.after, modes=form.modes)
+async def start_run(access: Access, form: AssistantRunForm, name: str | None) -> RunStream:
+    """Start a run in the background, in a thread of the owner or in a new one, and return its stream.
+
+    Args:
+        access: the threads of the owner.
+        form: the request.
+        name: the thread, or None for a new one that the client does not continue.
+
+    Raises:
+        UnknownName: there is no such assistant, thread or checkpoint.
+        UsageError: the input or a setting cannot be used, or the owner has no documents.
+        RunError: the thread has a question already, or is running.
+        QuotaUsedUp: the owner's daily token quota is exhausted.
+    """
+    server, method = access.server, find_graph(form.assistant_id).name
+    settings = {**form.settings(), **(_NO_REPLIES if name is None and method == CHAT.name else {})}
+    if name is None or (form.if_not_exists == "create" and await access.find(name) is None):
+        thread = await create_thread(access, name, {})
+    else:
+        thread = await access.thread(name)
+    await access.require_ready()
+    if form.multitask_strategy == "interrupt" and await server.run_worker.is_running(thread.id):
+        await server.run_worker.stop(thread.id)
+    await server.run_worker.require_idle(thread.id)
+    stored = await server.log.after(thread.id, 0)
+    await (_begin if is_empty(thread) else _continue)(access, thread, form, method, settings)
+    budget = form.budget() if form.input is None and not form.is_reply and form.budget() != Budget() else None
+    await server.run_worker.start(access.owner, thread.id, budget=budget)
+    begun = await access.runs.store.threads.get(thread.id)
+    return RunStream(access=access, thread=begun, after=stored[-1].id if stored else 0, modes=form.modes)
 
 
-async def _found(access: Access, name: str, run: str, modes: set[str]) -> RunStream:
-    thread = await access.thread(name)
-    return RunStream(access=access, thread=thread, after=(await _run(access, thread, run)).after, modes=modes)
+async def _begin(access: Access, thread: Thread, form: AssistantRunForm, method: str, settings: dict[str, Any]) -> None:
+    """Replace the row of an empty thread with that of its first run."""
+    text, message_id = _question(form, method)
+    question, threads, profile = check_question(text), access.runs.store.threads, access.server.settings.profile
+    find_graph(method).configure(settings, profile)  # raises before the row is removed
+    await threads.remove(thread.id)
+    about: dict[str, Any] = {"values": settings, "profile": profile, "budget": form.budget(), "thread": thread.id}
+    await access.runs.start(question, method, **about)
+    options = (await threads.get(thread.id)).options
+    update: dict[str, Any] = {"langgraph_metadata": thread.options.langgraph_metadata}
+    if options.turn:
+        update["turn"] = options.turn.model_copy(update={"id": message_id})
+    await threads.set_options(thread.id, options.model_copy(update=update))
+
+
+async def _continue(
+    access: Access, thread: Thread, form: AssistantRunForm, method: str, settings: dict[str, Any]
+) -> None:
+    """Store the next input of a thread, or a branch of it; without either it is resumed."""
+    if thread.method != method:
+        raise UsageError(f"Thread {access.public_id(thread.id)} belongs to {thread.method}, not to {method}.")
+    if method == CHAT.name and (form.is_reply or form.input is not None):
+        reply = Reply(value=form.command.resume) if form.command and form.is_reply else None
+        text, message_id = ("", "") if reply else _question(form, method)
+        await add_turn(
+            access.runs,
+            thread,
+            reply or check_question(text),
+            start=form.place,
+            message_id=message_id,
+            values=settings or thread.options.values,
+            budget=form.budget(),
+        )
+    elif form.input is not None or form.is_reply:
+        raise RunError(f"Thread {access.public_id(thread.id)} has a question already. Start a new thread, or fork it.")
+    elif form.place:
+        latest = (await state_of(access, thread)).config["configurable"].get("checkpoint_id")
+        if form.place != latest:
+            await fork_run(access.runs, thread.id, at=form.place)
+
+
+def _question(form: AssistantRunForm, method: str) -> tuple[str, str]:
+    """Return the question of a run's input: its one message with the id that the client has given to it, or its field
+    `question`, which only methods have.
+    """
+    given = form.input or {}
+    if method != CHAT.name and "messages" not in given:
+        if set(given) != {"question"} or not isinstance(given["question"], str):
+            either = '{"question": "…"} or {"messages": [one message with the role "user"]}'
+            raise UsageError(f"The input of {method} is {either}. It has no other fields.")
+        return given["question"], ""
+    try:
+        found = messages_in(given.get("messages"))
+    except UNREADABLE:
+        found = []
+    if len(found) != 1 or found[0].type != "human":
+        raise UsageError(f'The input of {method} is {{"messages": [one new message with the role "user"]}}.')
+    blocks = found[0].content if isinstance(found[0].content, list) else []
+    if any(isinstance(block, dict) and block.get("type") != "text" for block in blocks):
+        raise UsageError("A message contains text only: upload documents with `sleuth ingest` or POST /v1/documents.")
+    id = found[0].id or ""
+    return str(found[0].text), id if re.fullmatch(NAME, id) else ""
 
 
 async def _run(access: Access, thread: Thread, id: str) -> Run:
     """Return a run of a thread; raise UnknownName if it does not exist."""
-    after = first_event(thread.id, id)
-    stored = await access.server.log.after(thread.id, 0)
-    if after > (stored[-1].id if stored else 0):
+    found = await runs_of(access, thread, with_empty=True)
+    if id not in (known := {run.id: run for run in found}):
         raise UnknownName("run", id, [], "`runs.list` returns the runs of a thread.")
-    return read_run(thread, stored, after, is_active=await access.server.run_worker.is_running(thread.id))
+    return known[id]
 
 
-def _headers(stream: RunStream, end: Literal["stream", "join"]) -> dict[str, str]:
-    """Return the headers with which a client finds the run again; paths are relative to the API."""
-    path = f"/threads/{stream.access.public_id(stream.thread.id)}/runs/{stream.run}"
-    return {"Content-Location": path, "Location": f"{path}/{end}", "Cache-Control": "no-store"}
+async def _stream(access: Access, name: str, run: str, modes: set[str]) -> RunStream:
+    thread = await access.thread(name)
+    return RunStream(access=access, thread=thread, after=(await _run(access, thread, run)).after, modes=modes)
+
+
+def _reply(
+    stream: RunStream, chunks: AsyncIterator[str], *, end: Literal["stream", "join"], cancel: bool = False
+) -> StreamingResponse:
+    """Return a response that lasts as long as a run: server-sent events, or JSON after white space.
+
+    Closing the connection stops the run with `cancel`. The headers name the run; paths are relative to the API.
+    """
+
+    def close() -> None:
+        if cancel:
+            stream.access.server.run_worker.cancel_nowait(stream.thread.id)
+
+    path = f"/threads/{stream.public_id}/runs/{stream.run}"
+    headers = {"Content-Location": path, "Location": f"{path}/{end}", "Cache-Control": "no-store"}
+    if end == "stream":
+        return StreamingResponse(with_keep_alive(chunks, on_close=close), media_type=EVENTS, headers=headers)
+    body = with_keep_alive(chunks, on_close=close, filler="\n")
+    return StreamingResponse(body, media_type="application/json", headers=headers)
 
 
 def _as_events(stream: RunStream, *, last_event: int = 0, cancel: bool) -> StreamingResponse:
-    """Return the stream as server-sent events; with `cancel` closing the connection stops the run."""
-    chunks = with_keep_alive(
-        (part.encode() async for part in stream.parts(last_event)), on_close=lambda: _close(stream, cancel=cancel)
-    )
-    return StreamingResponse(chunks, media_type="text/event-stream", headers=_headers(stream, "stream"))
-
-
-def _as_json(stream: RunStream, *, cancel: bool = False) -> StreamingResponse:
-    """Return the last values of a run once it has ended, after white space that keeps the connection open."""
-    stream.with_deltas = False
-    body = with_keep_alive(_last_values(stream), on_close=lambda: _close(stream, cancel=cancel), filler="\n")
-    return StreamingResponse(body, media_type="application/json", headers=_headers(stream, "join"))
+    chunks = (part.encode() async for part in stream.parts(last_event))
+    return _reply(stream, chunks, end="stream", cancel=cancel)
 
 
 async def _last_values(stream: RunStream) -> AsyncIterator[str]:
+    """Yield the last values of a run once it has ended."""
+    stream.with_deltas = False
     async for _ in stream.parts():
         pass
     values = {"__error__": stream.failure} if stream.failure else dict(stream.values)
     yield to_json({**values, **({"__interrupt__": stream.interrupts} if stream.interrupts else {})}).decode()
 
 
-def _close(stream: RunStream, *, cancel: bool) -> None:
-    if cancel:
-        stream.access.server.run_worker.cancel_nowait(stream.thread.id)
-
-
 @router.post(f"{RunsPath}/stream")
 @router.post("/runs/stream")
 async def stream_run(form: AssistantRunForm, access: AccessDep, name: str | None = None) -> Response:
     """Start a run and stream it; without a thread it gets one of its own."""
-    return _as_events(await _started(access, form, name), cancel=form.on_disconnect == "cancel")
+    return _as_events(await start_run(access, form, name), cancel=form.on_disconnect == "cancel")
 
 
 @router.post(f"{RunsPath}/wait")
 @router.post("/runs/wait")
 async def wait(form: AssistantRunForm, access: AccessDep, name: str | None = None) -> Response:
     """Start a run and return its last values."""
-    return _as_json(await _started(access, form, name), cancel=form.on_disconnect == "cancel")
+    stream = await start_run(access, form, name)
+    return _reply(stream, _last_values(stream), end="join", cancel=form.on_disconnect == "cancel")
 
 
 @router.post(RunsPath)
 @router.post("/runs")
 async def create(form: AssistantRunForm, access: AccessDep, name: str | None = None) -> Response:
     """Start a run in the background."""
-    stream = await _started(access, form, name)
+    stream = await start_run(access, form, name)
     run = await _run(access, stream.thread, stream.run)
-    headers = {"Content-Location": _headers(stream, "join")["Content-Location"]}
-    return respond(_view(access, stream.thread, run), headers=headers)
+    path = f"/threads/{stream.public_id}/runs/{stream.run}"
+    return respond(_view(access, stream.thread, run), headers={"Content-Location": path})
 
 
 @router.get(RunsPath)
@@ -110,8 +215,7 @@ async def list_runs(
 ) -> Response:
     """Return the runs of a thread, the latest first."""
     thread = await access.thread(name)
-    active = await access.server.run_worker.is_running(thread.id)
-    found = split_runs(thread, await access.server.log.after(thread.id, 0), is_active=active)
+    found = await runs_of(access, thread)
     kept = [_view(access, thread, run) for run in found if status in (None, run.status)]
     return respond(kept[offset : offset + limit])
 
@@ -126,7 +230,8 @@ async def get(name: str, run: str, access: AccessDep) -> Response:
 @router.get(f"{RunsPath}/{{run}}/join")
 async def join(name: str, run: str, access: AccessDep) -> Response:
     """Wait for the end of a run and return its last values."""
-    return _as_json(await _found(access, name, run, {"values"}))
+    stream = await _stream(access, name, run, {"values"})
+    return _reply(stream, _last_values(stream), end="join")
 
 
 @router.get(f"{RunsPath}/{{run}}/stream")
@@ -143,7 +248,7 @@ async def join_stream(
     modes = {mode for given in stream_mode or MODES for mode in given.split(",")}
     if unknown := modes.difference(MODES):
         raise UsageError(f"stream_mode {sorted(unknown)[0]!r} is not supported. There are: {', '.join(MODES)}.")
-    stream = await _found(access, name, run, modes)
+    stream = await _stream(access, name, run, modes)
     return _as_events(stream, last_event=max(last_event_id, 0), cancel=cancel_on_disconnect)
 
 
@@ -158,13 +263,13 @@ async def cancel(
     found = await _run(access, thread, run)
     if found.status == "running":
         await access.server.run_worker.stop(thread.id)
-    return Response(status_code=204) if wait else Response(status_code=202)
+    return Response(status_code=204 if wait else 202)
 
 
 def _view(access: Access, thread: Thread, run: Run) -> dict[str, Any]:
     """Return a run; the event log has no times, so they are those of its thread."""
     return {
-        "run_id": run_id_of(thread.id, run.after),
+        "run_id": run.id,
         "thread_id": access.public_id(thread.id),
         "assistant_id": assistant_id_of(thread.method),
         "created_at": thread.created_at,

@@ -4,23 +4,66 @@ The event log of the run is the only source, so that a client that joins later, 
 the same parts. States are read from the checkpoints: a step that starts names the checkpoint before it.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from typing import Any, Literal
+from uuid import NAMESPACE_OID, uuid5
 
 from langgraph.types import StateSnapshot
 from pydantic_core import from_json, to_json, to_jsonable_python
 
 from sleuth.agents.llm import AnswerText
 from sleuth.graphs.chat.messages import reply_id_to
-from sleuth.graphs.persistence import Thread
-from sleuth.studio.server.langgraph_api.access import Access
+from sleuth.graphs.persistence import Thread, ThreadState
+from sleuth.graphs.runs.execution import checkpoint_id_of
+from sleuth.studio.server.access import Access
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
-from sleuth.studio.server.langgraph_api.run_ids import is_last, read_run, run_id_of
-from sleuth.studio.server.langgraph_api.views import interrupts_view, values_of
-from sleuth.studio.server.runs import Event
+from sleuth.studio.server.langgraph_api.threads import interrupts_view, values_of
+from sleuth.studio.server.runs.event_log import Event
+
+RunStatus = Literal["pending", "running", "error", "success", "interrupted"]
+
+_STATUS: dict[str, RunStatus] = {"answer": "success", "error": "error", "stopped": "interrupted"}
+
+_WITHOUT_END: dict[ThreadState, RunStatus] = {"done": "success", "waiting": "success", "failed": "error"}
+"""The status of a run without a last event: it repeated an answer, or an older release ran it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run as LangGraph counts them: a piece of a thread's event log, up to an answer, an error or a stop.
+
+    `after` is the number of the event before its first one.
+    """
+
+    id: str
+    after: int
+    events: tuple[Event, ...]
+    status: RunStatus
+
+
+def run_id_of(thread: str, after: int) -> str:
+    """Return the id of the run whose events follow the event `after` of a thread."""
+    return f"{str(uuid5(NAMESPACE_OID, thread))[:-8]}{after:08x}"
+
+
+def split_runs(thread: Thread, stored: Sequence[Event], *, is_active: bool) -> list[Run]:
+    """Return the runs of a thread, the latest first; that one may have no events yet."""
+    ends = [0, *(event.id for event in stored if event.name in _STATUS)]
+    runs = []
+    for after, end in zip(ends, [*ends[1:], None], strict=True):
+        events = tuple(event for event in stored if after < event.id <= (end or event.id))
+        status = _STATUS[events[-1].name] if end else "running" if is_active else _WITHOUT_END.get(thread.state)
+        runs.append(Run(id=run_id_of(thread.id, after), after=after, events=events, status=status or "interrupted"))
+    return runs[::-1]
+
+
+async def runs_of(access: Access, thread: Thread, *, with_empty: bool = False) -> list[Run]:
+    """Return the runs of a thread, the latest first; with `with_empty` also one that only repeated an answer."""
+    stored = await access.server.log.after(thread.id, 0)
+    runs = split_runs(thread, stored, is_active=await access.server.run_worker.is_running(thread.id))
+    return [run for run in runs if with_empty or run.events or run.status == "running"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,53 +80,47 @@ class Part:
         return f"event: {self.event}\ndata: {to_json(self.data).decode()}\n{id}\n"
 
 
-Message = tuple[dict[str, Any], dict[str, Any]]
-
-
 class MessageStream:
-    """The messages of one run for one client, each with metadata of the node that writes it.
+    """The messages of one run for one client.
 
     All chunks of an answer have the id that its message will have, so that clients join them.
     """
 
-    def __init__(self, metadata: Callable[[str], dict[str, Any]]) -> None:
-        self._metadata = metadata
+    def __init__(self) -> None:
         self._known: dict[str, object] | None = None
         self._id = ""
         self._answer = AnswerText()
 
-    def write(self, reply: dict[str, Any]) -> Iterator[Message]:
+    def write(self, reply: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield what a delta adds to the text of the answer; a reset removes the text."""
-        id, about = self._id or str(reply["call"]), self._metadata(reply["node"])
+        id = self._id or str(reply["call"])
         is_withdrawn, added = self._answer.read(reply)
         replaces_plan = self._answer.written == added and id in (self._known or {})
         if is_withdrawn or (added and replaces_plan):
-            yield _removal(id), about
+            yield _removal(id)
         if added:
-            yield {"type": "AIMessageChunk", "id": id, "content": added}, about
+            yield {"type": "AIMessageChunk", "id": id, "content": added}
 
-    def complete(self, messages: list[dict[str, Any]], *, is_final: bool) -> list[Message]:
+    def complete(self, messages: list[dict[str, Any]], *, is_final: bool) -> list[dict[str, Any]]:
         """Return the messages of ours that a state adds or changes; of one whose text was streamed, the rest of it."""
-        now = {message["id"]: message["content"] for message in messages}
         known = self._known
         if known is None:  # the client has received none of this run
             known = {message["id"]: message["content"] for message in (messages[:-1] if is_final else messages)}
-        added = [each for each in messages if each["type"] == "ai" and known.get(each["id"]) != each["content"]]
-        self._known = now
+        self._known = {message["id"]: message["content"] for message in messages}
+        found = []
+        for message in messages:
+            if message["type"] == "ai" and known.get(message["id"]) != message["content"]:
+                found += self._whole(message, is_known=message["id"] in known)
         asked = next((each["id"] for each in reversed(messages) if each["type"] == "human"), None)
-        found = [part for message in added for part in self._whole(message, is_known=message["id"] in known)]
         self._id = reply_id_to(asked) if asked else ""
         return found
 
-    def _whole(self, message: dict[str, Any], *, is_known: bool) -> Iterator[Message]:
-        about, text, written = self._metadata("answer"), message["content"], self._answer.written
-        if message["id"] == self._id and written and text.startswith(written):
-            yield {**message, "type": "AIMessageChunk", "content": text[len(written) :]}, about
-        else:
-            if is_known or (written and message["id"] == self._id):
-                yield _removal(message["id"]), about
-            yield message, about
+    def _whole(self, message: dict[str, Any], *, is_known: bool) -> list[dict[str, Any]]:
+        written = self._answer.written if message["id"] == self._id else ""
         self._answer = AnswerText()
+        if written and message["content"].startswith(written):
+            return [{**message, "type": "AIMessageChunk", "content": message["content"][len(written) :]}]
+        return [*([_removal(message["id"])] if is_known or written else []), message]
 
 
 def _removal(id: str) -> dict[str, Any]:
@@ -116,36 +153,31 @@ class RunStream:
     values: dict[str, Any] = field(default_factory=dict)
     interrupts: list[dict[str, Any]] = field(default_factory=list)
     _states: dict[str, StateSnapshot] = field(default_factory=dict)
-    _shown: str = ""
-    _messages: MessageStream = field(init=False)
+    _messages: MessageStream = field(default_factory=MessageStream)
 
     def __post_init__(self) -> None:
         self.run = run_id_of(self.thread.id, self.after)
         self.position = self.after
-        self._public_id = self.access.public_id(self.thread.id)
-        self._messages = MessageStream(self._metadata)
+        self.public_id = self.access.public_id(self.thread.id)
 
     async def parts(self, last_event: int = 0) -> AsyncGenerator[Part]:
         """Yield the parts after an event of the log, to the end of the run; end early if the server shuts down."""
         if last_event <= self.after:
             yield Part("metadata", {"run_id": self.run, "attempt": 1})
-        server = self.access.server
-        log = server.log.follow(
-            self.thread.id,
-            max(last_event, self.after),
-            is_active=partial(server.run_worker.is_active, self.thread.id),
-            with_deltas=self.with_deltas,
-        )
+        log = self.access.follow(self.thread.id, max(last_event, self.after), with_deltas=self.with_deltas)
         async with aclosing(log) as events:
             async for event in events:
                 self.position = event.id or self.position
                 parts = await self._encode(event)
                 for at, part in enumerate(parts, start=1):
                     yield Part(part.event, part.data, event.id if at == len(parts) else 0)
-                if is_last(event):
+                if event.name in _STATUS:
                     return
-        for part in await self._end_without_event():
-            yield part
+        thread = await self.access.thread(self.public_id)
+        (latest, *_) = await runs_of(self.access, thread, with_empty=True)
+        if latest.after == self.after and latest.status == "success":  # it only repeated an answer: no new event
+            for part in await self._end("", is_stopped=False):
+                yield part
 
     async def _encode(self, event: Event) -> list[Part]:
         data = from_json(event.data)
@@ -153,7 +185,12 @@ class RunStream:
             case "step":
                 return await self._step(data, event.key.split()[0])
             case "delta" | "reset":
-                return self._reply(data)
+                tokens = self._in_mode("events", self._langchain_event(data, "stream")) if "text" in data else []
+                return [
+                    *self._in_mode("custom", data),
+                    *self._message_parts(self._messages.write(data), data["node"]),
+                    *tokens,
+                ]
             case "error":
                 self.failure = {"error": data["type"], "message": data["message"]}
                 return [Part("error", self.failure)]
@@ -161,31 +198,23 @@ class RunStream:
                 return await self._end(str(data.get("checkpoint", "")), is_stopped=event.name == "stopped")
 
     async def _step(self, step: dict[str, Any], task: str) -> list[Part]:
-        outer, started = step["thread"] == self.thread.id, step["state"] == "started"
-        parts = self._state(await self._state_before(task), is_final=False) if outer and started else []
-        if outer and not started:
-            parts += self._in_mode("updates", {step["node"]: step["update"]})
-        if not outer:
+        is_start = step["state"] == "started"
+        parts: list[Part] = []
+        if step["thread"] != self.thread.id:
             parts += self._in_mode("custom", step)
-        return parts + self._in_mode("events", self._langchain_event(step, "start" if started else "end"))
+        elif not is_start:
+            parts += self._in_mode("updates", {step["node"]: step["update"]})
+        elif state := await self._state_before(task):
+            parts += self._state(state, is_final=False)
+        return parts + self._in_mode("events", self._langchain_event(step, "start" if is_start else "end"))
 
-    def _reply(self, reply: dict[str, Any]) -> list[Part]:
-        parts = self._in_mode("custom", reply)
-        if "messages-tuple" in self.modes:
-            parts += [Part("messages", message) for message in self._messages.write(reply)]
-        if "text" in reply:
-            parts += self._in_mode("events", self._langchain_event(reply, "stream"))
-        return parts
-
-    def _state(self, state: StateSnapshot | None, *, is_final: bool) -> list[Part]:
+    def _state(self, state: StateSnapshot, *, is_final: bool) -> list[Part]:
         """Return the values of a state once, and before them the messages that it adds."""
-        id = str(state.config["configurable"].get("checkpoint_id", "")) if state else ""
-        if state is None or (id == self._shown and not is_final):
+        if self.state and checkpoint_id_of(self.state) == checkpoint_id_of(state) and not is_final:
             return []
-        self._shown, self.state, self.values = id, state, to_jsonable_python(values_of(state, self.thread))
+        self.state, self.values = state, to_jsonable_python(values_of(state, self.thread))
         added = self._messages.complete(self.values.get("messages") or [], is_final=is_final)
-        messages = [Part("messages", message) for message in added if "messages-tuple" in self.modes]
-        return messages + self._in_mode("values", self.values)
+        return self._message_parts(added, "answer") + self._in_mode("values", self.values)
 
     async def _end(self, checkpoint: str, *, is_stopped: bool) -> list[Part]:
         runs = self.access.runs
@@ -197,16 +226,15 @@ class RunStream:
                 parts += self._in_mode(mode, {"__interrupt__": self.interrupts})
         return [*parts, Part("end", {"run_id": self.run, "status": "interrupted" if is_stopped else "success"})]
 
-    async def _end_without_event(self) -> list[Part]:
-        """Return the end of a run that only repeated an answer, which is no new event."""
-        server, row = self.access.server, await self.access.thread(self._public_id)
-        active = await server.run_worker.is_running(row.id)
-        run = read_run(row, await server.log.after(row.id, self.after), self.after, is_active=active)
-        return await self._end("", is_stopped=False) if run.status == "success" else []
-
     def _in_mode(self, mode: str, data: dict[str, Any]) -> list[Part]:
         """Return the part of a stream mode, if the client wants it."""
         return [Part(mode, data)] if mode in self.modes else []
+
+    def _message_parts(self, messages: Iterable[dict[str, Any]], node: str) -> list[Part]:
+        """Return messages with metadata of the node that writes them, if the client wants them."""
+        if "messages-tuple" not in self.modes:
+            return []
+        return [Part("messages", (message, self._metadata(node))) for message in messages]
 
     async def _state_before(self, task: str) -> StateSnapshot | None:
         """Return the state in which a node execution began; None if its checkpoint was pruned."""
@@ -222,7 +250,7 @@ class RunStream:
     def _metadata(self, node: str) -> dict[str, Any]:
         return {
             "run_id": self.run,
-            "thread_id": self._public_id,
+            "thread_id": self.public_id,
             "graph_id": self.thread.method,
             "assistant_id": assistant_id_of(self.thread.method),
             "langgraph_node": node,

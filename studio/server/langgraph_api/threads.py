@@ -1,38 +1,179 @@
-"""Threads: sleuth's threads of the owner. A thread without a run is a chat without messages."""
+"""Threads and their states: sleuth's threads of the owner. A thread without a run is a chat without messages."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Annotated, Any
+from uuid import uuid4
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
+from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Interrupt, StateSnapshot
+from pydantic_core import to_json
 from starlette.responses import Response
 
-from sleuth.graphs.persistence import Thread
-from sleuth.studio.server.langgraph_api.access import Access, AccessDep
-from sleuth.studio.server.langgraph_api.forms import JsonRoute, ThreadForm, ThreadPatch, ThreadSearch
-from sleuth.studio.server.langgraph_api.starting import create_thread
-from sleuth.studio.server.langgraph_api.views import metadata_of, respond, status_of, thread_view
+from sleuth.graphs.chat.messages import reply_id_to, run_message
+from sleuth.graphs.core import Budget
+from sleuth.graphs.persistence import StoredOptions, Thread, ThreadState, Turn, explain_damage
+from sleuth.graphs.registry import CHAT
+from sleuth.graphs.runs import fork_run, now
+from sleuth.studio.server.access import Access, AccessDep
+from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
+from sleuth.studio.server.langgraph_api.forms import (
+    CheckpointForm,
+    HistoryForm,
+    JsonRoute,
+    StateForm,
+    StateUpdateForm,
+    ThreadForm,
+    ThreadPatch,
+    ThreadSearch,
+)
+from sleuth.tools.errors import RunError, UnknownName, UsageError
 
 router = APIRouter(prefix="/threads", route_class=JsonRoute)
 
+_STATUS: dict[ThreadState, str] = {
+    "queued": "busy",
+    "running": "busy",
+    "waiting": "interrupted",
+    "stopped": "interrupted",
+    "interrupted": "interrupted",
+    "failed": "error",
+    "done": "idle",
+}
 
-async def _show(access: Access, thread: Thread) -> dict[str, Any]:
-    return await thread_view(access.runs, thread, access.public_id(thread.id))
+
+async def create_thread(access: Access, name: str | None, metadata: dict[str, Any]) -> Thread:
+    """Store a thread without a run; the first run replaces its row.
+
+    Raises:
+        RunError: the thread exists already.
+    """
+    id, created = access.scoped_id(name) if name else str(uuid4()), now()
+    if await access.runs.store.threads.exists(id):
+        raise RunError(f"Thread {name} exists already: choose another id, or pass if_exists=do_nothing.")
+    options = StoredOptions(
+        values={},
+        profile=access.server.settings.profile,
+        budget=Budget(),
+        turn=Turn(text="", at="-"),  # nothing to send
+        langgraph_metadata=metadata,
+    )
+    about: dict[str, Any] = {"method": CHAT.name, "question": "", "created_at": created, "updated_at": created}
+    thread = Thread(id=id, owner=access.owner, options=options, **about)
+    await access.runs.store.threads.add(thread)
+    return thread
+
+
+async def state_of(access: Access, thread: Thread, checkpoint: str | None = None) -> StateSnapshot:
+    """Return the state of a checkpoint, by default the latest; raise UnknownName if it does not exist."""
+    with explain_damage(thread.id):
+        state = await access.runs.graph(thread).aget_state(access.runs.config(thread, checkpoint))
+    if checkpoint and state.created_at is None:
+        raise UnknownName("checkpoint", checkpoint, [], "`threads.get_history` returns them.")
+    return state
+
+
+def respond(value: object, *, headers: dict[str, str] | None = None) -> Response:
+    """Return a value, which may contain messages, as a JSON response."""
+    return Response(to_json(value), media_type="application/json", headers=headers)
+
+
+def is_empty(thread: Thread) -> bool:
+    """Return whether a client has created a thread, and no run has begun in it."""
+    return thread.method == CHAT.name and not thread.question
+
+
+def values_of(state: StateSnapshot, thread: Thread) -> dict[str, Any]:
+    """Return the values of a state; those of a method have its question and its answer as messages, too."""
+    values: dict[str, Any] = state.values
+    if not values.get("question") or thread.method == CHAT.name:
+        return values
+    messages: list[AnyMessage] = [HumanMessage(values["question"], id=f"question of {thread.id}")]
+    if verdict := values.get("verdict"):
+        about = {"status": verdict["status"], "citations": verdict["citations"]}
+        messages.append(run_message(values, about, id=reply_id_to(messages[0].id)))
+    return {**values, "messages": messages}
+
+
+def interrupts_view(interrupts: Iterable[Interrupt]) -> list[dict[str, Any]]:
+    """Return interrupts that wait for a reply."""
+    return [{"id": each.id, "value": each.value} for each in interrupts]
+
+
+def _status_of(thread: Thread) -> str:
+    return "idle" if is_empty(thread) else _STATUS[thread.state]
+
+
+def _metadata_of(thread: Thread) -> dict[str, Any]:
+    """Return the metadata of a thread: that of its client, and its graph once it has one."""
+    given = thread.options.langgraph_metadata
+    if is_empty(thread):
+        return given
+    sub_run = {"part_of": thread.part_of, "hop": thread.hop} if thread.part_of else {}
+    return {**given, **sub_run, "graph_id": thread.method, "assistant_id": assistant_id_of(thread.method)}
+
+
+async def _thread_view(access: Access, thread: Thread) -> dict[str, Any]:
+    """Return a thread with the values of its latest state."""
+    state = await state_of(access, thread)
+    return {
+        "thread_id": access.public_id(thread.id),
+        "created_at": thread.created_at,
+        "updated_at": thread.updated_at,
+        "state_updated_at": state.created_at or thread.created_at,
+        "metadata": _metadata_of(thread),
+        "status": _status_of(thread),
+        "config": {},
+        "values": values_of(state, thread) or None,
+        "interrupts": {task.id: interrupts_view(task.interrupts) for task in state.tasks if task.interrupts},
+    }
+
+
+def _state_view(state: StateSnapshot, thread: Thread, public_id: str) -> dict[str, Any]:
+    def place(config: RunnableConfig | None) -> dict[str, Any] | None:
+        id = (config or {}).get("configurable", {}).get("checkpoint_id")
+        return {"thread_id": public_id, "checkpoint_ns": "", "checkpoint_id": id} if id else None
+
+    tasks = [
+        {
+            "id": task.id,
+            "name": task.name,
+            "path": task.path,
+            "error": str(task.error) if task.error else None,
+            "interrupts": interrupts_view(task.interrupts),
+            "checkpoint": None,
+            "state": None,
+            "result": task.result,
+        }
+        for task in state.tasks
+    ]
+    return {
+        "values": values_of(state, thread),
+        "next": list(state.next),
+        "tasks": tasks,
+        "metadata": {**(state.metadata or {}), "thread_id": public_id},
+        "created_at": state.created_at,
+        "checkpoint": place(state.config),
+        "parent_checkpoint": place(state.parent_config),
+        "interrupts": interrupts_view(state.interrupts),
+    }
 
 
 @router.post("")
 async def create(access: AccessDep, form: ThreadForm | None = None) -> Response:
     """Create a thread."""
     form = form or ThreadForm()
-    if form.thread_id and form.if_exists == "do_nothing" and await access.find(form.thread_id):
-        return respond(await _show(access, await access.thread(form.thread_id)))
-    return respond(await _show(access, await create_thread(access, form.thread_id, form.metadata)))
+    known = await access.find(form.thread_id) if form.thread_id and form.if_exists == "do_nothing" else None
+    thread = known or await create_thread(access, form.thread_id, form.metadata)
+    return respond(await _thread_view(access, thread))
 
 
 @router.post("/search")
 async def search(form: ThreadSearch, access: AccessDep) -> Response:
     """List threads, the latest first; sub-runs only if `metadata` asks for those of a run (`part_of`)."""
     found = (await _matching(form, access))[form.offset : form.offset + form.limit]
-    shown = [await _show(access, thread) for thread in found]
-    return respond([{key: each[key] for key in form.select or each if key in each} for each in shown])
+    return respond([form.selected(await _thread_view(access, thread)) for thread in found])
 
 
 @router.post("/count")
@@ -48,22 +189,18 @@ async def _matching(form: ThreadSearch, access: Access) -> list[Thread]:
         thread
         for thread in found
         if form.ids is None or access.public_id(thread.id) in form.ids
-        if form.status in (None, status_of(thread))
-        if wanted.items() <= metadata_of(thread).items()
+        if form.status in (None, _status_of(thread))
+        if wanted.items() <= _metadata_of(thread).items()
     ]
-    keys = {
-        "thread_id": lambda thread: thread.id,
-        "status": status_of,
-        "created_at": lambda thread: thread.created_at,
-    }
-    key = keys.get(form.sort_by or "", lambda thread: thread.updated_at)
+    keys = {"thread_id": lambda each: each.id, "status": _status_of, "created_at": lambda each: each.created_at}
+    key = keys.get(form.sort_by or "", lambda each: each.updated_at)
     return sorted(kept, key=key, reverse=form.sort_order != "asc")
 
 
 @router.get("/{name}")
 async def get(name: str, access: AccessDep) -> Response:
     """Return a thread with its latest values."""
-    return respond(await _show(access, await access.thread(name)))
+    return respond(await _thread_view(access, await access.thread(name)))
 
 
 @router.patch("/{name}")
@@ -71,13 +208,80 @@ async def change(name: str, form: ThreadPatch, access: AccessDep) -> Response:
     """Merge metadata into that of a thread."""
     thread = await access.thread(name)
     metadata = {**thread.options.langgraph_metadata, **form.metadata}
-    await access.runs.store.threads.set_options(
-        thread.id, thread.options.model_copy(update={"langgraph_metadata": metadata})
-    )
-    return respond(await _show(access, await access.thread(name)))
+    options = thread.options.model_copy(update={"langgraph_metadata": metadata})
+    await access.runs.store.threads.set_options(thread.id, options)
+    return await get(name, access)
 
 
 @router.delete("/{name}", status_code=204)
 async def remove(name: str, access: AccessDep) -> None:
     """Delete a thread with its checkpoints and sub-runs."""
-    await access.server.remove_run(access.runs, (await access.thread(name)).id)
+    await access.remove((await access.thread(name)).id)
+
+
+@router.get("/{name}/state")
+@router.get("/{name}/state/{checkpoint}")
+async def get_state(name: str, access: AccessDep, checkpoint: str | None = None) -> Response:
+    """Return the state of a checkpoint, by default the latest."""
+    thread = await access.thread(name)
+    return respond(_state_view(await state_of(access, thread, checkpoint), thread, access.public_id(thread.id)))
+
+
+@router.post("/{name}/state/checkpoint")
+async def get_state_of(name: str, form: StateForm, access: AccessDep) -> Response:
+    """Return the state of a checkpoint."""
+    return await get_state(name, access, form.checkpoint.checkpoint_id)
+
+
+@router.post("/{name}/state")
+async def update_state(name: str, form: StateUpdateForm, access: AccessDep) -> Response:
+    """Branch a thread with a changed state; the next run continues the branch."""
+    thread = await access.thread(name)
+    await access.server.run_worker.require_idle(thread.id)
+    place = (form.checkpoint and form.checkpoint.checkpoint_id) or form.checkpoint_id
+    at = (await state_of(access, thread, place)).config["configurable"].get("checkpoint_id")
+    if at is None:
+        raise UsageError(f"Thread {name} has no state yet: start a run first.")
+    changes = form.values or {}
+    if "messages" in changes:
+        try:
+            changes = {**changes, "messages": messages_in(changes["messages"])}
+        except UNREADABLE as error:
+            raise UsageError(f"`messages` cannot be read: {error}.") from None
+    made = await fork_run(access.runs, thread.id, at=str(at), changes=changes, as_node=form.as_node)
+    place_made = {"thread_id": name, "checkpoint_ns": "", "checkpoint_id": made["checkpoint"]}
+    return respond({"checkpoint": place_made, "checkpoint_id": made["checkpoint"]})
+
+
+UNREADABLE = (ValueError, NotImplementedError, TypeError, KeyError, AttributeError)
+"""What LangChain raises for an invalid message."""
+
+
+def messages_in(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
+    """Return the messages in JSON, which may be a single one; raise one of `UNREADABLE`."""
+    return convert_to_messages(value if isinstance(value, list) else [value])
+
+
+@router.get("/{name}/history")
+async def get_history(
+    name: str, access: AccessDep, limit: Annotated[int, Query(ge=1, le=1000)] = 10, before: str | None = None
+) -> Response:
+    """Return the states of a thread with all its branches, the latest first."""
+    return await search_history(name, HistoryForm(limit=limit, before=before), access)
+
+
+@router.post("/{name}/history")
+async def search_history(name: str, form: HistoryForm, access: AccessDep) -> Response:
+    """Return the states of a thread with all its branches, the latest first."""
+    thread = await access.thread(name)
+    graph, public = access.runs.graph(thread), access.public_id(thread.id)
+    config = access.runs.config(thread, form.checkpoint.checkpoint_id if form.checkpoint else None)
+    before = form.before
+    if isinstance(before, CheckpointForm):
+        before = before.checkpoint_id
+    elif isinstance(before, dict):
+        before = before.get("configurable", before).get("checkpoint_id")
+    end = access.runs.config(thread, str(before)) if before else None
+    with explain_damage(thread.id):
+        found = graph.aget_state_history(config, limit=form.limit, before=end, filter=form.metadata)
+        return respond([_state_view(state, thread, public) async for state in found])

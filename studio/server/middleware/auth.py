@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from sleuth.studio.server.middleware.keys import Keys, WrongKeys
 from sleuth.studio.server.middleware.limits import respond_later
 from sleuth.studio.server.schemas.errors import respond
-from sleuth.studio.server.telemetry import Telemetry
+from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.tools.settings import is_loopback
 
 PAGE = re.compile(r"(/app)?(/|/assets/.*|/favicon\.\w+)|/app")

@@ -9,7 +9,8 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sleuth.studio.server.telemetry import Telemetry, log_fields
+from sleuth.studio.server.telemetry.logs import log_fields
+from sleuth.studio.server.telemetry.metrics import Telemetry
 
 _log = logging.getLogger(__name__)
 

@@ -1,7 +1,6 @@
 """Health, metrics and methods."""
 
 import asyncio
-from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
 
@@ -12,6 +11,7 @@ from starlette.responses import PlainTextResponse
 from sleuth.graphs.core import Method
 from sleuth.graphs.diagrams import arrows
 from sleuth.graphs.registry import METHODS
+from sleuth.studio.server.access import AccessDep
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.state import ServerStateDep
@@ -31,7 +31,8 @@ async def healthz(request: Request, server: ServerStateDep) -> forms.Health:
         model = (await server.tenants.model()).name_of("default")
     except SleuthError as error:
         problem = str(error)
-    return forms.Health(version=version(DISTRIBUTION), model=model, problem=problem, running=server.run_worker.active)
+    running = len(server.run_worker.jobs)
+    return forms.Health(version=version(DISTRIBUTION), model=model, problem=problem, running=running)
 
 
 @router.get("/livez")
@@ -80,13 +81,11 @@ async def write_examples(server: ServerStateDep, owner: Owner) -> list[str]:
 
 
 @router.get("/v1/methods")
-async def methods(server: ServerStateDep, owner: Owner) -> list[forms.MethodView]:
+async def methods(access: AccessDep) -> list[forms.MethodView]:
     """Return the methods with their state machines and settings, and the average cost of the owner's finished runs."""
-    runs = await server.tenants.read_only_runs(owner)
-    costs = await runs.store.threads.average_costs()
+    costs = await access.runs.store.threads.average_costs()
     views = await asyncio.to_thread(lambda: [_view(each) for each in METHODS.values()])
-    averages = {name: forms.AverageCost(**asdict(cost)) for name, cost in costs.items()}
-    return [view.model_copy(update={"average": averages.get(view.name)}) for view in views]
+    return [view.model_copy(update={"average": costs.get(view.name)}) for view in views]
 
 
 @cache

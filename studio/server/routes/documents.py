@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, File, Query, Response, UploadFile
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.responses import FileResponse, JSONResponse
 
-from sleuth.studio.server.ingestion import Ingest
+from sleuth.studio.server.ingestion.uploads import Ingest
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.errors import STREAM_ERRORS
@@ -20,6 +20,7 @@ from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import Query as SearchQuery
 from sleuth.tools.search import find_mode
 from sleuth.tools.search.retriever import MAX_QUERY_CHARS
+from sleuth.tools.storage import Listed
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 from sleuth.tools.types import hit_to_json
 
@@ -68,10 +69,10 @@ async def list_documents(
     after: Annotated[str, Query(max_length=4096, description="list documents after this id")] = "",
     find: Annotated[str, Query(max_length=200, description="list only documents whose title contains this text")] = "",
     where: Where = "",
-) -> list[forms.DocumentRow]:
+) -> list[Listed]:
     """List documents by id."""
     found = await collection.documents(limit=limit, after=after, find=find, where=where)
-    return [forms.DocumentRow(**asdict(replace(each, source=_source(each.source, server, owner)))) for each in found]
+    return [replace(each, source=_source(each.source, server, owner)) for each in found]
 
 
 @router.post("/documents", status_code=202)

@@ -8,7 +8,7 @@ from typing import Any
 
 from sleuth.graphs.core import Budget, Step
 from sleuth.studio.mcp import Events
-from sleuth.studio.server.routes.runs import find_id
+from sleuth.studio.server.access import Access, access_of
 from sleuth.studio.server.state import ServerState
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
@@ -29,33 +29,34 @@ class ServerBackend:
 
     async def ask(self, question: str, method: str, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
         """Start a background run and follow it to its end."""
-        await self.server.require_ready(self.owner, where)
-        thread = await self.server.start_run(self.owner, question, method, values=values, budget=budget, where=where)
-        async for event in self._follow(thread, after=0):
+        access = await access_of(self.server, self.owner)
+        await access.require_ready(where)
+        thread = await access.start(question, method, values=values, budget=budget, where=where)
+        async for event in _follow(access, thread, after=0):
             yield event
 
     async def resume(self, thread: str, budget: Budget | None) -> Events:
         """Resume a run of the owner in the background."""
-        runs = await self.server.tenants.read_only_runs(self.owner)
-        thread = await find_id(thread, runs, self.server, self.owner) or thread
-        await runs.store.threads.get(thread)  # raises UnknownName for other owners' threads
+        access = await access_of(self.server, self.owner)
+        id = (await access.thread(thread)).id
         await self.server.quota.require(self.owner)
-        stored = await self.server.log.after(thread, 0)
-        await self.server.run_worker.start(self.owner, thread, budget=budget, expect_listener=False)
-        async for event in self._follow(thread, after=stored[-1].id if stored else 0):
+        stored = await self.server.log.after(id, 0)
+        await self.server.run_worker.start(self.owner, id, budget=budget, expect_listener=False)
+        async for event in _follow(access, id, after=stored[-1].id if stored else 0):
             yield event
 
-    async def _follow(self, thread: str, *, after: int) -> Events:
-        """Yield the steps, then the stored answer when the thread is unlocked."""
-        worker, problem = self.server.run_worker, ""
-        async for event in self.server.log.follow(thread, after, is_active=lambda: worker.is_active(thread)):
-            match event.name:
-                case "step":
-                    yield Step(**json.loads(event.data))
-                case "error":
-                    problem = str(json.loads(event.data)["message"])
-                case "stopped":
-                    problem = "The run was stopped."
-        if problem:
-            raise RunError(problem)
-        yield await (await self.server.tenants.read_only_runs(self.owner)).answer(thread)
+
+async def _follow(access: Access, thread: str, *, after: int) -> Events:
+    """Yield the steps, then the stored answer when the thread is unlocked."""
+    problem = ""
+    async for event in access.follow(thread, after):
+        match event.name:
+            case "step":
+                yield Step(**json.loads(event.data))
+            case "error":
+                problem = str(json.loads(event.data)["message"])
+            case "stopped":
+                problem = "The run was stopped."
+    if problem:
+        raise RunError(problem)
+    yield await access.runs.answer(thread)

@@ -2,9 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import partial
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -13,54 +11,27 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from sleuth.graphs.core import seconds_at, total_cost
 from sleuth.graphs.evidence.retrieval import mark_changed
-from sleuth.graphs.persistence import Outcome, RunFilter, explain_damage
+from sleuth.graphs.persistence import FollowUp, Outcome, RunFilter, Thread, explain_damage
 from sleuth.graphs.registry import configure, runnable
-from sleuth.graphs.runs import RunService, check_question, export_run, fork_run
-from sleuth.graphs.runs import model_calls as calls
+from sleuth.graphs.runs import CheckpointView, RunService, check_question, export_run, fork_run
 from sleuth.graphs.runs.history import list_checkpoints
+from sleuth.graphs.runs.model_calls import CheckpointDetails, load_checkpoint
+from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.middleware.auth import Owner
-from sleuth.studio.server.runs import FollowUp
+from sleuth.studio.server.runs.conversations import conversation_of, first_of, turns_until
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.errors import STREAM_ERRORS
-from sleuth.studio.server.state import ServerState, ServerStateDep
+from sleuth.studio.server.state import ServerStateDep
 from sleuth.tools.errors import RunError, StoreError, UnknownName, UsageError
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
 
 
-async def _read_only_runs(server: ServerStateDep, owner: Owner) -> RunService:
-    return await server.tenants.read_only_runs(owner)
+async def _thread(thread: str, access: AccessDep) -> Thread:
+    return await access.thread(thread)
 
 
-async def _thread(thread: str, runs: "RunsDep", server: ServerStateDep, owner: Owner) -> str:
-    """Return the id of the owner's thread; raise UnknownName for threads of others."""
-    return (await runs.store.threads.get(await find_id(thread, runs, server, owner) or thread)).id
-
-
-async def find_id(name: str, runs: RunService, server: ServerState, owner: str) -> str | None:
-    """Return the id of the owner's run of this name, if there is one.
-
-    Ids are unique among all owners. On a server with keys, a new run with a chosen name gets the id `owner:name`, so
-    that nobody learns which names others have chosen.
-    """
-    for id in (name, scoped_id(name, server, owner)):
-        if await runs.store.threads.find(id):
-            return id
-    return None
-
-
-async def id_for(name: str, runs: RunService, server: ServerState, owner: str) -> str:
-    """Return the id of the owner's run of this name; if there is none, that of a new one."""
-    return await find_id(name, runs, server, owner) or scoped_id(name, server, owner)
-
-
-def scoped_id(name: str, server: ServerState, owner: str) -> str:
-    """Return the id of a new run with a chosen name."""
-    return f"{owner}:{name}" if server.settings.has_keys else name
-
-
-RunsDep = Annotated[RunService, Depends(_read_only_runs)]
-ThreadDep = Annotated[str, Depends(_thread)]
+ThreadDep = Annotated[Thread, Depends(_thread)]
 
 
 Time = Annotated[str, Query(max_length=40, pattern="^[0-9TZ:.+-]*$", description="ISO 8601, UTC")]
@@ -84,7 +55,6 @@ async def _listed_runs(
 async def list_runs(
     *,
     runs: Annotated[RunService, Depends(_listed_runs)],
-    server: ServerStateDep,
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     find: Annotated[
         str, Query(max_length=200, description="list runs whose question or answer has these beginnings of words")
@@ -115,121 +85,106 @@ async def list_runs(
         with_subruns=subruns,
     )
     found = await runs.with_results(await runs.store.threads.search(wanted, limit))
-    follow_ups = await server.conversations.find([thread.id for thread in found])
     rows = [forms.ListedRun(**thread.to_json()) for thread in found]
-    for row in rows:
-        if follow_up := follow_ups.get(row.id):
+    for row, thread in zip(rows, found, strict=True):
+        if follow_up := thread.options.follow_up:
             row.conversation, row.asked = follow_up.conversation, follow_up.asked
     return rows
 
 
 @router.post("", status_code=201)
-async def start(form: forms.RunForm, server: ServerStateDep, owner: Owner, runs: RunsDep) -> forms.Begun:
+async def start(form: forms.RunForm, access: AccessDep) -> forms.Begun:
     """Start a background run.
 
     With `after`, the question is first rewritten into one that is self-contained. With the thread of a chat (method
     `chat`), it is the next message of the chat.
     """
-    await server.require_ready(owner, form.where)
-    id = await id_for(form.thread, runs, server, owner) if form.thread else uuid4().hex[:12]
-    question = form.question if form.after is None else await _follow_up(form, id, server, owner)
-    thread = await server.start_run(
-        owner,
+    await access.require_ready(form.where)
+    id = await access.id_for(form.thread) if form.thread else uuid4().hex[:12]
+    question, follow_up = (form.question, None) if form.after is None else await _follow_up(form, id, access)
+    thread = await access.start(
         question,
         form.method,
         values=form.values,
         budget=form.budget.budget(),
         where=form.where,
         thread=id,
+        follow_up=follow_up,
         expect_listener=True,
     )
     return forms.Begun(thread=thread)
 
 
-async def _follow_up(form: forms.RunForm, id: str, server: ServerState, owner: str) -> str:
-    """Return the rewritten question and store the follow-up."""
+async def _follow_up(form: forms.RunForm, id: str, access: Access) -> tuple[str, FollowUp]:
+    """Return the rewritten question, and what is stored of the original one."""
     assert form.after
-    message, runs = check_question(form.question), await server.tenants.read_only_runs(owner)
-    after = await find_id(form.after, runs, server, owner) or form.after
-    configure(runnable(form.method), form.values, server.settings.profile)
-    if await runs.store.threads.exists(id):
+    message, before = check_question(form.question), await access.thread(form.after)
+    configure(runnable(form.method), form.values, access.server.settings.profile)
+    if await access.runs.store.threads.exists(id):
         raise UsageError(f"Thread {id} exists already. A follow-up needs a new thread.")
-    turns = await server.conversations.turns_until(runs, after)
-    made = await server.rewrite_follow_up(owner, message, turns)
-    before = await server.conversations.get(after)
-    follow_up = FollowUp(
-        thread=id,
-        after=after,
-        conversation=before.conversation if before else after,
+    made = await access.rewrite_follow_up(message, await turns_until(access.runs, before))
+    return made.question, FollowUp(
+        after=before.id,
+        conversation=first_of(before),
         asked=message,
-        cost=total_cost(made.calls),
+        cost=dict(total_cost(made.calls)),
         warnings=made.warnings,
     )
-    await server.conversations.add(follow_up)
-    return made.question
 
 
 @router.get("/{thread}")
-async def show(thread: ThreadDep, runs: RunsDep, server: ServerStateDep, owner: Owner) -> forms.RunView:
+async def show(thread: ThreadDep, access: AccessDep) -> forms.RunView:
     """Return the current state of a run."""
-    row = await runs.store.threads.get(thread)
-    with explain_damage(thread):
-        snapshot = await runs.graph(row).aget_state(runs.config(row))
+    with explain_damage(thread.id):
+        snapshot = await access.runs.graph(thread).aget_state(access.runs.config(thread))
     state, seconds = snapshot.values, seconds_at(snapshot)
-    if row.state == "running" and seconds is not None:  # up to this moment, without the pause before a resume
-        began = max(filter(None, (snapshot.created_at, row.updated_at)), key=datetime.fromisoformat)
+    if thread.state == "running" and seconds is not None:  # up to this moment, without the pause before a resume
+        began = max(filter(None, (snapshot.created_at, thread.updated_at)), key=datetime.fromisoformat)
         seconds += max(0.0, (datetime.now(UTC) - datetime.fromisoformat(began)).total_seconds())
-    follow_up = await server.conversations.get(thread)
     return forms.RunView(
-        thread=forms.ThreadRow(**row.to_json()),
-        answer=await _answer(runs, thread, server, owner),
+        thread=forms.ThreadRow(**thread.to_json()),
+        answer=await _answer(thread, access),
         state=state,
         cost=total_cost(state.get("calls", {})),
         seconds=seconds,
-        follow_up=forms.FollowUpView(**asdict(follow_up)) if follow_up else None,
+        follow_up=thread.options.follow_up,
     )
 
 
-async def _answer(runs: RunService, thread: str, server: ServerState, owner: str) -> dict[str, Any] | None:
+async def _answer(thread: Thread, access: Access) -> dict[str, Any] | None:
     try:
-        answer = await runs.answer(thread)
+        answer = await access.runs.answer(thread.id)
     except RunError:  # it has no answer yet
         return None
     with suppress(StoreError):  # an answer is shown without its documents too
-        await mark_changed(answer.citations, await server.tenants.collection(owner))
+        await mark_changed(answer.citations, await access.server.tenants.collection(access.owner))
     return answer.to_json()
 
 
 @router.get("/{thread}/conversation")
-async def show_conversation(
-    thread: ThreadDep, runs: RunsDep, server: ServerStateDep, owner: Owner
-) -> list[forms.TurnView]:
+async def show_conversation(thread: ThreadDep, access: AccessDep) -> list[forms.TurnView]:
     """Return all runs of a run's conversation, the oldest first."""
-    own = await server.conversations.get(thread)
-    first = own.conversation if own else thread
-    follow_ups = {each.thread: each for each in await server.conversations.of(first)}
-    found = [await runs.store.threads.find(id) for id in (first, *follow_ups)]
-    rows = sorted((row for row in found if row), key=lambda row: row.created_at)
+    rows = await conversation_of(access.runs, thread)
     return [
         forms.TurnView(
             thread=forms.ThreadRow(**row.to_json()),
-            after=follow_ups[row.id].after if row.id in follow_ups else "",
-            asked=follow_ups[row.id].asked if row.id in follow_ups else row.question,
-            answer=await _answer(runs, row.id, server, owner),
+            after=row.options.follow_up.after if row.options.follow_up else "",
+            asked=row.options.follow_up.asked if row.options.follow_up else row.question,
+            answer=await _answer(row, access),
         )
         for row in rows
     ]
 
 
 @router.delete("/{thread}", status_code=204)
-async def remove(thread: ThreadDep, runs: RunsDep, server: ServerStateDep) -> None:
+async def remove(thread: ThreadDep, access: AccessDep) -> None:
     """Delete a run with its checkpoints and sub-runs."""
-    await server.remove_run(runs, thread)
+    await access.remove(thread.id)
 
 
 @router.get("/{thread}/events", response_class=EventSourceResponse, responses=STREAM_ERRORS)
 async def events(
-    thread: ThreadDep, server: ServerStateDep, last_event_id: Annotated[int, Header(ge=0, le=2**31 - 1)] = 0
+    thread: ThreadDep, access: AccessDep, last_event_id: Annotated[int, Header(ge=0, le=2**31 - 1)] = 0
 ) -> AsyncIterator[ServerSentEvent]:
     """Stream the events of a run after `Last-Event-ID`, to its end: `answer`, `error` or `stopped`.
 
@@ -240,16 +195,15 @@ async def events(
     a `role` is making in a `node`. A `reset` withdraws all text of its `call`, which is repeated or has failed. The
     finished step contains the result. A client that connects during a call first gets its text so far.
     """
-    active = partial(server.run_worker.is_active, thread)
-    async for event in server.log.follow(thread, last_event_id, is_active=active, with_deltas=True):
+    async for event in access.follow(thread.id, last_event_id, with_deltas=True):
         yield ServerSentEvent(event=event.name, id=str(event.id) if event.id else None, raw_data=event.data)
 
 
 @router.post("/{thread}/stop", status_code=202)
 async def stop(thread: ThreadDep, server: ServerStateDep) -> forms.Stopped:
     """Stop a run; `resume` continues from its last step."""
-    await server.run_worker.stop(thread)
-    return forms.Stopped(thread=thread)
+    await server.run_worker.stop(thread.id)
+    return forms.Stopped(thread=thread.id)
 
 
 @router.post("/{thread}/resume", status_code=202)
@@ -260,41 +214,39 @@ async def resume(
     server.run_worker.require_open()
     await server.quota.require(owner)
     budget = form.budget.budget() if form and form.budget else None
-    await server.run_worker.start(owner, thread, budget=budget)
-    return forms.Begun(thread=thread)
+    await server.run_worker.start(owner, thread.id, budget=budget)
+    return forms.Begun(thread=thread.id)
 
 
 @router.get("/{thread}/history")
-async def show_history(thread: ThreadDep, runs: RunsDep) -> list[forms.MomentRow]:
+async def show_history(thread: ThreadDep, access: AccessDep) -> list[CheckpointView]:
     """Return all checkpoints of a run with all its branches, the newest first."""
-    return [forms.MomentRow(**moment.to_json()) for moment in await list_checkpoints(runs, thread)]
+    return await list_checkpoints(access.runs, thread.id)
 
 
 @router.get("/{thread}/checkpoints/{checkpoint}")
-async def show_checkpoint(thread: ThreadDep, checkpoint: str, runs: RunsDep) -> forms.MomentView:
+async def show_checkpoint(thread: ThreadDep, checkpoint: str, access: AccessDep) -> CheckpointDetails:
     """Return a checkpoint with its whole state and the model calls that led to it."""
-    return forms.MomentView(**(await calls.load_checkpoint(runs, thread, checkpoint)).to_json())
+    return await load_checkpoint(access.runs, thread.id, checkpoint)
 
 
 @router.post("/{thread}/fork", status_code=201)
-async def make_fork(
-    thread: ThreadDep, form: forms.ForkForm, runs: RunsDep, server: ServerStateDep, owner: Owner
-) -> forms.Forked:
+async def make_fork(thread: ThreadDep, form: forms.ForkForm, access: AccessDep) -> forms.Forked:
     """Branch a run from a checkpoint; `resume` runs the branch."""
-    await server.run_worker.require_idle(thread)
-    name = await id_for(form.name, runs, server, owner) if form.name else None
-    made = await fork_run(runs, thread, at=form.at, changes=form.state, into=form.method, name=name)
+    await access.server.run_worker.require_idle(thread.id)
+    name = await access.id_for(form.name) if form.name else None
+    made = await fork_run(access.runs, thread.id, at=form.at, changes=form.state, into=form.method, name=name)
     return forms.Forked(**made)
 
 
 @router.put("/{thread}/feedback", status_code=204)
-async def set_feedback(thread: ThreadDep, form: forms.FeedbackForm, runs: RunsDep) -> None:
+async def set_feedback(thread: ThreadDep, form: forms.FeedbackForm, access: AccessDep) -> None:
     """Store what a person thinks of the answer with the run, in its options."""
-    row = await runs.store.threads.get(thread)
-    await runs.store.threads.set_options(thread, row.options.model_copy(update={"feedback": form.model_dump()}))
+    options = thread.options.model_copy(update={"feedback": form.model_dump()})
+    await access.runs.store.threads.set_options(thread.id, options)
 
 
 @router.get("/{thread}/export")
-async def show_export(thread: ThreadDep, runs: RunsDep) -> dict[str, Any]:
+async def show_export(thread: ThreadDep, access: AccessDep) -> dict[str, Any]:
     """Return a run as one JSON value: history, state, prompts and passages."""
-    return await export_run(runs, thread)
+    return await export_run(access.runs, thread.id)

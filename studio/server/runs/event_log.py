@@ -7,8 +7,8 @@ Deltas of model replies are delivered between the events. They have no number an
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic_core import to_json
@@ -20,9 +20,8 @@ from sleuth.graphs.persistence import LONGEST_NAME, check_token
 from sleuth.graphs.persistence.thread_tables import threads
 from sleuth.studio.server.retry import retry_until_stored
 from sleuth.studio.server.runs.live_stream import StreamItem, Subscribers
-from sleuth.studio.server.runs.notifications import EVENTS, notify
 from sleuth.tools.errors import StoreError, ThreadBusy
-from sleuth.tools.storage import in_thread, is_away, make_tables, transaction
+from sleuth.tools.storage import in_thread, make_tables, transaction
 
 _log = logging.getLogger(__name__)
 
@@ -55,10 +54,6 @@ class Event:
     data: str
     token: str | None = None
 
-    def to_row(self) -> dict[str, Any]:
-        """Return the columns."""
-        return {column.name: getattr(self, column.name) for column in events.columns}
-
 
 class EventLog:
     """Events of all runs; `run()` must be active while it is used."""
@@ -74,31 +69,21 @@ class EventLog:
         """Commit queued events in batches, until cancelled."""
         while True:
             batch = [await self._queue.get()]
-            with suppress(asyncio.QueueEmpty):
-                while True:
-                    batch.append(self._queue.get_nowait())
-            await self._commit(batch)
-            for event in batch:
+            while not self._queue.empty():
+                batch.append(self._queue.get_nowait())
+            threads = dict.fromkeys(event.thread for event in batch)
+            await asyncio.gather(*(self._commit([each for each in batch if each.thread == id]) for id in threads))
+            for _ in batch:
                 self._queue.task_done()
-                self.subscribers.notify(event.thread)
 
     async def _commit(self, batch: Sequence[Event]) -> None:
-        """Commit a batch; if that fails, each thread's events separately, so that no other thread's are lost."""
-        if await self._write_with_retry(self._insert, batch):
-            return
-        for thread in {event.thread: None for event in batch}:
-            await self._write_with_retry(self._renumber, [event for event in batch if event.thread == thread])
-
-    async def _write_with_retry(
-        self, write: Callable[[Sequence[Event]], Awaitable[None]], batch: Sequence[Event]
-    ) -> bool:
-        """Return False if writing the events in another way may succeed."""
+        """Commit events of one thread, and wake its subscribers."""
+        thread = batch[0].thread
         try:
-            await retry_until_stored(lambda: write(batch), "The events of runs", max_wait=_MAX_WAIT)
+            await retry_until_stored(partial(self._insert, batch), "The events of runs", max_wait=_MAX_WAIT)
         except (StoreError, ThreadBusy) as error:  # the run fails too, and publishes lost events when it is resumed
             _log.error("events of runs were not stored: %s", error)
-            return is_away(error)
-        return True
+        self.subscribers.notify(thread)
 
     @property
     def waiting(self) -> int:
@@ -136,11 +121,11 @@ class EventLog:
                     subscriber.has_news = False
                     active = await is_active()  # before reading: an event that is stored later wakes the subscriber
                     for event in await self.after(thread, after):
-                        for _, item in subscriber.take(event.id - 1):
+                        for item in subscriber.take(event.id - 1):
                             yield _transient_event(item)
                         after = event.id
                         yield event
-                for _, item in subscriber.take(after):
+                for item in subscriber.take(after):
                     yield _transient_event(item)
                 if active:
                     await subscriber.wakeup.wait()
@@ -159,25 +144,16 @@ class EventLog:
 
     @in_thread
     def _insert(self, batch: Sequence[Event]) -> None:
+        """Insert events of one thread, without those that an attempt with a lost connection has stored."""
+        first = batch[0]
+        stored = select(events.c.key).where(events.c.thread == first.thread, events.c.id >= first.id)
         with transaction(self._engine, write=True) as connection:
-            for thread, token in sorted({(event.thread, event.token or "") for event in batch}):
-                check_token(connection, thread, token or None)
-                notify(connection, EVENTS, thread)
-            connection.execute(insert(events), [event.to_row() for event in batch])
-
-    @in_thread
-    def _renumber(self, batch: Sequence[Event]) -> None:
-        """Insert events of one thread after those that another process has stored; skip keys that are stored."""
-        own = select(events.c.id, events.c.key).where(events.c.thread == batch[0].thread)
-        with transaction(self._engine, write=True) as connection:
-            check_token(connection, batch[0].thread, batch[0].token)
-            stored = {key: id for id, key in connection.execute(own)}
-            new = [event for event in batch if event.key not in stored]
-            last = max(stored.values(), default=0)
-            if new:
-                rows = [replace(event, id=id).to_row() for id, event in enumerate(new, last + 1)]
+            check_token(connection, first.thread, first.token)
+            known = set(connection.scalars(stored))
+            columns = events.columns.keys()
+            rows = [{name: getattr(event, name) for name in columns} for event in batch if event.key not in known]
+            if rows:
                 connection.execute(insert(events), rows)
-                notify(connection, EVENTS, batch[0].thread)
 
     @in_thread
     def _delete(self, condition: ColumnElement[bool]) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from contextlib import suppress
 from hashlib import sha256
 
 from sleuth.graphs.core import Budget
@@ -31,7 +30,8 @@ class ExampleQuestions:
     async def of(self, owner: str, *, write: bool = True) -> list[str]:
         """Return the questions about the present documents. If none were tried, start to write them with `write`."""
         collection = await self._tenants.collection(owner)
-        file = await asyncio.to_thread(self._file, owner, await collection.version())
+        name = f"{sha256(owner.encode()).hexdigest()[:16]}-{await collection.version()}.jsonl"
+        file = await asyncio.to_thread(WrittenQuestions, self._folder / name)
         settings = self._tenants.settings
         is_new = write and not (file.rows or file.dropped) and owner not in self._making
         if is_new and settings.example_questions and (await collection.count())[1]:
@@ -45,15 +45,12 @@ class ExampleQuestions:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _file(self, owner: str, version: int) -> WrittenQuestions:
-        return WrittenQuestions(self._folder / f"{_prefix(owner)}{version}.jsonl")
-
     async def _make(self, owner: str, collection: Collection, file: WrittenQuestions) -> None:
         """Write questions that one passage answers; without a model server a later request tries again."""
         try:
             await self._quota.require(owner)
             model = await self._tenants.model()
-            await asyncio.to_thread(self._remove_others, owner, file)
+            await asyncio.to_thread(self._remove_others, file)
             plan = QuestionPlan(counts={"single": EXAMPLES}, budget=Budget(max_calls=MAX_CALLS), concurrency=1)
             async for made in make_questions(collection, model, file, plan):
                 await self._quota.add(owner, made.tokens)
@@ -62,13 +59,7 @@ class ExampleQuestions:
         finally:
             del self._making[owner]
 
-    def _remove_others(self, owner: str, file: WrittenQuestions) -> None:
+    def _remove_others(self, file: WrittenQuestions) -> None:
         """Remove the questions about earlier states of the documents."""
-        for path in self._folder.glob(f"{_prefix(owner)}*"):
-            if path not in (file.path, file.dropped_path):
-                with suppress(FileNotFoundError):
-                    path.unlink()
-
-
-def _prefix(owner: str) -> str:
-    return f"{sha256(owner.encode()).hexdigest()[:16]}-"
+        for path in self._folder.glob(f"{file.path.name.partition('-')[0]}-*"):
+            path.unlink(missing_ok=True)

@@ -6,7 +6,6 @@ from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.persistence import LONGEST_NAME, check_token
-from sleuth.studio.server.runs.notifications import ENDS, STOPS, notify
 from sleuth.tools.storage import in_thread, make_tables, transaction
 
 metadata = MetaData()
@@ -48,7 +47,6 @@ class RunQueue:
             check_token(connection, thread, token)
             connection.execute(delete(jobs).where(jobs.c.thread == thread))
             connection.execute(delete(stops).where(stops.c.thread == thread))
-            notify(connection, ENDS, thread)
 
     @in_thread
     def request_stop(self, thread: str) -> bool:
@@ -58,7 +56,6 @@ class RunQueue:
                 return False
             connection.execute(delete(stops).where(stops.c.thread == thread))
             connection.execute(insert(stops).values(thread=thread))
-            notify(connection, STOPS, thread)
             return True
 
     @in_thread

@@ -25,9 +25,11 @@ from sleuth.studio.server.retry import retry_until_stored
 from sleuth.studio.server.runs.event_log import EventLog, EventWriter
 from sleuth.studio.server.runs.queue import RunQueue
 from sleuth.studio.server.schemas.errors import describe_failure
-from sleuth.studio.server.telemetry import RunRecord, Telemetry, log_fields
+from sleuth.studio.server.telemetry.logs import log_fields
+from sleuth.studio.server.telemetry.metrics import RunRecord, Telemetry
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools.errors import RunError, SleuthError, StoreBusy, ThreadBusy, UnknownName
+from sleuth.tools.storage import is_database_error
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +41,9 @@ LISTENER_GRACE = 10.0
 
 DRAIN_WAIT = 5.0
 """Seconds that the steps in progress have to end at a shutdown: their model calls need not be repeated then."""
+
+LOOK_SECONDS = 1.0
+"""Seconds between two looks at what the other servers of the store do."""
 
 STOP_WAIT = 10.0
 """Seconds to wait for another server that stops a run; it stops the run also later."""
@@ -53,7 +58,7 @@ class _Job:
     `stopping`: cancellation was requested. `finishing`: only the final event remains to be published. `started`: a
     future that is done when the job owns its thread, or could not get it. `is_recovered`: an earlier server started the
     run. `listener_deadline`: the monotonic time until which a listener is expected. `control`: interrupts the run
-    between two steps.
+    between two steps. `runs`: those of the owner, for reading.
     """
 
     owner: str
@@ -66,6 +71,7 @@ class _Job:
     token: str | None = None
     control: RunControl = field(default_factory=RunControl)
     started: asyncio.Future[None] = field(default_factory=asyncio.Future)
+    runs: RunService = field(init=False)
     events: EventWriter = field(init=False)
     task: asyncio.Task[None] = field(init=False)
 
@@ -89,36 +95,23 @@ class RunWorker:
         self._quota = quota
         self._telemetry = telemetry
         self._queue = RunQueue(tenants.store.engine)
-        self._jobs: dict[str, _Job] = {}
-        self._is_closing = False
-
-    @property
-    def active(self) -> int:
-        """The number of active runs."""
-        return len(self._jobs)
-
-    @property
-    def is_closing(self) -> bool:
-        """Return whether the server shuts down."""
-        return self._is_closing
-
-    def is_here(self, thread: str) -> bool:
-        """Return whether a thread is running in this process."""
-        return thread in self._jobs
+        self.subscribers = log.subscribers
+        self.jobs: dict[str, _Job] = {}
+        self.is_closing = False
 
     async def is_active(self, thread: str) -> bool:
         """Return whether a thread may publish further events, here or on another server; False during a shutdown."""
-        return self.is_here(thread) or (not self._is_closing and await self._queue.contains(thread))
+        return thread in self.jobs or (not self.is_closing and await self._queue.contains(thread))
 
     async def is_running(self, thread: str) -> bool:
         """Return whether a thread is running, and is neither being stopped nor publishing its last event."""
-        if job := self._jobs.get(thread):
+        if job := self.jobs.get(thread):
             return not (job.stopping or job.finishing)
         return await self._queue.contains(thread)
 
     def require_open(self) -> None:
         """Raise StoreBusy if the server is shutting down: another one can start the run."""
-        if self._is_closing:
+        if self.is_closing:
             raise StoreBusy("The server is shutting down. Send the request again.")
 
     async def require_idle(self, thread: str) -> None:
@@ -128,7 +121,7 @@ class RunWorker:
             pass
 
     async def _require_idle_here(self, thread: str) -> None:
-        while job := self._jobs.get(thread):
+        while job := self.jobs.get(thread):
             if job.stopping or job.finishing:
                 await asyncio.wait([job.task])
                 continue
@@ -164,7 +157,7 @@ class RunWorker:
             is_recovered=is_recovered,
             listener_deadline=monotonic() + (LISTENER_GRACE if expect_listener else 0),
         )
-        self._jobs[thread] = job
+        self.jobs[thread] = job
         job.task = asyncio.create_task(self._execute(job))
         await asyncio.shield(job.started)
 
@@ -174,7 +167,7 @@ class RunWorker:
         Raises:
             ThreadBusy: it is not running.
         """
-        job = self._jobs.get(thread)
+        job = self.jobs.get(thread)
         if job is None:
             await self._stop_elsewhere(thread)
             return
@@ -194,21 +187,16 @@ class RunWorker:
                 async for _ in end:
                     pass
 
-    async def cancel_requested(self) -> None:
-        """Cancel the runs here that another server was asked to stop."""
-        for thread in await self._queue.requested_stops([*self._jobs]) if self._jobs else ():
-            self.cancel_nowait(thread)
-
     def cancel_nowait(self, thread: str) -> None:
         """Cancel a run without waiting for its end; do nothing if it has ended."""
-        if (job := self._jobs.get(thread)) and not job.finishing:
+        if (job := self.jobs.get(thread)) and not job.finishing:
             job.cancel()
 
     async def close(self) -> None:
         """Interrupt all runs after their present steps and end their streams; the next start resumes them."""
-        self._is_closing = True
-        self._log.subscribers.notify_all()
-        jobs = [*self._jobs.values()]
+        self.is_closing = True
+        self.subscribers.notify_all()
+        jobs = [*self.jobs.values()]
         if not jobs:
             return
         about = {"runs": len(jobs), "seconds": DRAIN_WAIT}
@@ -216,18 +204,32 @@ class RunWorker:
         for job in jobs:
             job.control.request_drain()
         await asyncio.wait([job.task for job in jobs], timeout=DRAIN_WAIT)
-        for job in self._jobs.values():
+        for job in self.jobs.values():
             if job.started.done() and not job.stopping:  # the others end by themselves, and stay in the queue
                 job.task.cancel()
         await asyncio.wait([job.task for job in jobs])
 
+    async def watch(self) -> None:
+        """Follow what other servers store, until cancelled: new events, requests to stop runs, and runs left over."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            self.subscribers.notify_all(except_for=self.jobs)
+            try:
+                for thread in await self._queue.requested_stops([*self.jobs]) if self.jobs else ():
+                    self.cancel_nowait(thread)
+                await self.recover()
+            except Exception as error:
+                if not (is_database_error(error) or isinstance(error, SleuthError)):
+                    raise
+                _log.warning("the runs of other servers cannot be read: %s", error)
+
     async def recover(self) -> int:
         """Resume the runs in the queue that no server runs; return their number."""
         resumed = 0
-        pending = [(thread, owner) for thread, owner in await self._queue.pending() if not self.is_here(thread)]
+        pending = [(thread, owner) for thread, owner in await self._queue.pending() if thread not in self.jobs]
         held = await self._tenants.store.locks.held([thread for thread, _ in pending]) if pending else set()
         for thread, owner in pending:
-            if thread in held or self._is_closing:
+            if thread in held or self.is_closing:
                 continue
             with suppress(ThreadBusy):
                 await self.start(owner, thread, is_recovered=True)
@@ -252,16 +254,17 @@ class RunWorker:
                 job.started.set_exception(error)
         finally:
             job.started.cancel()  # so that nobody waits forever
-            del self._jobs[job.thread]
-            self._log.subscribers.close(job.thread)
+            del self.jobs[job.thread]
+            self.subscribers.close(job.thread)
 
     async def _register(self, job: _Job) -> None:
         if job.is_recovered and not await self._queue.contains(job.thread):
             raise ThreadBusy(f"Thread {job.thread} was ended by another server.")
+        job.runs = await self._tenants.read_only_runs(job.owner)
         job.token = self._tenants.store.locks.token(job.thread)
         await self._queue.add(job.owner, job.thread, job.token, is_recovered=job.is_recovered)
         job.events = await self._log.writer(job.thread, token=job.token)
-        if self._is_closing:
+        if self.is_closing:
             raise RunError("The server is shutting down. The run is resumed at its next start.")
 
     async def _run_to_end(self, job: _Job) -> None:
@@ -275,9 +278,9 @@ class RunWorker:
                 await self._fail(job, ended)
         except asyncio.CancelledError:
             if job.stopping:
-                await retry_until_stored(lambda: self._mark_stopped(job), f"The stop of run {job.thread}")
+                await retry_until_stored(lambda: job.runs.stopped(job.thread), f"The stop of run {job.thread}")
                 job.events.append("stopped", {}, key=f"stopped {uuid4().hex}")
-            elif self._is_closing:
+            elif self.is_closing:
                 interrupted = True
             else:  # the thread lock is lost
                 raise
@@ -287,8 +290,7 @@ class RunWorker:
 
     async def _run(self, job: _Job) -> None:
         """Run a job with metrics and quota."""
-        runs = await self._tenants.read_only_runs(job.owner)
-        method = (await runs.store.threads.get(job.thread)).method
+        method = (await job.runs.store.threads.get(job.thread)).method
         with self._telemetry.run(job.thread, method, job.owner) as record:
             try:
                 await self._publish(job, record)
@@ -323,7 +325,7 @@ class RunWorker:
                         job.events.publish_delta(event)
 
     def _has_listener(self, job: _Job) -> bool:
-        return self._log.subscribers.want_deltas(job.thread) or monotonic() < job.listener_deadline
+        return self.subscribers.want_deltas(job.thread) or monotonic() < job.listener_deadline
 
     async def _publish_missed_steps(self, runs: RunService, job: _Job, record: RunRecord) -> None:
         """Publish the steps that finished before a kill and whose events were not stored."""
@@ -336,7 +338,7 @@ class RunWorker:
         if job.events.append("step", data, key=f"{data.pop('task')} {step.state}"):
             self._telemetry.step(step, record)
         if step.state == "finished":
-            self._log.subscribers.finish_step(job.thread, step)
+            self.subscribers.finish_step(job.thread, step)
 
     async def _fail(self, job: _Job, error: BaseException) -> None:
         job.finishing = True
@@ -345,16 +347,9 @@ class RunWorker:
             _log.error("a run ended with an unexpected error", exc_info=error, extra={"about": {"thread": job.thread}})
             problem = f"{problem} The run can be resumed."
         if not isinstance(error, ThreadBusy | UnknownName):  # another process runs a sub-run of it, or it was deleted
-            await retry_until_stored(lambda: self._mark_failed(job, problem), f"The error of run {job.thread}")
+            fail = partial(job.runs.store.threads.set_state, job.thread, "failed", at=now(), problem=problem)
+            await retry_until_stored(fail, f"The error of run {job.thread}")
         job.events.append("error", {"message": problem, "type": kind}, key=f"error {uuid4().hex}")
-
-    async def _mark_failed(self, job: _Job, problem: str) -> None:
-        runs = await self._tenants.read_only_runs(job.owner)
-        await runs.store.threads.set_state(job.thread, "failed", at=now(), problem=problem)
-
-    async def _mark_stopped(self, job: _Job) -> None:
-        runs = await self._tenants.read_only_runs(job.owner)
-        await runs.stopped(job.thread)
 
 
 def _not_running(thread: str) -> ThreadBusy:

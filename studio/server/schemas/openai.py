@@ -1,8 +1,4 @@
-"""The parts of OpenAI's chat API that the server uses; other fields of a request are ignored.
-
-The classes are not those of `openai.types`: importing them loads 640 modules, and they would add 23 schemas that the
-server never uses to the OpenAPI description.
-"""
+"""The parts of requests of OpenAI's APIs that the server uses; other fields are ignored."""
 
 from typing import Annotated, Any, Literal
 
@@ -98,81 +94,45 @@ class ChatForm(BaseModel):
         ]
 
 
-class UrlCitation(BaseModel):
-    """A footnote mark in the text, and the passage that it cites."""
+class TextOptions(BaseModel):
+    """Options of the answer's text."""
 
-    start_index: int
-    end_index: int
-    title: str
-    url: str
+    format: TextFormat = Field(default_factory=TextFormat)
 
 
-class Annotation(BaseModel):
-    """A citation, in OpenAI's form."""
+class ResponseForm(BaseModel):
+    """A question, or a conversation that ends with one; `model` is a method."""
 
-    type: Literal["url_citation"] = "url_citation"
-    url_citation: UrlCitation
+    model_config = ConfigDict(extra="ignore")
 
-
-class CachedTokens(BaseModel):
-    """A part of the prompt tokens."""
-
-    cached_tokens: int
-
-
-class Usage(BaseModel):
-    """Tokens of the run and of rewriting a follow-up."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-    prompt_tokens_details: CachedTokens
-
-
-class CompletionMessage(BaseModel):
-    """The reply: the answer with footnotes, its steps, its citations."""
-
-    role: Literal["assistant"] = "assistant"
-    content: str
-    reasoning_content: str
-    annotations: list[Annotation]
-
-
-class Choice(BaseModel):
-    """The only choice of a completion."""
-
-    index: Literal[0] = 0
-    message: CompletionMessage
-    finish_reason: Literal["stop", "length"]
-    logprobs: None = None
-
-
-class Completion(BaseModel):
-    """A chat completion."""
-
-    id: str
-    object: Literal["chat.completion"] = "chat.completion"
-    created: int
     model: str
-    choices: list[Choice]
-    usage: Usage
-    metadata: dict[str, str] = Field(description="thread, rewritten question, status")
+    input: Content | list[ChatMessage]
+    stream: bool = False
+    tools: list[Any] | None = None
+    text: TextOptions | None = None
+    background: bool | None = None
+    previous_response_id: str | None = None
+    conversation: Any = None
+    sleuth: Options = Field(default_factory=Options)
 
+    def to_chat(self) -> ChatForm:
+        """Return the same request of the chat API.
 
-class ModelRow(BaseModel):
-    """A method, listed as a model."""
-
-    id: str
-    object: Literal["model"] = "model"
-    created: int = 0
-    owned_by: str = "sleuth"
-
-
-class ModelList(BaseModel):
-    """The methods, listed as models."""
-
-    object: Literal["list"] = "list"
-    data: list[ModelRow]
+        Raises:
+            UsageError: it asks for something that the server does not have.
+        """
+        if self.tools:
+            raise UsageError(NO_TOOLS)
+        if self.text and self.text.format.type != "text":
+            raise UsageError(NO_FORMAT.format(name="text.format", type=self.text.format.type))
+        if self.background:
+            raise UsageError("`background` is not supported here: start a background run with POST /v1/runs.")
+        if self.previous_response_id or self.conversation:
+            raise UsageError("Responses are not chained: send the whole conversation as `input`.")
+        messages = [ChatMessage(role="user", content=self.input)] if isinstance(self.input, str) else self.input
+        if not messages:
+            raise UsageError("`input` is empty.")
+        return ChatForm(model=self.model, messages=messages, stream=self.stream, sleuth=self.sleuth)
 
 
 class EmbeddingForm(BaseModel):
@@ -191,27 +151,3 @@ class EmbeddingForm(BaseModel):
         if not all(text.strip() for text in texts):
             raise UsageError("A text of `input` is empty.")
         return texts
-
-
-class Embedding(BaseModel):
-    """The vector of a text: numbers, or their 32-bit floats as base64."""
-
-    object: Literal["embedding"] = "embedding"
-    index: int
-    embedding: list[float] | str
-
-
-class EmbeddingUsage(BaseModel):
-    """Tokens are not counted."""
-
-    prompt_tokens: int = 0
-    total_tokens: int = 0
-
-
-class EmbeddingList(BaseModel):
-    """The vectors, in the order of the texts."""
-
-    object: Literal["list"] = "list"
-    data: list[Embedding]
-    model: str
-    usage: EmbeddingUsage = Field(default_factory=EmbeddingUsage)

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from sleuth.graphs.core import Budget, Cost, Status
-from sleuth.graphs.persistence import MAX_ANSWER, NAME, Outcome, ThreadState, ThreadStatus
+from sleuth.graphs.persistence import MAX_ANSWER, NAME, FollowUp, Outcome, ThreadState, ThreadStatus
+from sleuth.graphs.persistence.thread_states import AverageCost
 from sleuth.graphs.runs import MAX_QUESTION
 from sleuth.studio.client import DEFAULT_METHOD
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
@@ -138,15 +139,6 @@ class ListedRun(ThreadRow):
     asked: str = Field(default="", description="of a follow-up: the question as it was typed")
 
 
-class FollowUpView(BaseModel):
-    """The run that a question follows up on, the original message, and the cost of rewriting it."""
-
-    after: str
-    asked: str
-    cost: Cost
-    warnings: list[str]
-
-
 class RunView(BaseModel):
     """A run: its row, its answer if it has one, the state of its last checkpoint, its cost."""
 
@@ -155,7 +147,7 @@ class RunView(BaseModel):
     state: dict[str, Any]
     cost: Cost
     seconds: float | None = Field(description="wall-clock seconds of work; null if an older release ran it")
-    follow_up: FollowUpView | None = Field(default=None, description="set if the run was started with `after`")
+    follow_up: FollowUp | None = Field(default=None, description="set if the run was started with `after`")
 
 
 class TurnView(BaseModel):
@@ -165,60 +157,6 @@ class TurnView(BaseModel):
     after: str
     asked: str
     answer: dict[str, Any] | None
-
-
-class MomentRow(BaseModel):
-    """A checkpoint in a run's history."""
-
-    checkpoint: str
-    parent: str
-    step: int
-    node: list[str]
-    next: list[str]
-    at: str
-    changed: dict[str, Any]
-    source: str = Field(description="input; loop: nodes ran; update: a changed state; fork: a copy of a checkpoint")
-
-
-class CallView(BaseModel):
-    """A model call."""
-
-    id: str
-    node: str
-    role: str
-    name: str = Field(description="the prompt's name")
-    prompt: str = Field(description="the prompt's text")
-    reply: str
-    model: str
-    prompt_tokens: int
-    cached_tokens: int
-    completion_tokens: int
-    seconds: float
-    repair: bool
-
-
-class MomentView(BaseModel):
-    """A checkpoint with its whole state and the model calls that led to it."""
-
-    checkpoint: str
-    parent: str
-    values: dict[str, Any]
-    calls: list[CallView]
-
-
-class DocumentRow(BaseModel):
-    """A document in the list."""
-
-    id: str
-    title: str
-    source: str
-    media_type: str
-    passages: int
-    added_at: str
-    author: str | None = None
-    date: str | None = None
-    language: str | None = None
-    tags: list[str] | None = None
 
 
 class Span(BaseModel):
@@ -313,15 +251,6 @@ class GraphView(BaseModel):
 
     nodes: list[str]
     edges: list[Edge]
-
-
-class AverageCost(BaseModel):
-    """The average cost of finished runs."""
-
-    runs: int
-    calls: float
-    tokens: float
-    seconds: float | None
 
 
 class MethodView(BaseModel):

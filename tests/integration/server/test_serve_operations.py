@@ -14,7 +14,8 @@ from serve_fixture import Serve
 from serve_scene import ANNA, BEN, KEYS, begin, told, upload
 
 from sleuth.studio.server.middleware.keys import WRONG_KEYS_A_MINUTE
-from sleuth.studio.server.telemetry import JsonLines, TextLines, readiness
+from sleuth.studio.server.telemetry import readiness
+from sleuth.studio.server.telemetry.logs import JsonLines, TextLines
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.storage import RESTORING
 

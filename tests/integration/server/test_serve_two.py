@@ -8,14 +8,12 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 import httpx
-import psycopg
 import pytest
 from serve_fixture import Serve
 from serve_scene import ANNA, BEN, KEYS, Oracle, app_of, begin_held, told, upload
 
-from sleuth.studio.server.runs.peers import INTERVAL
 from sleuth.studio.server.runs.queue import RunQueue
-from sleuth.studio.server.runs.worker import RunWorker
+from sleuth.studio.server.runs.worker import LOOK_SECONDS, RunWorker
 from sleuth.studio.server.state import server_state_of
 
 pytestmark = [
@@ -69,47 +67,28 @@ async def test_stream_of_another_server_lasts_to_the_end(server: Server, oracle:
         await asyncio.wait([following], timeout=0.3)
         assert not following.done()
         oracle.free.set()
-        await asyncio.wait_for(following, INTERVAL / 2)  # by a notification
+        await asyncio.wait_for(following, 30 * LOOK_SECONDS)
         await assert_ends_well(two, thread)
 
 
-async def test_stream_of_another_server_survives_lost_notifications(
-    server: Server, oracle: Oracle, store: str | None
-) -> None:
-    async with server("one") as one, server("two") as two:
-        await upload(one)
-        thread = await begin_held(one, oracle)
-        following = asyncio.create_task(told(two, thread))
-        cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'LISTEN %'"
-        async with await psycopg.AsyncConnection.connect(str(store)) as connection:
-            row = await (await connection.execute(cut)).fetchone()
-        assert row == (2,)
-        oracle.free.set()
-        assert [name for _, name, _ in await following] == ["step"] * 4 + ["answer"]
-
-
-async def test_text_of_a_reply_is_streamed_by_another_server(server: Server, oracle: Oracle) -> None:
+async def test_text_of_a_reply_is_streamed_by_the_server_that_runs_it(server: Server, oracle: Oracle) -> None:
     oracle.speaks = True
     async with server("one") as one, server("two") as two:
         await upload(one)
         thread = await begin_held(one, oracle)
-        following = [asyncio.create_task(told(client, thread, words=True)) for client in (two, one, two)]
-        await asyncio.sleep(1)
+        following = [asyncio.create_task(told(client, thread, words=True)) for client in (one, two)]
+        await asyncio.sleep(0.5)
         oracle.free.set()
-        streams = [[(name, data) for _, name, data in await each] for each in following]
-        texts = ["".join(data["text"] for name, data in stream if name == "delta") for stream in streams]
-        assert all("Edric Gannow" in text for text in texts), texts
-        for stream in streams:
-            last = max((at for at, (name, _) in enumerate(stream) if name == "reset"), default=-1)
-            text = "".join(data["text"] for name, data in stream[last + 1 :] if name == "delta")
-            assert text.count("Edric Gannow") == 2  # the answer and the quote
+        here, elsewhere = [[name for _, name, _ in await each] for each in following]
+        assert "delta" in here
+        assert elsewhere == ["step"] * 4 + ["answer"]
 
 
 async def test_run_is_stopped_through_another_server(server: Server, oracle: Oracle) -> None:
     async with server("one") as one, server("two") as two:
         await upload(one)
         thread = await begin_held(one, oracle)
-        stopped = await asyncio.wait_for(two.post(f"/v1/runs/{thread}/stop"), INTERVAL / 2)
+        stopped = await two.post(f"/v1/runs/{thread}/stop")
         assert stopped.status_code == 202
         assert (await told(two, thread))[-1][1] == "stopped"
         assert refusal(await two.post(f"/v1/runs/{thread}/stop")) == (409, "conflict_error")

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from serve_fixture import Serve
 from serve_scene import ANNA, BEN, FILES, KEYS, QUESTION, begin, told, upload
 
-from sleuth.studio.server.telemetry import JsonLines
+from sleuth.studio.server.telemetry.logs import JsonLines
 
 pytestmark = pytest.mark.integration
 

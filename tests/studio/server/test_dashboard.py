@@ -7,7 +7,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from sleuth.studio.server.telemetry import Telemetry
+from sleuth.studio.server.telemetry.metrics import Telemetry
 
 ROOT = Path(__file__).parents[3]
 DASHBOARD: dict[str, Any] = json.loads((ROOT / "examples" / "deploy" / "grafana-dashboard.json").read_text())

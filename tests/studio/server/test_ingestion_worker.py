@@ -10,7 +10,7 @@ from sqlalchemy import create_engine
 
 from sleuth.studio.server.ingestion.uploads import Ingest, Uploads
 from sleuth.studio.server.ingestion.worker import IngestionWorker
-from sleuth.studio.server.telemetry import Telemetry
+from sleuth.studio.server.telemetry.metrics import Telemetry
 
 OWNER = "anna"
 

@@ -7,10 +7,9 @@ import pytest
 from sleuth.graphs.chat.messages import reply_id_to
 from sleuth.graphs.persistence import Thread
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm
-from sleuth.studio.server.langgraph_api.run_ids import first_event, read_run, run_id_of, split_runs
-from sleuth.studio.server.langgraph_api.streaming import MessageStream
-from sleuth.studio.server.runs import Event
-from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.studio.server.langgraph_api.streaming import MessageStream, split_runs
+from sleuth.studio.server.runs.event_log import Event
+from sleuth.tools.errors import UsageError
 
 REPLY = reply_id_to("asked")
 ASKED = {"type": "human", "id": "asked", "content": "Who?"}
@@ -28,26 +27,18 @@ def test_split_runs_ends_a_run_at_its_last_event() -> None:
     stored = log("step", "answer", "step", "stopped", "step", "step", "error", "step")
     runs = split_runs(thread("running"), stored, is_active=True)
     assert [run.status for run in runs] == ["running", "error", "interrupted", "success"]
-    assert [first_event("t", run.id) for run in runs] == [7, 4, 2, 0]
+    assert [run.after for run in runs] == [7, 4, 2, 0]
+    assert len({run.id for run in runs}) == 4
     assert [event.id for event in runs[1].events] == [5, 6, 7]
-
-
-@pytest.mark.parametrize(("active", "expected"), [(True, ["running", "success"]), (False, ["success"])])
-def test_split_runs_has_a_run_without_events_only_while_it_runs(active: bool, expected: list[str]) -> None:
-    assert [run.status for run in split_runs(thread(), log("answer"), is_active=active)] == expected
 
 
 @pytest.mark.parametrize(
     ("state", "status"), [("done", "success"), ("waiting", "success"), ("failed", "error"), ("stopped", "interrupted")]
 )
-def test_read_run_without_events_has_the_state_of_its_thread(state: str, status: str) -> None:
-    assert read_run(thread(state), log("answer"), 1, is_active=False).status == status
-
-
-@pytest.mark.parametrize("id", ["", "x", run_id_of("other", 3), f"{run_id_of('t', 3)[:-8]}zzzzzzzz"])
-def test_first_event_of_a_run_of_another_thread_raises(id: str) -> None:
-    with pytest.raises(UnknownName, match="There is no run"):
-        first_event("t", id)
+def test_split_runs_without_events_has_the_state_of_its_thread(state: str, status: str) -> None:
+    latest, first = split_runs(thread(state), log("answer"), is_active=False)
+    assert (latest.after, latest.events, latest.status, first.status) == (1, (), status, "success")
+    assert split_runs(thread(state), log("answer"), is_active=True)[0].status == "running"
 
 
 def tokens(text: str, call: str = "call", node: str = "answer") -> dict[str, Any]:
@@ -55,7 +46,7 @@ def tokens(text: str, call: str = "call", node: str = "answer") -> dict[str, Any
 
 
 def stream() -> MessageStream:
-    made = MessageStream(lambda node: {"langgraph_node": node})
+    made = MessageStream()
     assert made.complete([ASKED], is_final=False) == []
     return made
 
@@ -64,8 +55,7 @@ def test_stream_joins_to_the_final_message() -> None:
     made = stream()
     written = [*made.write(tokens('{"answerable": true, "answer": "Edr')), *made.write(tokens('ic"}'))]
     final = {"type": "ai", "id": REPLY, "content": "Edric [1]", "usage_metadata": {"total_tokens": 3}}
-    (rest,) = made.complete([ASKED, final], is_final=True)
-    chunks = [message for message, _ in [*written, rest]]
+    chunks = [*written, *made.complete([ASKED, final], is_final=True)]
     assert [chunk["content"] for chunk in chunks] == ["Edr", "ic", " [1]"]
     assert {(chunk["id"], chunk["type"]) for chunk in chunks} == {(REPLY, "AIMessageChunk")}
     assert chunks[-1]["usage_metadata"] == {"total_tokens": 3}
@@ -78,7 +68,7 @@ def test_stream_withdraws_text_that_is_not_kept() -> None:
     second = [*made.write(tokens('{"answer": "Right, but ', "again"))]
     final = {"type": "ai", "id": REPLY, "content": "Not found."}
     last = made.complete([ASKED, final], is_final=True)
-    kinds = [(message["type"], message["content"]) for message, _ in [*first, *reset, *second, *last]]
+    kinds = [(message["type"], message["content"]) for message in [*first, *reset, *second, *last]]
     assert kinds == [
         ("AIMessageChunk", "Wrong"),
         ("remove", ""),
@@ -90,23 +80,23 @@ def test_stream_withdraws_text_that_is_not_kept() -> None:
 
 @pytest.mark.parametrize("written", [[], ['{"answer": "Edric'], ['{"answer": "Edr', 'ic Gannow"}']])
 def test_stream_replaces_a_plan_with_the_answer(written: list[str]) -> None:
-    made = MessageStream(lambda node: {})
+    made = MessageStream()
     plan = {"type": "ai", "id": REPLY, "content": "1. Who?"}
     assert made.complete([ASKED, plan], is_final=False) == []
     parts = [part for text in written for part in made.write(tokens(text))]
     final = {"type": "ai", "id": REPLY, "content": "Edric Gannow [1]"}
     parts += made.complete([ASKED, final], is_final=True)
     text = ""
-    for message, _ in parts:
+    for message in parts:
         text = "" if message["type"] == "remove" else text + message["content"]
-    assert parts[0][0]["type"] == "remove"
+    assert parts[0]["type"] == "remove"
     assert text == "Edric Gannow [1]"
 
 
 def test_stream_of_a_late_client_has_only_the_last_message() -> None:
-    made, old = MessageStream(lambda node: {}), {"type": "ai", "id": "old", "content": "Hello."}
+    made, old = MessageStream(), {"type": "ai", "id": "old", "content": "Hello."}
     new = {"type": "ai", "id": REPLY, "content": "Edric [1]"}
-    assert [message for message, _ in made.complete([old, ASKED, new], is_final=True)] == [new]
+    assert made.complete([old, ASKED, new], is_final=True) == [new]
 
 
 def test_stream_omits_replies_of_other_nodes() -> None:

@@ -1,7 +1,11 @@
-"""Text deltas for subscribers: in order, bounded, and complete or withdrawn."""
+"""Text deltas for subscribers: in order, and complete or withdrawn."""
+
+from collections.abc import Iterator
+
+import pytest
 
 from sleuth.graphs.core.events import Delta, Reset, Step
-from sleuth.studio.server.runs.live_stream import MAX_WAITING, StreamItem, Subscriber, Subscribers
+from sleuth.studio.server.runs.live_stream import StreamItem, Subscriber, Subscribers
 
 
 def delta(text: str, call: str = "c", node: str = "draft") -> Delta:
@@ -14,62 +18,48 @@ def reset(call: str = "c", node: str = "draft") -> Reset:
 
 def received(subscriber: Subscriber, up_to: int = 99) -> list[str]:
     """Return the texts by call; "!" is a reset."""
-    items = (item for _, item in subscriber.take(up_to))
+    items = subscriber.take(up_to)
     return [f"{item.call}:{item.text}" if isinstance(item, Delta) else f"{item.call}!" for item in items]
 
 
-def pushed(*items: tuple[int, StreamItem]) -> Subscriber:
-    subscriber = Subscriber(persisted_only=False)
-    for after, item in items:
-        subscriber.push(item, after)
-    return subscriber
+@pytest.fixture
+def subscribers() -> Subscribers:
+    return Subscribers()
 
 
-def test_deltas_wait_for_the_events_before_them() -> None:
-    subscriber = pushed((1, delta("a")), (1, delta("b")), (3, delta("c", "d")))
+@pytest.fixture
+def subscriber(subscribers: Subscribers) -> Iterator[Subscriber]:
+    with subscribers.subscribe("t", persisted_only=False, is_reconnect=False) as made:
+        yield made
+
+
+def publish(subscribers: Subscribers, *items: StreamItem, after: int = 1) -> None:
+    for item in items:
+        subscribers.publish("t", item, after=after)
+
+
+def test_deltas_wait_for_the_events_before_them(subscribers: Subscribers, subscriber: Subscriber) -> None:
+    publish(subscribers, delta("a"), delta("b"))
+    publish(subscribers, delta("c", "d"), after=3)
     assert subscriber.wakeup.is_set()
     assert [received(subscriber, up_to) for up_to in (0, 2, 3, 99)] == [[], ["c:ab"], ["d:c"], []]
 
 
-def test_taken_deltas_keep_the_events_that_they_follow() -> None:
-    subscriber = pushed((1, delta("a")), (1, delta("b")), (2, delta("c")), (2, delta("x", "d")))
-    assert subscriber.take() == [(1, delta("ab")), (2, delta("c")), (2, delta("x", "d"))]
+def test_deltas_of_each_call_keep_their_order(subscribers: Subscribers, subscriber: Subscriber) -> None:
+    publish(subscribers, delta("a"), delta("x", "d"), delta("b"))
+    assert received(subscriber) == ["c:ab", "d:x"]
+    publish(subscribers, delta("c"), reset(), delta("new"), delta("y", "d"))
+    assert received(subscriber) == ["c!", "c:new", "d:y"]
     assert received(subscriber) == []
 
 
-def test_text_of_a_server_is_withdrawn_when_another_one_runs_the_thread() -> None:
-    subscribers = Subscribers()
-    with subscribers.subscribe("t", persisted_only=False, is_reconnect=False) as subscriber:
-        subscribers.forward("t", delta("ol"), after=1, source="one")
-        subscribers.forward("t", delta("d"), after=1, source="one")
-        subscribers.forward("t", delta("new"), after=1, source="two")
-        assert received(subscriber) == ["c:old", "c!", "c:new"]
-        subscribers.publish("t", delta("here"), after=1)
-        assert received(subscriber) == ["c!", "c:here"]
-
-
-def test_deltas_and_resets_of_parallel_calls_keep_their_order() -> None:
-    items = [delta("a"), delta("x", "d"), delta("b"), delta("c"), reset(), delta("new")]
-    assert received(pushed(*((1, item) for item in items))) == ["c:a", "d:x", "c:bc", "c!", "c:new"]
-
-
-def test_slow_subscriber_gets_resets_until_the_calls_restart() -> None:
-    subscriber = pushed((1, delta("read")))
-    assert received(subscriber) == ["c:read"]
-    for _ in range(3):
-        subscriber.push(delta("x" * (MAX_WAITING // 2)), 1)
-    subscriber.push(delta("more"), 1)
-    subscriber.push(delta("other", "d"), 2)
-    assert received(subscriber) == ["c!", "d:other"]
-    subscriber.push(reset(), 2)
-    subscriber.push(delta("again"), 2)
-    assert received(subscriber) == ["c!", "c:again"]
-
-
-def test_queue_of_a_subscriber_that_never_reads_is_bounded() -> None:
-    subscriber = pushed(*((number, delta("x" * 1000, f"call {number % 20}")) for number in range(2_000)))
-    waiting = [item for _, item in subscriber.take()]
-    assert sum(len(item.text) for item in waiting if isinstance(item, Delta)) <= MAX_WAITING
+def test_text_of_a_finished_step_is_received_before_its_event(subscribers: Subscribers, subscriber: Subscriber) -> None:
+    publish(subscribers, delta("draft"))
+    subscribers.finish_step("t", Step(thread="t", node="draft", state="finished"))
+    subscribers.close("t")
+    assert received(subscriber) == ["c:draft"]
+    publish(subscribers, delta("next", "d"), after=2)
+    assert received(subscriber) == ["d:next"]
 
 
 def test_late_subscriber_receives_the_text_so_far() -> None:
@@ -82,7 +72,7 @@ def test_late_subscriber_receives_the_text_so_far() -> None:
     ):
         subscribers.publish("t", delta("."), after=1)
         assert received(first) == ["c:In Varn."]
-        assert received(reconnected) == ["c!", "c:In Varn", "d!", "c:."]
+        assert received(reconnected) == ["c!", "c:In Varn.", "d!"]
 
 
 def test_text_of_a_finished_step_or_run_is_removed() -> None:

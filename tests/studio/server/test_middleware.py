@@ -13,7 +13,7 @@ from sleuth.studio.server.middleware.auth import Authentication
 from sleuth.studio.server.middleware.keys import Keys
 from sleuth.studio.server.middleware.limits import JSON_BYTES, BodyLimit
 from sleuth.studio.server.middleware.request_log import RequestLog
-from sleuth.studio.server.telemetry import Telemetry
+from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.tools.settings import Settings
 
 
