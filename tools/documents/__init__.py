@@ -2,11 +2,11 @@
 
 from sleuth.tools.documents.chunking import split
 from sleuth.tools.documents.corpus import CorpusLine, is_corpus, read_corpus
-from sleuth.tools.documents.file_list import FileScan, Item, find_files, take_passed_over, write_worklist
+from sleuth.tools.documents.file_list import Item, find_files, list_files
 from sleuth.tools.documents.formats.content import at_words, quote_location
 from sleuth.tools.documents.formats.plain_formats import decode_html, html_title, parse_html, whole_page
 from sleuth.tools.documents.loading import FileReader, LoadedDocument, Loaders, read_bytes, read_original
-from sleuth.tools.documents.parallel_reading import LocalWorkers, ParallelReader, Reading, Workers, default_workers
+from sleuth.tools.documents.parallel_reading import LocalWorkers, Workers, default_workers, read_ahead
 from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, printable
 from sleuth.tools.documents.versions import LEAST_SHARED, VersionedName, parse_name, shared_text
 from sleuth.tools.documents.worker import Worker, WorkerError
@@ -17,13 +17,10 @@ __all__ = [
     "Bounds",
     "CorpusLine",
     "FileReader",
-    "FileScan",
     "Item",
     "LoadedDocument",
     "Loaders",
     "LocalWorkers",
-    "ParallelReader",
-    "Reading",
     "VersionedName",
     "Worker",
     "WorkerError",
@@ -34,16 +31,16 @@ __all__ = [
     "find_files",
     "html_title",
     "is_corpus",
+    "list_files",
     "parse_html",
     "parse_name",
     "printable",
     "quote_location",
+    "read_ahead",
     "read_bytes",
     "read_corpus",
     "read_original",
     "shared_text",
     "split",
-    "take_passed_over",
     "whole_page",
-    "write_worklist",
 ]

@@ -50,8 +50,6 @@ def test_worker_processes_give_the_same_results() -> None:
         assert [each._replace(mentions=list(each.mentions)) for each in analyzer.names(given)] == [
             each._replace(mentions=list(each.mentions)) for each in find_names(given)
         ]
-        languages = analyzer.languages([passage.text for passage in given], characters=1_000_000)
-        assert languages == PassageAnalyzer(workers).languages([each.text for each in given], characters=0)
     finally:
         workers.close()
 
@@ -62,7 +60,6 @@ def test_few_passages_are_analyzed_in_this_process() -> None:
     analyzer.is_parallel = True
     analyzer.terms(passages(2))
     analyzer.names(passages(2))
-    analyzer.languages(["Of mills."], characters=9)
     assert workers.calls == 0
 
 
