@@ -57,8 +57,8 @@ class _Pool(Generic[P]):
     """Processes that each serve one thread at a time."""
 
     def __init__(self, processes: list[P], name: str) -> None:
-        self._processes = processes
-        self._free = deque(processes)
+        self._processes: list[P] = processes
+        self._free: deque[P] = deque(processes)
         self._threads = ThreadPoolExecutor(len(processes), thread_name_prefix=name)
 
     def submit(self, call: Callable[[P], T]) -> "Future[T]":

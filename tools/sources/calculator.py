@@ -85,9 +85,11 @@ _PARTS = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call, 
 class _Evaluator(SimpleEval):  # type: ignore[misc]
     """Evaluates the allowed parts of an expression, and bounds the value of each."""
 
+    nodes: dict[type[ast.AST], Callable[..., Value]]
+
     def __init__(self, constants: dict[str, Value]) -> None:
         super().__init__(operators=_OPERATORS, functions=_FUNCTIONS, names=constants)
-        parts: dict[type[ast.AST], Callable[..., Value]] = {part: self.nodes[part] for part in _PARTS}
+        parts = {part: self.nodes[part] for part in _PARTS}
         parts |= {ast.Constant: lambda node: node.value, ast.List: self._list, ast.Tuple: self._list}
         self.nodes = {part: self._within_bounds(evaluate) for part, evaluate in parts.items()}
         self._depth = 0

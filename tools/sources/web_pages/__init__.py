@@ -1,6 +1,6 @@
 """Web pages attached to a question: fetched on request, read as text and tables, chunked and searched."""
 
-from sleuth.tools.sources.web_pages.files import PageRow, get_pages
+from sleuth.tools.sources.web_pages.fetch import get_pages
 from sleuth.tools.sources.web_pages.page import Page, PageText, Table
 from sleuth.tools.sources.web_pages.reading import read_pages
 from sleuth.tools.sources.web_pages.retriever import (
@@ -16,7 +16,6 @@ __all__ = [
     "FusedRetriever",
     "Page",
     "PageRetriever",
-    "PageRow",
     "PageText",
     "Table",
     "cell_at",
