@@ -239,7 +239,7 @@ def test_epochs_repeat_by_seed_and_differ_between_seeds() -> None:
 def decode(row: Row, passages: Sequence[Evidence]) -> set[str]:
     texts = set()
     for first, last in row.spans:
-        for piece, begin in zip(row.window.pieces, row.window.firsts, strict=True):
+        for piece, _, begin, _ in row.window.places():
             if begin <= first < begin + len(piece.ids):
                 texts.add(passages[piece.passage].text[piece.starts[first - begin] : piece.ends[last - begin]])
     return texts

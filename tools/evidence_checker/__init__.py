@@ -5,17 +5,20 @@ probabilities that the passages support it, contradict it, or do not mention it.
 """
 
 from sleuth.tools.evidence_checker.checker import (
+    NETWORK,
     SETTINGS,
     TOKENIZER,
     AnswerSpan,
     EvidenceChecker,
+    Floats,
+    Ids,
     Reading,
+    Run,
     Support,
     Temperatures,
     find_checker,
 )
 from sleuth.tools.evidence_checker.inputs import WINDOW, Evidence, Layout, Piece, Window
-from sleuth.tools.evidence_checker.network import NETWORK, Floats, Ids, Run
 
 __all__ = [
     "NETWORK",

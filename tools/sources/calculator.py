@@ -79,7 +79,7 @@ def names() -> list[str]:
     return sorted(_FUNCTIONS)
 
 
-_PARTS = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call, ast.Name)
+_PARTS: tuple[type[ast.AST], ...] = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call, ast.Name)
 
 
 class _Evaluator(SimpleEval):  # type: ignore[misc]

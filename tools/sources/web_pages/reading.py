@@ -55,10 +55,10 @@ async def read_pages(
         left_out = f"{len(wanted) - MAX_PAGES} further pages were left out: {MAX_PAGES} are read for one question"
         read[-1] = replace(read[-1], warnings=(*read[-1].warnings, left_out))
     ids: list[str] = []
-    for page in read:
-        numbered = (f"{page.id} ({number})" for number in count(2))
-        ids.append(next(id for id in chain([page.id], numbered) if id not in ids))
-    return [replace(page, id=id) for page, id in zip(read, ids, strict=True)]
+    for text in read:
+        numbered = (f"{text.id} ({number})" for number in count(2))
+        ids.append(next(id for id in chain([text.id], numbered) if id not in ids))
+    return [replace(text, id=id) for text, id in zip(read, ids, strict=True)]
 
 
 async def read_page(worker: Worker, page: Page, *, seconds: float) -> PageText:
