@@ -25,7 +25,7 @@ from reportlab.lib.styles import getSampleStyleSheet
 from reportlab.platypus import PageBreak, Paragraph, SimpleDocTemplate
 
 import sleuth
-from sleuth.graphs.ingestion import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection import Collection
 
 CORPUS = Path(__file__).parents[1] / "examples" / "corpus"

@@ -19,7 +19,7 @@ from sqlalchemy import create_engine, text
 from benchmarks.growth.corpus import write
 from benchmarks.harness import clock, in_own_process, write_json
 from benchmarks.servers import postgres
-from sleuth.graphs.ingestion import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection import Collection
 from sleuth.tools.search.vectors import NoEmbedder
 from sleuth.tools.settings import Settings

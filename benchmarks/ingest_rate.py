@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 
 from benchmarks.harness import in_own_process
-from sleuth.graphs.ingestion import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.documents.resource_limits import peak_megabytes
 from sleuth.tools.search.vectors import make_embedder
 from sleuth.tools.search.vectors.embedder import find_packaged, load_torch

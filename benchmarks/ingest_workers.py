@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.harness import in_own_process, processor_seconds
-from sleuth.graphs.ingestion import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection import make_passage_embedder
 from sleuth.tools.collection.ray_cluster import connect
 from sleuth.tools.settings import Settings

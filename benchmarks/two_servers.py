@@ -54,7 +54,7 @@ from benchmarks.servers import (
     wait_until_up,
 )
 from benchmarks.throughput import Replies, key, simulated
-from sleuth.graphs.ingestion import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 
 METHOD = "par-rag"
 DELAY = 0.05

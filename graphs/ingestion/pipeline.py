@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sleuth.tools.collection import Collection, OnIndexed, never_stopped
-from sleuth.tools.documents import Item
+from sleuth.tools.documents.file_list import Item
 from sleuth.tools.errors import StoreError
 from sleuth.tools.search import IndexName
 from sleuth.tools.search.vectors import Embedder

@@ -11,17 +11,11 @@ from hashlib import sha256
 from pathlib import Path
 
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer
-from sleuth.tools.documents import (
-    CorpusLine,
-    Item,
-    LoadedDocument,
-    Workers,
-    is_corpus,
-    printable,
-    read_ahead,
-    read_corpus,
-)
-from sleuth.tools.documents.loading import MAX_SOURCE_BYTES
+from sleuth.tools.documents.corpus import CorpusLine, is_corpus, read_corpus
+from sleuth.tools.documents.file_list import Item
+from sleuth.tools.documents.loading import MAX_SOURCE_BYTES, LoadedDocument
+from sleuth.tools.documents.parallel_reading import Workers, read_ahead
+from sleuth.tools.documents.resource_limits import printable
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.storage import Catalogue, Difference, Entry, Stored
 from sleuth.tools.text import detect_language

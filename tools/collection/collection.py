@@ -18,7 +18,7 @@ from sleuth.tools.collection.originals import Originals
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer
 from sleuth.tools.collection.readers import make_passage_embedder, make_reader, make_workers
 from sleuth.tools.collection.versions import Versions
-from sleuth.tools.documents import Item, list_files
+from sleuth.tools.documents.file_list import Item, list_files
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search import (
     IndexName,

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sleuth.tools.collection.batch_reader import with_metadata
-from sleuth.tools.documents import FileReader, is_corpus
+from sleuth.tools.documents.corpus import is_corpus
+from sleuth.tools.documents.loading import FileReader
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.storage import Catalogue, parse_filter
 from sleuth.tools.types import Document

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sleuth.tools.collection.batch_reader import BatchReader, UnreadableFiles, exists, is_missing
-from sleuth.tools.documents import Loaders, find_files, is_corpus, list_files, printable
+from sleuth.tools.documents.corpus import is_corpus
+from sleuth.tools.documents.file_list import find_files, list_files
 from sleuth.tools.documents.formats.archives import ZIP
-from sleuth.tools.documents.resource_limits import is_folder
+from sleuth.tools.documents.loading import Loaders
+from sleuth.tools.documents.resource_limits import is_folder, printable
 from sleuth.tools.errors import UsageError
 from sleuth.tools.storage import Catalogue, Difference
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sleuth.tools.documents import WorkerError, Workers
+from sleuth.tools.documents.parallel_reading import Workers
+from sleuth.tools.documents.worker import WorkerError
 from sleuth.tools.text import KeywordTerms, PassageNames, find_names, find_terms
 from sleuth.tools.text.analysis import Analysis, analyze, parse_names
 from sleuth.tools.types import Passage

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from random import Random
 from typing import TYPE_CHECKING
 
-from sleuth.tools.evidence_checker import WINDOW, Layout, Piece, Window
+from sleuth.tools.evidence_checker.inputs import WINDOW, Layout, Piece, Window
 from training.batching import cut_batches
 from training.evidence_checker.examples import UNKNOWN, Example, occurrences
 

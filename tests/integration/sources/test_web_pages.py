@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 from folders import CHILDREN
 
-from sleuth.tools.documents import Bounds, Worker
+from sleuth.tools.documents.resource_limits import Bounds
+from sleuth.tools.documents.worker import Worker
 from sleuth.tools.sources.web_pages.page import Page, PageText
 from sleuth.tools.sources.web_pages.reading import (
     MAX_PAGES,

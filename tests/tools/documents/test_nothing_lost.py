@@ -21,10 +21,9 @@ from pptx.presentation import Presentation as PptxPresentation
 from pptx.util import Inches
 from reportlab.pdfgen.canvas import Canvas
 
-from sleuth.tools.documents import quote_location
 from sleuth.tools.documents.formats.binary_formats import read_docx, read_pdf
 from sleuth.tools.documents.formats.book_formats import read_eml, read_epub, read_mbox
-from sleuth.tools.documents.formats.content import Content, join_sections
+from sleuth.tools.documents.formats.content import Content, join_sections, quote_location
 from sleuth.tools.documents.formats.excel_cells import format_number
 from sleuth.tools.documents.formats.office_formats import read_pptx, read_rtf, read_xlsx
 from sleuth.tools.documents.formats.plain_formats import read_html, read_table

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
-from sleuth.tools.documents import decode_html, read_bytes
+from sleuth.tools.documents.formats.plain_formats import decode_html
+from sleuth.tools.documents.loading import read_bytes
 from sleuth.tools.errors import DocumentError, UsageError
 from sleuth.tools.text import Span
 

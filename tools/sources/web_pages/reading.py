@@ -9,7 +9,9 @@ from typing import Any
 
 from bs4 import BeautifulSoup
 
-from sleuth.tools.documents import Bounds, Worker, WorkerError, html_title, parse_html, whole_page
+from sleuth.tools.documents.formats.plain_formats import html_title, parse_html, whole_page
+from sleuth.tools.documents.resource_limits import Bounds
+from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.sources.web_pages.page import Page, PageText, Table
 from sleuth.tools.sources.web_pages.tables import take_tables
 from sleuth.tools.text import normalize, sentence_spans, single_line, title_from
