@@ -25,7 +25,7 @@ from sleuth.graphs.runs import RunService
 from sleuth.studio.evaluation.data import GoldQuestion, read_questions
 from sleuth.studio.evaluation.results import Result, open_results
 from sleuth.studio.evaluation.scoring import f1, interval
-from sleuth.tools.evidence_checker.checker import EvidenceChecker
+from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.settings import Settings
 from training.evidence_checker.measure import area, reliability
 

@@ -156,10 +156,13 @@ class EvidenceChecker:
 
     def read_batch(self, requests: Sequence[Request]) -> list[Reading]:
         """Return the readings of many questions; those of similar length share a batch."""
-        return [
-            self._reading(read, relevance, passages)
-            for (read, relevance), (_, passages) in zip(self._last(requests), requests, strict=True)
-        ]
+        found = []
+        for (read, relevance), (_, passages) in zip(self._last(requests), requests, strict=True):
+            _, yes, no = _softmax(read.whole[1:4]).tolist()
+            answerable = float(_sigmoid(read.whole[:1] / self._temperatures.answerable)[0]) if passages else 0.0
+            spans = tuple(_spans(read, passages))
+            found.append(Reading(answerable=answerable, yes=yes, no=no, spans=spans, relevance=relevance))
+        return found
 
     def check_batch(self, requests: Sequence[Request]) -> list[Support]:
         """Return the results of many statements; those of similar length share a batch."""
@@ -205,17 +208,6 @@ class EvidenceChecker:
             for row, at in enumerate(part):
                 found[at] = _Read(window=windows[at], tokens=tokens[row], whole=whole[row])
         return [found[at] for at in range(len(windows))]
-
-    def _reading(self, read: _Read, relevance: tuple[float, ...], passages: Sequence[Evidence]) -> Reading:
-        _, yes, no = _softmax(read.whole[1:4]).tolist()
-        answerable = float(_sigmoid(read.whole[:1] / self._temperatures.answerable)[0])
-        return Reading(
-            answerable=answerable if passages else 0.0,
-            yes=yes,
-            no=no,
-            spans=tuple(_spans(read, passages)),
-            relevance=relevance,
-        )
 
 
 def _network(folder: Path, threads: int | None) -> Run:

@@ -459,7 +459,7 @@ def test_long_table_in_code_stays_as_it_is(tmp_path: Path) -> None:
     ],
 )
 def test_table_has_its_delimiter_and_header(table: str, rows: list[str]) -> None:
-    assert read_table(table.encode())[1].split("\n") == rows
+    assert read_table(table.encode()).sections[0].text.split("\n") == rows
 
 
 def test_book_has_chapters_outside_its_folder_and_names_missing_ones() -> None:
