@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.growth.corpus import passage, questions
 from benchmarks.harness import Projected, clock, write_json
 from sleuth.tools.collection import Collection, corpus_entry
-from sleuth.tools.documents import CorpusLine
+from sleuth.tools.documents.corpus import CorpusLine
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.settings import Settings
 

@@ -37,7 +37,7 @@ import sleuth
 from benchmarks.harness import EXAMPLES, Spent, read_lines, write_json
 from benchmarks.servers import USAGE, completion, free_port, model_routes, running, serve_app, serving, wait_until_up
 from benchmarks.throughput import recorder
-from sleuth.graphs.ingestion import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.studio.model_server.convert import ensure_checkpoint
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
 

@@ -34,7 +34,7 @@ from langgraph.graph import END, START, StateGraph
 from benchmarks.harness import EXAMPLES, Clock, Spent, golds, write_json
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.graphs.core import Answer, Context, Step
-from sleuth.graphs.ingestion import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence import Store, open_store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs import RECURSION_LIMIT, CheckpointerSubruns, RunService, Services

@@ -24,7 +24,7 @@ from sleuth.agents.formatting import Source, format_sources
 from sleuth.agents.model_calls.caller import messages
 from sleuth.agents.roles.inputs import ReadInput
 from sleuth.agents.roles.reading import READ
-from sleuth.graphs.ingestion import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.studio.evaluation.scoring import exact_match, f1, interval
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Query

@@ -38,7 +38,7 @@ import sleuth
 from benchmarks.harness import EXAMPLES, golds, write_json
 from benchmarks.servers import USAGE, completion, free_port, model_routes, serve_app, serving, wait_until_up
 from sleuth.agents.model import Message, Reply, Request
-from sleuth.graphs.ingestion import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.runs import RunService, Services
 from sleuth.studio.client import last_answer

@@ -9,8 +9,9 @@ from sleuth.agents.formatting import Line, Quote, References, escape_line
 from sleuth.agents.model import Sampling
 from sleuth.agents.role import Output, Role, render_fields
 from sleuth.agents.roles.inputs import QuestionInput, SourcesInput
-from sleuth.tools.sources import names
-from sleuth.tools.sources.knowledge_graph import KINDS, known_functions
+from sleuth.tools.sources.calculator import names
+from sleuth.tools.sources.knowledge_graph.functions import known_functions
+from sleuth.tools.sources.knowledge_graph.rules import KINDS
 
 
 class Asked(QuestionInput):

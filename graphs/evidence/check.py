@@ -47,7 +47,7 @@ from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
-from sleuth.tools.evidence_checker import Reading as CheckedReading
+from sleuth.tools.evidence_checker.checker import Reading as CheckedReading
 from sleuth.tools.storage import Archive
 from sleuth.tools.types import Passage
 

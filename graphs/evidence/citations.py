@@ -11,7 +11,7 @@ from sleuth.agents.model_calls import ModelCaller
 from sleuth.graphs.core import Citation
 from sleuth.graphs.core.passages import RetrievedPassage
 from sleuth.graphs.evidence.text_spans import content_words, find_quote, find_sentence, find_sentences
-from sleuth.tools.documents import quote_location
+from sleuth.tools.documents.formats.content import quote_location
 from sleuth.tools.text import Span, sentence_spans
 from sleuth.tools.types import Passage
 

@@ -12,8 +12,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from sleuth.tools.collection import Collection, FileCursor, OnIndexed, never_stopped
-from sleuth.tools.documents import take_passed_over
+from sleuth.tools.collection import Collection, OnIndexed, never_stopped
+from sleuth.tools.documents.file_list import Item
+from sleuth.tools.errors import StoreError
 from sleuth.tools.search import IndexName
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
@@ -154,32 +155,40 @@ async def _run(
     roots = [await asyncio.to_thread(path.absolute) for path in paths]
     key = "\0".join([settings.owner, settings.collection, *sorted(map(str, roots))])
     name = sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    worklist = settings.home / "ingest" / f"{name}.jsonl"
-    resumed = await asyncio.to_thread(worklist.exists)
-    scan = await collection.list_files(worklist, roots, only)
-    progress.show(total=scan.files)
-    report = await _read_batches(worklist, collection, progress, stopped)
+    unfinished = settings.home / "ingest" / f"{name}.unfinished"
+    files, passed_over = await collection.list_files(roots, only)
+    progress.show(total=len(files))
+    resumed = await asyncio.to_thread(_mark, unfinished)
+    report = await _read_batches(files, collection, progress, stopped)
     await collection.stop_workers()
     await collection.finish_change()
-    await asyncio.to_thread(worklist.unlink, missing_ok=True)
+    await asyncio.to_thread(unfinished.unlink, missing_ok=True)
     again = ["The last ingest of these paths was interrupted: documents that it stored count as unchanged."]
-    nothing = [] if scan.files else ["There is nothing to read there."]
+    nothing = [] if files else ["There is nothing to read there."]
     warnings = [*(again if resumed else []), *nothing, *report.warnings, *collection.notes]
-    passed_over = await asyncio.to_thread(take_passed_over, worklist)
     return replace(report, resumed=resumed, warnings=warnings, passed_over=passed_over)
 
 
+def _mark(unfinished: Path) -> bool:
+    """Create the file that exists during an ingest; return whether an interrupted one has left it."""
+    resumed = unfinished.exists()
+    try:
+        unfinished.parent.mkdir(exist_ok=True)
+        unfinished.touch()
+    except OSError as error:
+        raise StoreError(f"SLEUTH_HOME ({unfinished.parent.parent}) cannot be written: {error}") from error
+    return resumed
+
+
 async def _read_batches(
-    worklist: Path, collection: Collection, progress: ProgressReporter, stopped: Callable[[], bool]
+    files: Sequence[Item], collection: Collection, progress: ProgressReporter, stopped: Callable[[], bool]
 ) -> IngestReport:
-    """Read a list of files into the catalogue; update the indexes, the slow part, in parallel with the next batch."""
+    """Read files into the catalogue; update the indexes, the slow part, in parallel with the next batch."""
     report = IngestReport()
-    place: FileCursor | None = FileCursor()
     on_indexed = progress.count_embedded(collection.slowest)
     indexing: asyncio.Task[None] | None = None
     try:
-        while place is not None and not stopped():
-            batch, stored = await collection.ingest_batch(worklist, place, stopped=stopped)
+        async for batch, stored in collection.ingest_files(files, stopped=stopped):
             for failure in batch.failures:
                 progress.show(failure=failure)
             progress.show(files=batch.files, stored=stored.passages, differences=batch.files_of(stored))
@@ -191,7 +200,6 @@ async def _read_batches(
                 passages=report.passages + stored.passages,
                 warnings=[*report.warnings, *batch.failures, *batch.notes][:MAX_WARNINGS],
             )
-            place = batch.next_place
             if indexing is not None:
                 await indexing
             indexing = asyncio.create_task(collection.catch_up(on_indexed=on_indexed))

@@ -43,56 +43,51 @@ class ExtractionReport:
         return ExtractionReport(**sums | {"warnings": sums["warnings"][:MAX_WARNINGS]})
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExtractionContext:
-    """Dependencies of an extraction; `name` is that of the model, under which its triples are stored."""
+OnRead = Callable[[ExtractionReport], None]
+
+
+@dataclass(kw_only=True)
+class Extraction:
+    """An extraction of triples.
+
+    `name` is that of the model, under which its triples are stored; `on_read` is called for each passage.
+    """
 
     model: Model
     name: str
     readings: TripleStats
     store: TripleStore
+    on_read: OnRead
     budget: Budget = field(default_factory=Budget)
     concurrency: int = 8
-    started: float = field(default_factory=time.monotonic)
+    report: ExtractionReport = field(default_factory=ExtractionReport, init=False)
+    _started: float = field(default_factory=time.monotonic, init=False)
+    _reserved: int = field(default=0, init=False)
 
+    async def run(self) -> ExtractionReport:
+        """Extract triples until no passage is left or the budget is used up.
 
-OnRead = Callable[[ExtractionReport], None]
-
-
-async def extract_all_triples(context: ExtractionContext, *, on_read: OnRead) -> ExtractionReport:
-    """Extract triples until no passage is left or the budget is used up; call `on_read` for each passage.
-
-    Raises:
-        ModelError: the server cannot be used; the triples found until then are kept.
-    """
-    extraction, version = _Extraction(context, on_read), await prompt_version()
-    # Model calls are tasks of LangGraph. One graph for each batch: a graph keeps its tasks in memory until it ends.
-    read = entrypoint()(extraction.read)
-    after, ended = "", False
-    while not ended:
-        batch = await asyncio.to_thread(
-            context.readings.unread, model=context.name, version=version, after=after, limit=BATCH
-        )
-        ended = len(batch) < BATCH
-        if batch:
-            after = batch[-1].fingerprint()
-            ended = bool(await read.ainvoke(batch, traced(None, "off"))) or ended
-    return extraction.report
-
-
-class _Extraction:
-    """An extraction in progress."""
-
-    def __init__(self, context: ExtractionContext, on_read: OnRead) -> None:
-        self.report = ExtractionReport()
-        self._context = context
-        self._on_read = on_read
-        self._reserved = 0
+        Raises:
+            ModelError: the server cannot be used; the triples found until then are kept.
+        """
+        version = await prompt_version()
+        # Model calls are tasks of LangGraph. One graph for each batch: a graph keeps its tasks in memory until it ends.
+        read = entrypoint()(self.read)
+        after, ended = "", False
+        while not ended:
+            batch = await asyncio.to_thread(
+                self.readings.unread, model=self.name, version=version, after=after, limit=BATCH
+            )
+            ended = len(batch) < BATCH
+            if batch:
+                after = batch[-1].fingerprint()
+                ended = bool(await read.ainvoke(batch, traced(None, "off"))) or ended
+        return self.report
 
     async def read(self, batch: list[Passage]) -> bool:
         """Read passages in parallel; return whether some are left, since the budget has no room for them."""
         waiting = deque(batch)
-        readers = [asyncio.create_task(self._read_all(waiting)) for _ in range(self._context.concurrency)]
+        readers = [asyncio.create_task(self._read_all(waiting)) for _ in range(self.concurrency)]
         try:
             await asyncio.gather(*readers)
         finally:
@@ -105,8 +100,8 @@ class _Extraction:
         while waiting and (allowed := self._allowed_calls()):
             passage = waiting.popleft()
             self._reserved += allowed
-            caller = ModelCaller(self._context.model, MemoryArchive(), seed=passage.fingerprint(), limit=allowed)
-            found = await extract_triples(self._context.store, [passage], caller)
+            caller = ModelCaller(self.model, MemoryArchive(), seed=passage.fingerprint(), limit=allowed)
+            found = await extract_triples(self.store, [passage], caller)
             self._reserved -= allowed
             calls = caller.calls.values()
             one = ExtractionReport(
@@ -118,14 +113,14 @@ class _Extraction:
                 warnings=[] if found else list(caller.warnings),
             )
             self.report += one
-            self._on_read(one)
+            self.on_read(one)
 
     def _allowed_calls(self) -> int:
         """Return the calls that one more passage may need; 0 if the budget has no room."""
-        budget, report = self._context.budget, self.report
+        budget, report = self.budget, self.report
         if budget.max_tokens is not None and report.tokens >= budget.max_tokens:
             return 0
-        if budget.max_seconds is not None and time.monotonic() - self._context.started >= budget.max_seconds:
+        if budget.max_seconds is not None and time.monotonic() - self._started >= budget.max_seconds:
             return 0
         if budget.max_calls is None:
             return CALLS

@@ -6,7 +6,8 @@ from sleuth.graphs.persistence import StoredPages, Thread
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import FilteredRetriever, Retriever
 from sleuth.tools.search.vectors import Embedder
-from sleuth.tools.sources.web_pages import FusedRetriever, PageRetriever, PageText
+from sleuth.tools.sources.web_pages.page import PageText
+from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever
 from sleuth.tools.storage import Archive
 
 

@@ -33,7 +33,7 @@ from sleuth.studio.model_server.process import ServerFiles
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
 from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, place_of
 from sleuth.tools.settings import Settings, client_options, tracing_variables
-from sleuth.tools.sources.knowledge_graph import is_url, open_graph
+from sleuth.tools.sources.knowledge_graph.backends import is_url, open_graph
 from sleuth.tools.storage import SCHEMA_VERSION, catalogue_url, collections, documents, meta, open_engine
 from sleuth.tools.tracing import check_tracing, endpoint
 

@@ -16,8 +16,8 @@ from langchain_core.embeddings import Embeddings
 from langgraph.graph import StateGraph
 
 from sleuth.graphs.core import Answer, Budget, Context, Event, PrivateGraph
-from sleuth.graphs.ingestion import IngestProgress, IngestReport
-from sleuth.graphs.ingestion import ingest as ingest_paths
+from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport
+from sleuth.graphs.ingestion.pipeline import ingest as ingest_paths
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs import CheckpointView, RunService, fork_run

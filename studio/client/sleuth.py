@@ -27,14 +27,15 @@ from sleuth.studio.client.callers import Caller
 from sleuth.studio.model_server import PACKAGED
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
-from sleuth.tools.evidence_checker import find_checker
+from sleuth.tools.evidence_checker.checker import find_checker
 from sleuth.tools.search import Mode, Query, Retriever, find_mode
 from sleuth.tools.search.langchain_retriever import LangChainRetriever
 from sleuth.tools.search.vectors.langchain_embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
-from sleuth.tools.sources.knowledge_graph import open_graph
+from sleuth.tools.sources.knowledge_graph.backends import open_graph
 from sleuth.tools.sources.question_attributes.svm import find_svm
-from sleuth.tools.sources.web_pages import Page, read_pages
+from sleuth.tools.sources.web_pages.page import Page
+from sleuth.tools.sources.web_pages.reading import read_pages
 from sleuth.tools.storage import Listed, SqlTriples, hold
 from sleuth.tools.tracing import check_callbacks, check_tracing
 from sleuth.tools.types import Hit

@@ -18,7 +18,7 @@ from sleuth.graphs.registry import configure, method
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile
-from sleuth.tools.sources.web_pages import Page, PageRow
+from sleuth.tools.sources.web_pages.page import Page
 
 FALSE_PREMISE = "false_premise"
 """The benchmark's type of question to which "invalid question" is a right answer, too."""
@@ -58,7 +58,7 @@ class _Line(BaseModel):
     decomposition: list[Hop] = []
     evidence_triples: list[tuple[str, str, str]] = []
     asked_at: str = _either("asked_at", "query_time", default="")
-    search_results: list[PageRow] = []
+    search_results: list[Page] = []
 
     @field_validator("answer_aliases", mode="before")
     @classmethod
@@ -220,7 +220,7 @@ def _gold_question(line: _Line, row: dict[str, Any], name: str) -> GoldQuestion:
         type=line.type or "",
         decomposition=tuple(line.decomposition),
         asked_at=line.asked_at,
-        pages=tuple(page.page() for page in line.search_results),
+        pages=tuple(line.search_results),
         row=row,
     )
 

@@ -25,7 +25,7 @@ from sleuth.graphs.core import Answer, Budget, Citation, Cost, Note, Status, Ste
 from sleuth.graphs.registry import METHODS, runnable
 from sleuth.studio.client import DEFAULT_METHOD
 from sleuth.studio.mcp.backend import Backend, Events
-from sleuth.tools.documents import at_words
+from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import SleuthError, UnknownName
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.search import Mode, Query

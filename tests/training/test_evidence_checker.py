@@ -13,7 +13,9 @@ from checker import TOKENIZER, tiny_encoder
 from safetensors.torch import load_file
 
 from sleuth.tools.errors import UsageError
-from sleuth.tools.evidence_checker import Evidence, EvidenceChecker, Floats, Ids, Layout, Run
+from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
+from sleuth.tools.evidence_checker.checker import Floats, Ids, Run
+from sleuth.tools.evidence_checker.inputs import Layout
 from training.evidence_checker.batches import Row, batches, collate, encode
 from training.evidence_checker.check import seconds_per_passage
 from training.evidence_checker.examples import (
@@ -239,7 +241,7 @@ def test_epochs_repeat_by_seed_and_differ_between_seeds() -> None:
 def decode(row: Row, passages: Sequence[Evidence]) -> set[str]:
     texts = set()
     for first, last in row.spans:
-        for piece, begin in zip(row.window.pieces, row.window.firsts, strict=True):
+        for piece, _, begin, _ in row.window.places():
             if begin <= first < begin + len(piece.ids):
                 texts.add(passages[piece.passage].text[piece.starts[first - begin] : piece.ends[last - begin]])
     return texts

@@ -11,20 +11,14 @@ from hashlib import sha256
 from pathlib import Path
 
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer
-from sleuth.tools.documents import (
-    CorpusLine,
-    Item,
-    LoadedDocument,
-    ParallelReader,
-    Reading,
-    Workers,
-    is_corpus,
-    printable,
-    read_corpus,
-)
-from sleuth.tools.documents.loading import MAX_SOURCE_BYTES
+from sleuth.tools.documents.corpus import CorpusLine, is_corpus, read_corpus
+from sleuth.tools.documents.file_list import Item
+from sleuth.tools.documents.loading import MAX_SOURCE_BYTES, LoadedDocument
+from sleuth.tools.documents.parallel_reading import Workers, read_ahead
+from sleuth.tools.documents.resource_limits import printable
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.storage import Catalogue, Difference, Entry, Stored
+from sleuth.tools.text import detect_language
 from sleuth.tools.types import Document, Passage, content_hash, now
 
 # A batch ends at the first of these limits: passages enough to fill embedding batches and few enough to repeat after a
@@ -36,14 +30,6 @@ _BATCH_CHARACTERS = 8_000_000
 _DIFFERENCES: tuple[Difference, ...] = ("unchanged", "added", "updated")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FileCursor:
-    """Position of an ingest: a byte offset in the list of files, and the lines read of the corpus at that offset."""
-
-    offset: int = 0
-    line: int = 0
-
-
 def never_stopped() -> bool:
     """Return False: the reading is never stopped early."""
     return False
@@ -51,7 +37,7 @@ def never_stopped() -> bool:
 
 @dataclass(kw_only=True, slots=True)
 class Batch:
-    """Entries read together; `next_place` is None at the end of the list.
+    """Entries read together.
 
     sources: the file of each document that is no line of a corpus, by id, with its name in it if it is an archive.
     """
@@ -64,13 +50,11 @@ class Batch:
     files: int = 0
     passages: int = 0
     characters: int = 0
-    next_place: FileCursor | None = None
-    stopped: Callable[[], bool] = never_stopped
 
     def is_full(self) -> bool:
         """Return whether the batch has reached a limit."""
         large = self.passages >= _BATCH_PASSAGES or self.characters >= _BATCH_CHARACTERS
-        return large or max(self.files, len(self.failures)) >= _BATCH_FILES or self.stopped()
+        return large or max(self.files, len(self.failures)) >= _BATCH_FILES
 
     def add(self, entry: Entry) -> None:
         """Add a document."""
@@ -130,29 +114,36 @@ def _stamp(path: Path) -> list[int]:
 
 
 class BatchReader:
-    """Reader of a list of files from any position; an open corpus is kept between batches."""
+    """Reader of files in batches."""
 
     def __init__(self, catalogue: Catalogue, workers: Workers, analyzer: PassageAnalyzer) -> None:
         self._catalogue = catalogue
         self._analyzer = analyzer
-        self._files = ParallelReader(workers)
-        self._corpus: Iterator[CorpusLine | DocumentError] | None = None
-        self._at: FileCursor | None = None
+        self._workers = workers
 
-    def read(self, worklist: Path, place: FileCursor, stopped: Callable[[], bool] = never_stopped) -> Batch:
-        """Return the next batch; files that cannot be read are listed in its failures.
+    def batches(self, items: Iterable[Item], stopped: Callable[[], bool] = never_stopped) -> Iterator[Batch]:
+        """Yield the content of files; the failures of a batch are the files that cannot be read.
 
         It ends after the present document when `stopped` returns True. The worker processes run until `stop`.
         """
         self._analyzer.is_parallel = True
-        batch = Batch(stopped=stopped)
-        taken: dict[str, str] = {}
-        while (reading := self._files.next(worklist, place.offset)) is not None:
-            place = self._read_item(batch, reading, place, taken)
-            if batch.is_full():
-                batch.next_place = place
-                break
-        return self._with_languages(self._without_taken(batch))
+        batch = Batch()
+        found: Iterable[LoadedDocument | CorpusLine | DocumentError]
+        for item, loaded in read_ahead(items, self._workers):
+            found = [loaded] if loaded else read_corpus(item.path)
+            if len(item.source.encode()) > MAX_SOURCE_BYTES:
+                problem = f"its path has more than {MAX_SOURCE_BYTES:,} bytes. Give it a shorter name."
+                found = [DocumentError(f"{item.source[:200]}…: {problem}")]
+            for each in found:
+                self._add(batch, item, each)
+                batch.files += loaded is not None
+                if batch.is_full() or stopped():
+                    yield self._without_taken(batch)
+                    batch = Batch()
+                    if stopped():
+                        return
+            batch.files += loaded is None  # a corpus counts when all its lines were read
+        yield self._without_taken(batch)
 
     def start_analysis(self, batch: Batch, stored: Stored) -> None:
         """Have worker processes analyze the new passages of a batch before they are indexed."""
@@ -167,72 +158,28 @@ class BatchReader:
     def stop(self) -> None:
         """End the worker processes; the next reading starts them again."""
         self._analyzer.is_parallel = False
-        self._files.stop()
+        self._workers.stop()
 
     def close(self) -> None:
         """Stop a reading in another thread."""
-        self._files.close()
+        self._workers.close()
 
-    def _read_item(self, batch: Batch, reading: Reading, place: FileCursor, taken: dict[str, str]) -> FileCursor:
-        item, source = reading.item, reading.item.source
-        if len(source.encode()) > MAX_SOURCE_BYTES:
-            problem = f"its path has more than {MAX_SOURCE_BYTES:,} bytes. Give it a shorter name."
-            batch.failures.append(f"{source[:200]}…: {problem}")
-            batch.files += 1
-            return FileCursor(offset=item.next_offset)
-        if reading.document is None:
-            return self._read_corpus(batch, item, place)
-        try:
-            loaded = reading.result()
-        except DocumentError as error:
-            batch.failures.append(str(error))
-            batch.unreadable += [] if item.member else [item.path]
+    def _add(self, batch: Batch, item: Item, found: LoadedDocument | CorpusLine | DocumentError) -> None:
+        source = item.source
+        if isinstance(found, CorpusLine):
+            batch.add(corpus_entry(source=source, line=found))
+        elif isinstance(found, DocumentError):
+            batch.failures.append(str(found))
+            batch.unreadable += [] if item.member or is_corpus(item.path) else [item.path]
         else:
-            document_id = self._free_id(item.document_id, source, taken)
+            document_id = self._free_id(item.document_id, source, batch)
             former = self._catalogue.sources_of_ids([item.document_id]).get(item.document_id, source)
             if former != source and not exists(Path(former)):
                 delete = f"`sleuth docs delete {item.document_id}` removes the former one"
                 batch.notes.append(f"{source}: perhaps moved from {former}, which is gone: {delete}.")
-            taken[document_id] = source
             batch.sources[document_id] = item.path, item.member
-            batch.add(file_entry(document_id=document_id, source=source, loaded=loaded))
-            batch.notes += [f"{source}: {loaded.note}"] if loaded.note else []
-        batch.files += 1
-        return FileCursor(offset=item.next_offset)
-
-    def _read_corpus(self, batch: Batch, item: Item, place: FileCursor) -> FileCursor:
-        """Read lines until the corpus ends or the batch is full."""
-        number = place.line
-        for line in self._lines(item, place):
-            number += 1
-            if isinstance(line, DocumentError):
-                batch.failures.append(str(line))
-            else:
-                batch.add(corpus_entry(source=printable(item.path), line=line))
-            if batch.is_full():
-                self._at = FileCursor(offset=place.offset, line=number)
-                return self._at
-        self._corpus = self._at = None
-        batch.files += 1
-        return FileCursor(offset=item.next_offset)
-
-    def _lines(self, item: Item, place: FileCursor) -> Iterator[CorpusLine | DocumentError]:
-        """Return the corpus from a position on; it is reopened, and read up to there, only after an interruption."""
-        if self._corpus is None or self._at != place:
-            self._corpus = read_corpus(item.path)
-            for _ in range(place.line):
-                next(self._corpus, None)
-        return self._corpus
-
-    def _with_languages(self, batch: Batch) -> Batch:
-        """Detect the languages of the documents."""
-        texts = [entry.document.text for entry in batch.entries]
-        found = self._analyzer.languages(texts, characters=batch.characters)
-        batch.entries = [
-            replace(entry, document=replace(entry.document, language=language))
-            for entry, language in zip(batch.entries, found, strict=True)
-        ]
-        return batch
+            batch.add(file_entry(document_id=document_id, source=source, loaded=found))
+            batch.notes += [f"{source}: {found.note}"] if found.note else []
 
     def _without_taken(self, batch: Batch) -> Batch:
         """Refuse corpus lines with the id of a file or of one of its passages: storing them would replace it."""
@@ -255,12 +202,15 @@ class BatchReader:
         known = self._catalogue.sources_of_ids(ids)
         return holders | {id_: source for id_, source in known.items() if not is_corpus(Path(source))}
 
-    def _free_id(self, wanted: str, source: str, taken: dict[str, str]) -> str:
+    def _free_id(self, wanted: str, source: str, batch: Batch) -> str:
         """Return the present id of a source; else the wanted one, with a suffix if another source has it."""
         known = self._catalogue.ids_of_sources([source]).get(source)
         if known is not None:
             return known
-        holder = taken.get(wanted) or self._catalogue.sources_of_ids([wanted]).get(wanted)
+        if wanted in batch.sources:
+            holder: str | None = printable(*batch.sources[wanted])
+        else:
+            holder = self._catalogue.sources_of_ids([wanted]).get(wanted)
         return wanted if holder in (None, source) else f"{wanted}~{sha256(source.encode()).hexdigest()[:8]}"
 
 
@@ -305,9 +255,10 @@ def file_entry(*, document_id: str, source: str, loaded: LoadedDocument) -> Entr
 
 
 def with_metadata(document: Document, found: LoadedDocument | CorpusLine | None = None) -> Document:
-    """Return a document with the metadata of its file or corpus line."""
+    """Return a document with the metadata of its file or corpus line, and the language of its text."""
     author, date, tags = (found.author, found.date, found.tags) if found else ("", "", ())
-    return replace(document, author=author, date=date, tags=tags)
+    language = detect_language(document.text) or ""
+    return replace(document, author=author, date=date, tags=tags, language=language)
 
 
 def corpus_entry(*, source: str, line: CorpusLine) -> Entry:

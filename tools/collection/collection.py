@@ -3,14 +3,14 @@
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Container, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Container, Sequence, Set
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor, UnreadableFiles, never_stopped
+from sleuth.tools.collection.batch_reader import Batch, BatchReader, UnreadableFiles, never_stopped
 from sleuth.tools.collection.filtering import PassageFilter, RefreshReport, refresh_metadata
 from sleuth.tools.collection.folder_diff import FolderComparer, FolderDiff
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
@@ -18,7 +18,7 @@ from sleuth.tools.collection.originals import Originals
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer
 from sleuth.tools.collection.readers import make_passage_embedder, make_reader, make_workers
 from sleuth.tools.collection.versions import Versions
-from sleuth.tools.documents import FileScan, write_worklist
+from sleuth.tools.documents.file_list import Item, list_files
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search import (
     IndexName,
@@ -139,9 +139,9 @@ class Collection:
         self._catalogue.close()
 
     @in_thread
-    def list_files(self, worklist: Path, roots: Sequence[Path], only: Container[Path] | None = None) -> FileScan:
-        """Write the list of files that `ingest_batch` will read; raise UsageError for a root that does not exist."""
-        return write_worklist(worklist, roots, loaders=self._settings.loaders, only=only)
+    def list_files(self, roots: Sequence[Path], only: Container[Path] | None = None) -> tuple[list[Item], list[str]]:
+        """Return the files for `ingest_files`, and a line for each one passed over, as `list_files` does."""
+        return list_files(roots, loaders=self._settings.loaders, only=only)
 
     @in_thread
     def compare_folder(self, folder: Path, changed: Set[Path] | None = None) -> FolderDiff:
@@ -152,22 +152,23 @@ class Collection:
         )
         return comparer.compare(folder, changed)
 
-    async def ingest_batch(
-        self, worklist: Path, place: FileCursor, *, stopped: Callable[[], bool] = never_stopped
-    ) -> tuple[Batch, Stored]:
-        """Read the next batch of a list of files and store it; unchanged documents are skipped.
+    async def ingest_files(
+        self, files: Sequence[Item], *, stopped: Callable[[], bool] = never_stopped
+    ) -> AsyncIterator[tuple[Batch, Stored]]:
+        """Read files and store their documents, except unchanged ones; yield each batch when it is stored.
 
-        When `stopped` returns True, the batch ends with the present document. If `keep_originals` is on, the files are
+        When `stopped` returns True, it ends after the present document. If `keep_originals` is on, the files are
         copied, also those of unchanged documents. `stop_workers` ends the worker processes.
         """
-        batch = await asyncio.to_thread(self._reader.read, worklist, place, stopped)
-        await asyncio.to_thread(self._unreadable.update, batch)
-        if self._settings.keep_originals:
-            stored = await asyncio.to_thread(self._originals.put, batch, self._put)
-        else:
-            stored = await self.put(batch.entries)
-        await asyncio.to_thread(self._reader.start_analysis, batch, stored)
-        return batch, stored
+        batches = self._reader.batches(files, stopped)
+        while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+            await asyncio.to_thread(self._unreadable.update, batch)
+            if self._settings.keep_originals:
+                stored = await asyncio.to_thread(self._originals.put, batch, self._put)
+            else:
+                stored = await self.put(batch.entries)
+            await asyncio.to_thread(self._reader.start_analysis, batch, stored)
+            yield batch, stored
 
     @in_thread
     def stop_workers(self) -> None:

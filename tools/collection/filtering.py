@@ -5,14 +5,14 @@ All methods block: call them in a thread.
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sleuth.tools.collection.batch_reader import with_metadata
-from sleuth.tools.documents import FileReader, is_corpus
+from sleuth.tools.documents.corpus import is_corpus
+from sleuth.tools.documents.loading import FileReader
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.storage import Catalogue, parse_filter
-from sleuth.tools.text import detect_language
 from sleuth.tools.types import Document
 
 MAX_FILTERS = 16
@@ -89,18 +89,14 @@ def _reread(document: Document, files: FileReader, report: RefreshReport) -> Doc
         return _without_file(document)
     path, member = _locate(Path(document.source))
     try:
-        return _with_language(with_metadata(document, files.read(path, member)))
+        return with_metadata(document, files.read(path, member))
     except DocumentError as error:
         report.unreadable.append(str(error))
         return _without_file(document)
 
 
 def _without_file(document: Document) -> Document:
-    return _with_language(with_metadata(document)) if document.language is None else document
-
-
-def _with_language(document: Document) -> Document:
-    return replace(document, language=detect_language(document.text) or "")
+    return with_metadata(document) if document.language is None else document
 
 
 def _locate(source: Path) -> tuple[Path, str]:

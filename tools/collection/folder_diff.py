@@ -4,15 +4,16 @@ All functions and methods block: call them in a thread.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor, UnreadableFiles, exists, is_missing
-from sleuth.tools.documents import Loaders, find_files, is_corpus, printable, write_worklist
+from sleuth.tools.collection.batch_reader import BatchReader, UnreadableFiles, exists, is_missing
+from sleuth.tools.documents.corpus import is_corpus
+from sleuth.tools.documents.file_list import find_files, list_files
 from sleuth.tools.documents.formats.archives import ZIP
-from sleuth.tools.documents.resource_limits import is_folder
+from sleuth.tools.documents.loading import Loaders
+from sleuth.tools.documents.resource_limits import is_folder, printable
 from sleuth.tools.errors import UsageError
 from sleuth.tools.storage import Catalogue, Difference
 
@@ -138,23 +139,14 @@ class FolderComparer:
 
     def _read(self, folder: Path, paths: Set[Path]) -> _Comparison:
         found = _Comparison()
-        with TemporaryDirectory() as place:
-            worklist = Path(place) / "files.jsonl"
-            write_worklist(worklist, [folder], loaders=self._loaders, only=paths)
-            for batch in self._batches(worklist):
-                found.failures += batch.failures
-                found.sources |= {entry.document.id: entry.document.source for entry in batch.entries}
-                found.hashes |= {entry.document.id: entry.document.content_hash for entry in batch.entries}
-                found.differences |= self._catalogue.compare(batch.entries)
-        return found
-
-    def _batches(self, worklist: Path) -> Iterator[Batch]:
-        place: FileCursor | None = FileCursor()
-        while place is not None:
-            batch = self._reader.read(worklist, place)
-            place = batch.next_place
-            yield batch
+        files, _ = list_files([folder], loaders=self._loaders, only=paths)
+        for batch in self._reader.batches(files):
+            found.failures += batch.failures
+            found.sources |= {entry.document.id: entry.document.source for entry in batch.entries}
+            found.hashes |= {entry.document.id: entry.document.content_hash for entry in batch.entries}
+            found.differences |= self._catalogue.compare(batch.entries)
         self._reader.stop()
+        return found
 
 
 def _is_among(path: Path, changed: Set[Path] | None) -> bool:

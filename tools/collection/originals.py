@@ -17,8 +17,7 @@ from mimetypes import guess_type
 from pathlib import Path
 
 from sleuth.tools.collection.batch_reader import Batch
-from sleuth.tools.documents import read_original
-from sleuth.tools.documents.loading import FORMATS, WITHOUT_SUFFIX
+from sleuth.tools.documents.loading import FORMATS, WITHOUT_SUFFIX, read_original
 from sleuth.tools.errors import DocumentError, StoreError
 from sleuth.tools.storage import Catalogue, Entry, Stored
 

@@ -1,4 +1,4 @@
-"""Analysis of passages for the indexes: stems, names and languages, in worker processes where there are many.
+"""Analysis of passages for the indexes: stems and names, in worker processes where there are many.
 
 It takes most of the processor time of an ingest without vectors. All methods block: call them in a thread.
 """
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sleuth.tools.documents import WorkerError, Workers
-from sleuth.tools.text import KeywordTerms, PassageNames, detect_language, find_names, find_terms
+from sleuth.tools.documents.parallel_reading import Workers
+from sleuth.tools.documents.worker import WorkerError
+from sleuth.tools.text import KeywordTerms, PassageNames, find_names, find_terms
 from sleuth.tools.text.analysis import Analysis, analyze, parse_names
-from sleuth.tools.text.language import READ_CHARS
 from sleuth.tools.types import Passage
 
 _CHUNK = 32
@@ -85,13 +85,6 @@ class PassageAnalyzer:
             return find_names(passages)
         return [parse_names(row) for row in found]
 
-    def languages(self, texts: Sequence[str], *, characters: int) -> list[str]:
-        """Return the language of each text, empty if it is uncertain; `characters` is the size of the documents."""
-        if (workers := self._workers_worth(characters)) is None:
-            return [detect_language(text) or "" for text in texts]
-        rows = [(text[:READ_CHARS],) for text in texts]
-        return [call.found[at] for _, (call, at) in _submit(workers, "languages", rows)]
-
     def _found(self, kind: Analysis, passages: Sequence[Passage]) -> list[Any] | None:
         """Return the results of worker processes; None if this process is to do the work."""
         rows = _rows(passages)
@@ -103,11 +96,9 @@ class PassageAnalyzer:
         return [call.found[at] for call, at in (places[kind, row] for row in rows)]
 
     def _workers_for(self, passages: Sequence[Passage]) -> Workers | None:
-        return self._workers_worth(sum(len(passage.text) for passage in passages))
-
-    def _workers_worth(self, characters: int) -> Workers | None:
         """Return the worker processes; None if this process is to do the work."""
-        return self._workers if self.is_parallel and characters >= _MIN_CHARACTERS else None
+        is_worth = sum(len(passage.text) for passage in passages) >= _MIN_CHARACTERS
+        return self._workers if self.is_parallel and is_worth else None
 
 
 def _submit(

@@ -3,7 +3,9 @@
 from functools import partial
 
 from sleuth.tools.collection.ray_cluster import RayEmbedder, RayWorkers
-from sleuth.tools.documents import Bounds, FileReader, LocalWorkers, Workers, default_workers
+from sleuth.tools.documents.loading import FileReader
+from sleuth.tools.documents.parallel_reading import LocalWorkers, Workers, default_workers
+from sleuth.tools.documents.resource_limits import Bounds
 from sleuth.tools.search.vectors import Embedder, LocalEmbedder, make_embedder
 from sleuth.tools.settings import Settings
 

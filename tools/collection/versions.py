@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
-from sleuth.tools.documents import LEAST_SHARED, VersionedName, parse_name, shared_text
+from sleuth.tools.documents.versions import LEAST_SHARED, VersionedName, parse_name, shared_text
 from sleuth.tools.storage import Catalogue
 
 Base = tuple[str, ...]

@@ -7,6 +7,7 @@ from textwrap import shorten
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from sleuth.tools.documents.formats.content import Content, Section
 from sleuth.tools.errors import DocumentError, UnknownName
 from sleuth.tools.optional_imports import extra
 
@@ -26,7 +27,7 @@ def check_names(names: Iterable[str]) -> None:
         _find(name)
 
 
-def read_with(name: str, path: Path) -> tuple[str | None, str]:
+def read_with(name: str, path: Path) -> Content:
     """Return title and text of a file as read by the loader class; parts, such as pages, become paragraphs.
 
     Raises:
@@ -45,7 +46,7 @@ def read_with(name: str, path: Path) -> tuple[str | None, str]:
             f"{name} cannot read it ({type(error).__name__}: {_reason(error)}). Repair it, or leave it out."
         ) from error
     title = next((str(part.metadata["title"]) for part in parts if part.metadata.get("title")), None)
-    return title, "\n\n".join(part.page_content for part in parts)
+    return Content(title, [Section("\n\n".join(part.page_content for part in parts))])
 
 
 def _find(name: str) -> ModuleType:

@@ -1,9 +1,8 @@
-"""The files of an ingest, in a list on disk: memory then holds an offset in it, not ten thousand paths.
+"""The files of an ingest: those in folders and archives, with the reason for each one that is passed over.
 
 All functions block: call them in a thread.
 """
 
-import json
 import os
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.formats.archives import ZIP, members_of
 from sleuth.tools.documents.loading import FORMATS, NO_LOADERS, Loaders
 from sleuth.tools.documents.resource_limits import is_folder, ordinary_size, printable
-from sleuth.tools.errors import DocumentError, StoreError, UsageError
+from sleuth.tools.errors import DocumentError, UsageError
 from sleuth.tools.text import decode
 
 NOT_READ = "files of this type are not read. Convert it, for example to PDF or text."
@@ -23,90 +22,6 @@ _BEGINNING = 4096
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Item:
-    """One file to read, the document id that it asks for, and where the next item begins.
-
-    `member` is the name of a file in a zip archive.
-    """
-
-    path: Path
-    document_id: str
-    next_offset: int
-    member: str = ""
-
-    @property
-    def source(self) -> str:
-        """The path, for a file in an archive that of the archive with its name in it."""
-        return printable(self.path, self.member)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FileScan:
-    """Counts of the files on the list, and of the files and hidden folders that are passed over."""
-
-    files: int
-    passed_over: int
-
-
-def write_worklist(
-    place: Path, roots: Sequence[Path], *, loaders: Loaders = NO_LOADERS, only: Container[Path] | None = None
-) -> FileScan:
-    """List the files below `roots`, each once, or those of them that are in `only`.
-
-    Raises:
-        UsageError: a root or a loader class does not exist.
-    """
-    check_names(loaders.values())
-    files = passed_over = 0
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        draft = place.with_suffix(".new")
-        try:
-            with draft.open("w", encoding="utf-8") as out, _passed_over(place).open("w", encoding="utf-8") as left_out:
-                for found in find_files(roots, loaders):
-                    if found.reason:
-                        passed_over += 1
-                        left_out.write(f"{found.source}: {found.reason}\n")
-                        continue
-                    if only is not None and found.path not in only:
-                        continue
-                    files += 1
-                    out.write(json.dumps([os.fspath(found.path), found.document_id, found.member]) + "\n")
-            draft.replace(place)
-        finally:
-            draft.unlink(missing_ok=True)
-    except OSError as error:
-        raise StoreError(f"The list of files cannot be written to {place.parent}: {error}") from error
-    return FileScan(files=files, passed_over=passed_over)
-
-
-def take_passed_over(place: Path) -> list[str]:
-    """Return the files that a list leaves out, each with the reason, and delete their record."""
-    record = _passed_over(place)
-    try:
-        lines = record.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        return []
-    record.unlink(missing_ok=True)
-    return lines
-
-
-def _passed_over(place: Path) -> Path:
-    return place.with_suffix(".passed")
-
-
-def read_item(place: Path, offset: int) -> Item | None:
-    """Return the item that begins at this byte of the list; None at its end."""
-    with place.open("rb") as lines:
-        lines.seek(offset)
-        line = lines.readline()
-    if not line:
-        return None
-    path, document_id, *member = json.loads(line)
-    return Item(path=Path(path), document_id=document_id, next_offset=offset + len(line), member="".join(member))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FoundFile:
     """A file, or one in a zip archive, with the document id that it asks for, or the reason to pass it over."""
 
     path: Path
@@ -120,7 +35,21 @@ class FoundFile:
         return printable(self.path, self.member)
 
 
-def find_files(roots: Iterable[Path], loaders: Loaders) -> Iterator[FoundFile]:
+def list_files(
+    roots: Sequence[Path], *, loaders: Loaders = NO_LOADERS, only: Container[Path] | None = None
+) -> tuple[list[Item], list[str]]:
+    """Return the files below `roots`, each once, and a line for each one passed over; `only` restricts the files.
+
+    Raises:
+        UsageError: a root or a loader class does not exist.
+    """
+    check_names(loaders.values())
+    found = list(find_files(roots, loaders))
+    files = [item for item in found if not item.reason and (only is None or item.path in only)]
+    return files, [f"{item.source}: {item.reason}" for item in found if item.reason]
+
+
+def find_files(roots: Iterable[Path], loaders: Loaders) -> Iterator[Item]:
     """Yield the named files, and all files in the named folders in order of name, each once.
 
     A hidden folder is yielded instead of its files, unless it is named. A folder that may not be read, and an archive
@@ -140,26 +69,24 @@ def find_files(roots: Iterable[Path], loaders: Loaders) -> Iterator[FoundFile]:
                 yield from _members(path, relative, loaders)
             else:
                 reason = "" if file == root else _reason(file, loaders)
-                yield FoundFile(path=path, document_id=printable(relative), reason=reason)
+                yield Item(path=path, document_id=printable(relative), reason=reason)
 
 
 def _is_hidden(file: Path, root: Path) -> bool:
     return file != root and file.name.startswith(".")
 
 
-def _members(archive: Path, relative: PurePosixPath, loaders: Loaders) -> Iterator[FoundFile]:
+def _members(archive: Path, relative: PurePosixPath, loaders: Loaders) -> Iterator[Item]:
     try:
         names = members_of(archive)
     except DocumentError:
-        yield FoundFile(path=archive, document_id=printable(relative))
+        yield Item(path=archive, document_id=printable(relative))
         return
     for name in names:
         suffix = PurePosixPath(name).suffix.lower()
         is_read = not suffix or suffix in {*FORMATS, *loaders}
         nested = "archives in archives are not read. Unpack it." if suffix == ZIP else NOT_READ
-        yield FoundFile(
-            path=archive, document_id=printable(relative, name), member=name, reason="" if is_read else nested
-        )
+        yield Item(path=archive, document_id=printable(relative, name), member=name, reason="" if is_read else nested)
 
 
 def _walk(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -21,7 +22,6 @@ from sleuth.tools.documents.formats.content import (
     Content,
     Marks,
     Place,
-    Section,
     clean_author,
     clean_date,
     clean_tags,
@@ -33,11 +33,12 @@ from sleuth.tools.documents.formats.content import (
 )
 from sleuth.tools.documents.formats.office_formats import read_odf, read_pptx, read_rtf, read_xlsx
 from sleuth.tools.documents.formats.plain_formats import (
-    read_asciidoc,
+    ASCIIDOC_TITLE,
+    UNDERLINED,
+    read_headed,
     read_html,
     read_markdown,
     read_plain,
-    read_rst,
     read_table,
 )
 from sleuth.tools.documents.formats.tables import repeat_headers
@@ -59,8 +60,8 @@ Loaders = Mapping[str, str]
 """The loader class of langchain-community for files with a suffix: `{".ipynb": "NotebookLoader"}`."""
 NO_LOADERS: Loaders = MappingProxyType({})
 
-Read = Callable[[bytes], Content | tuple[str | None, str]]
-"""A reader of a format: it returns the title and the text, or sections with their places."""
+Read = Callable[[bytes], Content]
+"""A reader of a format."""
 
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 _OPEN = "application/vnd.oasis.opendocument"
@@ -68,9 +69,9 @@ FORMATS: dict[str, tuple[str, Read]] = {
     ".txt": ("text/plain", read_plain),
     ".md": ("text/markdown", read_markdown),
     ".markdown": ("text/markdown", read_markdown),
-    ".rst": ("text/x-rst", read_rst),
-    ".adoc": ("text/asciidoc", read_asciidoc),
-    ".asciidoc": ("text/asciidoc", read_asciidoc),
+    ".rst": ("text/x-rst", partial(read_headed, UNDERLINED)),
+    ".adoc": ("text/asciidoc", partial(read_headed, ASCIIDOC_TITLE)),
+    ".asciidoc": ("text/asciidoc", partial(read_headed, ASCIIDOC_TITLE)),
     ".html": ("text/html", read_html),
     ".htm": ("text/html", read_html),
     ".xhtml": ("text/html", read_html),
@@ -254,9 +255,9 @@ def _content(path: Path, member: str, loaders: Loaders, ocr_languages: str) -> t
         raise DocumentError(f"files of this type are not read. Convert it to one of {', '.join(known)}.")
     data = read_original(path, member)  # also for a loader class: its own errors for an unreadable file are poor
     if suffix in loaders:
-        return "text/plain", _as_content(_read_with(loaders[suffix], path, member, data))
+        return "text/plain", _read_with(loaders[suffix], path, member, data)
     media_type, reader = FORMATS[suffix] if suffix else WITHOUT_SUFFIX
-    content = _as_content(read_pdf(data, ocr_languages) if reader is read_pdf else reader(data))
+    content = read_pdf(data, ocr_languages) if reader is read_pdf else reader(data)
     if not any(section.text.strip() for section in content.sections):
         raise DocumentError(_reason_for_no_text(media_type, data))
     doubt = encoding_doubt(data) if media_type.startswith("text/") and reader is not read_html else ""
@@ -275,7 +276,7 @@ def _reason_for_no_text(media_type: str, data: bytes) -> str:
     return "has no text in it. Fill it, or leave it out."
 
 
-def _read_with(loader: str, path: Path, member: str, data: bytes) -> tuple[str | None, str]:
+def _read_with(loader: str, path: Path, member: str, data: bytes) -> Content:
     """Read a file with a loader class, which takes a path: a file of an archive is unpacked."""
     if not member:
         return read_with(loader, path)
@@ -283,10 +284,6 @@ def _read_with(loader: str, path: Path, member: str, data: bytes) -> tuple[str |
         unpacked = Path(folder) / Path(member).name
         unpacked.write_bytes(data)
         return read_with(loader, unpacked)
-
-
-def _as_content(found: Content | tuple[str | None, str]) -> Content:
-    return found if isinstance(found, Content) else Content(found[0], [Section(found[1])])
 
 
 def read_bytes(path: Path) -> bytes:

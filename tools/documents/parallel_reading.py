@@ -1,22 +1,21 @@
-"""Reading of the files of a list in order, with several worker processes that read ahead.
+"""Reading of files in order, with several worker processes that read ahead.
 
 All methods block, except those that return a future: call them in a thread.
 """
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
+from itertools import islice
 from typing import Any, Generic, Protocol, TypeVar
 
 from sleuth.tools.documents.corpus import is_corpus
-from sleuth.tools.documents.file_list import Item, read_item
+from sleuth.tools.documents.file_list import Item
 from sleuth.tools.documents.loading import FileReader, LoadedDocument
 from sleuth.tools.documents.resource_limits import Bounds
 from sleuth.tools.documents.worker import Worker
-from sleuth.tools.errors import StoreError
+from sleuth.tools.errors import DocumentError, StoreError
 
 _AHEAD = 2
 """Files that are read or wait to be taken, for each worker."""
@@ -24,23 +23,6 @@ _ANALYSIS_BOUNDS = Bounds(megabytes=1 << 20)
 """No limit of memory: the texts are those of files that were read within limits."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A file of the list, where its item begins, and its document to come; a corpus has none, it is read by lines."""
-
-    offset: int
-    item: Item
-    document: "Future[LoadedDocument] | None"
-
-    def result(self) -> LoadedDocument:
-        """Wait for the document; raise what `FileReader.read` raises."""
-        assert self.document is not None
-        try:
-            return self.document.result()
-        except CancelledError as error:
-            raise StoreError("The collection is closed.") from error
 
 
 class Workers(Protocol):
@@ -71,22 +53,19 @@ class Workers(Protocol):
 P = TypeVar("P", FileReader, Worker)
 
 
-class _Threads(Generic[P]):
-    """One thread for each of some processes."""
+class _Pool(Generic[P]):
+    """Processes that each serve one thread at a time."""
 
     def __init__(self, processes: list[P], name: str) -> None:
         self._processes: list[P] = processes
         self._free: deque[P] = deque(processes)
-        self._calls: deque[tuple[Future[Any], Callable[[P], Any]]] = deque()
         self._threads = ThreadPoolExecutor(len(processes), thread_name_prefix=name)
 
-    def submit(self, call: Callable[[P], T], *, first: bool = False) -> "Future[T]":
-        """Start a call, before all that wait if it is to be the first."""
-        future: Future[T] = Future()
-        add = self._calls.appendleft if first else self._calls.append
-        add((future, call))
-        self._threads.submit(self._run)
-        return future
+    def submit(self, call: Callable[[P], T]) -> "Future[T]":
+        try:
+            return self._threads.submit(self._run, call)
+        except RuntimeError as error:
+            raise StoreError("The collection is closed.") from error
 
     def stop(self) -> None:
         for process in [self._free.popleft() for _ in range(len(self._free))]:
@@ -97,21 +76,8 @@ class _Threads(Generic[P]):
         for process in self._processes:
             process.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
-        for future, _ in self._calls:
-            future.cancel()
 
-    def _run(self) -> None:
-        future, call = self._calls.popleft()
-        if not future.set_running_or_notify_cancel():
-            return
-        try:
-            found = self._result(call)
-        except BaseException as error:
-            future.set_exception(error)
-            raise
-        future.set_result(found)
-
-    def _result(self, call: Callable[[P], T]) -> T:
+    def _run(self, call: Callable[[P], T]) -> T:
         process = self._free.popleft()  # there are as many as threads
         try:
             return call(process)
@@ -124,8 +90,8 @@ class LocalWorkers:
 
     def __init__(self, make_reader: Callable[[], FileReader], count: int) -> None:
         self.count = count
-        self._readers = _Threads([make_reader() for _ in range(count)], "read-files")
-        self._analyzers = _Threads([Worker("analysis", _ANALYSIS_BOUNDS) for _ in range(count)], "analyze-passages")
+        self._readers = _Pool([make_reader() for _ in range(count)], "read-files")
+        self._analyzers = _Pool([Worker("analysis", _ANALYSIS_BOUNDS) for _ in range(count)], "analyze-passages")
 
     def submit(self, item: Item) -> "Future[LoadedDocument]":
         """Start reading a file; the result raises what `FileReader.read` raises."""
@@ -133,11 +99,7 @@ class LocalWorkers:
 
     def submit_analysis(self, given: dict[str, Any]) -> "Future[dict[str, Any]]":
         """Start the analysis of passages; the result raises WorkerError if the process fails."""
-        # The next batch is stored, and its analysis started, when the languages of its documents are known.
-        is_urgent = given["kind"] == "languages"
-        return self._analyzers.submit(
-            lambda worker: worker.call(given, seconds=_ANALYSIS_BOUNDS.patience), first=is_urgent
-        )
+        return self._analyzers.submit(lambda worker: worker.call(given, seconds=_ANALYSIS_BOUNDS.patience))
 
     def stop(self) -> None:
         """End the processes that do nothing; the next call starts them again."""
@@ -150,48 +112,37 @@ class LocalWorkers:
         self._analyzers.close()
 
 
-class ParallelReader:
-    """Reads the next files of a list while the caller works on the present one."""
+def read_ahead(items: Iterable[Item], workers: Workers) -> Iterator[tuple[Item, LoadedDocument | DocumentError | None]]:
+    """Yield files in order with their documents, while the workers read the next ones.
 
-    def __init__(self, workers: Workers) -> None:
-        self._workers = workers
-        self._pending: deque[Reading] = deque()
-        self._list: tuple[Path, int, int] | None = None
+    A file that cannot be read has an error for a document. A corpus has None: it is read by lines.
 
-    def next(self, worklist: Path, offset: int) -> Reading | None:
-        """Return the file at an offset of the list, None at its end, and have the files after it read.
-
-        The same offset returns the same file again.
-        """
-        info = worklist.stat()
-        identity = worklist, info.st_ino, info.st_mtime_ns
-        if self._list != identity:
-            self._drop(len(self._pending))
-            self._list = identity
-        while self._pending and self._pending[0].offset != offset:
-            self._drop(1)
-        place = self._pending[-1].item.next_offset if self._pending else offset
-        while len(self._pending) < _AHEAD * self._workers.count:
-            if (item := read_item(worklist, place)) is None:
-                break
-            document = None if is_corpus(item.path) else self._workers.submit(item)
-            self._pending.append(Reading(place, item, document))
-            place = item.next_offset
-        return self._pending[0] if self._pending else None
-
-    def stop(self) -> None:
-        """Forget the files that were read ahead, and end the worker processes; the next file starts them again."""
-        self._drop(len(self._pending))
-        self._workers.stop()
-
-    def close(self) -> None:
-        """End the worker processes for good, also while files are read."""
-        self._workers.close()
-
-    def _drop(self, count: int) -> None:
-        for _ in range(count):
-            if (document := self._pending.popleft().document) is not None:
+    Raises:
+        StoreError: the workers are closed.
+    """
+    pending: deque[tuple[Item, Future[LoadedDocument] | None]] = deque()
+    waiting = iter(items)
+    try:
+        while True:
+            for item in islice(waiting, _AHEAD * workers.count - len(pending)):
+                pending.append((item, None if is_corpus(item.path) else workers.submit(item)))
+            if not pending:
+                return
+            item, document = pending.popleft()
+            yield item, _result(document) if document else None
+    finally:
+        for _, document in pending:
+            if document is not None:
                 document.cancel()
+
+
+def _result(document: "Future[LoadedDocument]") -> LoadedDocument | DocumentError:
+    try:
+        return document.result()
+    except DocumentError as error:
+        return error
+    except CancelledError as error:
+        raise StoreError("The collection is closed.") from error
 
 
 def default_workers() -> int:

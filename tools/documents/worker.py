@@ -28,7 +28,7 @@ Task = Literal["file", "page", "analysis"]
 
 _TASKS: dict[Task, tuple[str, str]] = {
     "file": ("sleuth.tools.documents.loading", "load_from_json"),
-    "page": ("sleuth.tools.sources.web_pages.extract", "extract_from_json"),
+    "page": ("sleuth.tools.sources.web_pages.reading", "extract"),
     "analysis": ("sleuth.tools.text.analysis", "analyze"),
 }
 _OUT_OF_MEMORY = 70

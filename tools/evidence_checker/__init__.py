@@ -4,35 +4,7 @@ For a question it returns the probability that the passages answer it and the be
 probabilities that the passages support it, contradict it, or do not mention it.
 """
 
-from sleuth.tools.evidence_checker.checker import (
-    SETTINGS,
-    TOKENIZER,
-    AnswerSpan,
-    EvidenceChecker,
-    Reading,
-    Support,
-    Temperatures,
-    find_checker,
-)
-from sleuth.tools.evidence_checker.inputs import WINDOW, Evidence, Layout, Piece, Window
-from sleuth.tools.evidence_checker.network import NETWORK, Floats, Ids, Run
+from sleuth.tools.evidence_checker.checker import EvidenceChecker
+from sleuth.tools.evidence_checker.inputs import Evidence
 
-__all__ = [
-    "NETWORK",
-    "SETTINGS",
-    "TOKENIZER",
-    "WINDOW",
-    "AnswerSpan",
-    "Evidence",
-    "EvidenceChecker",
-    "Floats",
-    "Ids",
-    "Layout",
-    "Piece",
-    "Reading",
-    "Run",
-    "Support",
-    "Temperatures",
-    "Window",
-    "find_checker",
-]
+__all__ = ["Evidence", "EvidenceChecker"]

@@ -1,26 +1,38 @@
-"""Reading: from questions and statements with passages to probabilities and answer spans."""
+"""Reading: from questions and statements with passages to probabilities and answer spans.
+
+The weights of the network are in 8 bits: a matrix is stored as whole numbers from -127 to 127 with one scale for each
+row, and the product of the two replaces it in the graph. Only the file shrinks: sums and products take 32 bits.
+"""
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker.inputs import Evidence, Layout, Piece, Window
-from sleuth.tools.evidence_checker.network import NETWORK, Floats, Ids, Run, load_network
+from sleuth.tools.onnx import open_session
 from sleuth.tools.text import name_key
 
-TOKENIZER, SETTINGS = "tokenizer.json", "settings.json"
-"""Files in a checker's folder, next to those of the network."""
+NETWORK, TOKENIZER, SETTINGS = "network.onnx", "tokenizer.json", "settings.json"
+"""Files in a checker's folder."""
 SHIPPED = Path(__file__).parent / "model"
 """The checker that comes with the package."""
+Floats: TypeAlias = NDArray[np.float32]
+Ids: TypeAlias = NDArray[np.int64]
+Run: TypeAlias = Callable[[Ids, Ids, Ids], tuple[Floats, Floats]]
+"""The network: ids, mask and types (rows, length) to logits of tokens (rows, length, 3) and of the whole (rows, 7)."""
 Request: TypeAlias = tuple[str, Sequence[Evidence]]
 """A question or statement, and the passages to read."""
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
 
 SPANS = 5
 _ANSWER_TOKENS = 30
@@ -132,7 +144,7 @@ class EvidenceChecker:
                 f"{folder} contains no evidence checker ({NETWORK} is missing): export one, or name its folder."
             )
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-        return cls(Layout(folder / TOKENIZER), load_network(folder, threads), Temperatures(**settings["temperatures"]))
+        return cls(Layout(folder / TOKENIZER), _network(folder, threads), Temperatures(**settings["temperatures"]))
 
     def read(self, question: str, passages: Sequence[Evidence]) -> Reading:
         """Return how the passages answer a question."""
@@ -144,10 +156,13 @@ class EvidenceChecker:
 
     def read_batch(self, requests: Sequence[Request]) -> list[Reading]:
         """Return the readings of many questions; those of similar length share a batch."""
-        return [
-            self._reading(read, relevance, passages)
-            for (read, relevance), (_, passages) in zip(self._last(requests), requests, strict=True)
-        ]
+        found = []
+        for (read, relevance), (_, passages) in zip(self._last(requests), requests, strict=True):
+            _, yes, no = _softmax(read.whole[1:4]).tolist()
+            answerable = float(_sigmoid(read.whole[:1] / self._temperatures.answerable)[0]) if passages else 0.0
+            spans = tuple(_spans(read, passages))
+            found.append(Reading(answerable=answerable, yes=yes, no=no, spans=spans, relevance=relevance))
+        return found
 
     def check_batch(self, requests: Sequence[Request]) -> list[Support]:
         """Return the results of many statements; those of similar length share a batch."""
@@ -173,8 +188,7 @@ class EvidenceChecker:
                 for question, (_, passages) in zip(questions, requests, strict=True)
             ]
             windows = [
-                list(self._layout.windows(question, own)) or [self._layout.window(question, ())]
-                for question, own in zip(questions, pieces, strict=True)
+                list(self._layout.windows(question, own)) for question, own in zip(questions, pieces, strict=True)
             ]
             reads = iter(self._read([window for own in windows for window in own]))
             first = [[next(reads) for _ in own] for own in windows]
@@ -195,16 +209,20 @@ class EvidenceChecker:
                 found[at] = _Read(window=windows[at], tokens=tokens[row], whole=whole[row])
         return [found[at] for at in range(len(windows))]
 
-    def _reading(self, read: _Read, relevance: tuple[float, ...], passages: Sequence[Evidence]) -> Reading:
-        _, yes, no = _softmax(read.whole[1:4]).tolist()
-        answerable = float(_sigmoid(read.whole[:1] / self._temperatures.answerable)[0])
-        return Reading(
-            answerable=answerable if passages else 0.0,
-            yes=yes,
-            no=no,
-            spans=tuple(_spans(read, passages)),
-            relevance=relevance,
-        )
+
+def _network(folder: Path, threads: int | None) -> Run:
+    """Return the network of a folder, which is loaded at the first call."""
+
+    @cache
+    def session() -> "InferenceSession":
+        return open_session(folder / NETWORK, threads=threads)
+
+    def run(ids: Ids, mask: Ids, types: Ids) -> tuple[Floats, Floats]:
+        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
+        tokens, whole = session().run(None, inputs)
+        return tokens, whole
+
+    return run
 
 
 @cache
@@ -242,8 +260,8 @@ def _arrays(windows: Sequence[Window]) -> tuple[Ids, Ids, Ids]:
 
 def _relevance(read: _Read) -> Floats:
     """Return the relevance of each piece: of the mean logit of its tokens."""
-    places = zip(read.window.begins, read.window.closings, strict=True)
-    return _sigmoid(np.array([read.tokens[begin : end + 1, 2].mean() for begin, end in places], dtype=np.float32))
+    means = [read.tokens[begin : end + 1, 2].mean() for _, begin, _, end in read.window.places()]
+    return _sigmoid(np.array(means, dtype=np.float32))
 
 
 def _by_passage(pieces: Sequence[Piece], first: Floats, last: _Read, passages: int) -> tuple[float, ...]:
@@ -258,20 +276,15 @@ def _by_passage(pieces: Sequence[Piece], first: Floats, last: _Read, passages: i
 
 def _spans(read: _Read, passages: Sequence[Evidence]) -> Iterator[AnswerSpan]:
     """Yield the best spans that do not overlap; a span lies in one piece."""
-    window = read.window
-    places = np.array(
-        [first + at for piece, first in zip(window.pieces, window.firsts, strict=True) for at in range(len(piece.ids))],
-        dtype=np.int64,
-    )
-    if not len(places):
+    places = [at for _, _, first, end in read.window.places() for at in range(first, end)]
+    if not places:
         return
     starts, ends = (_softmax(read.tokens[places, column]) for column in (0, 1))
     candidates: list[tuple[float, Piece, int, int]] = []
     begin = 0
-    for piece in window.pieces:
-        part = slice(begin, begin + len(piece.ids))
+    for piece in read.window.pieces:
+        part = slice(begin, begin := begin + len(piece.ids))
         candidates += [(score, piece, first, last) for score, first, last in _best(starts[part], ends[part])]
-        begin += len(piece.ids)
     taken: list[AnswerSpan] = []
     for score, piece, first, last in sorted(candidates, key=lambda each: -each[0]):
         start, end = piece.starts[first], piece.ends[last]

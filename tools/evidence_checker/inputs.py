@@ -59,16 +59,18 @@ class Piece:
 class Window:
     """One row of the encoder's input.
 
-    `begins` is the position of each piece's first token, `firsts` that of its first token after the title, `closings`
-    that of the `[SEP]` behind it.
+    `begins` is the position of each piece's first token.
     """
 
     ids: tuple[int, ...]
     types: tuple[int, ...]
     pieces: tuple[Piece, ...]
     begins: tuple[int, ...]
-    firsts: tuple[int, ...]
-    closings: tuple[int, ...]
+
+    def places(self) -> Iterator[tuple[Piece, int, int, int]]:
+        """Yield each piece with the positions of its first token, of the first one of its text, and of its `[SEP]`."""
+        for piece, begin in zip(self.pieces, self.begins, strict=True):
+            yield piece, begin, begin + len(piece.title), begin + len(piece) - 1
 
 
 class Layout:
@@ -105,25 +107,16 @@ class Layout:
     def window(self, question: Sequence[int], pieces: Sequence[Piece]) -> Window:
         """Return the window of pieces that fit together."""
         ids = [_CLS, *question, _SEP]
-        types = [0] * len(ids)
-        begins, firsts, closings = [], [], []
+        asked = len(ids)
+        begins = []
         for piece in pieces:
             begins.append(len(ids))
-            firsts.append(len(ids) + len(piece.title))
             ids += [*piece.title, *piece.ids, _SEP]
-            closings.append(len(ids) - 1)
-        types += [1] * (len(ids) - len(types))
-        return Window(
-            ids=tuple(ids),
-            types=tuple(types),
-            pieces=tuple(pieces),
-            begins=tuple(begins),
-            firsts=tuple(firsts),
-            closings=tuple(closings),
-        )
+        types = (0,) * asked + (1,) * (len(ids) - asked)
+        return Window(ids=tuple(ids), types=types, pieces=tuple(pieces), begins=tuple(begins))
 
     def windows(self, question: Sequence[int], pieces: Sequence[Piece]) -> Iterator[Window]:
-        """Yield windows that together contain every piece once, in order."""
+        """Yield windows that together contain every piece once, in order; without pieces, one of the question alone."""
         room = WINDOW - len(question) - 2
         part: list[Piece] = []
         for piece in pieces:
@@ -131,8 +124,7 @@ class Layout:
                 yield self.window(question, part)
                 part = []
             part.append(piece)
-        if part:
-            yield self.window(question, part)
+        yield self.window(question, part)
 
     def best(self, question: Sequence[int], pieces: Sequence[Piece], relevance: Sequence[float]) -> Window:
         """Return the window of the most relevant pieces that fit together, in their own order."""

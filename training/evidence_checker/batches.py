@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from random import Random
 from typing import TYPE_CHECKING
 
-from sleuth.tools.evidence_checker import WINDOW, Layout, Piece, Window
+from sleuth.tools.evidence_checker.inputs import WINDOW, Layout, Piece, Window
 from training.batching import cut_batches
 from training.evidence_checker.examples import UNKNOWN, Example, occurrences
 
@@ -45,7 +45,7 @@ def encode(example: Example, layout: Layout) -> Row:
     window = layout.best(question, pieces, ranks)
     spans = [
         (first + found[0], first + found[1])
-        for piece, first in zip(window.pieces, window.firsts, strict=True)
+        for piece, _, first, _ in window.places()
         for start, end in answers[piece.passage]
         if (found := piece.tokens_of(start, end))
     ]
@@ -116,9 +116,7 @@ def collate(rows: Sequence[Row]) -> Batch:
     for at, row in enumerate(rows):
         window, size = row.window, len(row.window.ids)
         ids[at, :size], types[at, :size], mask[at, :size] = torch.tensor(window.ids), torch.tensor(window.types), True
-        for begin, first, closing, label in zip(
-            window.begins, window.firsts, window.closings, row.relevant, strict=True
-        ):
+        for (_, begin, first, closing), label in zip(window.places(), row.relevant, strict=True):
             text[at, first:closing] = True
             piece[at, begin : closing + 1] = len(relevant)
             relevant.append(label)

@@ -35,7 +35,9 @@ from sleuth.graphs.evidence.outcomes import stated_answer
 from sleuth.graphs.evidence.text_spans import find_quote, find_sentence
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.errors import BadReply
-from sleuth.tools.sources.web_pages import PageText, Table, cell_at, is_page_table
+from sleuth.tools.sources.web_pages.page import PageText, Table
+from sleuth.tools.sources.web_pages.retriever import is_page_table
+from sleuth.tools.sources.web_pages.tables import cell_at
 from sleuth.tools.storage import Archive
 from sleuth.tools.types import Passage
 

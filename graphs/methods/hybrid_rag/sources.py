@@ -19,15 +19,17 @@ from sleuth.graphs.core import Context, ask_or
 from sleuth.graphs.evidence.retrieval import search_notes
 from sleuth.graphs.methods.hybrid_rag.references import Finding, is_table
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
-from sleuth.tools.documents import split
+from sleuth.tools.documents.chunking import split
 from sleuth.tools.errors import BadReply, SleuthError, UsageError
 from sleuth.tools.search import Query, Retriever
 from sleuth.tools.search.search_events import traced_search
-from sleuth.tools.sources import NotCalculable, calculate
-from sleuth.tools.sources.knowledge_graph import KnowledgeGraph, NamedEntity, deduplicate, explore, look_up
+from sleuth.tools.sources.calculator import NotCalculable, calculate
+from sleuth.tools.sources.knowledge_graph.lookups import KnowledgeGraph, look_up
+from sleuth.tools.sources.knowledge_graph.rules import NamedEntity, deduplicate, explore
 from sleuth.tools.sources.question_attributes import Domain, Predictor
 from sleuth.tools.sources.question_attributes.svm import TRAINING
-from sleuth.tools.sources.web_pages import FusedRetriever, PageRetriever, PageText, table_passages, text_passages
+from sleuth.tools.sources.web_pages.page import PageText
+from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever, table_passages, text_passages
 from sleuth.tools.types import Hit, Passage
 
 T = TypeVar("T")

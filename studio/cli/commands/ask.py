@@ -19,7 +19,7 @@ from sleuth.studio.console.run_view import answer_view, watch
 from sleuth.studio.model_server.adapter import DEMO_NOTICE
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
-from sleuth.tools.sources.web_pages import get_pages
+from sleuth.tools.sources.web_pages.fetch import get_pages
 
 CallsOption = Annotated[int | None, typer.Option("--max-calls", min=1, help="Maximum model calls.")]
 TokensOption = Annotated[int | None, typer.Option("--max-tokens", min=1, help="Maximum tokens.")]

@@ -18,7 +18,7 @@ from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.durations import seconds_in
 from sleuth.studio.console import JsonOption, Listing, counted, emit, explanation_lines, progress_console
 from sleuth.tools.collection import Collection
-from sleuth.tools.documents import at_words
+from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import GRAPH_MODES, MODES, Query, find_mode
 from sleuth.tools.settings import Settings
@@ -27,7 +27,7 @@ from sleuth.tools.storage.filters import EXAMPLE
 from sleuth.tools.types import Hit, hit_to_json
 
 if TYPE_CHECKING:
-    from sleuth.graphs.ingestion import IngestProgress, IngestReport
+    from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport
 
 docs_app = typer.Typer(no_args_is_help=True, help="List, show, refresh and delete ingested documents.")
 
@@ -89,7 +89,7 @@ async def ingest(
     as_json: JsonOption = False,
 ) -> None:
     """Ingest documents; resume an interrupted ingest and skip unchanged files."""
-    from sleuth.graphs.ingestion import ingest as ingest_paths
+    from sleuth.graphs.ingestion.pipeline import ingest as ingest_paths
 
     settings = settings_with(keep_originals=keep_originals, workers=workers, ray=ray, wait=wait)
     if from_chroma:

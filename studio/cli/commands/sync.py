@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from sleuth.graphs.ingestion import SyncReport, apply_diff, compare_folder, follow_folder
+from sleuth.graphs.ingestion.folder_sync import SyncReport, apply_diff, compare_folder, follow_folder
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.documents import (
     KeepOriginalsOption,

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from sleuth.graphs.core import Budget
-from sleuth.graphs.ingestion import ExtractionContext, ExtractionReport, extract_all_triples
+from sleuth.graphs.ingestion.triple_extraction import Extraction, ExtractionReport
 from sleuth.graphs.methods.ras import prompt_version
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption
@@ -61,17 +61,17 @@ async def _read(budget: Budget) -> tuple[ExtractionReport, int, int]:
         client_type = await asyncio.to_thread(client_class)
         async with client_type.open(settings) as model:
             name = model.name_of("extractor")
-            context = ExtractionContext(
-                model=model,
-                name=name,
-                readings=collection.triple_stats,
-                store=collection.triples(model=name),
-                budget=budget,
-                concurrency=settings.concurrency,
-            )
             before, passages = await _coverage(collection, name)
             with _progress(before, passages) as show:
-                done = await extract_all_triples(context, on_read=show)
+                done = await Extraction(
+                    model=model,
+                    name=name,
+                    readings=collection.triple_stats,
+                    store=collection.triples(model=name),
+                    on_read=show,
+                    budget=budget,
+                    concurrency=settings.concurrency,
+                ).run()
             await _compare_names(collection)
             return done, (await _coverage(collection, name))[0], passages
 

@@ -17,7 +17,7 @@ from time import monotonic
 from typing import BinaryIO
 from uuid import uuid4
 
-from sleuth.graphs.ingestion import IngestProgress, ingest_into
+from sleuth.graphs.ingestion.pipeline import IngestProgress, ingest_into
 from sleuth.studio.server.ingestion.uploads import Failure, Ingest, Status, Uploads
 from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.retry import retry_until_stored

@@ -15,7 +15,7 @@ from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.errors import STREAM_ERRORS
 from sleuth.studio.server.state import ServerState, ServerStateDep
 from sleuth.tools.collection import Collection, media_type_of
-from sleuth.tools.documents import at_words
+from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search import Query as SearchQuery
 from sleuth.tools.search import find_mode

@@ -14,7 +14,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from sleuth.graphs.ingestion import SyncReport, apply_diff, compare_folder, follow_folder, ingest
+from sleuth.graphs.ingestion.folder_sync import SyncReport, apply_diff, compare_folder, follow_folder
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection import Collection, FolderDiff
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import Query

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from scenes import Replying
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.ingestion.triple_extraction import BATCH, ExtractionContext, ExtractionReport, extract_all_triples
+from sleuth.graphs.ingestion.triple_extraction import BATCH, Extraction, ExtractionReport
 from sleuth.graphs.methods.ras.triple_graph import prompt_version
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.storage.catalogue import Catalogue
@@ -29,46 +29,33 @@ def catalogue(tmp_path: Path) -> Iterator[Catalogue]:
     opened.close()
 
 
-@dataclass
-class Progress:
-    """Progress events, one per passage."""
-
-    updates: list[Any] = field(default_factory=list)
-
-    def __call__(self, update: Any) -> None:
-        self.updates.append(update)
-
-
 def born(request: Request) -> Any:
     name = request.input["sources"][0]["title"]
     return {"triples": [{"subject": name, "predicate": "born in", "object": "Varn"}]}
 
 
-def context(
+def extraction(
     catalogue: Catalogue, answer: Callable[[Request], Any], *, concurrency: int = 4, **budget: float
-) -> ExtractionContext:
-    return ExtractionContext(
+) -> Extraction:
+    return Extraction(
         model=Replying(answer),
         name="small",
         readings=catalogue.triple_stats(),
         store=catalogue.triples(model="small"),
+        on_read=lambda _report: None,
         budget=Budget(**budget),  # type: ignore[arg-type]
         concurrency=concurrency,
     )
 
 
-async def run(given: ExtractionContext) -> ExtractionReport:
-    return await extract_all_triples(given, on_read=Progress())
-
-
 async def test_all_passages_are_read_once_with_progress(catalogue: Catalogue) -> None:
-    told = Progress()
-    done = await extract_all_triples(context(catalogue, born), on_read=told)
+    told: list[ExtractionReport] = []
+    done = await replace(extraction(catalogue, born), on_read=told.append).run()
     assert (done.read, done.triples, done.calls, done.failed) == (MANY, MANY, MANY, 0)
-    assert sum(update.read for update in told.updates) == MANY
+    assert sum(update.read for update in told) == MANY
     (summary,) = catalogue.triple_stats().summary()
     assert (summary.model, summary.passages, summary.triples) == ("small", MANY, MANY)
-    assert (await run(context(catalogue, born))).calls == 0
+    assert (await extraction(catalogue, born).run()).calls == 0
 
 
 async def test_triples_found_before_a_failure_are_kept(catalogue: Catalogue) -> None:
@@ -81,10 +68,10 @@ async def test_triples_found_before_a_failure_are_kept(catalogue: Catalogue) -> 
         return born(request)
 
     with pytest.raises(ModelUnavailable):
-        await run(context(catalogue, breaks_down, concurrency=1))
+        await extraction(catalogue, breaks_down, concurrency=1).run()
     assert len(answered) == 10
-    again = context(catalogue, born)
-    assert (await run(again)).read == MANY - 10
+    again = extraction(catalogue, born)
+    assert (await again.run()).read == MANY - 10
     assert isinstance(again.model, Replying)
     asked = {request.input["sources"][0]["title"] for request in again.model.requests}
     assert asked.isdisjoint(answered)
@@ -95,24 +82,24 @@ async def test_failed_extraction_is_retried_by_the_next_call(catalogue: Catalogu
     def mumbles(request: Request) -> Any:
         return "No idea." if request.input["sources"][0]["title"] == "Oda 3" else born(request)
 
-    done = await run(context(catalogue, mumbles))
+    done = await extraction(catalogue, mumbles).run()
     assert (done.read, done.failed, len(done.warnings)) == (MANY - 1, 1, 1)
-    assert (await run(context(catalogue, born))).read == 1
+    assert (await extraction(catalogue, born).run()).read == 1
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 @pytest.mark.parametrize("most", [1, 7])
 async def test_extraction_stays_within_max_calls(catalogue: Catalogue, most: int, concurrency: int) -> None:
-    given = context(catalogue, lambda _: "No idea.", max_calls=most, concurrency=concurrency)
-    done = await run(given)
+    given = extraction(catalogue, lambda _: "No idea.", max_calls=most, concurrency=concurrency)
+    done = await given.run()
     assert isinstance(given.model, Replying)
     assert done.calls == len(given.model.requests) <= most
-    assert (await run(context(catalogue, born, max_calls=most, concurrency=concurrency))).read == most
+    assert (await extraction(catalogue, born, max_calls=most, concurrency=concurrency).run()).read == most
 
 
 async def test_extraction_stays_within_tokens_and_seconds(catalogue: Catalogue) -> None:
-    assert 0 < (await run(context(catalogue, born, max_tokens=200, concurrency=1))).read < MANY
-    assert (await run(context(catalogue, born, max_seconds=0.0))).read == 0
+    assert 0 < (await extraction(catalogue, born, max_tokens=200, concurrency=1).run()).read < MANY
+    assert (await extraction(catalogue, born, max_seconds=0.0).run()).read == 0
 
 
 async def test_extraction_stays_within_concurrency(catalogue: Catalogue) -> None:
@@ -127,16 +114,12 @@ async def test_extraction_stays_within_concurrency(catalogue: Catalogue) -> None
             busy -= 1
             return await super().call(request)
 
-    given = context(catalogue, born, concurrency=3)
-    slow = ExtractionContext(
-        model=Slow(born), name="small", readings=given.readings, store=given.store, concurrency=given.concurrency
-    )
-    await run(slow)
+    await replace(extraction(catalogue, born, concurrency=3), model=Slow(born)).run()
     assert most == 3
 
 
 async def test_passages_read_by_ras_are_not_read_again(catalogue: Catalogue) -> None:
     (passage,) = catalogue.triple_stats().unread(model="small", version=await prompt_version(), after="", limit=1)
     await catalogue.triples(model="small").put({passage.fingerprint(): []}, version=await prompt_version())
-    assert (await run(context(catalogue, born))).read == MANY - 1
+    assert (await extraction(catalogue, born).run()).read == MANY - 1
     assert json.dumps(catalogue.triple_stats().triples()[passage.id]) == "[]"

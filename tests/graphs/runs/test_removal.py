@@ -10,7 +10,7 @@ from sleuth.graphs.persistence.thread_tables import threads
 from sleuth.graphs.runs.pruning import preview_prune, prune, remove_runs
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import UnknownName, UsageError
-from sleuth.tools.sources.web_pages import PageText
+from sleuth.tools.sources.web_pages.page import PageText
 
 
 async def tree(runs: RunService, root: str, *, secret: str = "") -> list[str]:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from ray_fixture import Cluster, ray_cluster
 
-from sleuth.graphs.ingestion import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import KeywordIndex
 from sleuth.tools.settings import Settings

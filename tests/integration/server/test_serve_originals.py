@@ -7,7 +7,7 @@ import pytest
 from serve_fixture import BOTH_STORES, Serve
 from serve_scene import ANNA, BEN, FILES, KEYS, upload
 
-from sleuth.graphs.ingestion import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration

@@ -8,7 +8,7 @@ from sqlalchemy import MetaData, select
 from sleuth.graphs.persistence import Origin
 from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.state import ServerState, server_state_of
-from sleuth.tools.sources.web_pages import PageText
+from sleuth.tools.sources.web_pages.page import PageText
 
 pytestmark = pytest.mark.integration
 

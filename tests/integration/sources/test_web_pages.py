@@ -4,14 +4,22 @@ import json
 import resource
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from folders import CHILDREN
 
-from sleuth.tools.documents import Bounds, Worker
-from sleuth.tools.sources.web_pages.extract import MAX_TEXT
+from sleuth.tools.documents.resource_limits import Bounds
+from sleuth.tools.documents.worker import Worker
 from sleuth.tools.sources.web_pages.page import Page, PageText
-from sleuth.tools.sources.web_pages.reading import MAX_PAGES, PAGE_MEGABYTES, PAGE_SECONDS, read_page, read_pages
+from sleuth.tools.sources.web_pages.reading import (
+    MAX_PAGES,
+    MAX_TEXT,
+    PAGE_MEGABYTES,
+    PAGE_SECONDS,
+    read_page,
+    read_pages,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -125,3 +133,10 @@ async def test_pages_beyond_the_limit_are_omitted_with_a_warning() -> None:
     assert len(pages) == MAX_PAGES
     assert "2 further pages were left out" in pages[-1].warnings[-1]
     assert len({page.id for page in pages}) == MAX_PAGES
+
+
+async def test_each_content_is_read_once_and_has_an_id() -> None:
+    names = ["x", "y", "x", "x (2)", "x", "z"]
+    pages = [Page(html="", name=name, snippet=str(number)) for number, name in enumerate(names)]
+    found = await read_pages([*pages, replace(pages[0], name="again")])
+    assert [page.id for page in found] == ["x", "y", "x (2)", "x (2) (2)", "x (3)", "z"]

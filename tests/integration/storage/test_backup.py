@@ -15,7 +15,7 @@ from hashing_embedder import HashingEmbedder
 from preloaded import child
 from stored_runs import finished, interrupt, open_runs, services
 
-from sleuth.graphs.ingestion import ingest_into
+from sleuth.graphs.ingestion.pipeline import ingest_into
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.runs import RunService
 from sleuth.studio.backup import back_up, restore, verify

@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from sleuth.graphs.ingestion import IngestProgress, IngestReport
+from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport
 from sleuth.studio.cli.commands.documents import MAX_SKIPPED, report_lines, show_progress
 
 

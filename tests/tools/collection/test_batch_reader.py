@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.tools.collection.batch_reader import Batch, BatchReader, FileCursor, file_entry
+from sleuth.tools.collection.batch_reader import Batch, BatchReader, file_entry
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer
-from sleuth.tools.documents.file_list import take_passed_over, write_worklist
+from sleuth.tools.documents.file_list import list_files
 from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders
 from sleuth.tools.documents.parallel_reading import LocalWorkers
 from sleuth.tools.errors import UsageError
@@ -23,16 +23,12 @@ def write(path: Path, text: str = "Some words.") -> Path:
 
 def batches(catalogue: Catalogue, *roots: Path, loaders: Loaders = NO_LOADERS) -> list[Batch]:
     """Everything below the roots, read and stored batch by batch."""
-    worklist = roots[0].parent / "lists" / "work.jsonl"
-    write_worklist(worklist, roots, loaders=loaders)
-    intake = batch_reader(catalogue, loaders=loaders)
-    read, place = [], FileCursor()
-    while True:
-        read.append(intake.read(worklist, place))
-        catalogue.put_documents(read[-1].entries)
-        if read[-1].next_place is None:
-            return read
-        place = read[-1].next_place
+    files, _ = list_files(roots, loaders=loaders)
+    read = []
+    for batch in batch_reader(catalogue, loaders=loaders).batches(files):
+        read.append(batch)
+        catalogue.put_documents(batch.entries)
+    return read
 
 
 def batch_reader(
@@ -84,10 +80,9 @@ def test_used_id_gets_a_suffix_and_keeps_it(catalogue: Catalogue, tmp_path: Path
 def test_analysis_begins_with_changed_passages(catalogue: Catalogue, tmp_path: Path) -> None:
     write(tmp_path / "docs" / "a.txt", "The mill ground the corn of the villages nearby.")
     write(tmp_path / "docs" / "b.txt", "Die Mühle mahlte das Korn der umliegenden Dörfer.\n\n" * 100)
-    worklist, started = tmp_path / "work.jsonl", StartedAnalysis()
-    write_worklist(worklist, [tmp_path / "docs"])
+    started = StartedAnalysis()
     reader = batch_reader(catalogue, analyzer=started)
-    batch = reader.read(worklist, FileCursor())
+    (batch,) = reader.batches(list_files([tmp_path / "docs"])[0])
     reader.start_analysis(batch, catalogue.put_documents(batch.entries))
     assert started.known == {"a.txt": {"en"}, "b.txt": {None}}
     reader.start_analysis(batch, catalogue.put_documents(batch.entries))
@@ -106,30 +101,29 @@ def test_broken_file_is_a_failure_and_others_are_read(catalogue: Catalogue, tmp_
 
 def test_vanished_file_is_a_failure(catalogue: Catalogue, tmp_path: Path) -> None:
     file = write(tmp_path / "docs" / "a.md")
-    worklist = tmp_path / "work.jsonl"
-    write_worklist(worklist, [file])
+    files, _ = list_files([file])
     file.unlink()
-    assert len(batch_reader(catalogue).read(worklist, FileCursor()).failures) == 1
+    (batch,) = batch_reader(catalogue).batches(files)
+    assert len(batch.failures) == 1
 
 
 def test_missing_root_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nowhere"):
-        write_worklist(tmp_path / "work.jsonl", [tmp_path / "nowhere"])
+        list_files([tmp_path / "nowhere"])
 
 
 def test_file_list_names_skipped_files_with_reasons(tmp_path: Path) -> None:
-    docs, worklist = tmp_path / "docs", tmp_path / "work.jsonl"
+    docs = tmp_path / "docs"
     for name in ("a.md", "a.png", ".b.md", ".git/c.md"):
         write(docs / name)
-    found = write_worklist(worklist, [docs])
-    assert (found.files, found.passed_over) == (1, 3)
-    assert take_passed_over(worklist) == [
+    files, passed_over = list_files([docs])
+    assert [item.document_id for item in files] == ["a.md"]
+    assert passed_over == [
         f"{docs}/.b.md: is hidden. Name it to read it.",
         f"{docs}/.git: is hidden. Name it to read it.",
         f"{docs}/a.png: files of this type are not read. Convert it, for example to PDF or text.",
     ]
-    assert take_passed_over(worklist) == []
-    assert write_worklist(worklist, [docs / ".b.md", docs / ".git"]).passed_over == 0
+    assert list_files([docs / ".b.md", docs / ".git"])[1] == []
 
 
 def test_loader_class_adds_a_file_format(catalogue: Catalogue, tmp_path: Path) -> None:
@@ -142,10 +136,8 @@ def test_loader_class_adds_a_file_format(catalogue: Catalogue, tmp_path: Path) -
 
 
 def test_unknown_loader_class_is_refused_before_listing(tmp_path: Path) -> None:
-    file, worklist = write(tmp_path / "a.md"), tmp_path / "work.jsonl"
     with pytest.raises(UsageError, match="Did you mean NotebookLoader"):
-        write_worklist(worklist, [file], loaders={".ipynb": "NotebokLoader"})
-    assert not worklist.exists()
+        list_files([write(tmp_path / "a.md")], loaders={".ipynb": "NotebokLoader"})
 
 
 def corpus(path: Path, lines: int) -> Path:
@@ -195,14 +187,10 @@ def test_moved_corpus_updates_its_documents(catalogue: Catalogue, tmp_path: Path
     assert (ids([read]), read.failures) == (["p0", "p1", "p2"], [])
 
 
-def test_another_process_resumes_within_a_corpus(catalogue: Catalogue, tmp_path: Path) -> None:
-    worklist = tmp_path / "work.jsonl"
-    write_worklist(worklist, [corpus(tmp_path / "c.jsonl", 700)])
-    place = batch_reader(catalogue).read(worklist, FileCursor()).next_place
-    assert place is not None
-    rest = batch_reader(catalogue).read(worklist, place)
-    assert ids([rest]) == [f"p{n}" for n in range(512, 700)]
-    assert rest.next_place is None
+def test_reading_ends_after_the_present_document(catalogue: Catalogue, tmp_path: Path) -> None:
+    files, _ = list_files([corpus(tmp_path / "c.jsonl", 700), write(tmp_path / "a.md")])
+    (batch,) = batch_reader(catalogue).batches(files, lambda: True)
+    assert ids([batch]) == ["p0"]
 
 
 def test_passage_keeps_its_id_when_other_text_changes() -> None:

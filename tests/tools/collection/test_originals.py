@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hashing_embedder import HashingEmbedder
 
-from sleuth.graphs.ingestion import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection import Collection, media_type_of
 from sleuth.tools.errors import StoreError
 from sleuth.tools.settings import Settings

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer, analyze
-from sleuth.tools.documents import FileReader, LocalWorkers, WorkerError, Workers
+from sleuth.tools.documents.loading import FileReader
+from sleuth.tools.documents.parallel_reading import LocalWorkers, Workers
+from sleuth.tools.documents.worker import WorkerError
 from sleuth.tools.text import find_names, find_terms
 from sleuth.tools.types import Passage
 
@@ -50,8 +52,6 @@ def test_worker_processes_give_the_same_results() -> None:
         assert [each._replace(mentions=list(each.mentions)) for each in analyzer.names(given)] == [
             each._replace(mentions=list(each.mentions)) for each in find_names(given)
         ]
-        languages = analyzer.languages([passage.text for passage in given], characters=1_000_000)
-        assert languages == PassageAnalyzer(workers).languages([each.text for each in given], characters=0)
     finally:
         workers.close()
 
@@ -62,7 +62,6 @@ def test_few_passages_are_analyzed_in_this_process() -> None:
     analyzer.is_parallel = True
     analyzer.terms(passages(2))
     analyzer.names(passages(2))
-    analyzer.languages(["Of mills."], characters=9)
     assert workers.calls == 0
 
 

@@ -14,7 +14,9 @@ from sleuth.tools.collection.passage_analysis import PassageAnalyzer
 from sleuth.tools.collection.ray_cluster import RayEmbedder, RayWorkers
 from sleuth.tools.collection.ray_cluster import embedder as worker_embedder
 from sleuth.tools.collection.readers import make_passage_embedder, make_workers
-from sleuth.tools.documents import BOUNDS, FileReader, Item
+from sleuth.tools.documents.file_list import Item
+from sleuth.tools.documents.loading import FileReader
+from sleuth.tools.documents.resource_limits import BOUNDS
 from sleuth.tools.errors import DocumentError, StoreError
 from sleuth.tools.search.vectors import LocalEmbedder, NoEmbedder
 from sleuth.tools.settings import Settings
@@ -27,7 +29,7 @@ def workers(ray: FakeRay) -> RayWorkers:
 
 
 def item(path: Path, member: str = "") -> Item:
-    return Item(path=path, document_id=path.name, next_offset=0, member=member)
+    return Item(path=path, document_id=path.name, member=member)
 
 
 def test_file_is_read_from_its_bytes_as_it_is_read_here(tmp_path: Path) -> None:

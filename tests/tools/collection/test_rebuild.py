@@ -8,7 +8,7 @@ import pytest
 from entries import entry
 from hashing_embedder import HashingEmbedder
 
-from sleuth.graphs.ingestion import ingest
+from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import EmbedderChanged, StoreError
 from sleuth.tools.search.retriever import MODES, Mode, Query

@@ -14,21 +14,21 @@ def write(path: Path, text: str) -> Path:
 
 def test_a_notebook_is_read(tmp_path: Path) -> None:
     cells = [{"cell_type": "markdown", "source": "Of mills."}, {"cell_type": "code", "source": "1 + 1", "outputs": []}]
-    title, text = read_with("NotebookLoader", write(tmp_path / "a.ipynb", json.dumps({"cells": cells})))
-    assert title is None
-    assert "Of mills." in text and "1 + 1" in text
+    found = read_with("NotebookLoader", write(tmp_path / "a.ipynb", json.dumps({"cells": cells})))
+    assert found.title is None
+    assert "Of mills." in found.sections[0].text and "1 + 1" in found.sections[0].text
 
 
 def test_the_loader_s_title_is_kept(tmp_path: Path) -> None:
     page = write(tmp_path / "a.html", "<html><head><title>The mill</title></head><body>It is old.</body></html>")
-    title, text = read_with("BSHTMLLoader", page)
-    assert title == "The mill"
-    assert "It is old." in text
+    found = read_with("BSHTMLLoader", page)
+    assert found.title == "The mill"
+    assert "It is old." in found.sections[0].text
 
 
 def test_parts_become_paragraphs(tmp_path: Path) -> None:
-    _, text = read_with("CSVLoader", write(tmp_path / "a.csv", "name\nmill\nbridge\n"))
-    assert text == "name: mill\n\nname: bridge"
+    found = read_with("CSVLoader", write(tmp_path / "a.csv", "name\nmill\nbridge\n"))
+    assert found.sections[0].text == "name: mill\n\nname: bridge"
 
 
 @pytest.mark.parametrize(

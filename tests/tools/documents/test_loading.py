@@ -1,4 +1,3 @@
-import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 from linear_time import takes_linear_time
 
-from sleuth.tools.documents.file_list import write_worklist
+from sleuth.tools.documents.file_list import list_files
 from sleuth.tools.documents.loading import (
     LIGHT_BYTES,
     MAX_FILE_BYTES,
@@ -37,10 +36,7 @@ def write(path: Path, text: str) -> Path:
 
 
 def listed(*roots: Path, below: Path) -> list[str]:
-    with tempfile.TemporaryDirectory() as folder:
-        write_worklist(Path(folder) / "list", roots)
-        lines = (Path(folder) / "list").read_text().splitlines()
-    return [Path(json.loads(line)[0]).relative_to(below).as_posix() for line in lines]
+    return [item.path.relative_to(below).as_posix() for item in list_files(roots)[0]]
 
 
 def refusal(path: Path, read: Callable[[Path], object] = load) -> str:

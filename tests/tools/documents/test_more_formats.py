@@ -6,7 +6,6 @@ import zipfile
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import openpyxl
 import pptx
@@ -15,7 +14,7 @@ from outlook_mail import BODY, SENDER_ADDRESS, SENDER_NAME, SUBJECT, outlook_mai
 from pptx.util import Inches
 
 from sleuth.tools.collection.batch_reader import file_entry
-from sleuth.tools.documents.file_list import read_item, take_passed_over, write_worklist
+from sleuth.tools.documents.file_list import list_files
 from sleuth.tools.documents.formats.content import Place, location
 from sleuth.tools.documents.formats.tables import TABLE_CHARS, table_pieces
 from sleuth.tools.documents.loading import FileReader, load
@@ -239,20 +238,11 @@ def test_damaged_file_is_named(tmp_path: Path, name: str) -> None:
         load(tmp_path / name)
 
 
-def work(folder: Path, *roots: Path) -> tuple[list[Any], list[str]]:
-    place, offset, items = folder / "work.jsonl", 0, []
-    write_worklist(place, roots)
-    while (item := read_item(place, offset)) is not None:
-        items.append(item)
-        offset = item.next_offset
-    return items, take_passed_over(place)
-
-
 def test_archive_is_a_folder(tmp_path: Path) -> None:
     inner = {"notes/ferry.md": f"# Ferries\n\n{FERRY}", "b.xyz": "x", ".hidden.md": "x", "__MACOSX/a.md": "x"}
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "old.zip").write_bytes(zipped({**inner, "deeper.zip": zipped({"a.md": "a"})}))
-    items, passed = work(tmp_path, tmp_path / "in")
+    items, passed = list_files([tmp_path / "in"])
     (item,) = items
     assert (item.document_id, item.source) == ("old.zip/notes/ferry.md", f"{tmp_path}/in/old.zip/notes/ferry.md")
     assert [line.partition(": ")[0].removeprefix(f"{tmp_path}/in/") for line in passed] == [
@@ -268,7 +258,7 @@ def test_archive_is_a_folder(tmp_path: Path) -> None:
 
 def test_damaged_archive_is_reported_when_it_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(b"PK")
-    items, _ = work(tmp_path, tmp_path / "a.zip")
+    items, _ = list_files([tmp_path / "a.zip"])
     with pytest.raises(DocumentError, match="is not a zip file"):
         load(items[0].path, items[0].member)
 
@@ -278,7 +268,7 @@ def test_damaged_archive_is_reported_when_it_is_read(tmp_path: Path) -> None:
 )
 def test_member_outside_its_archive_is_refused_by_name(tmp_path: Path, name: str) -> None:
     (tmp_path / "old.zip").write_bytes(zipped({name: FERRY, "notes/ferry.md": FERRY}))
-    items, _ = work(tmp_path, tmp_path / "old.zip")
+    items, _ = list_files([tmp_path / "old.zip"])
     assert {item.source.startswith(f"{tmp_path}/old.zip/") for item in items} == {True}
     assert {item.document_id.startswith("old.zip/") for item in items} == {True}
     (bad,) = [item for item in items if item.member == name]
@@ -289,5 +279,5 @@ def test_member_outside_its_archive_is_refused_by_name(tmp_path: Path, name: str
 
 def test_member_with_two_dots_in_its_name_is_read(tmp_path: Path) -> None:
     (tmp_path / "old.zip").write_bytes(zipped({"a/b..c.md": FERRY, "./d.md": FERRY}))
-    items, _ = work(tmp_path, tmp_path / "old.zip")
+    items, _ = list_files([tmp_path / "old.zip"])
     assert [item.document_id for item in items] == ["old.zip/d.md", "old.zip/a/b..c.md"]

@@ -21,10 +21,9 @@ from pptx.presentation import Presentation as PptxPresentation
 from pptx.util import Inches
 from reportlab.pdfgen.canvas import Canvas
 
-from sleuth.tools.documents import quote_location
 from sleuth.tools.documents.formats.binary_formats import read_docx, read_pdf
 from sleuth.tools.documents.formats.book_formats import read_eml, read_epub, read_mbox
-from sleuth.tools.documents.formats.content import Content, join_sections
+from sleuth.tools.documents.formats.content import Content, join_sections, quote_location
 from sleuth.tools.documents.formats.excel_cells import format_number
 from sleuth.tools.documents.formats.office_formats import read_pptx, read_rtf, read_xlsx
 from sleuth.tools.documents.formats.plain_formats import read_html, read_table
@@ -460,7 +459,7 @@ def test_long_table_in_code_stays_as_it_is(tmp_path: Path) -> None:
     ],
 )
 def test_table_has_its_delimiter_and_header(table: str, rows: list[str]) -> None:
-    assert read_table(table.encode())[1].split("\n") == rows
+    assert read_table(table.encode()).sections[0].text.split("\n") == rows
 
 
 def test_book_has_chapters_outside_its_folder_and_names_missing_ones() -> None:

@@ -98,17 +98,20 @@ def test_odd_pages_are_read_without_a_warning(page: bytes, text: str) -> None:
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_rows_name_their_columns(delimiter: str) -> None:
     table = "name,built,note\nHeron,1843,\nGrey Wagtail,1851,sunk".replace(",", delimiter)
-    assert read_table(table.encode()) == (None, "name: Heron; built: 1843\nname: Grey Wagtail; built: 1851; note: sunk")
+    assert title_and_text(read_table(table.encode())) == (
+        None,
+        "name: Heron; built: 1843\nname: Grey Wagtail; built: 1851; note: sunk",
+    )
 
 
 def test_quoted_cells_and_ragged_rows() -> None:
     table = b'name,note\r\n"Quill, Rosa","two\r\nlines"\r\n\r\n,\r\nAsh,"said ""no""",extra\r\nBrock\r\n'
-    assert read_table(table)[1].splitlines() == [
+    assert title_and_text(read_table(table))[1].splitlines() == [
         "name: Quill, Rosa; note: two lines",
         'name: Ash; note: said "no"; extra',
         "name: Brock",
     ]
-    assert read_table(b"name,built\n") == (None, ""), "only a header"
+    assert title_and_text(read_table(b"name,built\n")) == (None, ""), "only a header"
 
 
 def test_a_quote_that_never_ends_is_reported() -> None:

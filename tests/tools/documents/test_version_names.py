@@ -1,6 +1,6 @@
 import pytest
 
-from sleuth.tools.documents import LEAST_SHARED, parse_name, shared_text
+from sleuth.tools.documents.versions import LEAST_SHARED, parse_name, shared_text
 
 LEASE = " ".join(f"Clause {number}: the tenant pays the rent of month {number} in advance." for number in range(30))
 

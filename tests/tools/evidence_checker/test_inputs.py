@@ -3,7 +3,8 @@ from checker import TOKENIZER
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.tools.evidence_checker import WINDOW, Evidence, Layout
+from sleuth.tools.evidence_checker import Evidence
+from sleuth.tools.evidence_checker.inputs import WINDOW, Layout
 
 LAYOUT = Layout(TOKENIZER)
 ASKED = LAYOUT.question("Who built the ferry?")
@@ -36,9 +37,10 @@ def test_window_has_the_question_then_title_and_text_of_each_piece() -> None:
     wanted = [101, *ASKED, 102, *title, *LAYOUT.question("It sank."), 102, *LAYOUT.question("Rain falls."), 102]
     assert list(window.ids) == wanted
     assert window.types == (0,) * (len(ASKED) + 2) + (1,) * (len(wanted) - len(ASKED) - 2)
-    assert [window.ids[at] for at in window.closings] == [102, 102]
-    assert [window.ids[at] for at in window.begins] == [title[0], LAYOUT.question("Rain")[0]]
-    assert [window.ids[at] for at in window.firsts] == [LAYOUT.question("It")[0], LAYOUT.question("Rain")[0]]
+    assert [[window.ids[at] for at in place] for _, *place in window.places()] == [
+        [title[0], LAYOUT.question("It")[0], 102],
+        [LAYOUT.question("Rain")[0], LAYOUT.question("Rain")[0], 102],
+    ]
 
 
 def test_windows_contain_every_piece_once_and_fit() -> None:

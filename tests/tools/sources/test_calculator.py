@@ -81,9 +81,9 @@ def test_values_are_written_as_people_do() -> None:
 @pytest.mark.parametrize(
     ("expression", "reason"),
     [
-        ("average(1, 2)", r"there is no 'average'; there are abs, .*mean"),
+        ("average(1, 2)", r"'average' not defined.*; there are abs, .*mean"),
         ("1,234", "is a list, not a value"),
-        ("today", "there is no 'today'"),
+        ("today", "'today' is not defined"),
     ],
 )
 def test_a_mistake_is_explained(expression: str, reason: str) -> None:

@@ -14,7 +14,9 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from sleuth.tools.collection.ray_cluster.connection import RETRIES, Connect, cluster_failed, connect, processors
-from sleuth.tools.documents import Bounds, FileReader, Item, LoadedDocument, Loaders, printable, read_bytes
+from sleuth.tools.documents.file_list import Item
+from sleuth.tools.documents.loading import FileReader, LoadedDocument, Loaders, read_bytes
+from sleuth.tools.documents.resource_limits import Bounds, printable
 from sleuth.tools.errors import DocumentError, StoreError
 from sleuth.tools.text.analysis import analyze
 

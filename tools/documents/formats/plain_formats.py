@@ -28,8 +28,8 @@ SAMPLE_ROWS = 100
 _FENCED = re.compile(r"^ {0,3}(```|~~~).*?^ {0,3}\1", re.MULTILINE | re.DOTALL)
 _XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*>")
 _TOP_HEADING = re.compile(r"^# +(\S.*)$", re.MULTILINE)
-_UNDERLINED = re.compile(r"^(\S.*)\n([=\-~^*#\"'+.:_`])\2{2,}[ \t]*$", re.MULTILINE)
-_ASCIIDOC_TITLE = re.compile(r"^= +(\S.*)$", re.MULTILINE)
+UNDERLINED = re.compile(r"^(\S.*)\n([=\-~^*#\"'+.:_`])\2{2,}[ \t]*$", re.MULTILINE)
+ASCIIDOC_TITLE = re.compile(r"^= +(\S.*)$", re.MULTILINE)
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.{,65536}?)\n(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
 _CLOSING_MARKS = re.compile(r"(?<=[ \t])#+$")
 _EMPTY_LINES = re.compile(r"(?<![ \t])[ \t]*\n[ \t]*(?:\n\s*)?\n")
@@ -38,9 +38,9 @@ _NOT_CONTENT = (*HIDDEN, "header", "footer", "aside", "form")
 _BLOCKS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "li", "tr", "div", "section", "article", "blockquote", "pre", "dt")
 
 
-def read_plain(data: bytes) -> tuple[str | None, str]:
+def read_plain(data: bytes) -> Content:
     """Return the text; plain text has no title."""
-    return None, decode(data)
+    return Content(None, [Section(decode(data))])
 
 
 def read_markdown(data: bytes) -> Content:
@@ -78,18 +78,11 @@ def _front_matter(text: str) -> dict[str, Any]:
     }
 
 
-def read_rst(data: bytes) -> tuple[str | None, str]:
-    """Return a reStructuredText file; its title is the first heading, which is underlined."""
+def read_headed(heading: re.Pattern[str], data: bytes) -> Content:
+    """Return a file whose title is the first match of a pattern: UNDERLINED or ASCIIDOC_TITLE."""
     text = decode(data)
-    heading = _UNDERLINED.search(text)
-    return heading and title_from(heading[1]), text
-
-
-def read_asciidoc(data: bytes) -> tuple[str | None, str]:
-    """Return an AsciiDoc file; its title is the heading of the first level."""
-    text = decode(data)
-    heading = _ASCIIDOC_TITLE.search(text)
-    return heading and title_from(heading[1]), text
+    found = heading.search(text)
+    return Content(found and title_from(found[1]), [Section(text)])
 
 
 def decode_html(data: bytes, *, declared: str | None = None) -> str:
@@ -189,17 +182,14 @@ def whole_page(soup: "BeautifulSoup", *, leave_out: Sequence[str] = _NOT_CONTENT
     return _EMPTY_LINES.sub("\n\n", soup.get_text()).strip()
 
 
-def read_table(data: bytes) -> tuple[str | None, str]:
+def read_table(data: bytes) -> Content:
     """Return one line per row, "column: value; column: value", so that a row can be found and read by itself."""
     lines = decode(data).splitlines(keepends=True)
     stated = re.fullmatch(r"sep=(.)\s*", lines[0], re.IGNORECASE) if lines else None
+    delimiter = stated[1] if stated else _delimiter(lines)
     try:
-        rows = (
-            [*csv.reader(lines[1:], delimiter=stated[1])]
-            if stated
-            else [*csv.reader(lines, delimiter=_delimiter(lines))]
-        )
-        return None, "\n".join(_rows([row for row in rows if any(map(str.strip, row))]))
+        rows = csv.reader(lines[1:] if stated else lines, delimiter=delimiter)
+        return Content(None, [Section("\n".join(_rows([row for row in rows if any(map(str.strip, row))])))])
     except csv.Error as error:
         raise DocumentError(f"is not a readable table ({error}). Check its quotes and separators.") from error
 

@@ -1,4 +1,4 @@
-"""Fetching of a page at a URL that a user has given, never from an internal address.
+"""Pages of files and URLs that a user has given; a page is never fetched from an internal address.
 
 A host is resolved once, every address of it is checked, and the connection uses the checked address: later changes of
 the name have no effect. Each redirect is checked in the same way.
@@ -6,15 +6,16 @@ the name have no effect. Each redirect is checked in the same way.
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from pathlib import Path
 
 import httpx
 
-from sleuth.tools.documents import decode_html
+from sleuth.tools.documents.formats.plain_formats import decode_html
 from sleuth.tools.errors import DocumentError, UsageError
 from sleuth.tools.settings import client_options
-from sleuth.tools.sources.web_pages.page import Page
+from sleuth.tools.sources.web_pages.page import Page, read_page_file
 
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 """The addresses of a host."""
@@ -52,6 +53,17 @@ _KINDS = ("", "text/html", "application/xhtml+xml", "text/plain")
 _ENCODINGS = ("", "identity", "gzip", "deflate")
 _HEADERS = {"User-Agent": "sleuth", "Accept": "text/html,application/xhtml+xml", "Accept-Encoding": "gzip"}
 _PORTS = {"http": 80, "https": 443}
+
+
+async def get_pages(places: Sequence[str]) -> list[Page]:
+    """Return the pages at these places, in order; only http:// and https:// go to the network."""
+    pages: list[Page] = []
+    for place in places:
+        if place.lower().startswith(("http://", "https://")):
+            pages.append(await fetch_page(place))
+        else:
+            pages += await asyncio.to_thread(read_page_file, Path(place))
+    return pages
 
 
 async def fetch_page(

@@ -1,13 +1,19 @@
-"""A web page attached to a question, and its extracted text."""
+"""A web page attached to a question, from a file (HTML, or JSON of the CRAG benchmark), and its extracted text."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
+from sleuth.tools.documents.formats.plain_formats import decode_html
+from sleuth.tools.documents.loading import read_bytes
+from sleuth.tools.errors import DocumentError, UsageError
 from sleuth.tools.text import Span
+
+_HTML = (".html", ".htm", ".xhtml")
+_Text = Annotated[str, BeforeValidator(lambda given: "" if given is None else given)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -15,14 +21,14 @@ class Page:
     """A web page; all fields except its HTML or its snippet may be empty.
 
     `last_modified` is the server's own value; `snippet` is a search engine's excerpt; `warnings` report losses while
-    fetching.
+    fetching. JSON has the names of the CRAG benchmark.
     """
 
-    html: str
-    url: str = ""
-    name: str = ""
-    last_modified: str = ""
-    snippet: str = ""
+    html: Annotated[str, Field(validation_alias="page_result")]
+    url: Annotated[_Text, Field(validation_alias="page_url")] = ""
+    name: Annotated[_Text, Field(validation_alias="page_name")] = ""
+    last_modified: Annotated[_Text, Field(validation_alias="page_last_modified")] = ""
+    snippet: Annotated[_Text, Field(validation_alias="page_snippet")] = ""
     warnings: tuple[str, ...] = ()
 
 
@@ -68,21 +74,40 @@ class PageText:
 _PAGE_TEXT = TypeAdapter(PageText)
 
 
-def without_duplicates(pages: Sequence[Page]) -> list[Page]:
-    """Return pages in order, each content once, since search engines return duplicates."""
-    found: dict[str, Page] = {}
-    for page in pages:
-        found.setdefault(page.html or page.snippet, page)
-    return list(found.values())
+class _Question(BaseModel):
+    """A question of the benchmark with its pages."""
+
+    search_results: list[Page]
 
 
-def unique_names(names: Sequence[str]) -> list[str]:
-    """Return the names, numbered if they repeat."""
-    given: list[str] = []
-    for name in names:
-        number, free = 1, name
-        while free in given:
-            number += 1
-            free = f"{name} ({number})"
-        given.append(free)
-    return given
+_JSON: TypeAdapter[_Question | list[Page] | Page] = TypeAdapter(_Question | list[Page] | Page)
+
+
+def read_page_file(path: Path) -> list[Page]:
+    """Return the pages of a file: HTML, or JSON with one page, a list, or a question with its `search_results`.
+
+    Raises:
+        UsageError: the file is missing, or its suffix is not supported.
+        DocumentError: the file cannot be read.
+    """
+    if not path.is_file():
+        raise UsageError(f"There is no file {str(path)!r}. --page takes an HTML or JSON file, or a URL.")
+    suffix = path.suffix.lower()
+    if suffix not in (*_HTML, ".json"):
+        raise UsageError(
+            f"{path} is not a page: --page takes {', '.join(_HTML)} and .json files; `sleuth ingest` others."
+        )
+    try:
+        data = read_bytes(path)
+        if suffix in _HTML:
+            return [Page(html=decode_html(data))]
+        found = _JSON.validate_json(data)
+    except DocumentError as error:
+        raise DocumentError(f"{path}: {error}") from error
+    except ValidationError as error:
+        raise DocumentError(
+            f'{path}: is not a page as JSON: write {{"page_result": "<html>…", "page_name": …, "page_url": …}}, or a '
+            "list of them."
+        ) from error
+    pages = found.search_results if isinstance(found, _Question) else found
+    return [pages] if isinstance(pages, Page) else pages

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sleuth.tools.documents import split
+from sleuth.tools.documents.chunking import split
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import GRAPH_MODES, DocumentReader, MemoryKeywords, Query, Retriever, Scored, fetch_depth, fuse
 from sleuth.tools.search.vectors import Embedder, NoEmbedder, Vectors

@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 
 from sleuth.tools.errors import DocumentError, UsageError
-from sleuth.tools.sources.web_pages.files import read_page_file
-from sleuth.tools.sources.web_pages.page import Page, PageText, Table, unique_names, without_duplicates
+from sleuth.tools.sources.web_pages.page import Page, PageText, Table, read_page_file
 
 ROW = {
     "page_name": "Ferries",
@@ -54,13 +53,6 @@ def test_file_that_is_no_page_has_a_reason(
     path = tmp_path / name if data is None else written(tmp_path / name, data)
     with pytest.raises(kind, match=reason):
         read_page_file(path)
-
-
-def test_each_content_is_kept_once_in_order() -> None:
-    pages = [Page(html="a", url="1"), Page(html="b"), Page(html="a", url="2"), Page(html="", snippet="s")]
-    assert [page.html for page in without_duplicates(pages)] == ["a", "b", ""]
-    assert without_duplicates(pages)[0].url == "1"
-    assert unique_names(["x", "y", "x", "x (2)", "x"]) == ["x", "y", "x (2)", "x (2) (2)", "x (3)"]
 
 
 def test_what_was_read_comes_back_from_json() -> None:
