@@ -325,9 +325,8 @@ class Collection:
     def finish_change(self) -> None:
         """Delete what deleted passages leave: unused vectors, names in triples, and copies of files.
 
-        Call this at the end of a change: vectors are tidied too, and indexes that changed much stored as snapshots.
+        Call this at the end of a change: vectors are tidied too.
         """
-        self._indexes.delete_removed()
         self._knowledge.prune()
         self._originals.delete_unused()
         self._indexes.finish()
@@ -382,7 +381,7 @@ class Collection:
         try:
             return self._search_indexes(query)
         except VectorsReplaced:
-            self._indexes.reopen("dense")
+            self._indexes.reload("dense")
             return self._search_indexes(query)
 
     def _search_indexes(self, query: Query) -> list[Hit]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_collection import passage
 
-from sleuth.tools.collection.index_sync import catch_up
+from sleuth.tools.collection.index_set import catch_up
 from sleuth.tools.search.entity_graph.index import RARE, GraphIndex
 from sleuth.tools.search.entity_graph.search import EntityGraphSearch
 from sleuth.tools.search.keyword_index import KeywordIndex
