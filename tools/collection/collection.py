@@ -30,7 +30,7 @@ from sleuth.tools.search import (
     search_graph,
     search_knowledge_graph,
 )
-from sleuth.tools.search.knowledge_graph import NameGraph, NameGraphCache, TripleCache
+from sleuth.tools.search.knowledge_graph import NameGraph, NameGraphCache
 from sleuth.tools.search.ranking import MODEL
 from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, Embedder, NoEmbedder, VectorIndex, embedder_changed
 from sleuth.tools.settings import Settings
@@ -75,8 +75,7 @@ class Collection:
         self._versions = Versions(catalogue)
         self._filter = PassageFilter(catalogue)
         self._originals = Originals(catalogue, settings.home)
-        self._triples = TripleCache(catalogue)
-        self._knowledge = NameGraphCache(self._triples, self._indexes.name_vectors, embedder)
+        self._knowledge = NameGraphCache(catalogue, self._indexes.name_vectors, embedder)
         self._reader = BatchReader(catalogue, workers, analyzer)
         name = f"{settings.owner}-{settings.collection}.unreadable"
         self._unreadable = UnreadableFiles(settings.home / "ingest" / name)
