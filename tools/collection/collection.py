@@ -67,7 +67,7 @@ class Collection:
         self._catalogue = catalogue
         self.move_documents = in_thread(catalogue.move_documents)
         self._embedder = embedder
-        self._has_warned = self._is_checked = False
+        self._has_warned = False
         self.turn = asyncio.Semaphore(4)  # searches at a time: asyncio has more threads, for other owners
         self._model = MODEL if settings.ranker == "trained" else None
         analyzer = PassageAnalyzer(workers := make_workers(settings))
@@ -193,7 +193,7 @@ class Collection:
         return self._put(entries)
 
     def _put(self, entries: Sequence[Entry]) -> Stored:
-        self._reset_stale_indexes()
+        self._indexes.reset_if_ahead()
         if self.embedder is not None and self._catalogue.embedder() is None:
             self._catalogue.set_embedder(
                 EmbedderRecord(name=self.embedder.name, dimension=None, version=VECTORS_VERSION)
@@ -206,7 +206,7 @@ class Collection:
         for id_ in document_ids:
             if id_ not in known:
                 await self.document(id_)  # raises UnknownName
-        await asyncio.to_thread(self._reset_stale_indexes)
+        await asyncio.to_thread(self._indexes.reset_if_ahead)
         deleted = await asyncio.to_thread(self._catalogue.delete_documents, document_ids)
         await self.catch_up()
         await self.finish_change()
@@ -355,12 +355,6 @@ class Collection:
             self._has_warned = True
             _log.warning("SLEUTH_EMBEDDER is none: hybrid search uses the keyword index only.")
         return tuple(name for name in self._indexes.names if name != "graph")
-
-    def _reset_stale_indexes(self) -> None:
-        """Before the first change, clear indexes that do not belong to this catalogue."""
-        if not self._is_checked:
-            self._indexes.reset_if_ahead()
-            self._is_checked = True
 
     def _search(self, query: Query) -> list[Hit]:
         """Search, and label older versions of documents or leave them out."""

@@ -63,6 +63,7 @@ class IndexSet:
         self._open: dict[IndexName, Index] = {}
         self._known: dict[IndexName, int] = {}
         self._turn = threading.Lock()
+        self._is_checked = False
         self._is_closing = threading.Event()
         # The hash distinguishes names that some file systems treat as equal, and makes ".." harmless.
         mark = sha256(f"{settings.owner}\0{settings.collection}".encode()).hexdigest()[:12]
@@ -138,13 +139,17 @@ class IndexSet:
     def reset_if_ahead(self) -> None:
         """Clear indexes that are ahead of the catalogue, which happens after restoring it from an older backup.
 
-        Call this before a change is written: its sequence number may already be used by an index.
+        Call this before a change is written: its sequence number may already be used by an index. Only the first call
+        of a process does something.
         """
+        if self._is_checked:
+            return
         names = self.names if self._catalogue.embedder() is None else ALL
         with self._turn, self._indexing():
             for name in names:
                 if self._is_ahead(index := self._opened(name)):
                     index.clear()
+        self._is_checked = True
 
     def finish(self) -> None:
         """Tidy the vectors at the end of a change; without an embedder, delete those of deleted passages."""
