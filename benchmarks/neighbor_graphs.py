@@ -1,14 +1,14 @@
 """Neighbor graphs of pgvector and Chroma: seconds to build, size, recall and time of a search, by the graph's settings.
 
     python -m benchmarks.neighbor_graphs [--passages 10000] [--corpus FILE --questions FILE] [--graphs 16,64 32,200]
-        [--kinds numbers bits chroma] [--efforts 200 400 1000] [--json FILE]
+        [--kinds pgvector chroma] [--efforts 200 400 1000] [--json FILE]
 
 Without FILES, passages and questions are generated (`benchmarks/growth/corpus.py`) and embedded without a model. FILES
 are JSON lines with the fields `title` and `text`, and `question`; the embedder of the settings embeds them. A graph is
 given by the neighbors of a vector and the effort of building; `--efforts` are those of a search: the vectors that it
-keeps on its way through the graph. Of a graph over bits, all of them are compared by numbers. Chroma's graph has the
-settings of the product and is built while vectors are inserted; its size is that of all its files. Recall is the share
-of the ten nearest vectors. The Postgres on the PATH must have pgvector.
+keeps on its way through the graph. Chroma's graph has the settings of the product and is built while vectors are
+inserted; its size is that of all its files. Recall is the share of the ten nearest vectors. The Postgres on the PATH
+must have pgvector.
 """
 
 import argparse
@@ -16,7 +16,6 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +32,7 @@ from sleuth.tools.search.vectors.pgvector_index import PgVectorIndex
 from sleuth.tools.settings import Settings
 
 K, ASKED, BATCH = 10, 100, 2_048
-KINDS = ["numbers", "bits", "chroma"]
+KINDS = ["pgvector", "chroma"]
 
 Row = dict[str, float | str]
 
@@ -71,25 +70,22 @@ def measure(given: argparse.Namespace) -> Iterator[Row]:
     embedder, vectors, asked = embedded(given)
     if "chroma" in given.kinds:
         yield from in_chroma(given.efforts, embedder, vectors, asked)
-    if kinds := [kind for kind in given.kinds if kind != "chroma"]:
-        yield from in_postgres(kinds, given, embedder, vectors, asked)
+    if "pgvector" in given.kinds:
+        yield from in_postgres(given, embedder, vectors, asked)
 
 
-def in_postgres(
-    kinds: list[str], given: argparse.Namespace, embedder: Embedder, vectors: Vectors, asked: Vectors
-) -> Iterator[Row]:
+def in_postgres(given: argparse.Namespace, embedder: Embedder, vectors: Vectors, asked: Vectors) -> Iterator[Row]:
     pgvector_index.MAX_EXACT = 0
     with postgres(maintenance_work_mem="2GB") as server:
-        for kind, (neighbors, effort) in product(kinds, given.graphs):
+        for neighbors, effort in given.graphs:
             pgvector_index._NEIGHBORS, pgvector_index._BUILD_EFFORT = neighbors, effort
-            by_bits = kind == "bits"
-            index = PgVectorIndex(server.url, owner="", collection="graphs", embedder=embedder, by_bits=by_bits)
+            index = PgVectorIndex(server.url, owner="", collection="graphs", embedder=embedder)
             index.clear()
             index._remember(dimension=vectors.shape[1])
             insert(index, vectors)
             with clock() as building:
                 index.tidy()
-            row: Row = {"graph": f"{kind} {neighbors} {effort}", "build_s": round(building.spent.wall, 1)}
+            row: Row = {"graph": f"pgvector {neighbors} {effort}", "build_s": round(building.spent.wall, 1)}
             row["mb"] = round(size(index) / 1e6, 1)
             for searching in given.efforts:
                 pgvector_index._EFFORT = searching
@@ -105,7 +101,7 @@ def in_chroma(efforts: list[int], embedder: Embedder, vectors: Vectors, asked: V
         row["mb"] = round(bytes_of(Path(folder)) / 1e6, 1)
         for searching in efforts:
             index._collection.modify(configuration={"hnsw": {"ef_search": searching}})
-            index.refresh(anew=True)
+            index.refresh()
             yield row | {"effort": searching} | searched(index, vectors, asked)
         index.close()
 
@@ -119,9 +115,8 @@ def insert(index: VectorIndex, vectors: Vectors) -> None:
 def size(index: PgVectorIndex) -> int:
     """Return the bytes of the graph."""
     with index._transaction() as connection:
-        names = [f"{index._table}{part}" for part in (pgvector_index._BITS, pgvector_index._NUMBERS)]
-        query = text("SELECT sum(pg_relation_size(oid)) FROM pg_class WHERE relname = ANY(:names)")
-        return int(connection.scalar(query, {"names": names}))
+        query = text("SELECT pg_relation_size(CAST(:name AS regclass))")
+        return int(connection.scalar(query, {"name": f"{index._table}{pgvector_index._GRAPH}"}))
 
 
 def pair(given: str) -> tuple[int, int]:

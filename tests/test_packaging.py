@@ -33,7 +33,7 @@ EXTRAS = {
     "studio/model_server": ("torch",),  # installed by `sleuth model install`
     "studio/server": ("serve", "postgres"),
     "training": ("train", "torch"),
-    "tools/collection/ray_cluster": ("ray",),
+    "tools/collection/ray_cluster.py": ("ray",),
     "tools/documents/community_loaders.py": ("loaders",),
     "tools/documents/formats/scanned_pages.py": ("ocr",),
     "tools/search/vectors/embedder.py": ("torch",),

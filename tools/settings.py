@@ -188,7 +188,7 @@ class Settings(BaseSettings):
     vectors: Literal["chroma", "pgvector", "pgvector-bits"] = Field(
         default="chroma",
         description="store of vectors: `chroma`, or `pgvector` in the Postgres of SLEUTH_DATABASE_URL; `pgvector-bits` "
-        "has a smaller index",
+        "is a former name of it",
     )
     chroma_url: Address | None = Field(default=None, description="a Chroma server instead of the embedded one")
     ranker: Ranker = Field(

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sleuth.tools.errors import UsageError
-from sleuth.tools.search import KeywordIndex
-from sleuth.tools.search.entity_graph import EntityGraphSearch, GraphIndex
+from sleuth.tools.search import KeywordIndex, Query
+from sleuth.tools.search.entity_graph import GraphIndex, find_candidates
 from sleuth.tools.search.ranking import matrix
 from sleuth.tools.types import Passage
 
@@ -95,9 +95,10 @@ def pools(passages: Sequence[Passage], questions: Sequence[Question]) -> tuple[l
         index, keywords = GraphIndex(Path(folder) / "graph.db"), KeywordIndex(Path(folder) / "words")
         for each in (index, keywords):
             each.apply(upsert=passages, delete=[])
-        graph = EntityGraphSearch(index, keywords, lambda ids: [by_id[id_] for id_ in ids])
         for question in questions:
-            asked, candidates = graph.candidates(question.text)
+            asked, candidates = find_candidates(
+                Query(text=question.text), index, keywords, lambda ids: [by_id[id_] for id_ in ids]
+            )
             if not candidates:
                 continue
             rows, names = matrix(asked, candidates)

@@ -30,7 +30,7 @@ from sleuth.tools.search import (
     search_graph,
     search_knowledge_graph,
 )
-from sleuth.tools.search.knowledge_graph import NameGraph, NameGraphCache, TripleCache
+from sleuth.tools.search.knowledge_graph import NameGraph, NameGraphCache
 from sleuth.tools.search.ranking import MODEL
 from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, Embedder, NoEmbedder, VectorIndex, embedder_changed
 from sleuth.tools.settings import Settings
@@ -67,7 +67,7 @@ class Collection:
         self._catalogue = catalogue
         self.move_documents = in_thread(catalogue.move_documents)
         self._embedder = embedder
-        self._has_warned = self._is_checked = False
+        self._has_warned = False
         self.turn = asyncio.Semaphore(4)  # searches at a time: asyncio has more threads, for other owners
         self._model = MODEL if settings.ranker == "trained" else None
         analyzer = PassageAnalyzer(workers := make_workers(settings))
@@ -75,8 +75,7 @@ class Collection:
         self._versions = Versions(catalogue)
         self._filter = PassageFilter(catalogue)
         self._originals = Originals(catalogue, settings.home)
-        self._triples = TripleCache(catalogue)
-        self._knowledge = NameGraphCache(self._triples, self._indexes.name_vectors, embedder)
+        self._knowledge = NameGraphCache(catalogue, self._indexes.name_vectors, embedder)
         self._reader = BatchReader(catalogue, workers, analyzer)
         name = f"{settings.owner}-{settings.collection}.unreadable"
         self._unreadable = UnreadableFiles(settings.home / "ingest" / name)
@@ -195,7 +194,7 @@ class Collection:
         return self._put(entries)
 
     def _put(self, entries: Sequence[Entry]) -> Stored:
-        self._reset_stale_indexes()
+        self._indexes.reset_if_ahead()
         if self.embedder is not None and self._catalogue.embedder() is None:
             self._catalogue.set_embedder(
                 EmbedderRecord(name=self.embedder.name, dimension=None, version=VECTORS_VERSION)
@@ -208,7 +207,7 @@ class Collection:
         for id_ in document_ids:
             if id_ not in known:
                 await self.document(id_)  # raises UnknownName
-        await asyncio.to_thread(self._reset_stale_indexes)
+        await asyncio.to_thread(self._indexes.reset_if_ahead)
         deleted = await asyncio.to_thread(self._catalogue.delete_documents, document_ids)
         await self.catch_up()
         await self.finish_change()
@@ -326,9 +325,8 @@ class Collection:
     def finish_change(self) -> None:
         """Delete what deleted passages leave: unused vectors, names in triples, and copies of files.
 
-        Call this at the end of a change: vectors are tidied too, and indexes that changed much stored as snapshots.
+        Call this at the end of a change: vectors are tidied too.
         """
-        self._indexes.delete_removed()
         self._knowledge.prune()
         self._originals.delete_unused()
         self._indexes.finish()
@@ -359,12 +357,6 @@ class Collection:
             _log.warning("SLEUTH_EMBEDDER is none: hybrid search uses the keyword index only.")
         return tuple(name for name in self._indexes.names if name != "graph")
 
-    def _reset_stale_indexes(self) -> None:
-        """Before the first change, clear indexes that do not belong to this catalogue."""
-        if not self._is_checked:
-            self._indexes.reset_if_ahead()
-            self._is_checked = True
-
     def _search(self, query: Query) -> list[Hit]:
         """Search, and label older versions of documents or leave them out."""
         k = query.k
@@ -383,7 +375,7 @@ class Collection:
         try:
             return self._search_indexes(query)
         except VectorsReplaced:
-            self._indexes.reopen("dense")
+            self._indexes.reload("dense")
             return self._search_indexes(query)
 
     def _search_indexes(self, query: Query) -> list[Hit]:

@@ -5,7 +5,8 @@ All methods block: call them in a thread.
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sleuth.tools.collection.batch_reader import with_metadata
@@ -101,14 +102,9 @@ def _without_file(document: Document) -> Document:
 
 def _locate(source: Path) -> tuple[Path, str]:
     """Return the file of a source, and the name in it if the file is an archive."""
-    for archive in _archives_above(source):
-        return archive, source.relative_to(archive).as_posix()
-    return source, ""
-
-
-def _archives_above(source: Path) -> Iterator[Path]:
-    try:
+    with suppress(OSError):  # the name is too long, or a folder may not be entered
         if not source.exists():
-            yield from (folder for folder in source.parents if folder.is_file())
-    except OSError:  # the name is too long, or a folder may not be entered
-        return
+            for above in source.parents:
+                if above.is_file():
+                    return above, source.relative_to(above).as_posix()
+    return source, ""

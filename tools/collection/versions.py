@@ -33,30 +33,19 @@ class Versions:
 
     def newest(self, document_ids: Iterable[str]) -> dict[str, str]:
         """Return the newest version, by its id, of those of these documents that are older versions."""
-        wanted = self._catalogue.files(list(document_ids))
-        names = self._present()
+        names, head = self._names, self._catalogue.head()
+        if names.head != head:
+            named = sorted((parse_name(source), id_) for id_, source in self._catalogue.files().items())
+            files = {base: list(group) for base, group in groupby(named, key=lambda each: each[0].base)}
+            self._names = names = _Names(head=head, files=files)
         found: dict[str, str] = {}
-        for id_, source in wanted.items():
-            if newest := self._of(parse_name(source).base, names).get(id_):
+        for id_, source in self._catalogue.files(list(document_ids)).items():
+            base = parse_name(source).base
+            if base not in names.newest:
+                names.newest[base] = self._compare(names.files.get(base, ()))
+            if newest := names.newest[base].get(id_):
                 found[id_] = newest
         return found
-
-    def _present(self) -> _Names:
-        """Return the files at the present point of the journal."""
-        head = self._catalogue.head()
-        if self._names.head != head:
-            self._names = _Names(head=head, files=self._list())
-        return self._names
-
-    def _of(self, base: Base, names: _Names) -> Mapping[str, str]:
-        """Return the newest version of each older one among the files with this name."""
-        if base not in names.newest:
-            names.newest[base] = self._compare(names.files.get(base, ()))
-        return names.newest[base]
-
-    def _list(self) -> dict[Base, list[tuple[VersionedName, str]]]:
-        named = sorted((parse_name(source), id_) for id_, source in self._catalogue.files().items())
-        return {base: list(group) for base, group in groupby(named, key=lambda each: each[0].base)}
 
     def _compare(self, files: Sequence[tuple[VersionedName, str]]) -> dict[str, str]:
         """Compare the files of each version with those of the next one; the last version is newest."""

@@ -2,13 +2,21 @@
 
 from abc import ABC, abstractmethod
 from copy import copy
+from pathlib import Path
 from typing import Self
 
 
 class DerivedIndex(ABC):
     """An index of one collection's passages that stores its position in the catalogue's journal."""
 
+    file: Path | None = None
+    """A file that every index of this kind has; None on a server."""
+
     _allowed: frozenset[str] | None = None
+
+    def is_lost(self) -> bool:
+        """Return whether the files were deleted; `refresh` then makes an empty index."""
+        return self.file is not None and not self.file.exists()
 
     def restricted(self, passages: frozenset[str]) -> Self:
         """Return a view that finds only these passages; frequencies are still those of all passages."""

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from sleuth.tools.search.entity_graph import Candidate, Edge, EntityGraphSearch, GraphIndex, QueryTerms
+from sleuth.tools.search.entity_graph import Candidate, Edge, GraphIndex, find_candidates
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex
-from sleuth.tools.search.ranking import UnusableModel, load, rank
+from sleuth.tools.search.ranking import load, rank
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.search.vectors import VectorIndex
 from sleuth.tools.types import Explanation, Hit, Passage, Reason
@@ -29,29 +29,17 @@ def search_graph(
     assert isinstance(graph, GraphIndex)
     assert isinstance(keywords, KeywordIndex)
     meaning = vectors.search if isinstance(vectors, VectorIndex) else None
-    asked, found = EntityGraphSearch(graph, keywords, fetch, meaning, hop=query.hop).candidates(
-        query.text, entities=query.entities, seen=query.seen
-    )
-    ranked, note = _ranked(asked, found, None if query.hop else model)
+    asked, found = find_candidates(query, graph, keywords, fetch, meaning)
+    ranked = found if model is None or query.hop else rank(asked, found, load(model))
     unseen_first = sorted(ranked, key=lambda candidate: candidate.passage.id in query.seen)
     texts = {candidate.passage.id: candidate.passage.text for candidate in found}
     return [
-        Hit(passage=candidate.passage, score=candidate.score, rank=rank, why=_explain(candidate, texts, note))
+        Hit(passage=candidate.passage, score=candidate.score, rank=rank, why=_explain(candidate, texts))
         for rank, candidate in enumerate(unseen_first[: query.k], start=1)
     ]
 
 
-def _ranked(asked: QueryTerms, found: list[Candidate], model: Path | None) -> tuple[list[Candidate], str]:
-    """Return the ranked candidates, and a note if the trained ranker could not be used."""
-    if model is None:
-        return found, ""
-    try:
-        return rank(asked, found, load(model)), ""
-    except UnusableModel as error:
-        return found, f"Ranked by the untrained formula: {error}."
-
-
-def _explain(candidate: Candidate, texts: Mapping[str, str], note: str) -> Explanation:
+def _explain(candidate: Candidate, texts: Mapping[str, str]) -> Explanation:
     own = candidate.base.s0
     parts = candidate.base.parts() | {"alone": own, "edges": candidate.formula - own, "coverage": candidate.coverage}
     best: dict[tuple[str, str], Reason] = {}
@@ -59,7 +47,7 @@ def _explain(candidate: Candidate, texts: Mapping[str, str], note: str) -> Expla
         edge = link.edge
         if link.gain > 0:
             best.setdefault((edge.kind, edge.source), _reason(edge, link.gain, texts[edge.stands_in]))
-    return Explanation(parts=parts, reasons=tuple(best.values())[:MOST_REASONS], note=note)
+    return Explanation(parts=parts, reasons=tuple(best.values())[:MOST_REASONS])
 
 
 def _reason(edge: Edge, gain: float, text: str) -> Reason:

@@ -50,31 +50,32 @@ class KeywordIndex(DerivedIndex):
     """Keywords of one collection's passages."""
 
     name = "keyword index"
-    version = LAYOUT
 
     def __init__(self, folder: Path, find_terms: FindTerms = find_terms) -> None:
         self._folder = folder
+        self.file = folder / "meta.json"
         self._find_terms = find_terms
         # Graph search needs the stems of the same sentences for one question after the other.
         self._stems = lru_cache(maxsize=_REMEMBERED)(stems)
         self._languages: Sequence[str] = ()
         self._schema = _schema()
-        with self._storing("opened"):
-            if folder.exists() and self._number("layout") != LAYOUT:
-                shutil.rmtree(folder)  # of a former release: the index is rebuilt from the catalogue
-            folder.mkdir(parents=True, exist_ok=True)
-            self._index = tantivy.Index(self._schema, path=str(folder))
-        self._remember(layout=LAYOUT)
-        self._index.register_tokenizer(_STEMS, _tokenizer())
-        self._index.config_reader("manual")
+        self.refresh()
 
     def close(self) -> None:
         """Do nothing: no resource stays open between calls."""
 
-    def refresh(self, *, anew: bool) -> None:
-        """Reload changes from other processes."""
-        with self._storing("read"):
-            self._index.reload()
+    def refresh(self) -> None:
+        """Load the files, with the changes of other processes; those of another layout are deleted."""
+        with self._storing("opened"):
+            is_new = self._number("layout") != LAYOUT
+            if is_new and self._folder.exists():
+                shutil.rmtree(self._folder)  # of a former release: the index is rebuilt from the catalogue
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._index = tantivy.Index(self._schema, path=str(self._folder))
+        if is_new:
+            self._remember(layout=LAYOUT)
+        self._index.register_tokenizer(_STEMS, _tokenizer())
+        self._index.config_reader("manual")
         self._languages = ()
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
@@ -94,7 +95,7 @@ class KeywordIndex(DerivedIndex):
         self.set_reached(0)
 
     def replace_by(self, other: "KeywordIndex") -> None:
-        """Move another index into the folder of this one; neither can be used afterwards.
+        """Move another index into the folder of this one; call `refresh` before the next use.
 
         After a kill in between, there is no index, and the next use builds it again.
         """
@@ -104,11 +105,6 @@ class KeywordIndex(DerivedIndex):
             self._folder.rename(old)
             other._folder.rename(self._folder)
             shutil.rmtree(old, ignore_errors=True)
-
-    def copy_to(self, folder: Path) -> None:
-        """Copy the files; no other thread or process may change the index meanwhile."""
-        with self._storing("read"):
-            shutil.copytree(self._folder, folder)
 
     def count(self) -> int:
         """Return the number of passages."""

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import FilteredRetriever, KeywordIndex, Mode, Query, fetch_depth, fuse
-from sleuth.tools.search.entity_graph import EntityGraphSearch, GraphIndex
+from sleuth.tools.search.entity_graph import GraphIndex, find_candidates
 from sleuth.tools.search.entity_graph.index import Alias
 from sleuth.tools.search.vectors import VectorIndex
 from sleuth.tools.search.vectors import index as vector_index
@@ -143,8 +143,8 @@ def scan(library: Collection, query: Query, allowed: set[str]) -> list[tuple[str
     if query.mode == "dense":
         return by_meaning(query.text, query.k)
     scans: tuple[object, object] = GraphScan(graph, allowed), by_words
-    search = EntityGraphSearch(scans[0], scans[1], library._catalogue.passages, by_meaning)  # type: ignore[arg-type]
-    _, candidates = search.candidates(query.text)
+    fetch = library._catalogue.passages
+    _, candidates = find_candidates(query, scans[0], scans[1], fetch, by_meaning)  # type: ignore[arg-type]
     return [(each.passage.id, each.score) for each in candidates[: query.k]]
 
 

@@ -12,7 +12,6 @@ from hashing_embedder import HashingEmbedder
 from sleuth.tools.collection import ray_cluster
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer
 from sleuth.tools.collection.ray_cluster import RayEmbedder, RayWorkers
-from sleuth.tools.collection.ray_cluster import embedder as worker_embedder
 from sleuth.tools.collection.readers import make_passage_embedder, make_workers
 from sleuth.tools.documents.file_list import Item
 from sleuth.tools.documents.loading import FileReader
@@ -96,7 +95,7 @@ def test_failed_cluster_is_an_error_with_advice(tmp_path: Path) -> None:
 
 
 def test_passages_are_embedded_in_parts_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_embedder, "_embedder", lambda *_: HashingEmbedder())
+    monkeypatch.setattr(ray_cluster, "_worker_embedder", lambda *_: HashingEmbedder())
     ray, here = FakeRay(processors=3), HashingEmbedder()
     embedder = RayEmbedder("there:1", here, connect=ray.connect)
     texts = [f"Passage {at} of mills" for at in range(100)]

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_collection import passage
 
-from sleuth.tools.collection.index_sync import catch_up
+from sleuth.tools.collection.index_set import catch_up
 from sleuth.tools.search.entity_graph.index import RARE, GraphIndex
-from sleuth.tools.search.entity_graph.search import EntityGraphSearch
+from sleuth.tools.search.entity_graph.search import find_candidates
 from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.search.retriever import Query
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.text import name_id
 
@@ -94,7 +95,8 @@ def test_however_it_grew_it_is_what_a_rebuild_is(
     assert grown.ids() == catalogue.passage_ids()
     keywords = KeywordIndex(folder / "words")
     keywords.apply(upsert=catalogue.passages(sorted(catalogue.passage_ids())), delete=[])
-    found = [EntityGraphSearch(graph, keywords, catalogue.passages).candidates(seed)[1] for graph in (grown, rebuilt)]
+    query = Query(text=seed)
+    found = [find_candidates(query, graph, keywords, catalogue.passages)[1] for graph in (grown, rebuilt)]
     assert found[0] == found[1]
     for opened in (grown, rebuilt, catalogue):
         opened.close()

@@ -7,8 +7,9 @@ from small_collection import SmallCollection, passage
 
 from sleuth.tools.search.entity_graph.base_scores import Meaning
 from sleuth.tools.search.entity_graph.query_terms import QueryTerms
-from sleuth.tools.search.entity_graph.search import Candidate, EntityGraphSearch
+from sleuth.tools.search.entity_graph.search import Candidate, find_candidates
 from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Passage
 
 
@@ -20,8 +21,8 @@ class Scene(SmallCollection):
     def ask(
         self, text: str, *, entities: Sequence[str] = (), seen: Sequence[str] = (), hop: bool = False
     ) -> dict[str, Candidate]:
-        graph = EntityGraphSearch(self.graph, self.keywords, self.fetch, self.meaning, hop=hop)
-        _, found = graph.candidates(text, entities=entities, seen=seen)
+        query = Query(text=text, entities=tuple(entities), seen=frozenset(seen), hop=hop)
+        _, found = find_candidates(query, self.graph, self.keywords, self.fetch, self.meaning)
         return {candidate.passage.id: candidate for candidate in found}
 
 

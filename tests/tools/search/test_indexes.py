@@ -46,7 +46,7 @@ def test_second_index_on_the_same_files_sees_changes(opening: Open) -> None:
     index, other = opening(), opening()
     index.set_reached(9)
     index.apply(upsert=[], delete=["ferry"])
-    other.refresh(anew=True)
+    other.refresh()
     assert (other.applied(), other.reached(), other.ids(), found(other)) == (7, 9, {"town"}, [])
 
 

@@ -6,10 +6,9 @@ import pytest
 from small_collection import SmallCollection, passage
 
 from sleuth.tools.search.entity_graph.query_terms import QueryTerms
-from sleuth.tools.search.entity_graph.search import Candidate, EntityGraphSearch
-from sleuth.tools.search.graph_search import search_graph
+from sleuth.tools.search.entity_graph.search import Candidate, find_candidates
 from sleuth.tools.search.ranking.features import VERSION, matrix
-from sleuth.tools.search.ranking.trained import Trees, UnusableModel, load, rank
+from sleuth.tools.search.ranking.trained import Trees, load, rank
 from sleuth.tools.search.retriever import Query
 
 PASSAGES = [
@@ -28,7 +27,7 @@ def collection(tmp_path: Path) -> SmallCollection:
 
 
 def search(collection: SmallCollection, question: str) -> Found:
-    return EntityGraphSearch(collection.graph, collection.keywords, collection.fetch).candidates(question)
+    return find_candidates(Query(text=question), collection.graph, collection.keywords, collection.fetch)
 
 
 @pytest.fixture
@@ -96,21 +95,6 @@ def test_features_are_bounded_numbers(found: Found) -> None:
 def test_a_pasted_book_is_a_question_too(collection: SmallCollection) -> None:
     asked, candidates = search(collection, " ".join(f"word{number} report" for number in range(3000)))
     assert len(rank(asked, candidates, load())) == len(candidates) > 0
-
-
-def test_without_a_usable_model_the_formula_ranks_with_a_warning(collection: SmallCollection, tmp_path: Path) -> None:
-    (tmp_path / "broken.npz").write_bytes(b"PK nonsense")
-    replace(stump(0, 0.0), meta={"features_version": -1}).save(tmp_path / "old.npz")
-    reasons = {"lost": r"lost\.npz is missing", "broken": "cannot be read", "old": "version -1 of the features"}
-    for name, reason in reasons.items():
-        with pytest.raises(UnusableModel, match=reason):
-            load(tmp_path / f"{name}.npz")
-    query = Query(text=QUESTION, k=3, mode="graph")
-    hits = search_graph(query, collection.indexes, collection.fetch, model=tmp_path / "lost.npz")
-    plain = search_graph(query, collection.indexes, collection.fetch, model=None)
-    assert [hit.passage.id for hit in plain] == [hit.passage.id for hit in hits]
-    notes = [each[0].why.note for each in (hits, plain) if each[0].why]
-    assert notes == ["Ranked by the untrained formula: lost.npz is missing.", ""]
 
 
 def test_changed_features_need_a_new_version_and_a_new_model(found: Found) -> None:

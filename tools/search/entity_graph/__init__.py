@@ -6,6 +6,6 @@
 from sleuth.tools.search.entity_graph.edges import Edge, Kind
 from sleuth.tools.search.entity_graph.index import GraphIndex
 from sleuth.tools.search.entity_graph.query_terms import QueryTerms
-from sleuth.tools.search.entity_graph.search import Candidate, EntityGraphSearch, Link
+from sleuth.tools.search.entity_graph.search import Candidate, Link, find_candidates
 
-__all__ = ["Candidate", "Edge", "EntityGraphSearch", "GraphIndex", "Kind", "Link", "QueryTerms"]
+__all__ = ["Candidate", "Edge", "GraphIndex", "Kind", "Link", "QueryTerms", "find_candidates"]

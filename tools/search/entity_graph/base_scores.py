@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from sleuth.tools.search.entity_graph.edges import match_aliases
 from sleuth.tools.search.entity_graph.index import RARE, GraphIndex
 from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.search.retriever import Scored
 from sleuth.tools.text import find_phrases, name_key, number_mentions
 
-Scored = list[tuple[str, float]]
 Meaning = Callable[[str, int], Scored]
 
 DEPTH = 300
@@ -54,7 +54,6 @@ class BaseScores:
     title: float = 0.0
     entities: float = 0.0
     words_rank: int | None = None
-    meaning_rank: int | None = None
     s0: float = 0.0
 
     def parts(self) -> dict[str, float]:
@@ -88,10 +87,9 @@ def find_base_scores(
 
 
 def _add_meaning(base: dict[str, BaseScores], found: Scored) -> None:
-    for rank, (id_, cosine) in enumerate(found, start=1):
-        each = base.setdefault(id_, BaseScores())
+    for id_, cosine in found:
         low, high = found[-1][1], found[0][1]
-        each.meaning, each.meaning_rank = (cosine - low) / (high - low) if high > low else 1.0, rank
+        base.setdefault(id_, BaseScores()).meaning = (cosine - low) / (high - low) if high > low else 1.0
 
 
 def _add_titles(base: dict[str, BaseScores], texts: Iterable[str], index: GraphIndex) -> None:

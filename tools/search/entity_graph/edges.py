@@ -121,27 +121,32 @@ class SeedNames:
 
 def find_alias_edges(names: SeedNames, seed: Seed, read: MatchedPassage) -> list[Edge]:
     """Return edges to the passages whose alias the seed mentions; of nested names the longest counts."""
-    text = seed.passage.text
     edges: dict[str, Edge] = {}
     for mention, known in match_aliases(names.known, features_of(seed.passage).phrases):
-        r, (start, end) = read.best_sentence([(mention.start, mention.end)])
         for alias in known:
             w = mention.sure * alias.weight / math.sqrt(alias.sharing)
+            edge = _edge("names", seed, alias.passage, read, [(mention.start, mention.end)], w=w)
             before = edges.get(alias.passage)
-            if alias.passage != seed.passage.id and (before is None or before.w * before.r < w * r):
-                edges[alias.passage] = Edge(
-                    kind="names",
-                    source=seed.passage.id,
-                    target=alias.passage,
-                    name=text[mention.start : mention.end],
-                    w=w,
-                    r=r,
-                    s0=seed.s0,
-                    stands_in=seed.passage.id,
-                    start=start,
-                    end=end,
-                )
+            if alias.passage != seed.passage.id and (before is None or before.w * before.r < edge.w * edge.r):
+                edges[alias.passage] = edge
     return list(edges.values())
+
+
+def _edge(kind: Kind, seed: Seed, target: str, read: MatchedPassage, spans: Sequence[Span], *, w: float) -> Edge:
+    """Return an edge with the best of the sentences of the passage `read` that have the name at one of these spans."""
+    r, (start, end) = read.best_sentence(spans)
+    return Edge(
+        kind=kind,
+        source=seed.passage.id,
+        target=target,
+        name=read.passage.text[slice(*spans[0])],
+        w=w,
+        r=r,
+        s0=seed.s0,
+        stands_in=read.passage.id,
+        start=start,
+        end=end,
+    )
 
 
 def match_aliases(
@@ -165,25 +170,9 @@ def find_shared_name_edges(
     for name, ids in names.rare.items():
         if name not in read.mentioned or len(ids) < 2 or asked.has_all_of(name, read.language):
             continue
-        r, (start, end) = read.best_sentence(read.mentioned[name])
-        written = seed.passage.text[slice(*read.mentioned[name][0])]
         w = math.log1p(passages / len(ids)) / math.log1p(passages / 2)
-        edges += [
-            Edge(
-                kind="shares",
-                source=seed.passage.id,
-                target=id_,
-                name=written,
-                s0=seed.s0,
-                r=r,
-                w=w,
-                stands_in=seed.passage.id,
-                start=start,
-                end=end,
-            )
-            for id_ in ids
-            if id_ != seed.passage.id
-        ]
+        spans = read.mentioned[name]
+        edges += [_edge("shares", seed, id_, read, spans, w=w) for id_ in ids if id_ != seed.passage.id]
     return edges
 
 
@@ -199,21 +188,7 @@ class ReverseEdge:
     def seen_in(self, read: MatchedPassage) -> Edge | None:
         """Return the edge with the target's best sentence that contains the name."""
         spans = read.mentioned.get(self.alias)
-        if not spans:
-            return None
-        r, (start, end) = read.best_sentence(spans)
-        return Edge(
-            kind="named_by",
-            source=self.seed.passage.id,
-            target=self.target,
-            name=read.passage.text[slice(*spans[0])],
-            s0=self.seed.s0,
-            r=r,
-            w=self.w,
-            stands_in=self.target,
-            start=start,
-            end=end,
-        )
+        return _edge("named_by", self.seed, self.target, read, spans, w=self.w) if spans else None
 
 
 def find_reverse_edges(names: SeedNames, seed: Seed) -> list[ReverseEdge]:

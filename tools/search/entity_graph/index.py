@@ -9,7 +9,7 @@ import sqlite3
 import threading
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -54,10 +54,10 @@ class GraphIndex(DerivedIndex):
     """Names in one collection's passages."""
 
     name = "entity graph"
-    version = FACTS_VERSION
+    file: Path
 
     def __init__(self, file: Path, find_names: FindNames = find_names) -> None:
-        self._file = file
+        self.file = file
         self._find_names = find_names
         self._turn = threading.Lock()
         with self._storing("opened"):
@@ -68,8 +68,12 @@ class GraphIndex(DerivedIndex):
         with self._turn:
             self._db.close()
 
-    def refresh(self, *, anew: bool) -> None:
-        """Do nothing: commits of other processes are visible immediately."""
+    def refresh(self) -> None:
+        """Open the file again if it was deleted; commits of other processes are visible immediately."""
+        if self.is_lost():
+            with self._turn, self._storing("opened"):
+                self._db.close()
+                self._db = self._open()
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Add and remove passages in one transaction; repeating it changes nothing."""
@@ -92,14 +96,14 @@ class GraphIndex(DerivedIndex):
             _empty(db)
 
     def replace_by(self, other: "GraphIndex") -> None:
-        """Copy another index over this one in one transaction: other processes see the former or the new entries."""
+        """Copy another index over this one in one transaction, and delete the other one.
+
+        Other processes see the former or the new entries.
+        """
         with self._turn, other._turn, self._storing("written"):
             other._db.backup(self._db)
-
-    def copy_to(self, file: Path) -> None:
-        """Copy the entries to a new file."""
-        with self._turn, self._storing("read"), closing(sqlite3.connect(file)) as copy:
-            self._db.backup(copy)
+            other._db.close()
+            other.file.unlink()
 
     def count(self) -> int:
         """Return the number of passages."""
@@ -150,8 +154,8 @@ class GraphIndex(DerivedIndex):
         return self._allowed is None or passage in self._allowed
 
     def _open(self) -> sqlite3.Connection:
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        db = sqlite3.connect(self._file, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(self.file, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         # Everything here can be made again from the catalogue, so a commit need not wait for the disk.
         for pragma in ("journal_mode=WAL", "synchronous=NORMAL"):
             db.execute(f"PRAGMA {pragma}")
@@ -194,7 +198,7 @@ class GraphIndex(DerivedIndex):
             yield
         except (OSError, sqlite3.Error) as error:
             raise StoreError(
-                f"The entity graph in {self._file} cannot be {what}: {error}. "
+                f"The entity graph in {self.file} cannot be {what}: {error}. "
                 "It is derived from the documents: delete that file to rebuild it."
             ) from error
 

@@ -27,6 +27,7 @@ from sleuth.tools.search.entity_graph.edges import (
 from sleuth.tools.search.entity_graph.index import GraphIndex
 from sleuth.tools.search.entity_graph.query_terms import QueryTerms
 from sleuth.tools.search.keyword_index import KeywordIndex
+from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Passage
 
 SEEDS = 8
@@ -77,74 +78,53 @@ class Candidate:
         return self.base.s0 + _gain(self.links)
 
 
-class EntityGraphSearch:
-    """A search over one collection's passages; all methods block."""
+def find_candidates(
+    query: Query,
+    index: GraphIndex,
+    keywords: KeywordIndex,
+    fetch: Callable[[Sequence[str]], list[Passage]],
+    meaning: Meaning | None = None,
+) -> tuple[QueryTerms, list[Candidate]]:
+    """Return the question and its pool of about 100 passages, best first by the untrained formula; blocks.
 
-    def __init__(
-        self,
-        index: GraphIndex,
-        keywords: KeywordIndex,
-        fetch: Callable[[Sequence[str]], list[Passage]],
-        meaning: Meaning | None = None,
-        *,
-        hop: bool = False,
-    ) -> None:
-        """Set the sources: `fetch` returns passages by id; `meaning` searches the vectors, if any; `hop` as in the
-        query.
-        """
-        self._index = index
-        self._keywords = keywords
-        self._fetch = fetch
-        self._meaning = meaning
-        self._weights = HOP if hop else QUESTION
+    Args:
+        query: its text, known names, and the passages seen before, which are in the pool like any other.
+        index: the names in the passages.
+        keywords: the keyword index.
+        fetch: returns passages by id.
+        meaning: searches the vectors, if there are any.
+    """
+    weights = HOP if query.hop else QUESTION
+    whole = " ".join([query.text, *(name for name in query.entities if name.casefold() not in query.text.casefold())])
+    asked = QueryTerms(whole, keywords)
+    base = find_base_scores(whole, query.entities, index=index, keywords=keywords, meaning=meaning, weights=weights)
+    order = sorted(base, key=lambda id_: (-base[id_].s0, id_))
+    read: dict[str, MatchedPassage] = {}
 
-    def candidates(
-        self, text: str, *, entities: Sequence[str] = (), seen: Iterable[str] = ()
-    ) -> tuple[QueryTerms, list[Candidate]]:
-        """Return the question and its pool of about 100 passages, best first by the untrained formula.
-
-        entities: known names;
-        seen: ids of passages read before, which are in the pool like any other; see `retriever.Query`.
-        """
-        whole = " ".join([text, *(name for name in entities if name.casefold() not in text.casefold())])
-        asked = QueryTerms(whole, self._keywords)
-        base = find_base_scores(
-            whole, entities, index=self._index, keywords=self._keywords, meaning=self._meaning, weights=self._weights
-        )
-        order = sorted(base, key=lambda id_: (-base[id_].s0, id_))
-        read: dict[str, MatchedPassage] = {}
-        strength = _seed_scores(order, base, sorted(seen))
-        self._read(strength, asked, read)
-        seeds = [Seed(passage=read[id_].passage, s0=s0) for id_, s0 in strength.items() if id_ in read]
-        edges, backward = self._edges(seeds, read, asked, order)
-        self._read(_pool(order, edges, backward, base), asked, read)
-        edges += [edge for way in backward if way.target in read and (edge := way.seen_in(read[way.target]))]
-        found = [
-            Candidate(
-                passage=each.passage, read=each, base=base.get(id_, BaseScores()), coverage=asked.share(each.found)
-            )
-            for id_, each in read.items()
-        ]
-        _link(found, edges, read, asked, self._weights)
-        return asked, sorted(found, key=lambda candidate: (-candidate.score, candidate.passage.id))
-
-    def _read(self, ids: Iterable[str], asked: QueryTerms, read: dict[str, MatchedPassage]) -> None:
-        for passage in self._fetch([id_ for id_ in ids if id_ not in read]):
+    def match(ids: Iterable[str]) -> None:
+        for passage in fetch([id_ for id_ in ids if id_ not in read]):
             read[passage.id] = MatchedPassage(passage, asked)
 
-    def _edges(
-        self, seeds: Sequence[Seed], read: Mapping[str, MatchedPassage], asked: QueryTerms, order: Sequence[str]
-    ) -> tuple[list[Edge], list[ReverseEdge]]:
-        passages = self._index.count()
-        names = SeedNames(self._index, seeds, order[:DEPTH])
-        edges: list[Edge] = []
-        backward: list[ReverseEdge] = []
-        for seed in seeds:
-            of_seed = read[seed.passage.id]
-            edges += find_alias_edges(names, seed, of_seed)
-            edges += find_shared_name_edges(names, seed, of_seed, asked, passages)
-            backward += find_reverse_edges(names, seed)
-        return edges, backward
+    strength = _seed_scores(order, base, sorted(query.seen))
+    match(strength)
+    seeds = [Seed(passage=read[id_].passage, s0=s0) for id_, s0 in strength.items() if id_ in read]
+    names = SeedNames(index, seeds, order[:DEPTH])
+    passages = index.count()
+    edges: list[Edge] = []
+    backward: list[ReverseEdge] = []
+    for seed in seeds:
+        of_seed = read[seed.passage.id]
+        edges += find_alias_edges(names, seed, of_seed)
+        edges += find_shared_name_edges(names, seed, of_seed, asked, passages)
+        backward += find_reverse_edges(names, seed)
+    match(_pool(order, edges, backward, base))
+    edges += [edge for way in backward if way.target in read and (edge := way.seen_in(read[way.target]))]
+    found = [
+        Candidate(passage=each.passage, read=each, base=base.get(id_, BaseScores()), coverage=asked.share(each.found))
+        for id_, each in read.items()
+    ]
+    _link(found, edges, read, asked, weights)
+    return asked, sorted(found, key=lambda candidate: (-candidate.score, candidate.passage.id))
 
 
 def _seed_scores(order: Sequence[str], base: Mapping[str, BaseScores], seen: Sequence[str]) -> dict[str, float]:

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sleuth.tools.search.knowledge_graph.name_vectors import NameVectorFile, NameVectors
-from sleuth.tools.search.knowledge_graph.triple_graph import TripleCache, TripleGraph
+from sleuth.tools.search.knowledge_graph.triple_graph import TripleGraph
 from sleuth.tools.search.vectors import Embedder
+from sleuth.tools.storage import Catalogue
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -99,29 +100,33 @@ class NameGraph:
 
 
 class NameGraphCache:
-    """The graph of the present triples, made again if they have changed; its methods block."""
+    """The graph of the present triples, made again if passages or triples have changed; its methods block."""
 
-    def __init__(self, triples: TripleCache, file: Path, embedder: Embedder) -> None:
-        """Set the triples and the file of the names' vectors."""
-        self._triples = triples
+    def __init__(self, catalogue: Catalogue, file: Path, embedder: Embedder) -> None:
+        """Set the catalogue and the file of the names' vectors."""
+        self._catalogue = catalogue
         self._vectors = NameVectorFile(file, embedder)
         self._embedder = embedder
         self._turn = threading.Lock()
+        self._made_at: tuple[int, int] | None = None
         self._graph: NameGraph | None = None
 
     def graph(self) -> NameGraph:
         """Return the graph; names that are new are embedded and compared first."""
-        triples = self._triples.graph()
+        stored = self._catalogue.triple_stats()
         with self._turn:
-            if self._graph is None or self._graph.triples is not triples:
-                vectors = self._vectors.update(triples.names())
-                self._graph = NameGraph(triples, vectors, self._embedder)
+            # Asked for before the triples: what comes in between is in the graph, and once more in the next.
+            now = self._catalogue.head(), stored.change_counter()
+            if self._graph is None or now != self._made_at:
+                triples = TripleGraph(stored.triples())
+                self._graph = NameGraph(triples, self._vectors.update(triples.names()), self._embedder)
+                self._made_at = now
             return self._graph
 
     def prune(self) -> None:
         """Delete the stored vectors of names that no passage has any more."""
         if self._vectors.exists():
-            self._vectors.prune(self._triples.graph().names())
+            self._vectors.prune(TripleGraph(self._catalogue.triple_stats().triples()).names())
 
 
 def stationary_shares(step: "csr_array", start: NDArray[np.float64]) -> NDArray[np.float64]:

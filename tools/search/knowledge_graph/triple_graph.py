@@ -1,13 +1,12 @@
-"""In-memory graph of a collection's triples and passages, cached until the catalogue changes.
+"""In-memory graph of a collection's triples and passages.
 
 It contains only facts of single passages, so deleted passages leave no trace.
 """
 
-import threading
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from sleuth.tools.storage import Catalogue, Triple
+from sleuth.tools.storage import Triple
 from sleuth.tools.text import name_id, name_key
 
 
@@ -47,23 +46,3 @@ class TripleGraph:
 def _fact(triple: Triple) -> Fact | None:
     subject, object_ = name_key(triple[0]), name_key(triple[2])
     return Fact(triple, name_id(subject), name_id(object_)) if subject and object_ else None
-
-
-class TripleCache:
-    """A cached graph, rebuilt if passages or triples have changed; its methods block."""
-
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
-        self._turn = threading.Lock()
-        self._made_at: tuple[int, int] | None = None
-        self._graph = TripleGraph({})
-
-    def graph(self) -> TripleGraph:
-        """Return the graph of the present triples."""
-        readings = self._catalogue.triple_stats()
-        with self._turn:
-            # Asked for before the triples: what comes in between is in the graph, and once more in the next.
-            now = self._catalogue.head(), readings.change_counter()
-            if now != self._made_at:
-                self._graph, self._made_at = TripleGraph(readings.triples()), now
-            return self._graph

@@ -15,7 +15,7 @@ from sleuth.tools.search.entity_graph import Candidate, Kind, Link, QueryTerms
 from sleuth.tools.search.ranking.pool import Pool, title_of
 
 VERSION = 1
-"""Raised whenever a feature comes, goes, or is computed differently; a model of another version is not used."""
+"""Raised whenever a feature comes, goes, or is computed differently; then the model is trained again."""
 
 Row = Mapping[str, float]
 

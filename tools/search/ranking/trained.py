@@ -1,7 +1,6 @@
 """The trained ranking of candidates: boosted regression trees as plain arrays, evaluated with numpy alone."""
 
 import json
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,13 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sleuth.tools.search.entity_graph import Candidate, QueryTerms
-from sleuth.tools.search.ranking.features import VERSION, matrix
+from sleuth.tools.search.ranking.features import matrix
 
 _ARRAYS = ("roots", "feature", "threshold", "left", "right", "value")
-
-
-class UnusableModel(Exception):
-    """A model file is missing, damaged, or made for other features."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,15 +50,10 @@ class Trees:
 
     @classmethod
     def load(cls, file: Path) -> "Trees":
-        """Load a file without unpickling; raise UnusableModel if it cannot be used."""
-        try:
-            with np.load(file, allow_pickle=False) as arrays:
-                meta = json.loads(arrays["meta"].tobytes())
-                return cls(meta=meta, **{name: arrays[name] for name in _ARRAYS})
-        except FileNotFoundError:
-            raise UnusableModel(f"{file.name} is missing") from None
-        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise UnusableModel(f"{file.name} cannot be read ({error})") from error
+        """Load a file without unpickling."""
+        with np.load(file, allow_pickle=False) as arrays:
+            meta = json.loads(arrays["meta"].tobytes())
+            return cls(meta=meta, **{name: arrays[name] for name in _ARRAYS})
 
 
 MODEL = Path(__file__).with_name("model.npz")
@@ -75,11 +65,8 @@ COVER = 2.4
 
 @lru_cache(maxsize=4)
 def load(file: Path = MODEL) -> Trees:
-    """Return the cached model; raise UnusableModel, also for another version of the features."""
-    trees = Trees.load(file)
-    if (version := trees.meta.get("features_version")) != VERSION:
-        raise UnusableModel(f"{file.name} is for version {version} of the features, which are now at {VERSION}")
-    return trees
+    """Return the cached model."""
+    return Trees.load(file)
 
 
 def rank(asked: QueryTerms, candidates: Sequence[Candidate], trees: Trees) -> list[Candidate]:

@@ -53,6 +53,7 @@ def refresh_clients(place: Path | str, client: "Client") -> None:
     """
     if isinstance(place, Path):
         with translate_errors(place), _turn:
+            place.mkdir(parents=True, exist_ok=True)
             client._server.start()  # all clients of a folder have one server between them, and no refresh
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,9 @@ MAX_MATRICES = 4
 """Filters whose vectors are kept, at most 16 MiB each with 384 numbers."""
 # Deleted vectors before a compaction; each takes as much space as a stored one.
 _SPARE = 2_000
+# The id and metadata of each collection when this process last read or wrote it: the embedded Chroma does not see other
+# processes' changes to a collection that it has read.
+_seen: dict[tuple[Path | str, str], tuple[UUID, Any]] = {}
 
 
 class ChromaIndex(VectorIndex):
@@ -43,24 +47,36 @@ class ChromaIndex(VectorIndex):
         self._matrices: dict[frozenset[str], tuple[list[str], NDArray[np.float32]]] = {}
         with ExitStack() as opened:
             if isinstance(place, Path):
+                self.file = place / "chroma.sqlite3"
                 with translate_errors(place):
                     opened.callback(checked_open(place, self._key).remove)
             self._client: Client = connect(place)
             opened.callback(disconnect, place, self._client)
-            self._collection = self._open()
+            self.refresh()
             self._opened = opened.pop_all()
 
     def close(self) -> None:
         """Close the files; the connection to a server is cached."""
         self._opened.close()
 
-    def refresh(self, *, anew: bool) -> None:
-        """Reload changes from other indexes; `anew`: also from other processes, and without deleted data."""
+    def refresh(self) -> None:
+        """Reload changes from other indexes and other processes.
+
+        Every write changes the metadata, so the clients of this process are restarted only after the writes of others.
+        """
+        place = self._place, self._key
         with self._swap:
             self._matrices.clear()
-            if anew:
+            if self.is_lost():
                 refresh_clients(self._place, self._client)
             self._collection = self._open()
+            if _seen.get(place, self._state()) != self._state():
+                refresh_clients(self._place, self._client)
+                self._collection = self._open()
+            _seen[place] = self._state()
+
+    def _state(self) -> tuple[UUID, Any]:
+        return self._collection.id, self._collection.metadata
 
     def set_applied(self, seq: int) -> None:
         """Store the last journal number that this index contains."""
@@ -91,7 +107,7 @@ class ChromaIndex(VectorIndex):
             with translate_errors(self._place):
                 self._drop(self._key)
                 self._drop(self._draft)
-            self.refresh(anew=True)
+            self.refresh()
 
     def tidy(self) -> bool:
         """Compact the collection once most of it is deleted: Chroma keeps deleted vectors, on disk and in memory.
@@ -128,7 +144,7 @@ class ChromaIndex(VectorIndex):
             with translate_errors(self._place):
                 self._drop(self._key)
                 draft.modify(name=self._key)
-            self.refresh(anew=True)
+            self.refresh()
 
     def count(self) -> int:
         """Return the number of passages."""
@@ -191,6 +207,7 @@ class ChromaIndex(VectorIndex):
     def _remember(self, **values: int) -> None:
         with translate_errors(self._place):
             self._collection.modify(metadata=self._metadata() | values)
+            _seen[self._place, self._key] = self._state()
 
     def _open(self) -> "Collection":
         from chromadb.errors import NotFoundError

@@ -50,8 +50,8 @@ class VectorIndex(DerivedIndex):
         """Close files and connections."""
 
     @abstractmethod
-    def refresh(self, *, anew: bool) -> None:
-        """Reload changes from other indexes; `anew`: also from other processes, and without deleted data."""
+    def refresh(self) -> None:
+        """Reload changes from other indexes and other processes."""
 
     @abstractmethod
     def clear(self) -> None:

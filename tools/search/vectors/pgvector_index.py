@@ -1,7 +1,6 @@
 """Vectors in Postgres with the extension pgvector. All methods block: call them in a thread.
 
-Vectors are stored in 16 bits per number. Their index is one of pgvector's neighbor graphs (HNSW), over the vectors or
-over one bit of each number; the best by bits are compared again by their vectors.
+Vectors are stored in 16 bits per number. Their index is one of pgvector's neighbor graphs (HNSW).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +29,7 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, BIT, JSONB, insert
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolExhausted
 from sqlalchemy.schema import CreateTable
@@ -42,11 +41,11 @@ from sleuth.tools.search.vectors.index import MAX_EXACT, Found, VectorIndex
 from sleuth.tools.storage import catalogue_url, make_tables, open_engine
 
 # Vectors that a search keeps on its way through the graph, the most that pgvector allows: fewer miss many of the
-# nearest from 100,000 vectors on. Those found by bits are all compared by 16 bits per number.
+# nearest from 100,000 vectors on.
 _EFFORT = 1_000
 # pgvector's defaults: with Chroma's wider graphs, building takes four times as long and recall is hardly higher.
 _NEIGHBORS, _BUILD_EFFORT = 16, 64
-_PRIMARY, _BITS, _NUMBERS = _PARTS = ("_pkey", "_bits", "_numbers")
+_GRAPH = "_numbers"
 _NO_TABLE = "42P01"
 # SQLSTATEs: no such file, not available, permission denied, no such type.
 _NO_EXTENSION = ("58P01", "0A000", "42501", "42704")
@@ -79,21 +78,18 @@ _GIVEN = cast(bindparam("given", type_=HalfVector()), HalfVector())
 class PgVectorIndex(VectorIndex):
     """A table of vectors, and a row in `sleuth_vectors` about it."""
 
-    def __init__(
-        self, url: str, *, owner: str, collection: str, embedder: Embedder, suffix: str = "", by_bits: bool = False
-    ) -> None:
-        """Open or create the table's row; `suffix` ends the table's name, `by_bits` takes the smaller index."""
+    def __init__(self, url: str, *, owner: str, collection: str, embedder: Embedder, suffix: str = "") -> None:
+        """Open or create the table's row; `suffix` ends the table's name."""
         super().__init__(owner=owner, collection=collection, embedder=embedder)
         self._table = f"sleuth_vectors_{self._mark}{suffix.replace('-', '_')}"
         self._rows = self._with_dimension(None)
-        self._by_bits = by_bits
         self._engine = engine_of(url)
         self._remember()
 
     def close(self) -> None:
         """Do nothing: the connections are shared by all indexes of a database."""
 
-    def refresh(self, *, anew: bool) -> None:
+    def refresh(self) -> None:
         """Do nothing: the server has every change."""
 
     def clear(self) -> None:
@@ -105,20 +101,16 @@ class PgVectorIndex(VectorIndex):
 
     def tidy(self) -> bool:
         """Build the neighbor graph once there are enough vectors: much faster than with each of them."""
-        bits, numbers = f"{self._table}{_BITS}", f"{self._table}{_NUMBERS}"
-        wanted, other = (bits, numbers) if self._by_bits else (numbers, bits)
+        name = f"{self._table}{_GRAPH}"
         with self._transaction() as connection:
-            if connection.scalar(select(func.to_regclass(wanted))):
+            if connection.scalar(select(func.to_regclass(name))):
                 return False
         if self.count() <= MAX_EXACT:
             return False
-        indexed = "vector halfvec_cosine_ops"
-        if self._by_bits:
-            indexed = f"(binary_quantize(vector)::bit({self.dimension()})) bit_hamming_ops"
-        graph = f"hnsw ({indexed}) WITH (m = {_NEIGHBORS}, ef_construction = {_BUILD_EFFORT})"
+        graph = f"hnsw (vector halfvec_cosine_ops) WITH (m = {_NEIGHBORS}, ef_construction = {_BUILD_EFFORT})"
         with self._transaction() as connection:
-            connection.execute(text(f"CREATE INDEX IF NOT EXISTS {wanted} ON {self._table} USING {graph}"))
-            connection.execute(text(f"DROP INDEX IF EXISTS {other}"))
+            connection.execute(text(f"CREATE INDEX IF NOT EXISTS {name} ON {self._table} USING {graph}"))
+            connection.execute(text(f"DROP INDEX IF EXISTS {self._table}_bits"))  # of a former setting
         return True
 
     def replace_by(self, other: Self) -> None:
@@ -127,7 +119,7 @@ class PgVectorIndex(VectorIndex):
         with self._transaction() as connection:
             connection.execute(text(f"DROP TABLE IF EXISTS {mine}"))
             connection.execute(text(f"ALTER TABLE IF EXISTS {its} RENAME TO {mine}"))
-            for part in _PARTS:
+            for part in ("_pkey", _GRAPH):
                 connection.execute(text(f"ALTER INDEX IF EXISTS {its}{part} RENAME TO {mine}{part}"))
             connection.execute(delete(_about).where(_about.c.name == mine))
             connection.execute(update(_about).where(_about.c.name == its).values(name=mine))
@@ -166,12 +158,7 @@ class PgVectorIndex(VectorIndex):
         return self._find(vector, k) if dimension else []
 
     def _nearest(self, vector: NDArray[np.float32], k: int) -> Found:
-        stored, depth = self._rows.c.vector, k
-        order = stored.op("<=>")(_GIVEN)
-        if self._by_bits:
-            bits, depth = BIT(len(vector)), _EFFORT
-            order = cast(func.binary_quantize(stored), bits).op("<~>")(cast(func.binary_quantize(_GIVEN), bits))
-        best = select(self._rows).order_by(order).limit(depth)
+        best = select(self._rows).order_by(self._rows.c.vector.op("<=>")(_GIVEN)).limit(k)
         return self._compare(best, vector, k)
 
     def _nearest_allowed(self, vector: NDArray[np.float32], k: int, allowed: frozenset[str]) -> Found:

@@ -1,5 +1,6 @@
 """Choice of the store of vectors."""
 
+import logging
 from pathlib import Path
 
 from sleuth.tools.errors import UsageError
@@ -7,6 +8,8 @@ from sleuth.tools.search.vectors.chroma_index import ChromaIndex
 from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.search.vectors.index import VectorIndex
 from sleuth.tools.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 
 def place_of(settings: Settings) -> Path | str:
@@ -29,7 +32,6 @@ def open_vectors(settings: Settings, embedder: Embedder, *, suffix: str = "") ->
         return ChromaIndex(place, owner=owner, collection=collection, embedder=embedder, suffix=suffix)
     from sleuth.tools.search.vectors.pgvector_index import PgVectorIndex
 
-    by_bits = settings.vectors == "pgvector-bits"
-    return PgVectorIndex(
-        str(place), owner=owner, collection=collection, embedder=embedder, suffix=suffix, by_bits=by_bits
-    )
+    if settings.vectors == "pgvector-bits":
+        _log.warning("SLEUTH_VECTORS=pgvector-bits is now pgvector, and its name will be removed: use pgvector.")
+    return PgVectorIndex(str(place), owner=owner, collection=collection, embedder=embedder, suffix=suffix)

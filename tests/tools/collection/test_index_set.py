@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import pytest
 from entries import entry
 
-from sleuth.tools.collection.index_sync import catch_up, repair
+from sleuth.tools.collection.index_set import catch_up, repair
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.types import Passage
 

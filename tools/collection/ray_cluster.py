@@ -1,0 +1,246 @@
+"""Work on a Ray cluster: reading of files, analysis and embedding of passages. Needs the extra `ray`.
+
+The machines need no common file system. All functions and methods block, except those that return a future.
+"""
+
+import logging
+import os
+import socket
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import cached_property, lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any, TypeAlias, TypeVar, cast
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from sleuth.tools.documents.file_list import Item
+from sleuth.tools.documents.loading import FileReader, LoadedDocument, Loaders, read_bytes
+from sleuth.tools.documents.resource_limits import Bounds, printable
+from sleuth.tools.errors import DocumentError, StoreError, UsageError
+from sleuth.tools.optional_imports import DISTRIBUTION, extra
+from sleuth.tools.search.vectors import Embedder, LocalEmbedder, Vectors
+from sleuth.tools.text.analysis import analyze
+
+_log = logging.getLogger(__name__)
+
+RETRIES = 20
+"""Repetitions of a task whose worker was killed."""
+_SECONDS = 10.0
+"""Time to reach the head node; Ray itself waits for minutes."""
+_MIN_PASSAGES = 16
+"""Smallest number of passages of a task."""
+
+T = TypeVar("T")
+Connect: TypeAlias = Callable[[str], ModuleType]
+
+
+def connect(address: str) -> ModuleType:
+    """Return Ray, connected to a cluster; the process stays connected until it ends.
+
+    Args:
+        address: `HOST:PORT` of the head node, for a machine of the cluster; `ray://HOST:PORT` of its client server for
+            another one.
+
+    Raises:
+        MissingExtra: Ray is not installed.
+        UsageError: no cluster answers.
+    """
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # Ray reports to its makers otherwise
+    try:
+        with extra("ray", "A Ray cluster"):
+            if find_spec("ray") is None:
+                raise ModuleNotFoundError(name="ray")
+            own_address = _own_address(address)
+            if own_address == "127.0.0.1":
+                os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # the cluster is this machine
+            import ray
+            from ray._private import worker
+
+            if not ray.is_initialized():
+                # Ray prints the ends of workers, whose tasks it repeats, to standard output, where results belong.
+                setattr(worker, "print_to_stdstream", _log_message)  # noqa: B010 - a function of Ray's
+                options: dict[str, Any] = {} if address.startswith("ray://") else {"_node_ip_address": own_address}
+                ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise UsageError(
+            f"No Ray cluster answers at {address}: {reason}. Start one with `ray start --head --disable-usage-stats`, "
+            "or check --ray."
+        ) from error
+    return cast("ModuleType", ray)
+
+
+def _log_message(data: Mapping[str, Any], **_options: bool) -> None:
+    _log.info("Ray: %s", " ".join(map(str, data["lines"])))
+
+
+def _own_address(address: str) -> str:
+    """Return this machine's address as the head node sees it; Ray itself asks the route to a public server."""
+    parts = urlsplit(address if "://" in address else f"//{address}")
+    if not (parts.hostname and parts.port):
+        raise ValueError("an address is HOST:PORT or ray://HOST:PORT")
+    with socket.create_connection((parts.hostname, parts.port), timeout=_SECONDS) as connection:
+        return str(connection.getsockname()[0])
+
+
+def processors(ray: ModuleType) -> int:
+    """Return the number of processors of the cluster."""
+    return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+
+def cluster_failed(error: BaseException) -> StoreError:
+    """Return the error for a task that failed for another reason than a killed worker."""
+    cause = getattr(error, "cause", None) or error
+    reason = " ".join(str(cause).split())[-300:]
+    return StoreError(
+        f"The Ray cluster failed: {reason}. Check that all its machines have the same versions of Python, Ray and "
+        f"{DISTRIBUTION}. Rerun the command to resume."
+    )
+
+
+class RayWorkers:
+    """The workers of a cluster, one for each of its processors; the task of a killed worker is repeated."""
+
+    def __init__(self, address: str, *, loaders: Loaders, bounds: Bounds, connect: Connect = connect) -> None:
+        """Set the address, as in `connect`; the first file or passage connects."""
+        self._address = address
+        self._connect = connect
+        self._options = tuple(loaders.items()), bounds
+        self._unreadable = FileReader(loaders=loaders, bounds=bounds)
+        self._last: tuple[tuple[Path, int], Any] | None = None
+
+    @cached_property
+    def _ray(self) -> ModuleType:
+        return self._connect(self._address)
+
+    @cached_property
+    def count(self) -> int:
+        """Number of files that are read in parallel; raises UsageError if the cluster does not answer."""
+        return processors(self._ray)
+
+    def submit(self, item: Item) -> "Future[LoadedDocument]":
+        """Start reading a file; the result raises what `FileReader.read` raises."""
+        try:
+            key = item.path, item.path.stat().st_mtime_ns
+            if self._last is None or self._last[0] != key:  # sent once for all files of an archive
+                self._last = key, self._ray.put(read_bytes(item.path))
+        except (DocumentError, OSError):
+            return _completed(lambda: self._unreadable.read(item.path, item.member))
+        return self._start(_parse, read_file, *key, item.member, self._options, self._last[1])
+
+    def submit_analysis(self, given: dict[str, Any]) -> "Future[dict[str, Any]]":
+        """Start the analysis of passages."""
+        return self._start(dict, analyze, given)
+
+    def stop(self) -> None:
+        """Forget the last file; the cluster ends its idle workers itself."""
+        self._last = None
+
+    def close(self) -> None:
+        """Forget the last file; the process stays connected to the cluster."""
+        self.stop()
+        self._unreadable.close()
+
+    def _start(self, parse: Callable[[Any], T], function: Callable[..., Any], *given: object) -> "Future[T]":
+        """Start a task; return the future of its parsed result."""
+        result = self._ray.remote(num_cpus=1, max_retries=RETRIES)(function).remote(*given)
+        found: Future[T] = Future()
+
+        def finish(done: "Future[Any]") -> None:
+            if found.set_running_or_notify_cancel():
+                try:
+                    found.set_result(parse(done.result()))
+                except (DocumentError, StoreError) as error:
+                    found.set_exception(error)
+                except self._ray.exceptions.RayError as error:
+                    found.set_exception(cluster_failed(error))
+
+        result.future().add_done_callback(finish)
+        return found
+
+
+def read_file(path: Path, modified: int, member: str, options: Any, data: bytes) -> LoadedDocument | str:  # noqa: ANN401
+    """Read a file on a worker from its bytes; return the document, or the reason why it cannot be read."""
+    with TemporaryDirectory() as folder:
+        copy = Path(folder) / path.name
+        copy.write_bytes(data)
+        os.utime(copy, ns=(modified, modified))
+        try:
+            return _reader(*options).read(copy, member)
+        except DocumentError as error:
+            return str(error).replace(printable(copy), printable(path))
+
+
+@lru_cache(maxsize=1)
+def _reader(loaders: tuple[tuple[str, str], ...], bounds: Bounds) -> FileReader:
+    """Return the reader of a worker, which keeps its parsing process between tasks."""
+    return FileReader(loaders=dict(loaders), bounds=bounds)
+
+
+def _parse(result: LoadedDocument | str) -> LoadedDocument:
+    if isinstance(result, str):
+        raise DocumentError(result)
+    return result
+
+
+def _completed(read: Callable[[], T]) -> "Future[T]":
+    found: Future[T] = Future()
+    try:
+        found.set_result(read())
+    except (DocumentError, StoreError) as error:
+        found.set_exception(error)
+    return found
+
+
+class RayEmbedder:
+    """Embeds passages on the workers of a cluster, and questions in this process."""
+
+    def __init__(self, address: str, embedder: Embedder, *, connect: Connect = connect) -> None:
+        """Set the cluster; the first passages connect.
+
+        Args:
+            address: as in `connect`.
+            embedder: the embedder of questions; the workers load the model of the same name.
+            connect: connects to the cluster.
+        """
+        self.name = embedder.name
+        self._address = address
+        self._embedder = embedder
+        self._connect = connect
+
+    def embed_passages(self, texts: list[str]) -> Vectors:
+        """Return one row per text.
+
+        Raises:
+            UsageError: Ray is not installed, or no cluster answers.
+            StoreError: a worker cannot load the model, or the cluster fails.
+        """
+        ray = self._connect(self._address)
+        task = ray.remote(num_cpus=1, max_retries=RETRIES)(embed)
+        size = max(_MIN_PASSAGES, -(-len(texts) // processors(ray)))
+        parts = [texts[start : start + size] for start in range(0, len(texts), size)]
+        try:
+            vectors: list[Vectors] = ray.get([task.remote(self.name, part) for part in parts])
+        except ray.exceptions.RayError as error:
+            raise cluster_failed(error) from error
+        return np.concatenate(vectors)
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the vector of a question."""
+        return self._embedder.embed_query(text)
+
+
+def embed(name: str, texts: list[str]) -> Vectors:
+    """Embed passages on a worker."""
+    return _worker_embedder(name).embed_passages(texts)
+
+
+@lru_cache(maxsize=1)
+def _worker_embedder(name: str) -> Embedder:
+    """Return the embedder of a worker, which keeps the model between tasks."""
+    return LocalEmbedder(name)
