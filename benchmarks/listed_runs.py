@@ -21,7 +21,7 @@ from benchmarks.harness import clock
 from benchmarks.servers import postgres
 from sleuth.graphs.core import Status
 from sleuth.graphs.persistence import RunFilter, RunResult, Store, Thread, open_store
-from sleuth.graphs.persistence.thread_tables import select_runs
+from sleuth.graphs.persistence.threads import select_runs
 from sleuth.tools.settings import Settings
 
 OUTCOMES: tuple[Status, ...] = ("answered", "answered", "answered", "unknown", "refused", "out_of_budget")
@@ -91,7 +91,7 @@ async def main() -> None:
                 times = []
                 for _ in range(given.repeats):
                     with clock() as taken:
-                        found = await store.threads.search(wanted, PAGE)
+                        found = await store.threads.list_newest(wanted, PAGE)
                     times.append(1000 * taken.spent.wall)
                 p50, p95 = np.quantile(times, (0.5, 0.95))
                 used = ", ".join(dict.fromkeys(each[0] for each in READ.finditer(plan_of(store, wanted))))

@@ -49,7 +49,8 @@ def advance_clock(found: CheckpointTuple) -> CheckpointTuple:
     """
     id = found.checkpoint["id"]
     if len(id) == 36 and (made := clock.UUID(id)).version == 6:
-        clock._last_v6_timestamp = max(clock._last_v6_timestamp or 0, made.time)
+        state: Any = clock  # a private variable, for want of a public way
+        state._last_v6_timestamp = max(state._last_v6_timestamp or 0, made.time)
     return found
 
 

@@ -17,7 +17,7 @@ from sleuth.graphs.core import Budget, Verdict
 from sleuth.graphs.persistence import Thread, Turn
 from sleuth.graphs.registry import CHAT, configure
 from sleuth.graphs.runs.execution import checkpoint_id_of, now
-from sleuth.tools.errors import RunError, UnknownName, UsageError
+from sleuth.tools.errors import RunError, UsageError
 
 if TYPE_CHECKING:
     from sleuth.graphs.runs.service import RunService
@@ -61,13 +61,11 @@ async def add_turn(
     """
     configure(CHAT, values, thread.options.profile)
     async with runs.store.locks.hold(thread.id):
-        latest = await runs.graph(thread).aget_state(runs.config(thread))
+        latest = await runs.state(thread)
         at = checkpoint_id_of(latest)
         place: dict[str, Any] = {"at": at}
         if start is not None:
-            state = await runs.graph(thread).aget_state(runs.config(thread, start)) if start else latest
-            if start and state.created_at is None:
-                raise UnknownName("checkpoint", start, [at], "`threads.get_history` returns them.")
+            state = await runs.state(thread, start) if start else latest
             if isinstance(given, Reply) and not state.interrupts:
                 raise UsageError(f"Thread {thread.id} does not wait for a reply: send a message instead of `command`.")
             place |= {"start": start or at, "id": message_id}

@@ -21,17 +21,13 @@ from sleuth.graphs.core import (
     with_paused_clock,
 )
 from sleuth.graphs.evidence.outcomes import make_note
-from sleuth.graphs.persistence import Origin, Thread, explain_damage
+from sleuth.graphs.persistence import CheckpointSerializer, Origin, Thread
 from sleuth.graphs.registry import CHAT, runnable
 from sleuth.graphs.runs.execution import checkpoint_id_of, now, parent_id, path_to_latest
 from sleuth.graphs.runs.pages import load_pages
-from sleuth.graphs.runs.service import RunService, check_version, unknown_checkpoint
+from sleuth.graphs.runs.service import RunService, unknown_checkpoint
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 from sleuth.tools.storage.id_prefix import complete_id
-
-_DEEPEST = 100
-_LEAST, _MOST = -(2**63), 2**64 - 1
-"""Limits of the integers of msgpack."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +54,7 @@ class CheckpointView:
 async def list_checkpoints(runs: RunService, id: str) -> list[CheckpointView]:
     """Return all checkpoints of a thread and of all its branches, the newest first."""
     thread = await runs.store.threads.get(id)
-    states = await _states(runs, thread)
+    states = await runs.history(thread)
     by_id = {checkpoint_id_of(state): state for state in states}
     return [_moment(state, by_id) for state in states]
 
@@ -69,7 +65,7 @@ async def replay_steps(runs: RunService, id: str) -> list[Step]:
     Those of its sub-runs come first. Other branches are excluded.
     """
     thread = await runs.store.threads.get(id)
-    states = await _states(runs, thread)
+    states = await runs.history(thread)
     hops = [step for hop in await runs.store.threads.subruns_of(id) for step in await replay_steps(runs, hop.id)]
     about = {"thread": id, "method": thread.method, "part_of": thread.part_of}
     steps = [
@@ -79,14 +75,6 @@ async def replay_steps(runs: RunService, id: str) -> list[Step]:
         if task.name != START and task.result is not None
     ]
     return hops + steps
-
-
-async def _states(runs: RunService, thread: Thread) -> list[StateSnapshot]:
-    with explain_damage(thread.id):
-        states = [state async for state in runs.graph(thread).aget_state_history(runs.config(thread))]
-    for state in states:
-        check_version(state)
-    return states
 
 
 def _moment(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> CheckpointView:
@@ -160,7 +148,7 @@ async def _checkpoint_to_fork(
     runs: RunService, thread: Thread, at: str, changes: dict[str, Any]
 ) -> tuple[StateSnapshot, list[str]]:
     """Return the state of the checkpoint to branch from, and the nodes that led to it."""
-    states = {checkpoint_id_of(state): state for state in await _states(runs, thread)}
+    states = {checkpoint_id_of(state): state for state in await runs.history(thread)}
     found = find_checkpoint(at, states)
     _check_fields(thread, changes)
     await runs.store.archive.load(find_hashes(changes))  # raises if one of them does not exist
@@ -190,7 +178,10 @@ def find_checkpoint(at: str, states: Mapping[str, StateSnapshot]) -> str:
 
 
 def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:
-    _check_storable(changes)
+    try:
+        CheckpointSerializer().dumps_typed(changes)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"The changed fields cannot be stored: {error}.") from None
     kinds = get_type_hints(runnable(thread.method).state)
     if "schema_version" in changes:
         raise UsageError("The schema_version of a state is that of the release that wrote it: it cannot be changed.")
@@ -208,21 +199,6 @@ def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:
             place = ".".join([name, *map(str, wrong["loc"])])
             shown = f"{wrong['msg'].lower()}, not {json.dumps(wrong['input'], default=str)[:80]}"
             raise UsageError(f"A state of {thread.method} cannot have that: {place}: {shown}.") from None
-
-
-def _check_storable(changes: object) -> None:
-    """Raise UsageError for values that no checkpoint can store: nested too deeply, or a number too large."""
-    level = [changes]
-    for _ in range(_DEEPEST):
-        if any(isinstance(value, int) and not _LEAST <= value <= _MOST for value in level):
-            raise UsageError("A changed field has a number that does not fit into 64 bits: take a smaller one.")
-        inner = [
-            value.values() if isinstance(value, dict) else value for value in level if isinstance(value, dict | list)
-        ]
-        level = [value for values in inner for value in values]
-        if not level:
-            return
-    raise UsageError(f"A changed field is nested more than {_DEEPEST} levels deep: change it to a flatter value.")
 
 
 async def _branch(
@@ -323,7 +299,7 @@ def _notes_for(question: str, values: Mapping[str, Any]) -> dict[str, Note]:
 async def export_run(runs: RunService, id: str) -> dict[str, Any]:
     """Return a run as one JSON value: thread, history, all texts that its states name by hash, and its sub-runs."""
     thread = await runs.store.threads.get(id)
-    states = await _states(runs, thread)
+    states = await runs.history(thread)
     if not states:
         raise RunError(f"Thread {id} has no checkpoints yet: `sleuth resume {id}` starts it.")
     names = sorted(find_hashes([thread.options.to_json(), *(state.values for state in states)]))

@@ -3,13 +3,11 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from langgraph.types import StateSnapshot
-
 from sleuth import prompts
 from sleuth.agents.model_calls import CallRecord
-from sleuth.graphs.persistence import Thread, explain_damage
-from sleuth.graphs.runs.execution import checkpoint_id_of, parent_id
-from sleuth.graphs.runs.service import RunService, check_version, unknown_checkpoint
+from sleuth.graphs.persistence import Thread
+from sleuth.graphs.runs.execution import parent_id
+from sleuth.graphs.runs.service import RunService
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,22 +48,12 @@ class CheckpointDetails:
 
 async def load_checkpoint(runs: RunService, id: str, checkpoint: str) -> CheckpointDetails:
     """Return one checkpoint of a thread; raise UnknownName if it does not exist."""
-    with explain_damage(id):
-        return await _moment(runs, id, checkpoint)
-
-
-async def _moment(runs: RunService, id: str, checkpoint: str) -> CheckpointDetails:
     thread = await runs.store.threads.get(id)
-    graph = runs.graph(thread)
-    state = await graph.aget_state(runs.config(thread, checkpoint))
-    if not state.created_at:  # LangGraph returns an empty state for an unknown checkpoint
-        known = [checkpoint_id_of(each) async for each in graph.aget_state_history(runs.config(thread))]
-        raise unknown_checkpoint(checkpoint, known)
-    check_version(state)
+    state = await runs.state(thread, checkpoint)
     parent = parent_id(state)
-    before: StateSnapshot | None = await graph.aget_state(runs.config(thread, parent)) if parent else None
-    made: dict[str, CallRecord] = state.values.get("calls", {})
+    before = await runs.graph(thread).aget_state(runs.config(thread, parent)) if parent else None  # pruned: no values
     known_before = before.values.get("calls", {}) if before else {}
+    made: dict[str, CallRecord] = state.values.get("calls", {})
     new = {call: record for call, record in made.items() if call not in known_before}
     calls = await _calls(runs, new, await _replies(runs, thread, parent))
     return CheckpointDetails(checkpoint=checkpoint, parent=parent, values=state.values, calls=calls)
@@ -74,23 +62,12 @@ async def _moment(runs: RunService, id: str, checkpoint: str) -> CheckpointDetai
 async def _calls(runs: RunService, new: dict[str, CallRecord], replies: dict[str, str]) -> list[ModelCall]:
     names = {version: name for name, version in (await prompts.versions()).items()}
     texts = await runs.store.archive.load(record["prompt"] for record in new.values())
-    return [
-        ModelCall(
-            id=id,
-            node=record["node"],
-            role=record["role"],
-            name=names.get(record["version"], ""),
-            prompt=text,
-            reply=replies.get(id, ""),
-            model=record["model"],
-            prompt_tokens=record["prompt_tokens"],
-            cached_tokens=record["cached_tokens"],
-            completion_tokens=record["completion_tokens"],
-            seconds=record["seconds"],
-            repair=record["repair"],
-        )
-        for (id, record), text in zip(new.items(), texts, strict=True)
-    ]
+    calls = []
+    for (id, record), text in zip(new.items(), texts, strict=True):
+        name, reply = names.get(record["version"], ""), replies.get(id, "")
+        fields: dict[str, Any] = {**record, "id": id, "name": name, "prompt": text, "reply": reply}
+        calls.append(ModelCall(**{field: fields[field] for field in ModelCall.__dataclass_fields__}))
+    return calls
 
 
 async def _replies(runs: RunService, thread: Thread, checkpoint: str) -> dict[str, str]:

@@ -19,7 +19,6 @@ from sqlalchemy import (
     String,
     Table,
     bindparam,
-    cast,
     delete,
     func,
     insert,
@@ -29,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Engine
 
-from sleuth.tools.errors import StoreDamaged, UnknownName
+from sleuth.tools.errors import UnknownName
 from sleuth.tools.storage.database import in_thread
 from sleuth.tools.types import content_hash
 
@@ -46,7 +45,7 @@ texts = Table(
 eras = Table("sleuth_texts_era", metadata, Column("era", Integer, nullable=False))
 """One row with the present prune epoch; empty before the first prune."""
 
-_NOW = select(func.coalesce(func.max(cast(eras.c.era, Integer)), 0)).scalar_subquery()
+_NOW = select(func.coalesce(func.max(eras.c.era), 0)).scalar_subquery()
 _WITH_ERAS = "ALTER TABLE sleuth_texts ADD COLUMN era INTEGER NOT NULL DEFAULT 0"
 
 
@@ -126,7 +125,7 @@ class SqlArchive:
         with self.engine.connect() as connection:
             for at in range(0, len(names), BATCH):
                 rows = connection.execute(select(texts).where(texts.c.hash.in_(names[at : at + BATCH])))
-                found |= {row.hash: _decompress(row.hash, row.body) for row in rows}
+                found |= {row.hash: zlib.decompress(row.body).decode("utf-8", "surrogatepass") for row in rows}
         return _texts(wanted, found)
 
     @in_thread
@@ -153,13 +152,3 @@ class SqlArchive:
             gone = [name for (name,) in connection.execute(wanted.order_by(texts.c.hash).with_for_update())]
             connection.execute(delete(texts).where(texts.c.hash.in_(gone)))
         return len(gone)
-
-
-def _decompress(name: str, body: bytes) -> str:
-    try:
-        return zlib.decompress(body).decode("utf-8", "surrogatepass")
-    except (TypeError, ValueError, zlib.error) as error:
-        raise StoreDamaged(
-            f"The archived text {name} cannot be read: {error}.",
-            advice="Put a backup of the runs in place, or remove the runs that name it.",
-        ) from error

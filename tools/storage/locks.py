@@ -1,19 +1,16 @@
 """Locks on files. The operating system releases them when their process ends, even if it was killed.
 
 `hold` locks a SLEUTH_HOME: many processes may ask and search simultaneously, only one may ingest, delete or prune.
-`NamedLock` excludes everybody else from one thing, such as a run. Both keep a file that names their holder, so that the
-error of a process that cannot get the lock names the process to wait for. `LivenessFile` marks its process as alive. It
-is locked too: a process id alone proves nothing, since in a container each process may have the same one.
+Each holder keeps a file that names it, so that the error of a process that cannot get the lock names the process to
+wait for. `LivenessFile` marks its process as alive. It is locked too: a process id alone proves nothing, since in a
+container each process may have the same one.
 """
 
 import asyncio
 import json
 import logging
 import os
-import socket
 import sqlite3
-import threading
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -24,17 +21,12 @@ from uuid import uuid4
 from filelock import AsyncReadWriteLock, FileLock, Timeout
 
 from sleuth.tools.errors import StoreBusy, StoreError
+from sleuth.tools.retry import retry
 from sleuth.tools.types import now
 
 LockMode = Literal["shared", "exclusive"]
 
 _log = logging.getLogger(__name__)
-
-_RETRY_SECONDS = 0.5
-"""Seconds between two attempts while another process holds the lock."""
-
-_EXAMINATION_SECONDS = 10.0
-"""Seconds to wait for another process that examines locks; it takes milliseconds."""
 
 
 class LivenessFile:
@@ -64,77 +56,6 @@ def is_stale(path: Path) -> bool:
     return True
 
 
-class LockHeld(Exception):
-    """Raised by `NamedLock.acquire`; the message names the holder."""
-
-
-class NamedLock:
-    """An exclusive lock on a file, next to a file that names its holder. Any thread may call the methods; they block.
-
-    `is_held` locks the file for a moment. It does so under a lock of the whole folder, and a failed `acquire` tries
-    again under it.
-    """
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._holder = file.with_suffix(".holder")
-        self._lock = FileLock(file, timeout=0, thread_local=False)
-        self._turn = threading.Lock()
-        self._is_over = False
-
-    def acquire(self) -> None:
-        """Take the lock, unless `release` was called before: the caller may have been cancelled meanwhile.
-
-        Raises:
-            LockHeld: somebody else has the lock.
-        """
-        with self._turn:
-            if self._is_over:
-                return
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                self._acquire()
-            except Timeout:
-                raise LockHeld(self._read_holder()) from None
-            self._holder.write_text(f"process {os.getpid()} on {socket.gethostname()}")
-
-    def release(self) -> None:
-        """Release the lock if it is held; a later `acquire` does nothing."""
-        with self._turn:
-            self._is_over = True
-            if self._lock.is_locked:
-                self._holder.unlink(missing_ok=True)
-                self._lock.release()
-
-    def is_held(self) -> bool:
-        """Return whether any process has the lock; True if that cannot be examined."""
-        try:
-            with self._examination():
-                return self._file.exists() and not is_stale(self._file)
-        except OSError:  # including a time-out
-            return True
-
-    def remove(self) -> None:
-        """Remove the file; the holder of the lock calls this when the named thing is gone."""
-        with suppress(PermissionError):  # some systems keep a file that is open
-            self._file.unlink(missing_ok=True)
-
-    def _acquire(self) -> None:
-        with suppress(Timeout):
-            self._lock.acquire()
-            return
-        with self._examination():
-            self._lock.acquire()
-
-    def _examination(self) -> FileLock:
-        return FileLock(self._file.parent.with_suffix(".turn"), timeout=_EXAMINATION_SECONDS, thread_local=False)
-
-    def _read_holder(self) -> str:
-        with suppress(OSError):  # the holder may have released it by now
-            return self._holder.read_text() or "another process"
-        return "another process"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Holder:
     """The holder of a home lock: its process, its command, and the time at which it took the lock (UTC)."""
@@ -160,7 +81,17 @@ async def hold(home: Path, mode: LockMode, *, command: str, wait: float = 0.0) -
         StoreError: the folder cannot be written.
     """
     folder = home / "locks"
-    lock = await _wait_for(folder, mode, wait)
+
+    def log(error: Exception) -> None:
+        _log.warning("%s Waiting up to %g s.", str(error).partition(" Wait until")[0], wait)
+
+    lock = await retry(
+        lambda: _acquire(folder, mode),
+        lambda error: isinstance(error, StoreBusy),
+        pause=0.5,
+        max_wait=wait,
+        on_wait=log,
+    )
     try:
         holder = Holder(pid=os.getpid(), command=command, since=now(), mode=mode)
         card = await asyncio.to_thread(_write_holder_file, folder, holder)
@@ -170,21 +101,6 @@ async def hold(home: Path, mode: LockMode, *, command: str, wait: float = 0.0) -
             await asyncio.to_thread(card.remove)
     finally:
         await lock.close()
-
-
-async def _wait_for(folder: Path, mode: LockMode, seconds: float) -> AsyncReadWriteLock:
-    deadline = time.monotonic() + seconds
-    is_logged = False
-    while True:
-        try:
-            return await _acquire(folder, mode)
-        except StoreBusy as error:
-            if time.monotonic() >= deadline:
-                raise
-            if not is_logged:
-                _log.warning("%s Waiting up to %g s.", str(error).partition(" Wait until")[0], seconds)
-                is_logged = True
-        await asyncio.sleep(min(_RETRY_SECONDS, max(0.0, deadline - time.monotonic())))
 
 
 async def _acquire(folder: Path, mode: LockMode) -> AsyncReadWriteLock:

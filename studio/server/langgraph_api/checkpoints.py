@@ -4,30 +4,20 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from langchain_core.messages import convert_to_messages
-from langgraph.types import StateSnapshot
 from starlette.responses import Response
 
-from sleuth.graphs.persistence import Thread, explain_damage
 from sleuth.graphs.runs import fork_run
 from sleuth.studio.server.langgraph_api.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.forms import CheckpointForm, HistoryForm, JsonRoute, StateForm, StateUpdateForm
 from sleuth.studio.server.langgraph_api.views import respond, state_view
-from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.errors import UsageError
 
 router = APIRouter(prefix="/threads/{name}", route_class=JsonRoute)
 
 
-async def _state(access: Access, thread: Thread, checkpoint: str | None) -> StateSnapshot:
-    with explain_damage(thread.id):
-        state = await access.runs.graph(thread).aget_state(access.runs.config(thread, checkpoint))
-    if checkpoint and state.created_at is None:
-        raise UnknownName("checkpoint", checkpoint, [], "`threads.get_history` returns them.")
-    return state
-
-
 async def _show(access: Access, name: str, checkpoint: str | None = None) -> Response:
     thread = await access.thread(name)
-    return respond(state_view(await _state(access, thread, checkpoint), thread, access.public_id(thread.id)))
+    return respond(state_view(await access.runs.state(thread, checkpoint), thread, access.public_id(thread.id)))
 
 
 @router.get("/state")
@@ -54,10 +44,9 @@ async def update_state(name: str, form: StateUpdateForm, access: AccessDep) -> R
     thread = await access.thread(name)
     await access.server.run_worker.require_idle(thread.id)
     place = (form.checkpoint and form.checkpoint.checkpoint_id) or form.checkpoint_id
-    at = place or (await _state(access, thread, None)).config["configurable"].get("checkpoint_id")
+    at = place or (await access.runs.state(thread)).config["configurable"].get("checkpoint_id")
     if at is None:
         raise UsageError(f"Thread {name} has no state yet: start a run first.")
-    await _state(access, thread, str(at))
     changes = _with_messages(form.values or {})
     made = await fork_run(access.runs, thread.id, at=str(at), changes=changes, as_node=form.as_node)
     place_made = {"thread_id": name, "checkpoint_ns": "", "checkpoint_id": made["checkpoint"]}
@@ -91,9 +80,8 @@ async def search_history(name: str, form: HistoryForm, access: AccessDep) -> Res
     config = access.runs.config(thread, form.checkpoint.checkpoint_id if form.checkpoint else None)
     before = _checkpoint_in(form.before)
     end = access.runs.config(thread, before) if before else None
-    with explain_damage(thread.id):
-        found = graph.aget_state_history(config, limit=form.limit, before=end, filter=form.metadata)
-        return respond([state_view(state, thread, public) async for state in found])
+    found = graph.aget_state_history(config, limit=form.limit, before=end, filter=form.metadata)
+    return respond([state_view(state, thread, public) async for state in found])
 
 
 def _checkpoint_in(before: str | CheckpointForm | dict[str, Any] | None) -> str | None:

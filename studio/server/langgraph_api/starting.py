@@ -148,7 +148,7 @@ async def _continue(
 
 
 async def _latest(access: Access, thread: Thread) -> str:
-    state = await access.runs.graph(thread).aget_state(access.runs.config(thread))
+    state = await access.runs.state(thread)
     return str(state.config["configurable"].get("checkpoint_id", ""))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from sleuth.graphs.persistence import Thread
+from sleuth.graphs.persistence import RunFilter, Thread
 from sleuth.studio.server.langgraph_api.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.forms import JsonRoute, ThreadForm, ThreadPatch, ThreadSearch
 from sleuth.studio.server.langgraph_api.starting import create_thread
@@ -43,7 +43,7 @@ async def count(form: ThreadSearch, access: AccessDep) -> int:
 
 async def _matching(form: ThreadSearch, access: Access) -> list[Thread]:
     wanted = form.metadata or {}
-    found = await access.runs.store.threads.list_newest(with_subruns="part_of" in wanted)
+    found = await access.runs.store.threads.list_newest(RunFilter(with_subruns="part_of" in wanted))
     kept = [
         thread
         for thread in found

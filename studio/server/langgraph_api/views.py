@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from sleuth.graphs.chat.messages import reply_id_to, run_message
-from sleuth.graphs.persistence import Thread, ThreadState, explain_damage
+from sleuth.graphs.persistence import Thread, ThreadState
 from sleuth.graphs.registry import CHAT
 from sleuth.graphs.runs import RunService
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
@@ -64,8 +64,7 @@ def values_of(state: StateSnapshot, thread: Thread) -> dict[str, Any]:
 
 async def thread_view(runs: RunService, thread: Thread, public_id: str) -> dict[str, Any]:
     """Return a thread with the values of its latest state."""
-    with explain_damage(thread.id):
-        state = await runs.graph(thread).aget_state(runs.config(thread))
+    state = await runs.state(thread)
     waiting = {task.id: interrupts_view(task.interrupts) for task in state.tasks if task.interrupts}
     return {
         "thread_id": public_id,

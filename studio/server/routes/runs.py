@@ -13,7 +13,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from sleuth.graphs.core import seconds_at, total_cost
 from sleuth.graphs.evidence.retrieval import mark_changed
-from sleuth.graphs.persistence import Outcome, RunFilter, explain_damage
+from sleuth.graphs.persistence import Outcome, RunFilter
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import RunService, check_question, export_run, fork_run
 from sleuth.graphs.runs import model_calls as calls
@@ -114,7 +114,7 @@ async def list_runs(
         before_id=before_id,
         with_subruns=subruns,
     )
-    found = await runs.with_results(await runs.store.threads.search(wanted, limit))
+    found = await runs.with_results(await runs.store.threads.list_newest(wanted, limit))
     follow_ups = await server.conversations.find([thread.id for thread in found])
     rows = [forms.ListedRun(**thread.to_json()) for thread in found]
     for row in rows:
@@ -173,8 +173,7 @@ async def _follow_up(form: forms.RunForm, id: str, server: ServerState, owner: s
 async def show(thread: ThreadDep, runs: RunsDep, server: ServerStateDep, owner: Owner) -> forms.RunView:
     """Return the current state of a run."""
     row = await runs.store.threads.get(thread)
-    with explain_damage(thread):
-        snapshot = await runs.graph(row).aget_state(runs.config(row))
+    snapshot = await runs.state(row)
     state, seconds = snapshot.values, seconds_at(snapshot)
     if row.state == "running" and seconds is not None:  # up to this moment, without the pause before a resume
         began = max(filter(None, (snapshot.created_at, row.updated_at)), key=datetime.fromisoformat)

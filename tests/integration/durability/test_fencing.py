@@ -14,7 +14,8 @@ from sqlalchemy import text
 
 from sleuth.graphs.persistence.run_options import StoredOptions
 from sleuth.graphs.persistence.store import Store, open_store
-from sleuth.graphs.runs.pruning import TABLES, remove_runs
+from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES
+from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.server.runs.event_log import EventLog
@@ -41,7 +42,7 @@ class Two:
 
     async def rows(self, thread: str) -> list[object]:
         """All that is stored of a thread's checkpoints."""
-        tables = TABLES["postgresql"]
+        tables = CHECKPOINT_TABLES["postgresql"]
         counts = [f"(SELECT count(*) FROM {table} WHERE thread_id = '{thread}')" for table in tables]
         return await asyncio.to_thread(self._all, f"SELECT unnest(ARRAY[{', '.join(counts)}])")
 
