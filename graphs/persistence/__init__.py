@@ -1,13 +1,24 @@
 """Storage of runs: checkpointers, threads, thread locks and the checkpoint serializer."""
 
-from sleuth.graphs.persistence.run_options import StoredOptions, StoredPages, Turn
 from sleuth.graphs.persistence.serializer import CheckpointSerializer
 from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints
 from sleuth.graphs.persistence.store import Store, open_store, runs_url
 from sleuth.graphs.persistence.tables import LONGEST_NAME, MAX_ANSWER
+from sleuth.graphs.persistence.thread import (
+    NAME,
+    OUTCOMES,
+    Origin,
+    Outcome,
+    RunResult,
+    StoredOptions,
+    StoredPages,
+    Thread,
+    ThreadState,
+    ThreadStatus,
+    Turn,
+)
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
-from sleuth.graphs.persistence.thread_states import OUTCOMES, Outcome, RunResult, ThreadState, ThreadStatus
-from sleuth.graphs.persistence.threads import NAME, Origin, RunFilter, Thread, Threads
+from sleuth.graphs.persistence.threads import RunFilter, Threads
 
 __all__ = [
     "LONGEST_NAME",

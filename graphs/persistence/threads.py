@@ -2,17 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, not_, select, tuple_, update
 from sqlalchemy.engine import Engine
 
-from sleuth.graphs.core import Status
-from sleuth.graphs.persistence.run_options import StoredOptions
 from sleuth.graphs.persistence.tables import (
     IS_SUBRUN,
-    LONGEST_NAME,
     MAX_ANSWER,
     add_words,
     checkpoint_tables,
@@ -20,78 +17,17 @@ from sleuth.graphs.persistence.tables import (
     words,
     words_of,
 )
-from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
-from sleuth.graphs.persistence.thread_states import (
-    OLD_NAMES,
+from sleuth.graphs.persistence.thread import (
     AverageCost,
-    Outcome,
     RunResult,
+    StoredOptions,
+    Thread,
     ThreadState,
-    ThreadStatus,
     outcome_of,
 )
+from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id
-
-NAME = rf"^[\w.@:-]{{1,{LONGEST_NAME}}}$"
-"""Pattern of a thread's name, which is part of addresses and of other threads' names."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Thread:
-    """One run: its question and method, the options it was started with, and its state."""
-
-    id: str
-    owner: str
-    method: str
-    question: str
-    options: StoredOptions = field(default_factory=StoredOptions)
-    state: ThreadState = "queued"
-    problem: str = ""
-    parent: str = ""
-    parent_checkpoint: str = ""
-    created_at: str = ""
-    updated_at: str = ""
-    verdict: Status | None = None
-    answer: str | None = None
-    weak: bool | None = None
-    calls: int | None = None
-    tokens: int | None = None
-    seconds: float | None = None
-
-    @property
-    def outcome(self) -> Outcome:
-        """Return the state, of an interrupted run `stopped`, of a finished one the status of its answer."""
-        return outcome_of(self.state, self.verdict)
-
-    @property
-    def status(self) -> ThreadStatus:
-        """Return the state by its old name. Deprecated: use `state`."""
-        return OLD_NAMES[self.state]
-
-    @property
-    def part_of(self) -> str:
-        """Return the run that this one is a sub-run of; empty for any other run, also for a fork."""
-        return self.parent if self.hop else ""
-
-    @property
-    def hop(self) -> int:
-        """Return the number of this sub-run in its outer run, from 1; 0 for any other run."""
-        return self.options.hop
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form that `runs list` prints."""
-        more = {"status": self.status, "part_of": self.part_of, "outcome": self.outcome}
-        return {**asdict(self), "options": self.options.to_json(), **more}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Origin:
-    """The run and checkpoint that a thread comes from, and its number as a sub-run of that run; 0 for a fork."""
-
-    parent: str
-    checkpoint: str
-    hop: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

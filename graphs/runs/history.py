@@ -53,10 +53,7 @@ class CheckpointView:
 
 async def list_checkpoints(runs: RunService, id: str) -> list[CheckpointView]:
     """Return all checkpoints of a thread and of all its branches, the newest first."""
-    thread = await runs.store.threads.get(id)
-    states = await runs.history(thread)
-    by_id = {checkpoint_id_of(state): state for state in states}
-    return [_moment(state, by_id) for state in states]
+    return _views(await runs.history(await runs.store.threads.get(id)))
 
 
 async def replay_steps(runs: RunService, id: str) -> list[Step]:
@@ -77,7 +74,12 @@ async def replay_steps(runs: RunService, id: str) -> list[Step]:
     return hops + steps
 
 
-def _moment(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> CheckpointView:
+def _views(states: list[StateSnapshot]) -> list[CheckpointView]:
+    by_id = {checkpoint_id_of(state): state for state in states}
+    return [_view(state, by_id) for state in states]
+
+
+def _view(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> CheckpointView:
     parent = states.get(parent_id(state))
     before = parent.values if parent else {}
     metadata: dict[str, Any] = dict(state.metadata or {})
@@ -304,7 +306,7 @@ async def export_run(runs: RunService, id: str) -> dict[str, Any]:
         raise RunError(f"Thread {id} has no checkpoints yet: `sleuth resume {id}` starts it.")
     names = sorted(find_hashes([thread.options.to_json(), *(state.values for state in states)]))
     texts = dict(zip(names, await runs.store.archive.load(names), strict=True))
-    moments = [moment.to_json() for moment in await list_checkpoints(runs, id)]
+    views = [view.to_json() for view in _views(states)]
     hops = [await export_run(runs, hop.id) for hop in await runs.store.threads.subruns_of(id)]
-    whole = {"thread": thread.to_json(), "history": moments, "state": states[0].values, "texts": texts}
+    whole = {"thread": thread.to_json(), "history": views, "state": states[0].values, "texts": texts}
     return {**whole, "hops": hops} if hops else whole

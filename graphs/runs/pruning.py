@@ -106,12 +106,10 @@ async def remove_runs(runs: RunService, *ids: str) -> list[Thread]:
 
 async def _with_subruns(runs: RunService, thread: Thread) -> list[Thread]:
     """Return a run and all runs below it, each after the one that it is part of."""
-    found = {thread.id: thread}
-    for each in (queue := [thread]):
-        new = [inner for inner in await runs.store.threads.subruns_of(each.id) if inner.id not in found]
-        found |= {inner.id: inner for inner in new}
-        queue += new
-    return queue
+    found = [thread]
+    for each in found:
+        found += await runs.store.threads.subruns_of(each.id)
+    return found
 
 
 async def _delete_unused_texts(runs: RunService) -> int:
@@ -167,7 +165,7 @@ def _untouched(threads: list[Thread], since: str) -> list[Thread]:
 def _path(thread: Thread, runs: Mapping[str, Thread]) -> list[str]:
     """Return the ids of a run, of the run that it is part of, and so on to the outermost one."""
     path = [thread.id]
-    while (outer := runs.get(thread.part_of)) and outer.id not in path:
+    while outer := runs.get(thread.part_of):
         path.append(outer.id)
         thread = outer
     return path

@@ -7,7 +7,7 @@ during the prune, also on other machines, lose nothing. In the database an epoch
 """
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Protocol
 
@@ -29,10 +29,8 @@ from sqlalchemy import (
 from sqlalchemy.engine import Engine
 
 from sleuth.tools.errors import UnknownName
-from sleuth.tools.storage.database import in_thread
+from sleuth.tools.storage.database import batches, in_thread
 from sleuth.tools.types import content_hash
-
-BATCH = 500
 
 metadata = MetaData()
 texts = Table(
@@ -123,8 +121,8 @@ class SqlArchive:
         names = sorted(set(wanted))
         found: dict[str, str] = {}
         with self.engine.connect() as connection:
-            for at in range(0, len(names), BATCH):
-                rows = connection.execute(select(texts).where(texts.c.hash.in_(names[at : at + BATCH])))
+            for part in batches(names):
+                rows = connection.execute(select(texts).where(texts.c.hash.in_(part)))
                 found |= {row.hash: zlib.decompress(row.body).decode("utf-8", "surrogatepass") for row in rows}
         return _texts(wanted, found)
 
@@ -143,9 +141,9 @@ class SqlArchive:
         with self.engine.connect() as connection:
             rows = connection.execute(select(texts.c.hash).where(texts.c.era < before))
             others = sorted(name for (name,) in rows if name not in kept)
-        return sum(self._delete(others[at : at + BATCH], before) for at in range(0, len(others), BATCH))
+        return sum(self._delete(part, before) for part in batches(others))
 
-    def _delete(self, names: list[str], before: int) -> int:
+    def _delete(self, names: Sequence[str], before: int) -> int:
         """Delete those of the texts that have not been stored again since."""
         wanted = select(texts.c.hash).where(texts.c.hash.in_(names), texts.c.era < before)
         with self.engine.execution_options(sleuth_write=True).begin() as connection:

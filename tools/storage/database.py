@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -23,12 +23,14 @@ _READ_ONLY = "25006"
 _WRITER_LOCK = 0x51E07
 # Classes of SQLSTATE of values that a table cannot hold: data, constraints, limits.
 _REFUSED = ("22", "23", "54")
+_VALUES_PER_STATEMENT = 500
 # Rows before the first ANALYZE.
 _FIRST_LOOK = 1_000
 
 
 P = ParamSpec("P")
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 def in_thread(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
@@ -39,6 +41,12 @@ def in_thread(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
         return await asyncio.to_thread(function, *args, **options)
 
     return run
+
+
+def batches(values: Sequence[V]) -> Iterator[Sequence[V]]:
+    """Yield the values in parts that fit into a statement of any driver."""
+    for start in range(0, len(values), _VALUES_PER_STATEMENT):
+        yield values[start : start + _VALUES_PER_STATEMENT]
 
 
 def sqlite_url(file: Path) -> URL:

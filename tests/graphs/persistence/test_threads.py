@@ -10,10 +10,9 @@ from sqlalchemy import insert, text
 
 from sleuth.graphs.core import Answer, Budget, Status, Support, total_cost
 from sleuth.graphs.persistence import tables as module
-from sleuth.graphs.persistence.run_options import StoredOptions
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.persistence.thread_states import OLD_NAMES, RunResult
-from sleuth.graphs.persistence.threads import RunFilter, Thread, Threads, select_runs
+from sleuth.graphs.persistence.thread import OLD_NAMES, RunResult, StoredOptions, Thread
+from sleuth.graphs.persistence.threads import RunFilter, Threads, select_runs
 from sleuth.tools.errors import UnknownName, UsageError
 
 

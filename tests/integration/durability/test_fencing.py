@@ -12,9 +12,9 @@ from four_hops import QUESTION, InProcess, Shelf
 from postgres_fixture import database
 from sqlalchemy import text
 
-from sleuth.graphs.persistence.run_options import StoredOptions
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES
+from sleuth.graphs.persistence.thread import StoredOptions
 from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer
