@@ -136,8 +136,8 @@ class ThreadLocks(ABC):
 class FileThreadLocks(ThreadLocks):
     """A locked file for each thread that is run, next to a file that names the holder.
 
-    A lock is examined by locking its file for a moment. That is done under a lock of the whole folder, and whoever
-    cannot lock a file tries again under it.
+    A lock is examined by locking its file for a moment. That is done under a lock of the whole folder, under
+    which a file that cannot be locked is tried again.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -77,15 +77,10 @@ async def add_turn(
     await runs.store.threads.set_state(thread.id, "queued", at=now())
 
 
-def branch_point(thread: Thread) -> str | None:
-    """Return the checkpoint at which the next input starts; None if it is the latest one."""
-    turn = _turn_of(thread)
-    return None if turn.start == turn.at else turn.start
-
-
 def input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[Any] | None:
     """Return the graph's next input: a message, or the reply that it waits for; None if it has received that."""
-    turn = _turn_of(thread)
+    turn = thread.options.turn
+    assert turn, f"chat {thread.id} has no turn"
     if turn.at != checkpoint_id_of(state):
         return None
     if turn.reply is not None:
@@ -96,11 +91,6 @@ def input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[
     # Sending it twice is harmless.
     id = turn.id or str(uuid5(NAMESPACE_OID, f"{thread.id}/{turn.at}"))
     return {"messages": [HumanMessage(turn.text, id=id)]}
-
-
-def _turn_of(thread: Thread) -> Turn:
-    assert thread.options.turn, f"chat {thread.id} has no turn"
-    return thread.options.turn
 
 
 def is_unfinished(thread: Thread, state: StateSnapshot) -> bool:

@@ -69,6 +69,7 @@ async def prune(runs: RunService, *, older_than: float | None, keep_last: int | 
     Raises:
         ThreadBusy: one of the runs is running.
     """
+    epoch = await runs.store.archive.start_prune_epoch()
     threads, checkpoints = 0, 0
     if older_than is not None:
         threads = await _remove_all(runs, _untouched(await runs.store.threads.list_newest(), _limit(older_than)))
@@ -76,7 +77,7 @@ async def prune(runs: RunService, *, older_than: float | None, keep_last: int | 
         async with runs.store.locks.hold(thread.id):
             if keep_last and thread.owner == runs.store.threads.owner:
                 checkpoints += await _delete_old_checkpoints(runs, thread, keep_last)
-    return PruneReport(threads=threads, checkpoints=checkpoints, texts=await _delete_unused_texts(runs))
+    return PruneReport(threads=threads, checkpoints=checkpoints, texts=await _delete_unused_texts(runs, epoch))
 
 
 async def remove_runs(runs: RunService, *ids: str) -> list[Thread]:
@@ -100,7 +101,7 @@ async def remove_runs(runs: RunService, *ids: str) -> list[Thread]:
     for thread in found:
         async with runs.store.locks.hold(thread.id):
             await _remove(runs, thread)
-    await _delete_unused_texts(runs)
+    await _delete_unused_texts(runs, await runs.store.archive.start_prune_epoch())
     return found
 
 
@@ -112,13 +113,12 @@ async def _with_subruns(runs: RunService, thread: Thread) -> list[Thread]:
     return found
 
 
-async def _delete_unused_texts(runs: RunService) -> int:
-    """Delete texts that no run names, and return their number.
+async def _delete_unused_texts(runs: RunService, epoch: int) -> int:
+    """Delete texts of earlier epochs that no run names, and return their number.
 
     Nothing is deleted while a run is running: it may need texts that it has yet to name. A run that starts meanwhile
-    stores its texts in the epoch that starts here.
+    stores its texts in the present epoch.
     """
-    epoch = await runs.store.archive.start_prune_epoch()
     if any(thread.state == "running" for thread in await runs.store.threads.list_all_owners()):
         return 0
     kept = await asyncio.to_thread(_named_in_rows, runs)

@@ -258,10 +258,11 @@ class RunService:
         worked: float | None,
     ) -> AsyncGenerator[Event]:
         before = await self.state(thread)
-        if thread.method == CHAT.name:
-            given, branch = chat_turns.input_for(thread, before), chat_turns.branch_point(thread)
-        else:
-            given, branch = None if before.values or before.tasks else {"question": thread.question}, None
+        given: Any = None if before.values or before.tasks else {"question": thread.question}
+        branch = None
+        if thread.method == CHAT.name and (turn := thread.options.turn):
+            given = chat_turns.input_for(thread, before)
+            branch = None if turn.start == turn.at else turn.start
         # Not `next`: it lacks a node whose result is committed while the checkpoint after it is not.
         if given is not None or (before.tasks and not before.interrupts):
             again = None if thread.state == "queued" else int((before.metadata or {}).get("step", 0)) + 1

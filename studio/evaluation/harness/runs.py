@@ -145,7 +145,6 @@ class JobRunner:
         if await runs.store.threads.exists(job.thread):
             if not self.simulated or (await runs.store.threads.get(job.thread)).state == "done":
                 return
-            await runs.store.saver.adelete_thread(job.thread)
             await runs.store.threads.remove(job.thread)
         system, question = job.system, job.question
         values = system.values

@@ -15,8 +15,7 @@ from sleuth.graphs.core import seconds_at, total_cost
 from sleuth.graphs.evidence.retrieval import mark_changed
 from sleuth.graphs.persistence import Outcome, RunFilter
 from sleuth.graphs.registry import configure, runnable
-from sleuth.graphs.runs import RunService, check_question, export_run, fork_run
-from sleuth.graphs.runs import model_calls as calls
+from sleuth.graphs.runs import RunService, check_question, export_run, fork_run, load_checkpoint
 from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.runs import FollowUp
@@ -272,7 +271,7 @@ async def show_history(thread: ThreadDep, runs: RunsDep) -> list[forms.MomentRow
 @router.get("/{thread}/checkpoints/{checkpoint}")
 async def show_checkpoint(thread: ThreadDep, checkpoint: str, runs: RunsDep) -> forms.MomentView:
     """Return a checkpoint with its whole state and the model calls that led to it."""
-    return forms.MomentView(**(await calls.load_checkpoint(runs, thread, checkpoint)).to_json())
+    return forms.MomentView(**(await load_checkpoint(runs, thread, checkpoint)).to_json())
 
 
 @router.post("/{thread}/fork", status_code=201)
