@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -20,6 +21,11 @@ from langgraph.checkpoint.base import id as clock
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import ERROR
 from langgraph.checkpoint.sqlite import SqliteSaver
+
+# A commit survives the end of this process. A power cut may lose the last commits, never an earlier one, and a run
+# resumes from what is left. Waiting for the disk at each commit, about five per node, would take longer than all other
+# work of ours (`benchmarks/overhead.py`).
+UNSYNCED = "PRAGMA synchronous=NORMAL"
 
 _BUSY_SECONDS = 30
 _RETURN = "__return__"
@@ -67,19 +73,14 @@ class SqliteCheckpoints(SqliteSaver):
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, file: Path, serde: SerializerProtocol, *pragmas: str) -> AsyncIterator[Self]:
-        """Open the checkpoints in a file, created the first time, with these pragmas."""
-
-        def connect() -> sqlite3.Connection:
-            connection = sqlite3.connect(file, timeout=_BUSY_SECONDS, check_same_thread=False)
-            for pragma in pragmas:
-                connection.execute(pragma)
-            return connection
-
+    async def open(cls, file: Path, serde: SerializerProtocol) -> AsyncIterator[Self]:
+        """Open the checkpoints in a file, created the first time."""
+        connect = partial(sqlite3.connect, file, timeout=_BUSY_SECONDS, check_same_thread=False)
         # The thread ends before its connection is closed: it continues a write whose task was cancelled, and SQLite
         # crashes the process if a connection is closed during a statement.
         with closing(await asyncio.to_thread(connect)) as connection, ThreadPoolExecutor(1, "checkpoints") as thread:
             saver = cls(connection, thread, serde)
+            await saver._call(lambda: connection.execute(UNSYNCED))
             await saver._call(saver.setup)
             yield saver
 

@@ -12,7 +12,7 @@ from sqlalchemy import URL, event
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.persistence.serializer import CheckpointSerializer
-from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints
+from sleuth.graphs.persistence.sqlite_checkpoints import UNSYNCED, SqliteCheckpoints
 from sleuth.graphs.persistence.tables import migrate
 from sleuth.graphs.persistence.thread_locks import FileThreadLocks, PostgresThreadLocks, ThreadLocks
 from sleuth.graphs.persistence.threads import Threads
@@ -29,11 +29,6 @@ from sleuth.tools.storage import (
     require_restored,
     sqlite_url,
 )
-
-# A commit survives the end of this process. A power cut may lose the last commits, never an earlier one, and a run
-# resumes from what is left. Waiting for the disk at each commit, about five per node, would take longer than all other
-# work of ours (`benchmarks/overhead.py`).
-_UNSYNCED = "PRAGMA synchronous=NORMAL"
 
 # The name that is locked while a store is opened; no run can have it.
 _OPENING = "the store of runs"
@@ -67,7 +62,7 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
     await asyncio.to_thread(require_restored, settings.home)
     engine = await asyncio.to_thread(open_engine, runs_url(settings))
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", lambda connection, _record: connection.execute(_UNSYNCED))
+        event.listen(engine, "connect", lambda connection, _record: connection.execute(UNSYNCED))
     try:
         locks = await asyncio.to_thread(_make_locks, settings, engine)
         async with AsyncExitStack() as opened:
@@ -161,5 +156,5 @@ async def _saver(settings: Settings, engine: Engine, locks: ThreadLocks) -> Asyn
             await postgres.setup()
             yield postgres
         return
-    async with SqliteCheckpoints.open(runs_folder(settings) / "runs.sqlite", serde, _UNSYNCED) as sqlite:
+    async with SqliteCheckpoints.open(runs_folder(settings) / "runs.sqlite", serde) as sqlite:
         yield sqlite

@@ -134,7 +134,7 @@ class ThreadLocks(ABC):
 
 
 class FileThreadLocks(ThreadLocks):
-    """A locked file for each thread that is run, next to a file that names the holder.
+    """A locked file for each thread that is run; its text names the holder.
 
     A lock is examined by locking its file for a moment. That is done under a lock of the whole folder, under
     which a file that cannot be locked is tried again.
@@ -153,7 +153,7 @@ class FileThreadLocks(ThreadLocks):
 
     def _take(self, id: str, lock: FileLock) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        holder = self._file(id).with_suffix(".holder")
+        file = self._file(id)
         try:
             try:
                 lock.acquire()
@@ -161,16 +161,14 @@ class FileThreadLocks(ThreadLocks):
                 with self._examination:
                     lock.acquire()
         except Timeout:
-            named = ""
-            with suppress(OSError):  # the holder may have released it by now
-                named = holder.read_text()
-            raise _busy(id, named or "another process") from None
-        holder.write_text(f"process {os.getpid()} on {socket.gethostname()}")
+            holder = "another process"
+            with suppress(OSError):  # the file may be gone by now
+                holder = file.read_text() or holder
+            raise _busy(id, holder) from None
+        file.write_text(f"process {os.getpid()} on {socket.gethostname()}")
 
     def _release(self, id: str, lock: FileLock) -> None:
-        if lock.is_locked:
-            self._file(id).with_suffix(".holder").unlink(missing_ok=True)
-            lock.release()
+        lock.release()
 
     def _held_of(self, ids: Collection[str]) -> set[str]:
         try:

@@ -11,11 +11,10 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from uuid import uuid4
 
 from filelock import AsyncReadWriteLock, FileLock, Timeout
@@ -56,16 +55,6 @@ def is_stale(path: Path) -> bool:
     return True
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Holder:
-    """The holder of a home lock: its process, its command, and the time at which it took the lock (UTC)."""
-
-    pid: int
-    command: str
-    since: str
-    mode: LockMode
-
-
 @asynccontextmanager
 async def hold(home: Path, mode: LockMode, *, command: str, wait: float = 0.0) -> AsyncIterator[None]:
     """Hold the lock on a SLEUTH_HOME.
@@ -93,7 +82,7 @@ async def hold(home: Path, mode: LockMode, *, command: str, wait: float = 0.0) -
         on_wait=log,
     )
     try:
-        holder = Holder(pid=os.getpid(), command=command, since=now(), mode=mode)
+        holder = {"pid": os.getpid(), "command": command, "since": now(), "mode": mode}
         card = await asyncio.to_thread(_write_holder_file, folder, holder)
         try:
             yield
@@ -114,36 +103,36 @@ async def _acquire(folder: Path, mode: LockMode) -> AsyncReadWriteLock:
             raise
     except Timeout:  # a kind of OSError
         holders = await asyncio.to_thread(_read_holders, folder)
-        names = "; ".join(f"`{each.command}` (process {each.pid}, since {each.since})" for each in holders)
         raise StoreBusy(
-            f"{folder.parent} is in use by {names or 'another process'}. Wait until it is done, then try again."
+            f"{folder.parent} is in use by {'; '.join(holders) or 'another process'}. "
+            "Wait until it is done, then try again."
         ) from None
     except (OSError, sqlite3.Error) as error:
         raise _unwritable(folder, error) from error
     return lock
 
 
-def _write_holder_file(folder: Path, holder: Holder) -> LivenessFile:
+def _write_holder_file(folder: Path, holder: Mapping[str, Any]) -> LivenessFile:
     _read_holders(folder)
-    path = folder / f"{holder.pid}-{uuid4().hex[:8]}.json"
+    path = folder / f"{os.getpid()}-{uuid4().hex[:8]}.json"
     try:
         card = LivenessFile(path)
-        path.write_text(json.dumps(asdict(holder)), encoding="utf-8")
+        path.write_text(json.dumps(holder), encoding="utf-8")
     except OSError as error:
         raise _unwritable(folder, error) from error
     return card
 
 
-def _read_holders(folder: Path) -> list[Holder]:
+def _read_holders(folder: Path) -> list[str]:
     """Return the holders of a home lock, and remove the files of processes that have died."""
     holders = []
     for path in sorted(folder.glob("*.json")):
-        with suppress(OSError, ValueError, TypeError):  # its process is just creating or removing it
-            holder = Holder(**json.loads(path.read_text(encoding="utf-8")))
+        with suppress(OSError, ValueError, LookupError):  # its process is just creating or removing it
+            holder = json.loads(path.read_text(encoding="utf-8"))
             if is_stale(path):
                 path.unlink(missing_ok=True)
             else:
-                holders.append(holder)
+                holders.append(f"`{holder['command']}` (process {holder['pid']}, since {holder['since']})")
     return holders
 
 

@@ -23,7 +23,7 @@ RETURNED = ("__return__", {"reply": "yes"})
 
 async def test_langgraph_saver_reads_our_checkpoints(tmp_path: Path) -> None:
     serde = JsonPlusSerializer()
-    async with SqliteCheckpoints.open(tmp_path / "runs.sqlite", serde, "PRAGMA synchronous=NORMAL") as written:
+    async with SqliteCheckpoints.open(tmp_path / "runs.sqlite", serde) as written:
         start = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
         config = await written.aput(start, empty_checkpoint(), {"source": "input", "step": -1}, {})
         await written.aput_writes(config, [("notes", {"1": "Kestrow"}), ("plan", None)], "task")
