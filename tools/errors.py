@@ -8,7 +8,7 @@ SleuthError
 ├── StoreError            the catalogue, an index or the checkpoint store cannot be used
 │   ├── StoreBusy         another process holds the lock; the message names it
 │   ├── StoreTooNew       written by a newer release
-│   ├── StoreDamaged      a stored row or value that no release wrote; names its run or document
+│   ├── StoreDamaged      a stored row or value that no release wrote
 │   └── EmbedderChanged   the collection was embedded by another model
 ├── ModelError            the model server cannot be used
 │   ├── ModelUnavailable  down, overloaded or failing, after the retries
@@ -66,12 +66,7 @@ class StoreTooNew(StoreError):
 
 
 class StoreDamaged(StoreError):
-    """A stored row or value that no release wrote; `thread` is its run, if known."""
-
-    def __init__(self, reason: str, *, thread: str = "", advice: str = "") -> None:
-        super().__init__(f"{reason} {advice}".strip())
-        self.reason = reason
-        self.thread = thread
+    """A stored row or value that no release wrote."""
 
 
 class EmbedderChanged(StoreError):

@@ -1,20 +1,30 @@
 """Storage of runs: checkpointers, threads, thread locks and the checkpoint serializer."""
 
-from sleuth.graphs.persistence.run_options import FollowUp, StoredOptions, StoredPages, Turn
-from sleuth.graphs.persistence.serializer import FAULTS, CheckpointSerializer, explain_damage
-from sleuth.graphs.persistence.sqlite_checkpoints import NUMBERED, SqliteCheckpoints
+from sleuth.graphs.persistence.serializer import CheckpointSerializer
+from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints
 from sleuth.graphs.persistence.store import Store, open_store, runs_url
+from sleuth.graphs.persistence.tables import LONGEST_NAME, MAX_ANSWER
+from sleuth.graphs.persistence.thread import (
+    NAME,
+    OUTCOMES,
+    FollowUp,
+    Origin,
+    Outcome,
+    RunResult,
+    StoredOptions,
+    StoredPages,
+    Thread,
+    ThreadState,
+    ThreadStatus,
+    Turn,
+)
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
-from sleuth.graphs.persistence.thread_states import OUTCOMES, Outcome, RunResult, ThreadState, ThreadStatus
-from sleuth.graphs.persistence.thread_tables import LONGEST_NAME, MAX_ANSWER, RunFilter
-from sleuth.graphs.persistence.threads import NAME, Origin, Thread, Threads
+from sleuth.graphs.persistence.threads import RunFilter, Threads
 
 __all__ = [
-    "FAULTS",
     "LONGEST_NAME",
     "MAX_ANSWER",
     "NAME",
-    "NUMBERED",
     "OUTCOMES",
     "CheckpointSerializer",
     "FollowUp",
@@ -33,7 +43,6 @@ __all__ = [
     "Threads",
     "Turn",
     "check_token",
-    "explain_damage",
     "open_store",
     "runs_url",
 ]

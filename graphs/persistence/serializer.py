@@ -1,12 +1,9 @@
-"""Safe reading of checkpoints: which types a stored value may create, and errors that name the run.
+"""Safe reading of checkpoints: which types a stored value may create.
 
 LangGraph's own serializer imports and calls the name that a stored value carries, so that opening a file of runs could
 run any program. This one creates objects of the types listed here and refuses all others.
 """
 
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pkgutil import resolve_name
 from typing import Any
 
@@ -20,7 +17,7 @@ from langgraph.checkpoint.serde.jsonplus import (
 )
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
-from sleuth.tools.errors import SleuthError, StoreDamaged, UnknownName
+from sleuth.tools.errors import StoreDamaged
 
 _MESSAGES = ("ai.AIMessage", "human.HumanMessage", "modifier.RemoveMessage", "system.SystemMessage", "tool.ToolMessage")
 TYPES = frozenset(
@@ -34,8 +31,7 @@ TYPES = frozenset(
 
 _OPTION = ormsgpack.OPT_NON_STR_KEYS
 _POSITIONAL, _NAMED = (EXT_CONSTRUCTOR_POS_ARGS,), (EXT_CONSTRUCTOR_KW_ARGS, EXT_PYDANTIC_V2)
-FAULTS = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""Errors that Python raises for a value of an unexpected form."""
+_REMEDY = "Put a backup of the runs in place, or remove this run."
 
 
 class CheckpointSerializer(JsonPlusSerializer):
@@ -54,7 +50,7 @@ class CheckpointSerializer(JsonPlusSerializer):
         if kind == "null":
             return None
         if kind != "msgpack":
-            raise StoreDamaged(f"A value is stored as {kind!r}, not as msgpack, and was not read.")
+            raise StoreDamaged(f"A value is stored as {kind!r}, not as msgpack, and was not read. {_REMEDY}")
         return self._unpacked(body)
 
     def _unpacked(self, body: bytes) -> Any:  # noqa: ANN401 - any value
@@ -71,13 +67,13 @@ class CheckpointSerializer(JsonPlusSerializer):
         try:
             return ormsgpack.unpackb(body, ext_hook=revive, option=_OPTION)
         except ValueError as error:
-            raise refused[0] if refused else StoreDamaged(f"A value cannot be decoded ({error}).") from error
+            raise refused[0] if refused else StoreDamaged(f"A value cannot be decoded ({error}). {_REMEDY}") from error
 
     def _revived(self, code: int, given: Any) -> Any:  # noqa: ANN401 - any value
         if code == EXT_DELTA_SNAPSHOT:
             return _DeltaSnapshot(given)
         if not isinstance(given, list | tuple) or len(given) < 3:
-            raise StoreDamaged(f"A value has the unknown format {code} and was not read.")
+            raise StoreDamaged(f"A value has the unknown format {code} and was not read. {_REMEDY}")
         path = f"{given[0]}.{given[1]}"
         if path not in TYPES or code not in (*_POSITIONAL, *_NAMED):
             raise StoreDamaged(
@@ -86,33 +82,3 @@ class CheckpointSerializer(JsonPlusSerializer):
             )
         kind = resolve_name(path)
         return kind(*given[2]) if code in _POSITIONAL else kind(**given[2])
-
-
-@contextmanager
-def explain_damage(thread: str) -> Iterator[None]:
-    """Turn the errors that damaged rows lead to into one that names the run.
-
-    Raises:
-        StoreDamaged: a value of the run cannot be read, or has a type that no release wrote.
-    """
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        if "Could not decode to UTF-8" not in str(error):
-            raise
-        raise _damaged(thread, error) from error
-    except (*FAULTS, StoreDamaged, UnknownName) as error:
-        if isinstance(error, UnknownName) and error.kind != "method":
-            raise
-        if isinstance(error, StoreDamaged) and error.thread:
-            raise
-        raise _damaged(thread, error) from error
-
-
-def _damaged(thread: str, error: Exception) -> StoreDamaged:
-    reason = str(error) if isinstance(error, SleuthError) else f"{type(error).__name__}: {error}."
-    return StoreDamaged(
-        f"Run {thread} cannot be read: {reason}",
-        thread=thread,
-        advice="Put a backup of the runs in place, or remove this run.",
-    )

@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from sqlalchemy import URL, event, text
+from sqlalchemy import URL, event
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.persistence.serializer import CheckpointSerializer
-from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints
+from sleuth.graphs.persistence.sqlite_checkpoints import UNSYNCED, SqliteCheckpoints
+from sleuth.graphs.persistence.tables import migrate
 from sleuth.graphs.persistence.thread_locks import FileThreadLocks, PostgresThreadLocks, ThreadLocks
 from sleuth.graphs.persistence.threads import Threads
-from sleuth.tools.errors import StoreDamaged, StoreError, StoreTooNew, ThreadBusy
+from sleuth.tools.errors import StoreError, ThreadBusy
 from sleuth.tools.optional_imports import extra
+from sleuth.tools.retry import retry
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import (
     SqlArchive,
@@ -28,16 +30,8 @@ from sleuth.tools.storage import (
     sqlite_url,
 )
 
-STORE_VERSION = 1
-
-# A commit survives the end of this process. A power cut may lose the last commits, never an earlier one, and a run
-# resumes from what is left. Waiting for the disk at each commit, about five per node, would take longer than all other
-# work of ours (`benchmarks/overhead.py`).
-_UNSYNCED = "PRAGMA synchronous=NORMAL"
-
 # The name that is locked while a store is opened; no run can have it.
 _OPENING = "the store of runs"
-_ATTEMPTS, _PAUSE = 1_200, 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,16 +62,16 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
     await asyncio.to_thread(require_restored, settings.home)
     engine = await asyncio.to_thread(open_engine, runs_url(settings))
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", lambda connection, _record: connection.execute(_UNSYNCED))
+        event.listen(engine, "connect", lambda connection, _record: connection.execute(UNSYNCED))
     try:
         locks = await asyncio.to_thread(_make_locks, settings, engine)
         async with AsyncExitStack() as opened:
             async with _exclusively(locks):
-                await asyncio.to_thread(_check_version, engine)
+                await asyncio.to_thread(migrate, engine)
                 store = Store(
                     saver=await opened.enter_async_context(_saver(settings, engine, locks)),
                     archive=await asyncio.to_thread(SqlArchive, engine),
-                    threads=await asyncio.to_thread(Threads, engine, settings.owner, locks),
+                    threads=Threads(engine, settings.owner, locks),
                     engine=engine,
                     locks=locks,
                 )
@@ -94,14 +88,13 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
 async def _exclusively(locks: ThreadLocks) -> AsyncIterator[None]:
     """Admit one process at a time: creating a new store fails if two of them do it simultaneously."""
     async with AsyncExitStack() as held:
-        for _ in range(_ATTEMPTS):
-            with suppress(ThreadBusy):
-                with suppress(OSError):  # a folder in which no file can be created needs no lock
-                    await held.enter_async_context(locks.hold(_OPENING))
-                break
-            await asyncio.sleep(_PAUSE)
-        else:
-            raise StoreError("Another process has been opening the store of runs for a minute. End it, or wait.")
+        with suppress(OSError):  # a folder in which no file can be created needs no lock
+            await retry(
+                lambda: held.enter_async_context(locks.hold(_OPENING)),
+                lambda error: isinstance(error, ThreadBusy),
+                pause=0.05,
+                max_wait=60,
+            )
         yield
 
 
@@ -137,21 +130,6 @@ def runs_url(settings: Settings) -> str | URL:
     return catalogue_url(settings.home, settings.database_url)
 
 
-def _check_version(engine: Engine) -> None:
-    with engine.execution_options(sleuth_write=True).begin() as connection:
-        connection.execute(text("CREATE TABLE IF NOT EXISTS sleuth_runs_version (version INTEGER NOT NULL)"))
-        found = connection.scalar(text("SELECT max(version) FROM sleuth_runs_version"))
-        if found is None:
-            connection.execute(text("INSERT INTO sleuth_runs_version VALUES (:version)"), {"version": STORE_VERSION})
-        elif not isinstance(found, int):
-            raise StoreDamaged(f"The version of the runs in {engine.url.database} is {found!r}, not a number.")
-        elif found > STORE_VERSION:
-            raise StoreTooNew(
-                f"The runs were written by a newer release (version {found}, this one reads up to {STORE_VERSION}): "
-                "upgrade sleuth, or set SLEUTH_HOME to another folder."
-            )
-
-
 @asynccontextmanager
 async def _saver(settings: Settings, engine: Engine, locks: ThreadLocks) -> AsyncIterator[BaseCheckpointSaver[str]]:
     serde = CheckpointSerializer()
@@ -178,5 +156,5 @@ async def _saver(settings: Settings, engine: Engine, locks: ThreadLocks) -> Asyn
             await postgres.setup()
             yield postgres
         return
-    async with SqliteCheckpoints.open(runs_folder(settings) / "runs.sqlite", serde, _UNSYNCED) as sqlite:
+    async with SqliteCheckpoints.open(runs_folder(settings) / "runs.sqlite", serde) as sqlite:
         yield sqlite

@@ -7,21 +7,28 @@ token: the operating system holds them as long as the process lives.
 """
 
 import asyncio
-import threading
+import os
+import socket
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeVar
 from uuid import uuid4
 
+from filelock import FileLock, Timeout
 from sqlalchemy import Column, Connection, MetaData, String, Table, Text, delete, select, text
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from sleuth.tools.errors import ThreadBusy
-from sleuth.tools.storage import LockHeld, NamedLock, in_thread, make_tables
+from sleuth.tools.storage import is_stale, make_tables
+
+_EXAMINATION_SECONDS = 10.0
+"""Seconds to wait for another process that examines locks; it takes milliseconds."""
 
 WRITE_SECONDS = 5.0
 """Seconds to wait for a write in progress: a process that is stopped in the middle of one keeps its token locked."""
@@ -46,6 +53,8 @@ _END = """
 
 Fence = Callable[[str], str | None]
 """Return the token of a thread whose lock is held here; None if there is nothing to check."""
+
+T = TypeVar("T")
 
 metadata = MetaData()
 tokens = Table(
@@ -73,66 +82,109 @@ def lost(thread: str) -> ThreadBusy:
     )
 
 
-class ThreadLocks(Protocol):
-    """The locks on the threads of a store."""
+class ThreadLocks(ABC):
+    """The locks on the threads of a store.
 
-    def hold(self, id: str) -> AbstractAsyncContextManager[None]:
-        """Hold the lock on a thread while it runs; raise ThreadBusy if somebody else holds it."""
-        ...
+    What blocks is done in one thread, one call after the other: a lock is released after it was taken, even if the
+    holder was cancelled meanwhile.
+    """
 
-    async def held(self, ids: Collection[str]) -> set[str]:
-        """Return those of the threads that this process or another holds."""
-        ...
-
-    async def forget(self, id: str) -> None:
-        """Remove the files or rows of a lock, once the thread itself is gone."""
-        ...
-
-    def token(self, id: str) -> str | None:
-        """Return the fencing token of a thread that is held here; None if writes need no check."""
-        ...
-
-
-class FileThreadLocks:
-    """A locked file for each thread that is run."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "locks")
 
     @asynccontextmanager
     async def hold(self, id: str) -> AsyncIterator[None]:
-        """Hold the lock on a thread; raise ThreadBusy if somebody else holds it."""
+        """Hold the lock on a thread while it runs; raise ThreadBusy if somebody else holds it."""
         lock = self._lock(id)
         try:
-            try:
-                await asyncio.to_thread(lock.acquire)
-            except LockHeld as error:
-                raise _busy(id, str(error)) from None
+            await self._call(lambda: self._take(id, lock))
             yield
         finally:
-            await asyncio.shield(asyncio.to_thread(lock.release))
+            await asyncio.shield(self._call(lambda: self._release(id, lock)))
 
-    @in_thread
-    def held(self, ids: Collection[str]) -> set[str]:
-        """Return those of the threads that somebody holds; a lock that cannot be examined counts as held."""
-        return {id for id in ids if self._lock(id).is_held()}
+    async def held(self, ids: Collection[str]) -> set[str]:
+        """Return those of the threads that this process or another holds."""
+        return await self._call(lambda: self._held_of(ids))
 
-    @in_thread
-    def forget(self, id: str) -> None:
-        """Remove the file of a lock."""
-        self._lock(id).remove()
+    async def forget(self, id: str) -> None:
+        """Remove the file or row of a lock that is held here, once the thread itself is gone."""
+        await self._call(lambda: self._forget(id))
 
-    def token(self, id: str) -> None:
-        """Return None: writes need no check."""
+    def token(self, id: str) -> str | None:
+        """Return the fencing token of a thread that is held here; None if writes need no check."""
+        return None
 
-    def _lock(self, id: str) -> NamedLock:
-        return NamedLock(self._folder / f"{sha256(id.encode()).hexdigest()[:32]}.lock")
+    async def _call(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+    @abstractmethod
+    def _lock(self, id: str) -> Any: ...  # noqa: ANN401 - each class has its own
+
+    @abstractmethod
+    def _take(self, id: str, lock: Any) -> None: ...  # noqa: ANN401
+
+    @abstractmethod
+    def _release(self, id: str, lock: Any) -> None: ...  # noqa: ANN401
+
+    @abstractmethod
+    def _held_of(self, ids: Collection[str]) -> set[str]: ...
+
+    @abstractmethod
+    def _forget(self, id: str) -> None: ...
+
+
+class FileThreadLocks(ThreadLocks):
+    """A locked file for each thread that is run; its text names the holder.
+
+    A lock is examined by locking its file for a moment. That is done under a lock of the whole folder, under
+    which a file that cannot be locked is tried again.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self._examination = FileLock(folder.with_suffix(".turn"), timeout=_EXAMINATION_SECONDS, thread_local=False)
+
+    def _lock(self, id: str) -> FileLock:
+        return FileLock(self._file(id), timeout=0, thread_local=False)
+
+    def _file(self, id: str) -> Path:
+        return self._folder / f"{sha256(id.encode()).hexdigest()[:32]}.lock"
+
+    def _take(self, id: str, lock: FileLock) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        file = self._file(id)
+        try:
+            try:
+                lock.acquire()
+            except Timeout:
+                with self._examination:
+                    lock.acquire()
+        except Timeout:
+            holder = "another process"
+            with suppress(OSError):  # the file may be gone by now
+                holder = file.read_text() or holder
+            raise _busy(id, holder) from None
+        file.write_text(f"process {os.getpid()} on {socket.gethostname()}")
+
+    def _release(self, id: str, lock: FileLock) -> None:
+        lock.release()
+
+    def _held_of(self, ids: Collection[str]) -> set[str]:
+        try:
+            with self._examination:
+                return {id for id in ids if (file := self._file(id)).exists() and not is_stale(file)}
+        except OSError:  # including a time-out: locks that cannot be examined count as held
+            return set(ids)
+
+    def _forget(self, id: str) -> None:
+        with suppress(PermissionError):  # some systems keep a file that is open
+            self._file(id).unlink(missing_ok=True)
 
 
 @dataclass(eq=False)
 class _HeldLock:
     id: str
-    is_over: bool = False
     session: Mapping[str, Any] | None = None
     token: str = field(default_factory=lambda: uuid4().hex)
 
@@ -141,55 +193,32 @@ class _HeldLock:
         return int.from_bytes(sha256(self.id.encode()).digest()[:8], signed=True)
 
 
-class PostgresThreadLocks:
+class PostgresThreadLocks(ThreadLocks):
     """Advisory locks, all of one connection: many simultaneous runs must not use up what others need."""
 
     def __init__(self, engine: Engine) -> None:
         """Create the table of tokens; this blocks."""
+        super().__init__()
         self._engine = engine
-        self._turn = threading.Lock()
         self._held: dict[str, _HeldLock] = {}
         self._connection: Connection | None = None
         self._session: Mapping[str, Any] | None = None
         make_tables(engine, metadata)
-
-    @asynccontextmanager
-    async def hold(self, id: str) -> AsyncIterator[None]:
-        """Hold the lock on a thread; raise ThreadBusy if somebody else holds it."""
-        lock = _HeldLock(id)
-        try:
-            await asyncio.to_thread(self._take, lock)
-            yield
-        finally:
-            await asyncio.shield(asyncio.to_thread(self._release, lock))
-
-    @in_thread
-    def held(self, ids: Collection[str]) -> set[str]:
-        """Return those of the threads that somebody holds; those of this process count even if their lock is lost."""
-        with self._engine.connect() as connection:
-            keys = {*connection.scalars(text(_HELD))}
-        return {id for id in ids if id in self._held or _HeldLock(id).key in keys}
-
-    @in_thread
-    def forget(self, id: str) -> None:
-        """Remove the token of a thread that is held here."""
-        with self._engine.begin() as connection:
-            connection.execute(delete(tokens).where(tokens.c.thread == id, tokens.c.token == self.token(id)))
 
     def token(self, id: str) -> str | None:
         """Return the fencing token of a thread that is held here."""
         lock = self._held.get(id)
         return lock.token if lock else None
 
-    def _take(self, lock: _HeldLock) -> None:
-        with self._turn:
-            if lock.is_over:  # the caller was cancelled before this thread had its turn
-                return
-            # Postgres would give the lock once more to the session that holds it.
-            if lock.id in self._held or not self._try_lock(lock):
-                raise _busy(lock.id, "another process")
-            lock.session = self._session
-            self._held[lock.id] = lock
+    def _lock(self, id: str) -> _HeldLock:
+        return _HeldLock(id)
+
+    def _take(self, id: str, lock: _HeldLock) -> None:
+        # Postgres would give the lock once more to the session that holds it.
+        if id in self._held or not self._try_lock(lock):
+            raise _busy(id, "another process")
+        lock.session = self._session
+        self._held[id] = lock
 
     def _try_lock(self, lock: _HeldLock) -> bool:
         """Take a lock, on a new connection if the last one is lost."""
@@ -200,20 +229,28 @@ class PostgresThreadLocks:
                 self._disconnect()
         return _lock_on(self._connect(), lock)
 
-    def _release(self, lock: _HeldLock) -> None:
-        with self._turn:
-            lock.is_over = True
-            if self._held.get(lock.id) is not lock:
-                return
-            del self._held[lock.id]
-            if self._connection is not None and lock.session is self._session:  # else it was lost with its connection
-                try:
-                    self._connection.scalar(text(_UNLOCK), {"key": lock.key})
-                except SQLAlchemyError:
-                    self._disconnect()
-            if not self._held and self._connection is not None:
+    def _release(self, id: str, lock: _HeldLock) -> None:
+        if self._held.get(id) is not lock:
+            return
+        del self._held[id]
+        if self._connection is not None and lock.session is self._session:  # else it was lost with its connection
+            try:
+                self._connection.scalar(text(_UNLOCK), {"key": lock.key})
+            except SQLAlchemyError:
                 self._disconnect()
-                self._session = None
+        if not self._held and self._connection is not None:
+            self._disconnect()
+            self._session = None
+
+    def _held_of(self, ids: Collection[str]) -> set[str]:
+        """Return those of the threads that somebody holds; those of this process count even if their lock is lost."""
+        with self._engine.connect() as connection:
+            keys = {*connection.scalars(text(_HELD))}
+        return {id for id in ids if id in self._held or _HeldLock(id).key in keys}
+
+    def _forget(self, id: str) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(delete(tokens).where(tokens.c.thread == id, tokens.c.token == self.token(id)))
 
     def _connect(self) -> Connection:
         connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")

@@ -2,104 +2,75 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, not_, select, tuple_, update
 from sqlalchemy.engine import Engine
 
-from sleuth.graphs.core import Status
-from sleuth.graphs.persistence.run_options import StoredOptions
-from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
-from sleuth.graphs.persistence.thread_states import (
-    OLD_NAMES,
+from sleuth.graphs.persistence.tables import (
+    IS_SUBRUN,
+    MAX_ANSWER,
+    add_words,
+    checkpoint_tables,
+    threads,
+    words,
+    words_of,
+)
+from sleuth.graphs.persistence.thread import (
     AverageCost,
-    Outcome,
     RunResult,
+    StoredOptions,
+    Thread,
     ThreadState,
-    ThreadStatus,
     outcome_of,
 )
-from sleuth.graphs.persistence.thread_tables import (
-    IS_SUBRUN,
-    LONGEST_NAME,
-    MAX_ANSWER,
-    RunFilter,
-    add_words,
-    open_tables,
-    remove_words,
-    select_runs,
-    threads,
-)
-from sleuth.tools.errors import StoreDamaged, UnknownName
+from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
+from sleuth.tools.errors import UnknownName
 from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id
 
-NAME = rf"^[\w.@:-]{{1,{LONGEST_NAME}}}$"
-"""Pattern of a thread's name, which is part of addresses and of other threads' names."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class Thread:
-    """One run: its question and method, the options it was started with, and its state."""
+class RunFilter:
+    """A filter of the list of runs; an empty field does not filter.
 
-    id: str
-    owner: str
-    method: str
-    question: str
-    options: StoredOptions = field(default_factory=StoredOptions)
-    state: ThreadState = "queued"
-    problem: str = ""
-    parent: str = ""
-    parent_checkpoint: str = ""
-    created_at: str = ""
-    updated_at: str = ""
-    verdict: Status | None = None
-    answer: str | None = None
-    weak: bool | None = None
-    calls: int | None = None
-    tokens: int | None = None
-    seconds: float | None = None
+    `find`: each of these words begins a word of the question or answer. `since` and `until`: last changed from and
+    before these times (ISO 8601, UTC). `before` and `before_id`: after this run in the list, the latest first.
+    """
 
-    @property
-    def outcome(self) -> Outcome:
-        """Return the state, of an interrupted run `stopped`, of a finished one the status of its answer."""
-        return outcome_of(self.state, self.verdict)
-
-    @property
-    def status(self) -> ThreadStatus:
-        """Return the state by its old name. Deprecated: use `state`."""
-        return OLD_NAMES[self.state]
-
-    @property
-    def part_of(self) -> str:
-        """Return the run that this one is a sub-run of; empty for any other run, also for a fork."""
-        return self.parent if self.hop else ""
-
-    @property
-    def hop(self) -> int:
-        """Return the number of this sub-run in its outer run, from 1; 0 for any other run."""
-        return self.options.hop
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON form that `runs list` prints."""
-        more = {"status": self.status, "part_of": self.part_of, "outcome": self.outcome}
-        return {**asdict(self), "options": self.options.to_json(), **more}
+    find: str = ""
+    outcomes: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    since: str = ""
+    until: str = ""
+    before: str = ""
+    before_id: str = ""
+    with_subruns: bool = True
 
 
-@dataclass(frozen=True, kw_only=True)
-class Origin:
-    """The run and checkpoint that a thread comes from, and its number as a sub-run of that run; 0 for a fork."""
-
-    parent: str
-    checkpoint: str
-    hop: int = 0
-
-
-@cache
-def _check() -> TypeAdapter[Thread]:
-    return TypeAdapter(Thread)
+def select_runs(owner: str, wanted: RunFilter, limit: int | None) -> Select[Any]:
+    """Return the query for an owner's runs, the latest first."""
+    columns = threads.c
+    query = select(threads).where(columns.owner == owner)
+    query = query.order_by(columns.updated_at.desc(), columns.id.desc()).limit(limit)
+    for word in words_of([wanted.find]):
+        begun = words.c.owner == owner, words.c.word >= word, words.c.word < f"{word}\U0010ffff"
+        query = query.where(columns.id.in_(select(words.c.thread).where(*begun)))
+    if wanted.outcomes:
+        # A stopped run may be stored as running: its process was killed.
+        also = ("running",) if "stopped" in wanted.outcomes else ()
+        query = query.where(columns.outcome.in_((*wanted.outcomes, *also)))
+    if wanted.methods:
+        query = query.where(columns.method.in_(wanted.methods))
+    if wanted.since:
+        query = query.where(columns.updated_at >= wanted.since)
+    if wanted.until:
+        query = query.where(columns.updated_at < wanted.until)
+    if wanted.before_id:
+        query = query.where(tuple_(columns.updated_at, columns.id) < tuple_(wanted.before, wanted.before_id))
+    elif wanted.before:
+        query = query.where(columns.updated_at < wanted.before)
+    return query if wanted.with_subruns else query.where(not_(IS_SUBRUN))
 
 
 class Threads:
@@ -113,7 +84,6 @@ class Threads:
         self.engine = engine
         self.owner = owner
         self._locks = locks
-        open_tables(engine)
 
     async def add(self, thread: Thread) -> None:
         """Write a new row; raise ThreadBusy for a sub-run of a run that another process has taken."""
@@ -127,7 +97,7 @@ class Threads:
         await self._update(thread.part_of, write)
 
     async def get(self, id: str) -> Thread:
-        """Return a thread; raise UnknownName with the nearest id, StoreDamaged if its row cannot be read."""
+        """Return a thread; raise UnknownName with the nearest id if it does not exist."""
         found = await self.find(id)
         if found is None:
             known = [thread.id for thread in await self.list_newest()]
@@ -135,7 +105,7 @@ class Threads:
         return found
 
     async def find(self, id: str) -> Thread | None:
-        """Return a thread, or None; raise StoreDamaged if its row cannot be read."""
+        """Return a thread, or None."""
         rows = await self._find(select(threads).where(threads.c.id == id, self._mine()))
         return rows[0] if rows else None
 
@@ -150,30 +120,12 @@ class Threads:
         ids = await asyncio.to_thread(self._read_ids, begun.order_by(threads.c.id).limit(MAX_CANDIDATES))
         return complete_id("thread", prefix, ids) or (await self.get(prefix)).id
 
-    async def is_unchanged(self, thread: Thread) -> bool:
-        """Return whether a thread is as it was listed, apart from the state that its lock decides."""
-        here = select(threads).where(threads.c.id == thread.id, self._mine())
-        return [replace(row, state=thread.state) for row in await asyncio.to_thread(self._read, here)] == [thread]
-
     async def exists(self, id: str) -> bool:
         """Return whether the id is used, by any owner."""
         return bool(await asyncio.to_thread(self._read, select(threads).where(threads.c.id == id)))
 
-    async def list_newest(
-        self, *, limit: int | None = None, before: str | None = None, with_subruns: bool = True
-    ) -> list[Thread]:
-        """Return threads, the latest first.
-
-        Args:
-            limit: the most threads; None for all.
-            before: only those last changed before this time (ISO 8601, UTC).
-            with_subruns: also sub-runs.
-        """
-        wanted = RunFilter(before=before or "", with_subruns=with_subruns)
-        return await self._find(select_runs(self.owner, wanted, limit))
-
-    async def search(self, wanted: RunFilter, limit: int) -> list[Thread]:
-        """Return the threads that match a filter, the latest first."""
+    async def list_newest(self, wanted: RunFilter = RunFilter(), limit: int | None = None) -> list[Thread]:
+        """Return the threads that match a filter, the latest first; with a limit not more than these."""
         found = await self._find(select_runs(self.owner, wanted, limit))
         return [thread for thread in found if not wanted.outcomes or thread.outcome in wanted.outcomes]
 
@@ -253,11 +205,13 @@ class Threads:
         await self._set(id, {"options": options.dumps()})
 
     async def remove(self, id: str) -> None:
-        """Delete the row."""
+        """Delete a thread and its checkpoints in one transaction, so that no listed run is ever empty."""
 
         def write(connection: Connection) -> None:
             if connection.execute(delete(threads).where(threads.c.id == id, self._mine())).rowcount:
-                remove_words(connection, id)
+                connection.execute(delete(words).where(words.c.thread == id))
+                for rows in checkpoint_tables(connection):
+                    connection.execute(delete(rows).where(rows.c.thread_id == id))
 
         await self._update(id, write)
 
@@ -313,20 +267,9 @@ def _columns(result: RunResult | None) -> dict[str, Any]:
 
 
 def _thread(row: Row[Any]) -> Thread:
-    """Return a row's thread; old names of states are read as the new ones.
-
-    Raises:
-        StoreDamaged: a cell cannot be read.
-    """
+    """Return a row's thread; old names of states are read as the new ones."""
     values = dict(row._mapping)
     status = values.pop("status")
-    values.pop("outcome")
-    try:
-        options = StoredOptions.model_validate_json(values["options"], strict=True)
-        state = "queued" if status == "new" else status
-        return _check().validate_python({**values, "state": state, "options": options})
-    except ValidationError as error:
-        fault = error.errors()[0]
-        reason = f"{'.'.join(map(str, fault['loc'])) or 'options'}: {fault['msg'].lower()}"
-        problem = f"The row of run {values['id']} is damaged ({reason})."
-        raise StoreDamaged(problem, thread=str(values["id"]), advice="Put a backup of the runs in place.") from error
+    del values["outcome"]
+    options = StoredOptions.model_validate_json(values.pop("options"))
+    return Thread(**values, state="queued" if status == "new" else status, options=options)

@@ -1,7 +1,7 @@
 """Durable execution: start, resume, fork, inspect and prune runs."""
 
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, compile_method, now, uncheckpointed
-from sleuth.graphs.runs.history import CheckpointView, export_run, fork_run, replay_steps
+from sleuth.graphs.runs.history import CheckpointView, export_run, fork_run, load_checkpoint, replay_steps
 from sleuth.graphs.runs.pruning import (
     PrunePreview,
     PruneReport,
@@ -26,6 +26,7 @@ __all__ = [
     "compile_method",
     "export_run",
     "fork_run",
+    "load_checkpoint",
     "materialize_checkpoint",
     "now",
     "preview_prune",

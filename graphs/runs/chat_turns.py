@@ -17,7 +17,7 @@ from sleuth.graphs.core import Budget, Verdict
 from sleuth.graphs.persistence import Thread, Turn
 from sleuth.graphs.registry import CHAT, configure
 from sleuth.graphs.runs.execution import checkpoint_id_of, now
-from sleuth.tools.errors import RunError, UnknownName, UsageError
+from sleuth.tools.errors import RunError, UsageError
 
 if TYPE_CHECKING:
     from sleuth.graphs.runs.service import RunService
@@ -61,13 +61,11 @@ async def add_turn(
     """
     configure(CHAT, values, thread.options.profile)
     async with runs.store.locks.hold(thread.id):
-        latest = await runs.graph(thread).aget_state(runs.config(thread))
+        latest = await runs.state(thread)
         at = checkpoint_id_of(latest)
         place: dict[str, Any] = {"at": at}
         if start is not None:
-            state = await runs.graph(thread).aget_state(runs.config(thread, start)) if start else latest
-            if start and state.created_at is None:
-                raise UnknownName("checkpoint", start, [at], "`threads.get_history` returns them.")
+            state = await runs.state(thread, start) if start else latest
             if isinstance(given, Reply) and not state.interrupts:
                 raise UsageError(f"Thread {thread.id} does not wait for a reply: send a message instead of `command`.")
             place |= {"start": start or at, "id": message_id}
@@ -79,15 +77,10 @@ async def add_turn(
     await runs.store.threads.set_state(thread.id, "queued", at=now())
 
 
-def branch_point(thread: Thread) -> str | None:
-    """Return the checkpoint at which the next input starts; None if it is the latest one."""
-    turn = _turn_of(thread)
-    return None if turn.start == turn.at else turn.start
-
-
 def input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[Any] | None:
     """Return the graph's next input: a message, or the reply that it waits for; None if it has received that."""
-    turn = _turn_of(thread)
+    turn = thread.options.turn
+    assert turn, f"chat {thread.id} has no turn"
     if turn.at != checkpoint_id_of(state):
         return None
     if turn.reply is not None:
@@ -98,11 +91,6 @@ def input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[
     # Sending it twice is harmless.
     id = turn.id or str(uuid5(NAMESPACE_OID, f"{thread.id}/{turn.at}"))
     return {"messages": [HumanMessage(turn.text, id=id)]}
-
-
-def _turn_of(thread: Thread) -> Turn:
-    assert thread.options.turn, f"chat {thread.id} has no turn"
-    return thread.options.turn
 
 
 def is_unfinished(thread: Thread, state: StateSnapshot) -> bool:

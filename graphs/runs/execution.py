@@ -15,7 +15,6 @@ from langgraph.types import Command, StateSnapshot
 
 from sleuth.graphs.compat import FORMER_NODES
 from sleuth.graphs.core import Context, PrivateGraph, seconds_at
-from sleuth.graphs.persistence import explain_damage
 from sleuth.graphs.registry import runnable
 
 RECURSION_LIMIT = 100_000
@@ -127,8 +126,7 @@ async def resume_with_budget(graph: Compiled, config: RunnableConfig) -> float |
 
 async def explain_changed_state(graph: Compiled, config: RunnableConfig, error: Exception) -> str:
     """Explain an error of a run whose state a fork has changed; raise the error again if no state was changed."""
-    with explain_damage(str(config["configurable"]["thread_id"])):
-        states = [state async for state in graph.aget_state_history(config)]
+    states = [state async for state in graph.aget_state_history(config)]
     fields: dict[str, None] = {}
     for at, parent in pairwise(path_to_latest(states)):
         if (at.metadata or {}).get("source") == "update":

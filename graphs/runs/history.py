@@ -1,4 +1,4 @@
-"""History of runs, and branches from it: list checkpoints, fork, export."""
+"""History of runs, and branches from it: list checkpoints with their model calls, fork, export."""
 
 import json
 from collections.abc import Mapping
@@ -9,6 +9,8 @@ from langgraph.graph import START
 from langgraph.types import StateSnapshot, StateUpdate
 from pydantic import TypeAdapter, ValidationError
 
+from sleuth import prompts
+from sleuth.agents.model_calls import CallRecord
 from sleuth.graphs.core import (
     Citation,
     Note,
@@ -21,17 +23,13 @@ from sleuth.graphs.core import (
     with_paused_clock,
 )
 from sleuth.graphs.evidence.outcomes import make_note
-from sleuth.graphs.persistence import Origin, Thread, explain_damage
+from sleuth.graphs.persistence import CheckpointSerializer, Origin, Thread
 from sleuth.graphs.registry import CHAT, runnable
 from sleuth.graphs.runs.execution import checkpoint_id_of, now, parent_id, path_to_latest
 from sleuth.graphs.runs.pages import load_pages
-from sleuth.graphs.runs.service import RunService, check_version, unknown_checkpoint
+from sleuth.graphs.runs.service import RunService, unknown_checkpoint
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 from sleuth.tools.storage.id_prefix import complete_id
-
-_DEEPEST = 100
-_LEAST, _MOST = -(2**63), 2**64 - 1
-"""Limits of the integers of msgpack."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +53,41 @@ class CheckpointView:
         return asdict(self)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ModelCall:
+    """One model call.
+
+    `name` is that of its prompt, empty if a later release has changed the prompt. `reply` is empty if the checkpoint
+    before the call was pruned.
+    """
+
+    id: str
+    node: str
+    role: str
+    name: str
+    prompt: str
+    reply: str
+    model: str
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    seconds: float
+    repair: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointDetails:
+    """One checkpoint: the whole state, and the model calls between it and its parent."""
+
+    checkpoint: str
+    parent: str
+    values: dict[str, Any]
+    calls: list[ModelCall]
+
+
 async def list_checkpoints(runs: RunService, id: str) -> list[CheckpointView]:
     """Return all checkpoints of a thread and of all its branches, the newest first."""
-    thread = await runs.store.threads.get(id)
-    states = await _states(runs, thread)
-    by_id = {checkpoint_id_of(state): state for state in states}
-    return [_moment(state, by_id) for state in states]
+    return _views(await runs.history(await runs.store.threads.get(id)))
 
 
 async def replay_steps(runs: RunService, id: str) -> list[Step]:
@@ -69,7 +96,7 @@ async def replay_steps(runs: RunService, id: str) -> list[Step]:
     Those of its sub-runs come first. Other branches are excluded.
     """
     thread = await runs.store.threads.get(id)
-    states = await _states(runs, thread)
+    states = await runs.history(thread)
     hops = [step for hop in await runs.store.threads.subruns_of(id) for step in await replay_steps(runs, hop.id)]
     about = {"thread": id, "method": thread.method, "part_of": thread.part_of}
     steps = [
@@ -81,15 +108,12 @@ async def replay_steps(runs: RunService, id: str) -> list[Step]:
     return hops + steps
 
 
-async def _states(runs: RunService, thread: Thread) -> list[StateSnapshot]:
-    with explain_damage(thread.id):
-        states = [state async for state in runs.graph(thread).aget_state_history(runs.config(thread))]
-    for state in states:
-        check_version(state)
-    return states
+def _views(states: list[StateSnapshot]) -> list[CheckpointView]:
+    by_id = {checkpoint_id_of(state): state for state in states}
+    return [_view(state, by_id) for state in states]
 
 
-def _moment(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> CheckpointView:
+def _view(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> CheckpointView:
     parent = states.get(parent_id(state))
     before = parent.values if parent else {}
     metadata: dict[str, Any] = dict(state.metadata or {})
@@ -113,6 +137,38 @@ def _wrote(state: StateSnapshot, states: Mapping[str, StateSnapshot]) -> list[st
     if source == "update":
         return _wrote(parent, states)
     return [name for name in parent.next if name != START]
+
+
+async def load_checkpoint(runs: RunService, id: str, checkpoint: str) -> CheckpointDetails:
+    """Return one checkpoint of a thread; raise UnknownName if it does not exist."""
+    thread = await runs.store.threads.get(id)
+    state = await runs.state(thread, checkpoint)
+    parent = parent_id(state)
+    before = await runs.graph(thread).aget_state(runs.config(thread, parent)) if parent else None  # pruned: no values
+    known_before = before.values.get("calls", {}) if before else {}
+    made: dict[str, CallRecord] = state.values.get("calls", {})
+    new = {call: record for call, record in made.items() if call not in known_before}
+    calls = await _calls(runs, new, await _replies(runs, thread, parent))
+    return CheckpointDetails(checkpoint=checkpoint, parent=parent, values=state.values, calls=calls)
+
+
+async def _calls(runs: RunService, new: dict[str, CallRecord], replies: dict[str, str]) -> list[ModelCall]:
+    names = {version: name for name, version in (await prompts.versions()).items()}
+    texts = await runs.store.archive.load(record["prompt"] for record in new.values())
+    calls = []
+    for (id, record), text in zip(new.items(), texts, strict=True):
+        name, reply = names.get(record["version"], ""), replies.get(id, "")
+        fields: dict[str, Any] = {**record, "id": id, "name": name, "prompt": text, "reply": reply}
+        calls.append(ModelCall(**{field: fields[field] for field in ModelCall.__dataclass_fields__}))
+    return calls
+
+
+async def _replies(runs: RunService, thread: Thread, checkpoint: str) -> dict[str, str]:
+    """Return the replies to the calls that followed a checkpoint, by call id: results of their tasks."""
+    found = await runs.store.saver.aget_tuple(runs.config(thread, checkpoint)) if checkpoint else None
+    writes = (found.pending_writes or []) if found else []
+    results = {id: value for id, _, value in writes if isinstance(value, dict) and value.get("call_id") == id}
+    return {id: value["reply"]["text"] for id, value in results.items() if value["reply"]}
 
 
 async def fork_run(
@@ -160,7 +216,7 @@ async def _checkpoint_to_fork(
     runs: RunService, thread: Thread, at: str, changes: dict[str, Any]
 ) -> tuple[StateSnapshot, list[str]]:
     """Return the state of the checkpoint to branch from, and the nodes that led to it."""
-    states = {checkpoint_id_of(state): state for state in await _states(runs, thread)}
+    states = {checkpoint_id_of(state): state for state in await runs.history(thread)}
     found = find_checkpoint(at, states)
     _check_fields(thread, changes)
     await runs.store.archive.load(find_hashes(changes))  # raises if one of them does not exist
@@ -190,7 +246,10 @@ def find_checkpoint(at: str, states: Mapping[str, StateSnapshot]) -> str:
 
 
 def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:
-    _check_storable(changes)
+    try:
+        CheckpointSerializer().dumps_typed(changes)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"The changed fields cannot be stored: {error}.") from None
     kinds = get_type_hints(runnable(thread.method).state)
     if "schema_version" in changes:
         raise UsageError("The schema_version of a state is that of the release that wrote it: it cannot be changed.")
@@ -208,21 +267,6 @@ def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:
             place = ".".join([name, *map(str, wrong["loc"])])
             shown = f"{wrong['msg'].lower()}, not {json.dumps(wrong['input'], default=str)[:80]}"
             raise UsageError(f"A state of {thread.method} cannot have that: {place}: {shown}.") from None
-
-
-def _check_storable(changes: object) -> None:
-    """Raise UsageError for values that no checkpoint can store: nested too deeply, or a number too large."""
-    level = [changes]
-    for _ in range(_DEEPEST):
-        if any(isinstance(value, int) and not _LEAST <= value <= _MOST for value in level):
-            raise UsageError("A changed field has a number that does not fit into 64 bits: take a smaller one.")
-        inner = [
-            value.values() if isinstance(value, dict) else value for value in level if isinstance(value, dict | list)
-        ]
-        level = [value for values in inner for value in values]
-        if not level:
-            return
-    raise UsageError(f"A changed field is nested more than {_DEEPEST} levels deep: change it to a flatter value.")
 
 
 async def _branch(
@@ -323,12 +367,12 @@ def _notes_for(question: str, values: Mapping[str, Any]) -> dict[str, Note]:
 async def export_run(runs: RunService, id: str) -> dict[str, Any]:
     """Return a run as one JSON value: thread, history, all texts that its states name by hash, and its sub-runs."""
     thread = await runs.store.threads.get(id)
-    states = await _states(runs, thread)
+    states = await runs.history(thread)
     if not states:
         raise RunError(f"Thread {id} has no checkpoints yet: `sleuth resume {id}` starts it.")
     names = sorted(find_hashes([thread.options.to_json(), *(state.values for state in states)]))
     texts = dict(zip(names, await runs.store.archive.load(names), strict=True))
-    moments = [moment.to_json() for moment in await list_checkpoints(runs, id)]
+    views = [view.to_json() for view in _views(states)]
     hops = [await export_run(runs, hop.id) for hop in await runs.store.threads.subruns_of(id)]
-    whole = {"thread": thread.to_json(), "history": moments, "state": states[0].values, "texts": texts}
+    whole = {"thread": thread.to_json(), "history": views, "state": states[0].values, "texts": texts}
     return {**whole, "hops": hops} if hops else whole

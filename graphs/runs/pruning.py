@@ -13,24 +13,17 @@ from datetime import UTC, datetime, timedelta
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from sqlalchemy import Delete, TableClause, TextClause, column, delete, select, table, text
+from sqlalchemy import delete, select, text
 
 from sleuth.graphs.core import find_hashes
-from sleuth.graphs.persistence import Thread, check_token, explain_damage
-from sleuth.graphs.persistence.thread_tables import threads as listed
-from sleuth.graphs.persistence.thread_tables import words
+from sleuth.graphs.persistence import Thread, check_token
+from sleuth.graphs.persistence.tables import checkpoint_tables
 from sleuth.graphs.runs.execution import Compiled, checkpoint_id_of, parent_id
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import UsageError
 
 _ROWS = 100
 _HASH = re.compile(rb"[0-9a-f]{64}")
-
-TABLES = {
-    "sqlite": ("checkpoints", "writes"),
-    "postgresql": ("checkpoints", "checkpoint_writes", "checkpoint_blobs"),
-}
-"""The tables in which LangGraph stores a thread; rows of the first two belong to a checkpoint."""
 
 UNUSED_BLOBS = """
     DELETE FROM checkpoint_blobs b WHERE thread_id = :thread AND NOT EXISTS (
@@ -71,27 +64,20 @@ async def prune(runs: RunService, *, older_than: float | None, keep_last: int | 
     """Remove runs unchanged for `older_than` seconds, and all but the `keep_last` latest checkpoints of the others.
 
     Sub-runs are removed with their run. Only the owner's runs are changed; texts are kept as long as any owner's run
-    names them. The caller holds the exclusive lock on SLEUTH_HOME. Other machines may start or resume runs meanwhile:
-    all texts that these need are named in the checkpoints read here, or are stored in the prune epoch that starts here.
+    names them. The caller holds the exclusive lock on SLEUTH_HOME; other machines may start or resume runs meanwhile.
 
     Raises:
         ThreadBusy: one of the runs is running.
-        StoreDamaged: one of the runs cannot be read; no text was removed.
     """
     epoch = await runs.store.archive.start_prune_epoch()
     threads, checkpoints = 0, 0
     if older_than is not None:
         threads = await _remove_all(runs, _untouched(await runs.store.threads.list_newest(), _limit(older_than)))
-    kept: set[str] = set()
     for thread in await runs.store.threads.list_all_owners():
         async with runs.store.locks.hold(thread.id):
             if keep_last and thread.owner == runs.store.threads.owner:
                 checkpoints += await _delete_old_checkpoints(runs, thread, keep_last)
-            kept |= await _find_needed_texts(runs, thread)
-    for thread in await runs.store.threads.list_all_owners():  # pages passed with a run are stored before its row
-        kept |= find_hashes(thread.options.to_json())
-    texts = await runs.store.archive.delete_all_but(kept, before=epoch)
-    return PruneReport(threads=threads, checkpoints=checkpoints, texts=texts)
+    return PruneReport(threads=threads, checkpoints=checkpoints, texts=await _delete_unused_texts(runs, epoch))
 
 
 async def remove_runs(runs: RunService, *ids: str) -> list[Thread]:
@@ -114,32 +100,31 @@ async def remove_runs(runs: RunService, *ids: str) -> list[Thread]:
             pass
     for thread in found:
         async with runs.store.locks.hold(thread.id):
-            await _clear(runs, thread)
-    await _delete_unused_texts(runs)
+            await _remove(runs, thread)
+    await _delete_unused_texts(runs, await runs.store.archive.start_prune_epoch())
     return found
 
 
 async def _with_subruns(runs: RunService, thread: Thread) -> list[Thread]:
     """Return a run and all runs below it, each after the one that it is part of."""
-    found = {thread.id: thread}
-    for each in (queue := [thread]):
-        new = [inner for inner in await runs.store.threads.subruns_of(each.id) if inner.id not in found]
-        found |= {inner.id: inner for inner in new}
-        queue += new
-    return queue
+    found = [thread]
+    for each in found:
+        found += await runs.store.threads.subruns_of(each.id)
+    return found
 
 
-async def _delete_unused_texts(runs: RunService) -> None:
-    """Delete texts that no run names, unless a run is running: it may need some that it has yet to name.
+async def _delete_unused_texts(runs: RunService, epoch: int) -> int:
+    """Delete texts of earlier epochs that no run names, and return their number.
 
-    A run that starts meanwhile stores its texts in the epoch that starts here.
+    Nothing is deleted while a run is running: it may need texts that it has yet to name. A run that starts meanwhile
+    stores its texts in the present epoch.
     """
-    epoch = await runs.store.archive.start_prune_epoch()
-    if all(thread.state != "running" for thread in await runs.store.threads.list_all_owners()):
-        kept = await asyncio.to_thread(_named_in_rows, runs)
-        for thread in await runs.store.threads.list_all_owners():
-            kept |= find_hashes(thread.options.to_json())
-        await runs.store.archive.delete_all_but(kept, before=epoch)
+    if any(thread.state == "running" for thread in await runs.store.threads.list_all_owners()):
+        return 0
+    kept = await asyncio.to_thread(_named_in_rows, runs)
+    for thread in await runs.store.threads.list_all_owners():  # pages passed with a run are stored before its row
+        kept |= find_hashes(thread.options.to_json())
+    return await runs.store.archive.delete_all_but(kept, before=epoch)
 
 
 async def _remove_all(runs: RunService, old: list[Thread]) -> int:
@@ -147,15 +132,16 @@ async def _remove_all(runs: RunService, old: list[Thread]) -> int:
     stay: set[str] = set()
     for thread in old:
         async with runs.store.locks.hold(thread.id):
-            if thread.part_of in stay or not await runs.store.threads.is_unchanged(thread):
+            now = await runs.store.threads.find(thread.id)
+            if thread.part_of in stay or now is None or now.updated_at != thread.updated_at:
                 stay.add(thread.id)
             else:
-                await _clear(runs, thread)
+                await _remove(runs, thread)
     return len(old) - len(stay)
 
 
-async def _clear(runs: RunService, thread: Thread) -> None:
-    await asyncio.to_thread(_delete_run, runs, thread)
+async def _remove(runs: RunService, thread: Thread) -> None:
+    await runs.store.threads.remove(thread.id)
     # While the lock is held: the next holder creates a new file.
     await runs.store.locks.forget(thread.id)
 
@@ -179,28 +165,17 @@ def _untouched(threads: list[Thread], since: str) -> list[Thread]:
 def _path(thread: Thread, runs: Mapping[str, Thread]) -> list[str]:
     """Return the ids of a run, of the run that it is part of, and so on to the outermost one."""
     path = [thread.id]
-    while (outer := runs.get(thread.part_of)) and outer.id not in path:
+    while outer := runs.get(thread.part_of):
         path.append(outer.id)
         thread = outer
     return path
-
-
-async def _find_needed_texts(runs: RunService, thread: Thread) -> set[str]:
-    """Return the texts that a thread names, in checkpoints or in results of calls that are in no checkpoint yet."""
-    graph, config = runs.graph(thread), runs.config(thread)
-    named = find_hashes(thread.options.to_json())
-    with explain_damage(thread.id):
-        async for state in graph.aget_state_history(config):
-            named |= find_hashes(state.values)
-        latest = await runs.store.saver.aget_tuple(config)
-    return named | find_hashes([write for *_, write in (latest.pending_writes or [])] if latest else [])
 
 
 def _named_in_rows(runs: RunService) -> set[str]:
     """Return the texts that the rows of all runs name: all in a cell that looks like a content hash."""
     named: set[str] = set()
     with runs.store.engine.connect() as connection:
-        for rows in _tables(runs):
+        for rows in checkpoint_tables(connection):
             for row in connection.execution_options(yield_per=_ROWS).execute(select(text("*")).select_from(rows)):
                 cells = (cell if isinstance(cell, bytes) else str(cell).encode("utf-8", "replace") for cell in row)
                 named |= {found.decode() for cell in cells for found in _HASH.findall(cell)}
@@ -209,16 +184,14 @@ def _named_in_rows(runs: RunService) -> set[str]:
 
 async def _delete_old_checkpoints(runs: RunService, thread: Thread, keep_last: int) -> int:
     """Remove all but the latest checkpoints of a thread, and return the number of removed ones."""
-    with explain_damage(thread.id):
-        every = await _checkpoints(runs, thread)
+    every = await _checkpoints(runs, thread)
     kept, gone = every[:keep_last], every[keep_last:]
     if not gone:
         return 0
     ids = {checkpoint_id_of(found) for found in kept}
     for found in kept:
         if found.parent_config and parent_id(found) not in ids:
-            with explain_damage(thread.id):
-                await materialize_checkpoint(runs.graph(thread), found)
+            await materialize_checkpoint(runs.graph(thread), found)
     await asyncio.to_thread(_delete, runs, thread, [checkpoint_id_of(found) for found in gone])
     return len(gone)
 
@@ -245,27 +218,11 @@ async def materialize_checkpoint(graph: Compiled, found: CheckpointTuple) -> Non
     await graph.checkpointer.aput(found.parent_config, checkpoint, found.metadata, versions)  # type: ignore[arg-type]
 
 
-def _tables(runs: RunService) -> list[TableClause]:
-    names = TABLES[runs.store.engine.dialect.name]
-    return [table(name, column("thread_id"), column("checkpoint_id")) for name in names]
-
-
-def _delete_run(runs: RunService, thread: Thread) -> None:
-    statements = [delete(rows).where(rows.c.thread_id == thread.id) for rows in _tables(runs)]
-    own = delete(listed).where(listed.c.id == thread.id), delete(words).where(words.c.thread == thread.id)
-    _execute(runs, thread, *statements, *own)
-
-
 def _delete(runs: RunService, thread: Thread, ids: list[str]) -> None:
-    tables = _tables(runs)[:2]
-    statements = [delete(rows).where(rows.c.thread_id == thread.id, rows.c.checkpoint_id.in_(ids)) for rows in tables]
-    blobs = [text(UNUSED_BLOBS).bindparams(thread=thread.id)] if runs.store.engine.dialect.name == "postgresql" else []
-    _execute(runs, thread, *statements, *blobs)
-
-
-def _execute(runs: RunService, thread: Thread, *statements: Delete | TextClause) -> None:
-    """Execute statements in one transaction, so that no listed run is ever empty."""
+    """Delete checkpoints of a thread in one transaction."""
     with runs.store.engine.execution_options(sleuth_write=True).begin() as connection:
         check_token(connection, thread.id, runs.store.locks.token(thread.id))
-        for statement in statements:
-            connection.execute(statement)
+        for rows in checkpoint_tables(connection)[:2]:
+            connection.execute(delete(rows).where(rows.c.thread_id == thread.id, rows.c.checkpoint_id.in_(ids)))
+        if connection.dialect.name == "postgresql":
+            connection.execute(text(UNUSED_BLOBS), {"thread": thread.id})

@@ -7,14 +7,14 @@ call is sent again.
 import re
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing, nullcontext
+from contextlib import aclosing, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from langchain_core.callbacks.base import Callbacks
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import RunControl
-from langgraph.types import Command, StateSnapshot
+from langgraph.types import StateSnapshot
 
 from sleuth.agents.graph_encoder import GraphModels
 from sleuth.agents.llm import TokenStream
@@ -25,7 +25,6 @@ from sleuth.graphs.core import (
     Budget,
     Context,
     Event,
-    Method,
     MethodSettings,
     Threshold,
     parse_event,
@@ -36,7 +35,6 @@ from sleuth.graphs.core import (
 )
 from sleuth.graphs.evidence.check import require_checker
 from sleuth.graphs.persistence import (
-    FAULTS,
     LONGEST_NAME,
     NAME,
     Origin,
@@ -46,7 +44,6 @@ from sleuth.graphs.persistence import (
     Thread,
     ThreadState,
     Turn,
-    explain_damage,
 )
 from sleuth.graphs.registry import CHAT, configure, runnable
 from sleuth.graphs.runs import chat_turns
@@ -212,7 +209,6 @@ class RunService:
             GraphDrained: `control` interrupted it; it can be resumed.
             SleuthError: the error that stopped the run; it can be resumed.
         """
-        await self.store.threads.get(id)  # no lock is created for an unknown thread
         async with nullcontext() if is_locked else self.store.locks.hold(id):
             thread = await self.store.threads.get(id)
             if budget is not None:
@@ -232,7 +228,7 @@ class RunService:
             except SleuthError as error:
                 state, problem = "failed", str(error)
                 raise
-            except FAULTS as error:
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
                 state, problem = "failed", await explain_changed_state(self.graph(thread), self.config(thread), error)
                 raise RunError(problem) from error
             finally:
@@ -240,18 +236,14 @@ class RunService:
 
     async def with_results(self, threads: Sequence[Thread]) -> list[Thread]:
         """Return threads with the results of those that an older release finished; these are stored, too."""
-        return [await self._with_result(thread) for thread in threads]
-
-    async def _with_result(self, thread: Thread) -> Thread:
-        if thread.outcome != "done":
-            return thread
-        try:
-            with explain_damage(thread.id):
-                result = RunResult.of(await self._answer(thread))
-        except SleuthError:  # its checkpoints are damaged
-            return thread
-        await self.store.threads.set_result(thread.id, result)
-        return replace(thread, **asdict(result))
+        found = list(threads)
+        for at, thread in enumerate(found):
+            if thread.outcome == "done":
+                with suppress(SleuthError):  # its checkpoints are damaged
+                    result = RunResult.of(await self._answer(thread))
+                    await self.store.threads.set_result(thread.id, result)
+                    found[at] = replace(thread, **asdict(result))
+        return found
 
     async def stopped(self, id: str) -> None:
         """Record that a person stopped a run, unless it has ended, failed or been resumed."""
@@ -265,41 +257,56 @@ class RunService:
         control: RunControl | None,
         worked: float | None,
     ) -> AsyncGenerator[Event]:
-        graph, config = self.graph(thread), self.config(thread)
-        with explain_damage(thread.id):
-            before = await graph.aget_state(config)
-        check_version(before)
-        given = _input_for(thread, before)
+        before = await self.state(thread)
+        given: Any = None if before.values or before.tasks else {"question": thread.question}
+        branch = None
+        if thread.method == CHAT.name and (turn := thread.options.turn):
+            given = chat_turns.input_for(thread, before)
+            branch = None if turn.start == turn.at else turn.start
         # Not `next`: it lacks a node whose result is committed while the checkpoint after it is not.
         if given is not None or (before.tasks and not before.interrupts):
             again = None if thread.state == "queued" else int((before.metadata or {}).get("step", 0)) + 1
             token_stream = TokenStream(listening=listening, again=again) if listening else None
-            with explain_damage(thread.id):
-                context = await self._context(thread, runnable(thread.method), token_stream)
+            context = await self._context(thread, token_stream)
             worked = 0.0 if isinstance(given, dict) else seconds_at(before) if worked is None else worked
-            branch = chat_turns.branch_point(thread) if thread.method == CHAT.name else None
-            start = config if given is None else self.config(thread, branch)
+            start = self.config(thread, None if given is None else branch)
             timed = add_callbacks(with_clock(start, worked), callbacks)
-            async with aclosing(stream_steps(graph, given, timed, context, control=control)) as events:
+            async with aclosing(stream_steps(self.graph(thread), given, timed, context, control=control)) as events:
                 async for event in events:
                     yield parse_event(
                         {"thread": thread.id, "method": thread.method, "part_of": thread.part_of, **event}
                     )
-        with explain_damage(thread.id):
-            answer = await self._answer(thread)
-        yield answer
+        yield await self._answer(thread)
 
     def graph(self, thread: Thread) -> Compiled:
         """Return the compiled graph of a thread's method with this store's checkpointer."""
-        with explain_damage(thread.id):
-            return compile_method(runnable(thread.method).name, self.store.saver)
+        return compile_method(runnable(thread.method).name, self.store.saver)
 
     def config(self, thread: Thread, checkpoint: str | None = None) -> RunnableConfig:
         """Return LangGraph's config of a thread, or of one of its checkpoints."""
         place = {"thread_id": thread.id, "checkpoint_ns": ""} | ({"checkpoint_id": checkpoint} if checkpoint else {})
         return {"configurable": place, "recursion_limit": RECURSION_LIMIT}
 
-    async def _context(self, thread: Thread, kind: Method, token_stream: TokenStream | None) -> Context:
+    async def state(self, thread: Thread, checkpoint: str | None = None) -> StateSnapshot:
+        """Return the state of a thread's latest checkpoint, or of another one.
+
+        Raises:
+            UnknownName: the checkpoint does not exist.
+            StoreTooNew: a newer release wrote it.
+        """
+        graph = self.graph(thread)
+        state = await graph.aget_state(self.config(thread, checkpoint))
+        if checkpoint and state.created_at is None:  # LangGraph returns an empty state for an unknown checkpoint
+            known = [checkpoint_id_of(each) async for each in graph.aget_state_history(self.config(thread))]
+            raise unknown_checkpoint(checkpoint, known)
+        return check_version(state)
+
+    async def history(self, thread: Thread) -> list[StateSnapshot]:
+        """Return the states of all checkpoints of a thread and of all its branches, the newest first."""
+        states = self.graph(thread).aget_state_history(self.config(thread))
+        return [check_version(state) async for state in states]
+
+    async def _context(self, thread: Thread, token_stream: TokenStream | None) -> Context:
         if self.services is None:
             raise RunError("This store was opened for reading: open it with services to run something.")
         pages = await load_pages(self.store.archive, thread)
@@ -307,7 +314,7 @@ class RunService:
             retriever=make_retriever(thread, pages, self.services.retriever, self.services.embedder),
             pages=pages,
             archive=self.store.archive,
-            settings=configure(kind, thread.options.values, thread.options.profile),
+            settings=configure(runnable(thread.method), thread.options.values, thread.options.profile),
             budget=thread.options.budget,
             hops=StoreSubruns(runs=self, outer=thread, listening=token_stream.listening if token_stream else None),
             token_stream=token_stream,
@@ -315,13 +322,10 @@ class RunService:
 
     async def answer(self, id: str) -> Answer:
         """Return the answer of a finished thread, or of a chat's latest turn; raise RunError while it has none."""
-        with explain_damage(id):
-            return await self._answer(await self.store.threads.get(id))
+        return await self._answer(await self.store.threads.get(id))
 
     async def _answer(self, thread: Thread) -> Answer:
-        kind = runnable(thread.method)
-        id, state = thread.id, await self.graph(thread).aget_state(self.config(thread))
-        check_version(state)
+        kind, id, state = runnable(thread.method), thread.id, await self.state(thread)
         asks = chat_turns.pending_interrupt(state)
         verdict = chat_turns.interrupt_as_verdict(asks) if asks else state.values.get("verdict")
         if not verdict or (thread.method == CHAT.name and chat_turns.is_unfinished(thread, state)):
@@ -346,13 +350,6 @@ class RunService:
         )
 
 
-def _input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[Any] | None:
-    """Return the input of a thread's graph; None if it has received that already."""
-    if thread.method == CHAT.name:
-        return chat_turns.input_for(thread, state)
-    return None if state.values or state.tasks else {"question": thread.question}
-
-
 def check_question(question: str) -> str:
     """Return the question without surrounding white space; raise UsageError if it is empty or too long."""
     stripped = question.strip()
@@ -367,14 +364,15 @@ def check_question(question: str) -> str:
     return stripped.replace("\x00", "")
 
 
-def check_version(state: StateSnapshot) -> None:
-    """Raise StoreTooNew for a checkpoint that a newer release wrote."""
+def check_version(state: StateSnapshot) -> StateSnapshot:
+    """Return a state; raise StoreTooNew for one that a newer release wrote."""
     found = int((state.values or {}).get("schema_version", 1))  # the first layout has no field for it
     if found > SCHEMA_VERSION:
         raise StoreTooNew(
             f"This checkpoint was written by a newer release (state version {found}, this release reads up to "
             f"{SCHEMA_VERSION}): upgrade sleuth to resume it."
         )
+    return state
 
 
 def unknown_checkpoint(id: str, known: list[str]) -> UnknownName:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sleuth.graphs.core import Answer
-from sleuth.graphs.persistence import Thread
+from sleuth.graphs.persistence import RunFilter, Thread
 from sleuth.graphs.runs import RunService
 from sleuth.tools.errors import RunError, UsageError
 
@@ -52,7 +52,7 @@ async def export_feedback(runs: RunService, path: Path) -> FeedbackExport:
 
 async def _questions(runs: RunService) -> AsyncIterator[dict[str, Any]]:
     """Yield a question for each run with a good rating, or with a bad one and a comment; the oldest first."""
-    for thread in reversed(await runs.store.threads.list_newest(with_subruns=False)):
+    for thread in reversed(await runs.store.threads.list_newest(RunFilter(with_subruns=False))):
         feedback = thread.options.feedback
         rating, comment = feedback.get("rating"), str(feedback.get("comment", "")).strip()
         if rating != "up" and not (rating == "down" and comment):

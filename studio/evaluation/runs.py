@@ -125,7 +125,6 @@ class JobRunner:
         if await threads.exists(job.thread):
             if not self.simulated or (await threads.get(job.thread)).state == "done":
                 return
-            await self.store.saver.adelete_thread(job.thread)
             await threads.remove(job.thread)
         values = system.values
         if question.asked_at and "asked_at" in method(system.method).settings.model_fields:

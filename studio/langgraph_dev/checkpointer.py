@@ -15,7 +15,7 @@ from uuid import UUID, uuid5
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.types import INTERRUPT, RESUME
 
-from sleuth.graphs.persistence import NUMBERED, CheckpointSerializer, SqliteCheckpoints
+from sleuth.graphs.persistence import CheckpointSerializer, SqliteCheckpoints
 from sleuth.graphs.registry import CHAT, METHODS
 from sleuth.graphs.runs import compile_method, materialize_checkpoint
 from sleuth.tools.settings import Settings
@@ -25,10 +25,9 @@ Place = tuple[str, str, str]
 
 _OF_RUNS = "json_extract(CAST(metadata AS TEXT), '$.run_id') IN (SELECT value FROM json_each(?))"
 
-_OLDER = f"""thread_id IN (SELECT value FROM json_each(?)) AND checkpoint_id <> (SELECT latest.checkpoint_id
-    FROM (SELECT * FROM {NUMBERED}) latest
-    WHERE latest.thread_id = checkpoints.thread_id AND latest.checkpoint_ns = checkpoints.checkpoint_ns
-    ORDER BY latest.number DESC, latest.checkpoint_id DESC LIMIT 1)"""  # noqa: S608 - ours
+_OLDER = """thread_id IN (SELECT value FROM json_each(?)) AND checkpoint_id <> (SELECT max(latest.checkpoint_id)
+    FROM checkpoints latest
+    WHERE latest.thread_id = checkpoints.thread_id AND latest.checkpoint_ns = checkpoints.checkpoint_ns)"""
 
 _CHILDREN = "FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND parent_checkpoint_id = ?"
 
@@ -40,10 +39,10 @@ _UNDO = (
 )
 
 _COPY = (
-    f"""INSERT INTO checkpoints
+    """INSERT INTO checkpoints
     (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
     SELECT :target, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata
-    FROM {NUMBERED} WHERE thread_id = :source ORDER BY number, checkpoint_id""",  # noqa: S608 - ours
+    FROM checkpoints WHERE thread_id = :source""",
     """INSERT INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)
     SELECT :target, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value
     FROM writes WHERE thread_id = :source""",

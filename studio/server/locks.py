@@ -6,16 +6,13 @@ is idle, so that documents can also be ingested from the command line.
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from sleuth.tools.errors import StoreBusy
+from sleuth.tools.retry import retry
 from sleuth.tools.storage import LockMode, hold
-
-RETRY_INTERVAL = 0.5
-"""Seconds between two attempts while another process holds the lock."""
 
 
 class SharedHomeLock:
@@ -35,15 +32,9 @@ class SharedHomeLock:
         Raises:
             StoreBusy: another process holds a conflicting lock; the message names it.
         """
-        deadline = time.monotonic() + max_wait
-        while True:
-            try:
-                await self._acquire(mode)
-                break
-            except StoreBusy:
-                if time.monotonic() >= deadline:
-                    raise
-            await asyncio.sleep(RETRY_INTERVAL)
+        await retry(
+            lambda: self._acquire(mode), lambda error: isinstance(error, StoreBusy), pause=0.5, max_wait=max_wait
+        )
         try:
             yield
         finally:

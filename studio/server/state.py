@@ -98,7 +98,7 @@ async def _complete_results(store: Store) -> None:
     """Record the results of runs that an older release finished, so that they can be filtered and searched."""
     for thread in await store.threads.list_all_owners():
         if thread.outcome == "done":
-            own = await asyncio.to_thread(Threads, store.engine, thread.owner, store.locks)
+            own = Threads(store.engine, thread.owner, store.locks)
             await RunService(replace(store, threads=own)).with_results([thread])
 
 

@@ -88,7 +88,7 @@ class Tenants:
 
     async def _of(self, owner: str) -> _Tenant:
         if owner not in self._tenants:
-            threads = await asyncio.to_thread(Threads, self.store.engine, owner, self.store.locks)
+            threads = Threads(self.store.engine, owner, self.store.locks)
             made = _Tenant(settings=self.settings_of(owner), store=replace(self.store, threads=threads))
             self._tenants.setdefault(owner, made)
         return self._tenants[owner]

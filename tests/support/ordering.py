@@ -1,7 +1,5 @@
 """Checkpoints of one thread under ids of the test's choice."""
 
-from typing import Any
-
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 
@@ -9,11 +7,6 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 async def put(saver: BaseCheckpointSaver[str], id: str, parent: str | None = None) -> None:
     config: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": parent}}
     await saver.aput(config, {**empty_checkpoint(), "id": id}, {"source": "loop", "step": 0}, {})
-
-
-async def listed(saver: BaseCheckpointSaver[str], **more: Any) -> list[str]:
-    config: RunnableConfig = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
-    return [found.checkpoint["id"] async for found in saver.alist(config, **more)]
 
 
 async def latest(saver: BaseCheckpointSaver[str]) -> str:

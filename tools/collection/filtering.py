@@ -4,9 +4,9 @@ All methods block: call them in a thread.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sleuth.tools.collection.batch_reader import with_metadata

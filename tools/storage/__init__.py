@@ -16,11 +16,10 @@ from sleuth.tools.storage.database import (
 )
 from sleuth.tools.storage.filters import parse_filter
 from sleuth.tools.storage.home import RESTORING, require_restored
-from sleuth.tools.storage.locks import LivenessFile, LockHeld, LockMode, NamedLock, hold, is_stale
+from sleuth.tools.storage.locks import LivenessFile, LockMode, hold, is_stale
 from sleuth.tools.storage.metadata import Listed
 from sleuth.tools.storage.schema import SCHEMA_VERSION, collections, documents, meta
-from sleuth.tools.storage.triple_stats import ModelCoverage, TripleStats
-from sleuth.tools.storage.triples import MemoryTriples, SqlTriples, Triple, TripleStore
+from sleuth.tools.storage.triples import MemoryTriples, ModelCoverage, SqlTriples, Triple, TripleStats, TripleStore
 
 __all__ = [
     "RESTORING",
@@ -31,12 +30,10 @@ __all__ = [
     "Entry",
     "Listed",
     "LivenessFile",
-    "LockHeld",
     "LockMode",
     "MemoryArchive",
     "MemoryTriples",
     "ModelCoverage",
-    "NamedLock",
     "SqlArchive",
     "SqlTriples",
     "Stored",

@@ -7,7 +7,7 @@ during the prune, also on other machines, lose nothing. In the database an epoch
 """
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Protocol
 
@@ -19,7 +19,6 @@ from sqlalchemy import (
     String,
     Table,
     bindparam,
-    cast,
     delete,
     func,
     insert,
@@ -29,11 +28,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Engine
 
-from sleuth.tools.errors import StoreDamaged, UnknownName
-from sleuth.tools.storage.database import in_thread
+from sleuth.tools.errors import UnknownName
+from sleuth.tools.storage.database import batches, in_thread
 from sleuth.tools.types import content_hash
-
-BATCH = 500
 
 metadata = MetaData()
 texts = Table(
@@ -46,7 +43,7 @@ texts = Table(
 eras = Table("sleuth_texts_era", metadata, Column("era", Integer, nullable=False))
 """One row with the present prune epoch; empty before the first prune."""
 
-_NOW = select(func.coalesce(func.max(cast(eras.c.era, Integer)), 0)).scalar_subquery()
+_NOW = select(func.coalesce(func.max(eras.c.era), 0)).scalar_subquery()
 _WITH_ERAS = "ALTER TABLE sleuth_texts ADD COLUMN era INTEGER NOT NULL DEFAULT 0"
 
 
@@ -124,9 +121,9 @@ class SqlArchive:
         names = sorted(set(wanted))
         found: dict[str, str] = {}
         with self.engine.connect() as connection:
-            for at in range(0, len(names), BATCH):
-                rows = connection.execute(select(texts).where(texts.c.hash.in_(names[at : at + BATCH])))
-                found |= {row.hash: _decompress(row.hash, row.body) for row in rows}
+            for part in batches(names):
+                rows = connection.execute(select(texts).where(texts.c.hash.in_(part)))
+                found |= {row.hash: zlib.decompress(row.body).decode("utf-8", "surrogatepass") for row in rows}
         return _texts(wanted, found)
 
     @in_thread
@@ -144,22 +141,12 @@ class SqlArchive:
         with self.engine.connect() as connection:
             rows = connection.execute(select(texts.c.hash).where(texts.c.era < before))
             others = sorted(name for (name,) in rows if name not in kept)
-        return sum(self._delete(others[at : at + BATCH], before) for at in range(0, len(others), BATCH))
+        return sum(self._delete(part, before) for part in batches(others))
 
-    def _delete(self, names: list[str], before: int) -> int:
+    def _delete(self, names: Sequence[str], before: int) -> int:
         """Delete those of the texts that have not been stored again since."""
         wanted = select(texts.c.hash).where(texts.c.hash.in_(names), texts.c.era < before)
         with self.engine.execution_options(sleuth_write=True).begin() as connection:
             gone = [name for (name,) in connection.execute(wanted.order_by(texts.c.hash).with_for_update())]
             connection.execute(delete(texts).where(texts.c.hash.in_(gone)))
         return len(gone)
-
-
-def _decompress(name: str, body: bytes) -> str:
-    try:
-        return zlib.decompress(body).decode("utf-8", "surrogatepass")
-    except (TypeError, ValueError, zlib.error) as error:
-        raise StoreDamaged(
-            f"The archived text {name} cannot be read: {error}.",
-            advice="Put a backup of the runs in place, or remove the runs that name it.",
-        ) from error

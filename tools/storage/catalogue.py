@@ -4,7 +4,7 @@ The indexes are derived from it and follow the journal. All methods block: call 
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -14,11 +14,19 @@ from uuid import uuid4
 from sqlalchemy import URL, ColumnElement, Connection, Row, Select, Table, delete, func, insert, select, update
 
 from sleuth.tools.errors import UnknownName
-from sleuth.tools.storage.database import CountedRows, open_engine, transaction
+from sleuth.tools.storage.database import CountedRows, batches, open_engine, transaction
 from sleuth.tools.storage.filters import Filter
 from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id
-from sleuth.tools.storage.metadata import LISTED, Listed, SqlMetadata, parse_listed, update_metadata
-from sleuth.tools.storage.rows import cells_of, is_same, parse_row
+from sleuth.tools.storage.metadata import (
+    LISTED,
+    Listed,
+    SqlMetadata,
+    cells_of,
+    is_same,
+    parse_listed,
+    parse_row,
+    update_metadata,
+)
 from sleuth.tools.storage.schema import (
     collections,
     documents,
@@ -30,14 +38,11 @@ from sleuth.tools.storage.schema import (
     prepare_tables,
     rows_of,
 )
-from sleuth.tools.storage.triple_stats import TripleStats
-from sleuth.tools.storage.triples import SqlTriples, delete_orphaned
+from sleuth.tools.storage.triples import SqlTriples, TripleStats, delete_orphaned
 from sleuth.tools.types import Document, EmbedderRecord, Passage, now
 
 ChangeKind = Literal["add", "delete"]
 Difference = Literal["added", "updated", "unchanged"]
-# Less than the limit of any driver on the parameters of a statement.
-_IDS_PER_STATEMENT = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -267,7 +272,7 @@ class Catalogue:
         for suffix in (".jsonl", ".jsonl.gz"):
             query = query.where(documents.c.source.not_ilike(f"%{suffix}"))
         with self._begin() as connection:
-            parts = [query] if ids is None else [query.where(documents.c.id.in_(part)) for part in _parts(ids)]
+            parts = [query] if ids is None else [query.where(documents.c.id.in_(part)) for part in batches(ids)]
             return {row.id: str(row.source) for part in parts for row in connection.execute(part)}
 
     def head(self) -> int:
@@ -348,13 +353,13 @@ class Catalogue:
         self, connection: Connection, table: Table, column: ColumnElement[str], values: Sequence[str]
     ) -> list[Row[Any]]:
         rows: list[Row[Any]] = []
-        for part in _parts(values):
+        for part in batches(values):
             rows += connection.execute(self._mine(table).where(column.in_(part))).all()
         return rows
 
     def _delete(self, connection: Connection, table: Table, column: ColumnElement[str], values: Sequence[str]) -> int:
         mine = delete(table).where(*rows_of(table, self.place))
-        return sum(connection.execute(mine.where(column.in_(part))).rowcount for part in _parts(values))
+        return sum(connection.execute(mine.where(column.in_(part))).rowcount for part in batches(values))
 
     def _replace(self, connection: Connection, entries: Sequence[Entry]) -> dict[str, tuple[str, str]]:
         """Replace documents; return the document and fingerprint of each old passage by id."""
@@ -380,7 +385,7 @@ class Catalogue:
             connection.execute(insert(originals), rows)
 
     def _forget(self, connection: Connection, fingerprints: Sequence[str]) -> None:
-        for part in _parts(fingerprints):
+        for part in batches(fingerprints):
             delete_orphaned(connection, self.place, part)
 
     def _record(self, connection: Connection, kind: ChangeKind, changed: Mapping[str, str]) -> None:
@@ -392,8 +397,3 @@ class Catalogue:
         rows = [common | {"document_id": key, "passage_ids": json.dumps(ids)} for key, ids in by_document.items()]
         if rows:
             connection.execute(insert(journal), rows)
-
-
-def _parts(values: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(values), _IDS_PER_STATEMENT):
-        yield values[start : start + _IDS_PER_STATEMENT]

@@ -1,12 +1,11 @@
 """Database of the catalogue: a SQLite file or Postgres, with the guarantees that the catalogue needs."""
 
 import asyncio
-import json
 import sqlite3
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -24,12 +23,14 @@ _READ_ONLY = "25006"
 _WRITER_LOCK = 0x51E07
 # Classes of SQLSTATE of values that a table cannot hold: data, constraints, limits.
 _REFUSED = ("22", "23", "54")
+_VALUES_PER_STATEMENT = 500
 # Rows before the first ANALYZE.
 _FIRST_LOOK = 1_000
 
 
 P = ParamSpec("P")
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 def in_thread(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
@@ -40,6 +41,12 @@ def in_thread(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
         return await asyncio.to_thread(function, *args, **options)
 
     return run
+
+
+def batches(values: Sequence[V]) -> Iterator[Sequence[V]]:
+    """Yield the values in parts that fit into a statement of any driver."""
+    for start in range(0, len(values), _VALUES_PER_STATEMENT):
+        yield values[start : start + _VALUES_PER_STATEMENT]
 
 
 def sqlite_url(file: Path) -> URL:
@@ -79,8 +86,17 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
     try:
         with engine.connect().execution_options(sleuth_write=write) as connection, connection.begin():
             yield connection
-    except (DBAPIError, PoolExhausted, json.JSONDecodeError) as error:
-        raise explain_database_error(engine, error, "written" if write else "read") from error
+    except (DBAPIError, PoolExhausted) as error:
+        cause = getattr(error, "orig", None) or error
+        reason = " ".join(str(cause).split())
+        if is_damaged(cause):
+            raise StoreError(
+                f"The catalogue {engine.url.database} is damaged: {reason}. Put a backup of it in its place, "
+                "or move it away and ingest the documents again."
+            ) from error
+        look = "the disk's free space and SLEUTH_HOME" if engine.dialect.name == "sqlite" else "SLEUTH_DATABASE_URL"
+        what = "written" if write else "read"
+        raise StoreError(f"The catalogue cannot be {what}: {reason}. Check {look}.") from error
 
 
 def make_tables(engine: Engine, metadata: MetaData) -> None:
@@ -109,19 +125,6 @@ class CountedRows:
                 connection.exec_driver_sql(f"ANALYZE {self._names}")
             self._next *= 2
             self._left = self._next
-
-
-def explain_database_error(engine: Engine, error: Exception, what: str) -> StoreError:
-    """Return the error of the database in one line, with a remedy."""
-    cause = getattr(error, "orig", None) or error
-    reason = " ".join(str(cause).split())
-    if is_damaged(cause) or isinstance(cause, json.JSONDecodeError):
-        return StoreError(
-            f"The catalogue {engine.url.database} is damaged: {reason}. Put a backup of it in its place, "
-            "or move it away and ingest the documents again."
-        )
-    look = "the disk's free space and SLEUTH_HOME" if engine.dialect.name == "sqlite" else "SLEUTH_DATABASE_URL"
-    return StoreError(f"The catalogue cannot be {what}: {reason}. Check {look}.")
 
 
 def is_damaged(error: BaseException | None) -> bool:
@@ -162,8 +165,6 @@ def _of_psycopg(*names: str) -> list[type[Exception]]:
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    # Invalid UTF-8 is read as U+FFFD; by default it would raise an error for the whole query.
-    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     connection.isolation_level = None  # `_begin_sqlite` begins transactions, not the driver
     # WAL lets readers work in parallel with the writer. FULL: a commit survives a power cut, or the indexes, which sync
     # by themselves, could be ahead of the catalogue. A batch commits once, so the sync costs little.

@@ -1,40 +1,31 @@
 """Locks on files. The operating system releases them when their process ends, even if it was killed.
 
 `hold` locks a SLEUTH_HOME: many processes may ask and search simultaneously, only one may ingest, delete or prune.
-`NamedLock` excludes everybody else from one thing, such as a run. Both keep a file that names their holder, so that the
-error of a process that cannot get the lock names the process to wait for. `LivenessFile` marks its process as alive. It
-is locked too: a process id alone proves nothing, since in a container each process may have the same one.
+Each holder keeps a file that names it, so that the error of a process that cannot get the lock names the process to
+wait for. `LivenessFile` marks its process as alive. It is locked too: a process id alone proves nothing, since in a
+container each process may have the same one.
 """
 
 import asyncio
 import json
 import logging
 import os
-import socket
 import sqlite3
-import threading
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from uuid import uuid4
 
 from filelock import AsyncReadWriteLock, FileLock, Timeout
 
 from sleuth.tools.errors import StoreBusy, StoreError
+from sleuth.tools.retry import retry
 from sleuth.tools.types import now
 
 LockMode = Literal["shared", "exclusive"]
 
 _log = logging.getLogger(__name__)
-
-_RETRY_SECONDS = 0.5
-"""Seconds between two attempts while another process holds the lock."""
-
-_EXAMINATION_SECONDS = 10.0
-"""Seconds to wait for another process that examines locks; it takes milliseconds."""
 
 
 class LivenessFile:
@@ -64,87 +55,6 @@ def is_stale(path: Path) -> bool:
     return True
 
 
-class LockHeld(Exception):
-    """Raised by `NamedLock.acquire`; the message names the holder."""
-
-
-class NamedLock:
-    """An exclusive lock on a file, next to a file that names its holder. Any thread may call the methods; they block.
-
-    `is_held` locks the file for a moment. It does so under a lock of the whole folder, and a failed `acquire` tries
-    again under it.
-    """
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._holder = file.with_suffix(".holder")
-        self._lock = FileLock(file, timeout=0, thread_local=False)
-        self._turn = threading.Lock()
-        self._is_over = False
-
-    def acquire(self) -> None:
-        """Take the lock, unless `release` was called before: the caller may have been cancelled meanwhile.
-
-        Raises:
-            LockHeld: somebody else has the lock.
-        """
-        with self._turn:
-            if self._is_over:
-                return
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                self._acquire()
-            except Timeout:
-                raise LockHeld(self._read_holder()) from None
-            self._holder.write_text(f"process {os.getpid()} on {socket.gethostname()}")
-
-    def release(self) -> None:
-        """Release the lock if it is held; a later `acquire` does nothing."""
-        with self._turn:
-            self._is_over = True
-            if self._lock.is_locked:
-                self._holder.unlink(missing_ok=True)
-                self._lock.release()
-
-    def is_held(self) -> bool:
-        """Return whether any process has the lock; True if that cannot be examined."""
-        try:
-            with self._examination():
-                return self._file.exists() and not is_stale(self._file)
-        except OSError:  # including a time-out
-            return True
-
-    def remove(self) -> None:
-        """Remove the file; the holder of the lock calls this when the named thing is gone."""
-        with suppress(PermissionError):  # some systems keep a file that is open
-            self._file.unlink(missing_ok=True)
-
-    def _acquire(self) -> None:
-        with suppress(Timeout):
-            self._lock.acquire()
-            return
-        with self._examination():
-            self._lock.acquire()
-
-    def _examination(self) -> FileLock:
-        return FileLock(self._file.parent.with_suffix(".turn"), timeout=_EXAMINATION_SECONDS, thread_local=False)
-
-    def _read_holder(self) -> str:
-        with suppress(OSError):  # the holder may have released it by now
-            return self._holder.read_text() or "another process"
-        return "another process"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Holder:
-    """The holder of a home lock: its process, its command, and the time at which it took the lock (UTC)."""
-
-    pid: int
-    command: str
-    since: str
-    mode: LockMode
-
-
 @asynccontextmanager
 async def hold(home: Path, mode: LockMode, *, command: str, wait: float = 0.0) -> AsyncIterator[None]:
     """Hold the lock on a SLEUTH_HOME.
@@ -160,9 +70,19 @@ async def hold(home: Path, mode: LockMode, *, command: str, wait: float = 0.0) -
         StoreError: the folder cannot be written.
     """
     folder = home / "locks"
-    lock = await _wait_for(folder, mode, wait)
+
+    def log(error: Exception) -> None:
+        _log.warning("%s Waiting up to %g s.", str(error).partition(" Wait until")[0], wait)
+
+    lock = await retry(
+        lambda: _acquire(folder, mode),
+        lambda error: isinstance(error, StoreBusy),
+        pause=0.5,
+        max_wait=wait,
+        on_wait=log,
+    )
     try:
-        holder = Holder(pid=os.getpid(), command=command, since=now(), mode=mode)
+        holder = {"pid": os.getpid(), "command": command, "since": now(), "mode": mode}
         card = await asyncio.to_thread(_write_holder_file, folder, holder)
         try:
             yield
@@ -170,21 +90,6 @@ async def hold(home: Path, mode: LockMode, *, command: str, wait: float = 0.0) -
             await asyncio.to_thread(card.remove)
     finally:
         await lock.close()
-
-
-async def _wait_for(folder: Path, mode: LockMode, seconds: float) -> AsyncReadWriteLock:
-    deadline = time.monotonic() + seconds
-    is_logged = False
-    while True:
-        try:
-            return await _acquire(folder, mode)
-        except StoreBusy as error:
-            if time.monotonic() >= deadline:
-                raise
-            if not is_logged:
-                _log.warning("%s Waiting up to %g s.", str(error).partition(" Wait until")[0], seconds)
-                is_logged = True
-        await asyncio.sleep(min(_RETRY_SECONDS, max(0.0, deadline - time.monotonic())))
 
 
 async def _acquire(folder: Path, mode: LockMode) -> AsyncReadWriteLock:
@@ -198,36 +103,36 @@ async def _acquire(folder: Path, mode: LockMode) -> AsyncReadWriteLock:
             raise
     except Timeout:  # a kind of OSError
         holders = await asyncio.to_thread(_read_holders, folder)
-        names = "; ".join(f"`{each.command}` (process {each.pid}, since {each.since})" for each in holders)
         raise StoreBusy(
-            f"{folder.parent} is in use by {names or 'another process'}. Wait until it is done, then try again."
+            f"{folder.parent} is in use by {'; '.join(holders) or 'another process'}. "
+            "Wait until it is done, then try again."
         ) from None
     except (OSError, sqlite3.Error) as error:
         raise _unwritable(folder, error) from error
     return lock
 
 
-def _write_holder_file(folder: Path, holder: Holder) -> LivenessFile:
+def _write_holder_file(folder: Path, holder: Mapping[str, Any]) -> LivenessFile:
     _read_holders(folder)
-    path = folder / f"{holder.pid}-{uuid4().hex[:8]}.json"
+    path = folder / f"{os.getpid()}-{uuid4().hex[:8]}.json"
     try:
         card = LivenessFile(path)
-        path.write_text(json.dumps(asdict(holder)), encoding="utf-8")
+        path.write_text(json.dumps(holder), encoding="utf-8")
     except OSError as error:
         raise _unwritable(folder, error) from error
     return card
 
 
-def _read_holders(folder: Path) -> list[Holder]:
+def _read_holders(folder: Path) -> list[str]:
     """Return the holders of a home lock, and remove the files of processes that have died."""
     holders = []
     for path in sorted(folder.glob("*.json")):
-        with suppress(OSError, ValueError, TypeError):  # its process is just creating or removing it
-            holder = Holder(**json.loads(path.read_text(encoding="utf-8")))
+        with suppress(OSError, ValueError, LookupError):  # its process is just creating or removing it
+            holder = json.loads(path.read_text(encoding="utf-8"))
             if is_stale(path):
                 path.unlink(missing_ok=True)
             else:
-                holders.append(holder)
+                holders.append(f"`{holder['command']}` (process {holder['pid']}, since {holder['since']})")
     return holders
 
 

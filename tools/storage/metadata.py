@@ -1,23 +1,54 @@
-"""Metadata of documents: their listing, their updates, and the passages that a filter leaves.
+"""Documents as rows, and their metadata: their listing, their updates, and the passages that a filter leaves.
 
 All methods block: call them in a thread.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, Row, select, update
 
-from sleuth.tools.storage.database import transaction
+from sleuth.tools.storage.database import batches, transaction
 from sleuth.tools.storage.filters import Filter
-from sleuth.tools.storage.rows import METADATA, metadata_cells, parse_row, parse_tags
-from sleuth.tools.storage.schema import documents, increment, meta, passages, rows_of
-from sleuth.tools.types import Document
+from sleuth.tools.storage.schema import counter, documents, increment, passages, rows_of
+from sleuth.tools.types import Document, Passage
 
+Kept = TypeVar("Kept", Document, Passage)
+
+METADATA = ("author", "date", "language", "tags")
+"""Columns of a document that are not compared with its former version, and null until they are read."""
 LISTED = ("id", "title", "source", "media_type", "added_at", *METADATA)
 """Columns of a document in a listing."""
-_IDS_PER_STATEMENT = 500
+
+
+def parse_row(kind: type[Kept], row: Row[Any]) -> Kept:
+    """Return a row as a document or passage."""
+    cells = {name: row._mapping[name] for name in kind.__dataclass_fields__}
+    return kind(**cells | ({"tags": parse_tags(cells["tags"])} if kind is Document else {}))
+
+
+def cells_of(kept: Document | Passage) -> dict[str, object]:
+    """Return the cells of a document or passage: the inverse of `parse_row`."""
+    cells = {name: getattr(kept, name) for name in kept.__dataclass_fields__}
+    return cells | (metadata_cells(kept) if isinstance(kept, Document) else {})
+
+
+def parse_tags(cell: str | None) -> tuple[str, ...] | None:
+    """Return the tags in a cell; None if they are not known."""
+    return None if cell is None else tuple(filter(None, cell.split("\n")))
+
+
+def metadata_cells(document: Document) -> dict[str, str | None]:
+    """Return the cells of a document's metadata."""
+    tags = None if document.tags is None else "\n".join(document.tags)
+    return {"author": document.author, "date": document.date, "language": document.language, "tags": tags}
+
+
+def is_same(document: Document, row: Row[Any] | None) -> bool:
+    """Return whether a row exists and equals a document, apart from owner, time and metadata."""
+    names = [name for name in Document.__dataclass_fields__ if name not in {"owner", "added_at", *METADATA}]
+    return row is not None and all(row._mapping[name] == getattr(document, name) for name in names)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,20 +102,16 @@ class SqlMetadata:
         """Return the ids of the passages of the documents that match a filter."""
         query = select(passages.c.id).where(*rows_of(passages, self._place))
         with transaction(self._engine) as connection:
-            ids = self._matching(connection, where)
-            starts = range(0, len(ids), _IDS_PER_STATEMENT)
-            parts = (query.where(passages.c.document_id.in_(ids[at : at + _IDS_PER_STATEMENT])) for at in starts)
+            columns = [documents.c[name].label(f"{name}_") for name in where.columns]
+            rows = connection.execute(select(documents.c.id, *columns).where(*rows_of(documents, self._place)))
+            ids = [row[0] for row in rows if where.matches(dict(zip(where.columns, row[1:], strict=True)))]
+            parts = (query.where(passages.c.document_id.in_(part)) for part in batches(ids))
             return frozenset(id_ for part in parts for id_ in connection.scalars(part))
 
     def version(self) -> int:
         """Return a number that changes with each change of metadata that the journal does not record."""
         with transaction(self._engine) as connection:
-            return int(connection.scalar(select(meta.c.value).where(meta.c.key == _key(self._place))) or 0)
-
-    def _matching(self, connection: Connection, where: Filter) -> list[str]:
-        columns = [documents.c[name].label(f"{name}_") for name in where.columns]
-        rows = connection.execute(select(documents.c.id, *columns).where(*rows_of(documents, self._place)))
-        return [row[0] for row in rows if where.matches(dict(zip(where.columns, row[1:], strict=True)))]
+            return counter(connection, _key(self._place))
 
 
 def update_metadata(

@@ -164,13 +164,16 @@ def prepare_tables(connection: Connection) -> None:
         _migrate(connection, int(found))
 
 
+def counter(connection: Connection, key: str) -> int:
+    """Return a number in the table of facts about the store; it starts at 0."""
+    return int(connection.scalar(select(meta.c.value).where(meta.c.key == key)) or 0)
+
+
 def increment(connection: Connection, key: str, by: int) -> None:
-    """Add to a number in the table of facts about the store; it starts at 0."""
-    before = connection.scalar(select(meta.c.value).where(meta.c.key == key))
-    if before is None:
-        connection.execute(insert(meta).values(key=key, value=str(by)))
-    else:
-        connection.execute(update(meta).where(meta.c.key == key).values(value=str(int(before) + by)))
+    """Add to a number in the table of facts about the store."""
+    value = str(counter(connection, key) + by)
+    if not connection.execute(update(meta).where(meta.c.key == key).values(value=value)).rowcount:
+        connection.execute(insert(meta).values(key=key, value=value))
 
 
 def _migrate(connection: Connection, found: int) -> None:

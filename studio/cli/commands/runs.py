@@ -15,7 +15,7 @@ from rich.text import Text
 
 from sleuth.graphs.core import Method
 from sleuth.graphs.evidence.retrieval import mark_changed
-from sleuth.graphs.persistence import Thread, open_store
+from sleuth.graphs.persistence import RunFilter, Thread, open_store
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs import (
     CheckpointView,
@@ -62,7 +62,7 @@ async def list_(
 ) -> None:
     """List runs, the latest first."""
     async with _open_runs() as runs:
-        threads = await runs.store.threads.list_newest(limit=limit, with_subruns=all_ or as_json)
+        threads = await runs.store.threads.list_newest(RunFilter(with_subruns=all_ or as_json), limit)
         threads = await runs.with_results(threads)
         counts = {} if all_ or as_json else await runs.store.threads.count_subruns([thread.id for thread in threads])
     table = Listing("thread", "method", "status", "last changed (UTC)", "question", folded=["question"])

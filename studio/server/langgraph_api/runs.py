@@ -23,7 +23,6 @@ from sleuth.studio.server.langgraph_api.threads import (
     is_empty,
     messages_in,
     respond,
-    state_of,
 )
 from sleuth.studio.server.runs.keep_alive import with_keep_alive
 from sleuth.tools.errors import RunError, UnknownName, UsageError
@@ -105,7 +104,7 @@ async def _continue(
     elif form.input is not None or form.is_reply:
         raise RunError(f"Thread {access.public_id(thread.id)} has a question already. Start a new thread, or fork it.")
     elif form.place:
-        latest = (await state_of(access, thread)).config["configurable"].get("checkpoint_id")
+        latest = (await access.runs.state(thread)).config["configurable"].get("checkpoint_id")
         if form.place != latest:
             await fork_run(access.runs, thread.id, at=form.place)
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from sleuth.graphs.chat.messages import reply_id_to, run_message
 from sleuth.graphs.core import Budget
-from sleuth.graphs.persistence import StoredOptions, Thread, ThreadState, Turn, explain_damage
+from sleuth.graphs.persistence import RunFilter, StoredOptions, Thread, ThreadState, Turn
 from sleuth.graphs.registry import CHAT
 from sleuth.graphs.runs import fork_run, now
 from sleuth.studio.server.access import Access, AccessDep
@@ -28,7 +28,7 @@ from sleuth.studio.server.langgraph_api.forms import (
     ThreadPatch,
     ThreadSearch,
 )
-from sleuth.tools.errors import RunError, UnknownName, UsageError
+from sleuth.tools.errors import RunError, UsageError
 
 router = APIRouter(prefix="/threads", route_class=JsonRoute)
 
@@ -63,15 +63,6 @@ async def create_thread(access: Access, name: str | None, metadata: dict[str, An
     thread = Thread(id=id, owner=access.owner, options=options, **about)
     await access.runs.store.threads.add(thread)
     return thread
-
-
-async def state_of(access: Access, thread: Thread, checkpoint: str | None = None) -> StateSnapshot:
-    """Return the state of a checkpoint, by default the latest; raise UnknownName if it does not exist."""
-    with explain_damage(thread.id):
-        state = await access.runs.graph(thread).aget_state(access.runs.config(thread, checkpoint))
-    if checkpoint and state.created_at is None:
-        raise UnknownName("checkpoint", checkpoint, [], "`threads.get_history` returns them.")
-    return state
 
 
 def respond(value: object, *, headers: dict[str, str] | None = None) -> Response:
@@ -116,7 +107,7 @@ def _metadata_of(thread: Thread) -> dict[str, Any]:
 
 async def _thread_view(access: Access, thread: Thread) -> dict[str, Any]:
     """Return a thread with the values of its latest state."""
-    state = await state_of(access, thread)
+    state = await access.runs.state(thread)
     return {
         "thread_id": access.public_id(thread.id),
         "created_at": thread.created_at,
@@ -184,7 +175,7 @@ async def count(form: ThreadSearch, access: AccessDep) -> int:
 
 async def _matching(form: ThreadSearch, access: Access) -> list[Thread]:
     wanted = form.metadata or {}
-    found = await access.runs.store.threads.list_newest(with_subruns="part_of" in wanted)
+    found = await access.runs.store.threads.list_newest(RunFilter(with_subruns="part_of" in wanted))
     kept = [
         thread
         for thread in found
@@ -224,7 +215,7 @@ async def remove(name: str, access: AccessDep) -> None:
 async def get_state(name: str, access: AccessDep, checkpoint: str | None = None) -> Response:
     """Return the state of a checkpoint, by default the latest."""
     thread = await access.thread(name)
-    return respond(_state_view(await state_of(access, thread, checkpoint), thread, access.public_id(thread.id)))
+    return respond(_state_view(await access.runs.state(thread, checkpoint), thread, access.public_id(thread.id)))
 
 
 @router.post("/{name}/state/checkpoint")
@@ -239,7 +230,7 @@ async def update_state(name: str, form: StateUpdateForm, access: AccessDep) -> R
     thread = await access.thread(name)
     await access.server.run_worker.require_idle(thread.id)
     place = (form.checkpoint and form.checkpoint.checkpoint_id) or form.checkpoint_id
-    at = (await state_of(access, thread, place)).config["configurable"].get("checkpoint_id")
+    at = (await access.runs.state(thread, place)).config["configurable"].get("checkpoint_id")
     if at is None:
         raise UsageError(f"Thread {name} has no state yet: start a run first.")
     changes = form.values or {}
@@ -282,6 +273,5 @@ async def search_history(name: str, form: HistoryForm, access: AccessDep) -> Res
     elif isinstance(before, dict):
         before = before.get("configurable", before).get("checkpoint_id")
     end = access.runs.config(thread, str(before)) if before else None
-    with explain_damage(thread.id):
-        found = graph.aget_state_history(config, limit=form.limit, before=end, filter=form.metadata)
-        return respond([_state_view(state, thread, public) async for state in found])
+    found = graph.aget_state_history(config, limit=form.limit, before=end, filter=form.metadata)
+    return respond([_state_view(state, thread, public) async for state in found])

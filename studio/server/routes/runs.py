@@ -11,11 +11,10 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from sleuth.graphs.core import seconds_at, total_cost
 from sleuth.graphs.evidence.retrieval import mark_changed
-from sleuth.graphs.persistence import FollowUp, Outcome, RunFilter, Thread, explain_damage
+from sleuth.graphs.persistence import FollowUp, Outcome, RunFilter, Thread
 from sleuth.graphs.registry import configure, runnable
-from sleuth.graphs.runs import CheckpointView, RunService, check_question, export_run, fork_run
-from sleuth.graphs.runs.history import list_checkpoints
-from sleuth.graphs.runs.model_calls import CheckpointDetails, load_checkpoint
+from sleuth.graphs.runs import CheckpointView, RunService, check_question, export_run, fork_run, load_checkpoint
+from sleuth.graphs.runs.history import CheckpointDetails, list_checkpoints
 from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.runs.conversations import conversation_of, first_of, turns_until
@@ -84,7 +83,7 @@ async def list_runs(
         before_id=before_id,
         with_subruns=subruns,
     )
-    found = await runs.with_results(await runs.store.threads.search(wanted, limit))
+    found = await runs.with_results(await runs.store.threads.list_newest(wanted, limit))
     rows = [forms.ListedRun(**thread.to_json()) for thread in found]
     for row, thread in zip(rows, found, strict=True):
         if follow_up := thread.options.follow_up:
@@ -135,8 +134,7 @@ async def _follow_up(form: forms.RunForm, id: str, access: Access) -> tuple[str,
 @router.get("/{thread}")
 async def show(thread: ThreadDep, access: AccessDep) -> forms.RunView:
     """Return the current state of a run."""
-    with explain_damage(thread.id):
-        snapshot = await access.runs.graph(thread).aget_state(access.runs.config(thread))
+    snapshot = await access.runs.state(thread)
     state, seconds = snapshot.values, seconds_at(snapshot)
     if thread.state == "running" and seconds is not None:  # up to this moment, without the pause before a resume
         began = max(filter(None, (snapshot.created_at, thread.updated_at)), key=datetime.fromisoformat)

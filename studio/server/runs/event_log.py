@@ -17,7 +17,7 @@ from sqlalchemy.engine import Engine
 
 from sleuth.graphs.core import Delta
 from sleuth.graphs.persistence import LONGEST_NAME, check_token
-from sleuth.graphs.persistence.thread_tables import threads
+from sleuth.graphs.persistence.tables import threads
 from sleuth.studio.server.retry import retry_until_stored
 from sleuth.studio.server.runs.live_stream import StreamItem, Subscribers
 from sleuth.tools.errors import StoreError, ThreadBusy

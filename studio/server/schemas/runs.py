@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from sleuth.graphs.core import Budget, Cost, Status
 from sleuth.graphs.persistence import MAX_ANSWER, NAME, FollowUp, Outcome, ThreadState, ThreadStatus
-from sleuth.graphs.persistence.thread_states import AverageCost
+from sleuth.graphs.persistence.thread import AverageCost
 from sleuth.graphs.runs import MAX_QUESTION
 from sleuth.studio.client import DEFAULT_METHOD
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS

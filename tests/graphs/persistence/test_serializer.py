@@ -114,7 +114,7 @@ async def test_malicious_checkpoint_executes_nothing(
     stored = malicious.values(marker)[name]
     change(tmp_path / "home" / "runs.sqlite", f"UPDATE checkpoints SET type = ?, checkpoint = ? {LATEST}", *stored)
     for read in READINGS.values():
-        with pytest.raises(StoreDamaged, match=f"Run {finished}"):
+        with pytest.raises(StoreDamaged):
             await read(runs, finished)
     assert not marker.exists()
 
@@ -124,7 +124,7 @@ async def test_malicious_write_executes_nothing(finished: str, runs: RunService,
     marker = tmp_path / "ran"
     stored = malicious.values(marker)[name]
     change(tmp_path / "home" / "runs.sqlite", "UPDATE writes SET type = ?, value = ? WHERE channel = 'notes'", *stored)
-    with pytest.raises(StoreDamaged, match=f"Run {finished}"):
+    with pytest.raises(StoreDamaged):
         await list_checkpoints(runs, finished)
     assert not marker.exists()
 

@@ -9,12 +9,10 @@ import pytest
 from sqlalchemy import insert, text
 
 from sleuth.graphs.core import Answer, Budget, Status, Support, total_cost
-from sleuth.graphs.persistence import thread_tables as module
-from sleuth.graphs.persistence.run_options import StoredOptions
+from sleuth.graphs.persistence import tables as module
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.persistence.thread_states import OLD_NAMES, RunResult
-from sleuth.graphs.persistence.thread_tables import RunFilter, select_runs
-from sleuth.graphs.persistence.threads import Thread, Threads
+from sleuth.graphs.persistence.thread import OLD_NAMES, RunResult, StoredOptions, Thread
+from sleuth.graphs.persistence.threads import RunFilter, Threads, select_runs
 from sleuth.tools.errors import UnknownName, UsageError
 
 
@@ -34,7 +32,7 @@ async def test_threads_are_listed_latest_first(store: Store) -> None:
         await store.threads.add(thread(id, at))
     assert [each.id for each in await store.threads.list_newest()] == ["b", "a", "c"]
     assert [each.id for each in await store.threads.list_newest(limit=1)] == ["b"]
-    assert [each.id for each in await store.threads.list_newest(before="2026-01-02")] == ["c"]
+    assert [each.id for each in await store.threads.list_newest(RunFilter(before="2026-01-02"))] == ["c"]
 
 
 async def test_subruns_are_counted_instead_of_listed(store: Store) -> None:
@@ -45,8 +43,8 @@ async def test_subruns_are_counted_instead_of_listed(store: Store) -> None:
     await store.threads.add(
         replace(thread("fork", "2026-01-03"), options=StoredOptions(where='"hop": 1'), parent="monday")
     )
-    assert [each.id for each in await store.threads.list_newest(with_subruns=False)] == ["fork", "monday"]
-    assert [each.id for each in await store.threads.list_newest(limit=1, with_subruns=False)] == ["fork"]
+    assert [each.id for each in await store.threads.list_newest(RunFilter(with_subruns=False))] == ["fork", "monday"]
+    assert [each.id for each in await store.threads.list_newest(RunFilter(with_subruns=False), 1)] == ["fork"]
     assert await store.threads.count_subruns(["monday", "fork"]) == {"monday": 2}
 
 
@@ -114,7 +112,7 @@ async def test_runs_are_searched_and_filtered(store: Store) -> None:
     await store.threads.set_state("b", "done", at="2026-01-04", result=RESULT)
 
     async def ids(**wanted: Any) -> list[str]:
-        return [each.id for each in await store.threads.search(RunFilter(**wanted), 50)]
+        return [each.id for each in await store.threads.list_newest(RunFilter(**wanted), 50)]
 
     assert await ids(find="KEL") == ["c", "a"]
     assert await ids(find="kelp fair") == ["a"]
@@ -131,15 +129,15 @@ async def test_runs_are_searched_and_filtered(store: Store) -> None:
 async def test_pages_of_runs_that_changed_in_the_same_moment_are_complete(store: Store) -> None:
     for id in "abc":
         await store.threads.add(thread(id))
-    first = await store.threads.search(RunFilter(), 2)
-    rest = await store.threads.search(RunFilter(before=first[-1].updated_at, before_id=first[-1].id), 2)
+    first = await store.threads.list_newest(RunFilter(), 2)
+    rest = await store.threads.list_newest(RunFilter(before=first[-1].updated_at, before_id=first[-1].id), 2)
     assert [each.id for each in (*first, *rest)] == ["c", "b", "a"]
 
 
 async def test_killed_run_is_found_as_stopped(store: Store) -> None:
     write(store, {**row("lost", "running"), "outcome": "running"})
-    assert [each.id for each in await store.threads.search(RunFilter(outcomes=("stopped",)), 5)] == ["lost"]
-    assert await store.threads.search(RunFilter(outcomes=("running",)), 5) == []
+    assert [each.id for each in await store.threads.list_newest(RunFilter(outcomes=("stopped",)), 5)] == ["lost"]
+    assert await store.threads.list_newest(RunFilter(outcomes=("running",)), 5) == []
 
 
 async def test_table_of_an_older_release_is_extended(store: Store) -> None:
@@ -154,9 +152,10 @@ async def test_table_of_an_older_release_is_extended(store: Store) -> None:
             text(f"INSERT INTO sleuth_threads ({kept}) VALUES ({', '.join(f':{name}' for name in row('', ''))})"),
             {**row("old", "new"), "question": "Who built the light?"},
         )
+    module.migrate(store.engine)
     threads = Threads(store.engine, "local", store.locks)
-    assert [each.outcome for each in await threads.search(RunFilter(find="light"), 5)] == ["queued"]
-    assert [each.id for each in await threads.search(RunFilter(outcomes=("queued",)), 5)] == ["old"]
+    assert [each.outcome for each in await threads.list_newest(RunFilter(find="light"), 5)] == ["queued"]
+    assert [each.id for each in await threads.list_newest(RunFilter(outcomes=("queued",)), 5)] == ["old"]
 
 
 async def test_threads_of_others_are_hidden_but_names_are_used(store: Store) -> None:

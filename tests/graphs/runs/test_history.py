@@ -10,7 +10,6 @@ from scenes import Chain, Replying, RunsFor, example, finish
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.runs.history import (
-    _states,
     export_run,
     find_checkpoint,
     find_hashes,
@@ -71,7 +70,7 @@ async def test_checkpoint_is_named_by_id_prefix_step_or_node(runs: RunService, d
     moments = {moment.step: moment for moment in await list_checkpoints(runs, done)}
     id = moments[3].checkpoint
     named = {"ID": id, "PREFIX": id[:18]}.get(at, at)
-    states = await _states(runs, await runs.store.threads.get(done))
+    states = await runs.history(await runs.store.threads.get(done))
     assert find_checkpoint(named, {checkpoint_id_of(state): state for state in states}) == moments[step].checkpoint
 
 
@@ -155,8 +154,8 @@ def nested(levels: int) -> Any:
         ({"plan": {"1": {"question": "Which?"}}}, r"plan\.1\.thought: field required"),
         ({"wave": "1"}, r"wave: input should be a valid list, not \"1\""),
         ({"coarse": {"1": ["0" * 64]}}, "no archived text '0000"),
-        ({"plan": nested(5_000)}, "nested more than 100 levels deep"),
-        ({"notes": {"1": {**NOTE, "passages": [10**40]}}}, "does not fit into 64 bits"),
+        ({"plan": nested(5_000)}, "cannot be stored: Recursion limit"),
+        ({"notes": {"1": {**NOTE, "passages": [10**40]}}}, "cannot be stored: Integer exceeds 64-bit range"),
         ({"schema_version": 99}, "cannot be changed"),
     ],
 )

@@ -6,7 +6,7 @@ from sqlalchemy import update
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import Origin
-from sleuth.graphs.persistence.thread_tables import threads
+from sleuth.graphs.persistence.tables import threads
 from sleuth.graphs.runs.pruning import preview_prune, prune, remove_runs
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import UnknownName, UsageError
@@ -92,12 +92,3 @@ async def test_prune_takes_all_levels_of_a_tree_or_none(runs: RunService, young:
     assert [thread.id for thread in planned.threads] == ([] if young else ids)
     assert (await prune(runs, older_than=3600, keep_last=None)).threads == (0 if young else 3)
     assert await left(runs) == (sorted(ids) if young else [])
-
-
-async def test_runs_that_name_each_other_as_parents_can_be_removed(runs: RunService) -> None:
-    await tree(runs, "talk")
-    with runs.store.engine.begin() as connection:
-        connection.execute(update(threads).where(threads.c.id == "talk.1").values(parent="talk.1.1"))
-    await preview_prune(runs, older_than=3600, keep_last=None)
-    await remove_runs(runs, "talk")
-    assert await left(runs) == ["talk.1", "talk.1.1"]

@@ -19,9 +19,6 @@ from chat_scene import archive, knowing
 from folders import PYTHONPATH
 from four_hops import QUESTION, four_hops
 from hashing_embedder import HashingEmbedder
-from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-from ordering import latest, listed, put
-from postgres_fixture import database
 from process import program
 from recording_proxy import Sent, proxying
 from run_child import Job
@@ -29,7 +26,6 @@ from scripted_backend import Scripted
 from serve_scene import FILES
 
 from sleuth.graphs.ingestion.pipeline import ingest
-from sleuth.graphs.persistence.store import open_store
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -142,20 +138,3 @@ async def test_chat_continues_with_a_clock_that_is_behind(tmp_path: Path, clock_
             status, output = await python(COMMAND, *chat, **own, **behind(clock_library, seconds))
             assert status == 0
         assert json.loads(output)["text"] == "Built what?"
-
-
-@pytest.mark.postgres
-async def test_checkpoints_of_older_release_in_postgres_come_first(tmp_path: Path, postgres_url: str) -> None:
-    with database(postgres_url) as url:
-        async with AsyncPostgresSaver.from_conn_string(url) as older:
-            await older.setup()
-            for id, parent in (("7", None), ("8", "7"), ("9", "8")):
-                await put(older, id, parent)
-        for _ in range(2):
-            async with open_store(Settings(home=tmp_path, database_url=url)) as store:
-                await put(store.saver, "8", "7")
-                assert await latest(store.saver) == "9"
-        async with open_store(Settings(home=tmp_path, database_url=url)) as store:
-            await put(store.saver, "2", "9")
-            assert await listed(store.saver) == ["2", "9", "8", "7"]
-            assert await listed(store.saver, before={"configurable": {"checkpoint_id": "9"}}) == ["8", "7"]

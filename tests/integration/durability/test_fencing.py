@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from four_hops import QUESTION, InProcess, Shelf
 from postgres_fixture import database
-from sqlalchemy import text
+from sqlalchemy import delete, text
 
-from sleuth.graphs.persistence.run_options import StoredOptions
 from sleuth.graphs.persistence.store import Store, open_store
-from sleuth.graphs.runs.pruning import TABLES, remove_runs
+from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES, threads
+from sleuth.graphs.persistence.thread import StoredOptions
+from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.server.runs.event_log import EventLog
@@ -41,7 +42,7 @@ class Two:
 
     async def rows(self, thread: str) -> list[object]:
         """All that is stored of a thread's checkpoints."""
-        tables = TABLES["postgresql"]
+        tables = CHECKPOINT_TABLES["postgresql"]
         counts = [f"(SELECT count(*) FROM {table} WHERE thread_id = '{thread}')" for table in tables]
         return await asyncio.to_thread(self._all, f"SELECT unnest(ARRAY[{', '.join(counts)}])")
 
@@ -151,6 +152,7 @@ async def test_name_with_checkpoints_but_no_run_is_refused(two: Two) -> None:
     here, name = runs(two.here, InProcess()), uuid.uuid4().hex
     id = await here.start(QUESTION, "par-rag", thread=name)
     await last_answer(here.run(id))
-    await two.here.threads.remove(id)
+    with two.here.engine.begin() as connection:
+        connection.execute(delete(threads).where(threads.c.id == id))
     with pytest.raises(UsageError, match=f"The name {name} has checkpoints, but no run"):
         await here.start("Who built the dam?", "par-rag", thread=name)

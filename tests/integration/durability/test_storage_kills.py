@@ -29,8 +29,8 @@ from storage_operations import Done, Operation, execute
 from windows import Sweep, count
 
 from sleuth.graphs.persistence.store import Store, open_store
+from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES
 from sleuth.graphs.runs.history import export_run, list_checkpoints
-from sleuth.graphs.runs.pruning import TABLES
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.collection.index_set import ALL, IndexSet
@@ -215,7 +215,7 @@ async def times(store: Store) -> dict[str, datetime]:
 
 def in_checkpoints(store: Store) -> set[str]:
     """Return the runs that have rows."""
-    tables = TABLES[store.engine.dialect.name]
+    tables = CHECKPOINT_TABLES[store.engine.dialect.name]
     with store.engine.connect() as connection:
         return {id for table in tables for id in connection.scalars(sql(f"SELECT DISTINCT thread_id FROM {table}"))}
 

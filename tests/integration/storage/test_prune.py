@@ -12,8 +12,9 @@ from sqlalchemy import event, text
 from stored_runs import assert_has_texts, finished, interrupt, open_runs, own_settings, services
 
 from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
-from sleuth.graphs.runs.pruning import TABLES, PruneReport, prune
+from sleuth.graphs.runs.pruning import PruneReport, prune
 from sleuth.graphs.runs.service import RunService, checkpoint_id_of
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.errors import UnknownName
@@ -132,7 +133,7 @@ async def test_prune_removes_unneeded_texts(runs: RunService) -> None:
 
 
 def tables(runs: RunService) -> tuple[str, ...]:
-    return TABLES[runs.store.engine.dialect.name]
+    return CHECKPOINT_TABLES[runs.store.engine.dialect.name]
 
 
 @pytest.mark.nightly

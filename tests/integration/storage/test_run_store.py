@@ -16,7 +16,7 @@ from sleuth.agents.model import Reply, Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.persistence.thread_tables import LONGEST_NAME
+from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer

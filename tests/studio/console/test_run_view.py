@@ -11,8 +11,7 @@ from sleuth.graphs.core.answer import Answer, Citation, Entity, Graph, Relation,
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.subrun import new_subrun
 from sleuth.graphs.methods.retro_rag import summarize_removed
-from sleuth.graphs.persistence.run_options import StoredOptions
-from sleuth.graphs.persistence.threads import Thread
+from sleuth.graphs.persistence.thread import StoredOptions, Thread
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.history import CheckpointView
 from sleuth.studio.cli.commands.runs import _moment_line, _with_subruns

@@ -122,8 +122,10 @@ class VectorIndex(DerivedIndex):
             self._change([], None, ids)
             self._change(ids, vectors, [])
             if not self._has(ids, vectors):
-                reason = "The vectors that were written when sleuth was killed cannot be repaired."
-                raise StoreDamaged(reason, advice="Run `sleuth ingest --rebuild`.")
+                raise StoreDamaged(
+                    "The vectors that were written when sleuth was killed cannot be repaired. "
+                    "Run `sleuth ingest --rebuild`."
+                )
 
     def search(self, text: str, k: int) -> Found:
         """Return the nearest passages, as ids with cosine similarities, best first.

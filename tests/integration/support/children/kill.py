@@ -13,7 +13,7 @@ from run_child import Job
 from sqlalchemy import bindparam, text
 
 from sleuth.graphs.persistence.store import runs_url
-from sleuth.graphs.runs.pruning import TABLES
+from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.database import open_engine
 
@@ -74,7 +74,7 @@ def committed(settings: Settings, calls: set[str]) -> set[str]:
     An error is no result: its call may be made again.
     """
     engine = open_engine(runs_url(settings))
-    table = TABLES[engine.dialect.name][1]
+    table = CHECKPOINT_TABLES[engine.dialect.name][1]
     rows = text(f"SELECT DISTINCT task_id FROM {table} WHERE channel = '__return__' AND task_id IN :calls")
     with engine.connect() as connection:
         given = rows.bindparams(bindparam("calls", expanding=True))

@@ -104,7 +104,7 @@ def _counting(store: Store, die_after: int | None) -> CountingSqlite | CountingP
     saver: Any = store.saver
     counting: CountingSqlite | CountingPostgres
     if isinstance(saver, SqliteCheckpoints):
-        counting = CountingSqlite(saver.conn, saver._writing, saver._thread, saver.serde)
+        counting = CountingSqlite(saver.conn, saver._thread, saver.serde)
     else:
         counting = CountingPostgres(saver.conn, serde=saver.serde)
     counting.die_after = die_after

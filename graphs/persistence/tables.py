@@ -1,9 +1,7 @@
-"""Tables of the list of runs, their indexes, and the queries that list, filter and search runs."""
+"""Tables of the store of runs, and what an older store lacks."""
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import (
     Boolean,
@@ -13,22 +11,22 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
-    Select,
     String,
     Table,
+    TableClause,
     Text,
-    delete,
+    column,
+    func,
     insert,
     inspect,
-    not_,
     select,
+    table,
     text,
-    tuple_,
     update,
 )
 from sqlalchemy.engine import Engine
 
-from sleuth.tools.storage import make_tables
+from sleuth.tools.errors import StoreTooNew
 
 LONGEST_NAME = 100
 MAX_ANSWER = 500
@@ -36,7 +34,15 @@ MAX_ANSWER = 500
 
 _MAX_WORDS, _LONGEST_WORD = 500, 40
 
+STORE_VERSION = 1
+
+CHECKPOINT_TABLES = {
+    "sqlite": ("checkpoints", "writes"),
+    "postgresql": ("checkpoints", "checkpoint_writes", "checkpoint_blobs"),
+}
+
 metadata = MetaData()
+version = Table("sleuth_runs_version", metadata, Column("version", Integer, nullable=False))
 threads = Table(
     "sleuth_threads",
     metadata,
@@ -80,20 +86,32 @@ IS_SUBRUN = threads.c.options.like('%"hop": %')
 """Options are JSON, in which quotes inside of texts are escaped: only a sub-run has such a key."""
 
 
-def open_tables(engine: Engine) -> None:
-    """Create missing tables and indexes, and what tables of an older release lack; blocks."""
-    made = not inspect(engine).has_table(words.name)
-    make_tables(engine, metadata)
+def migrate(engine: Engine) -> None:
+    """Create missing tables, columns and indexes; blocks.
+
+    Raises:
+        StoreTooNew: a newer release wrote the runs.
+    """
     with engine.execution_options(sleuth_write=True).begin() as connection:
+        made = not inspect(connection).has_table(words.name)
+        metadata.create_all(connection)
+        found = connection.scalar(select(func.max(version.c.version)))
+        if found is None:
+            connection.execute(insert(version).values(version=STORE_VERSION))
+        elif found > STORE_VERSION:
+            raise StoreTooNew(
+                f"The runs were written by a newer release (version {found}, this one reads up to {STORE_VERSION}): "
+                "upgrade sleuth, or set SLEUTH_HOME to another folder."
+            )
         known = {column["name"] for column in inspect(connection).get_columns(threads.name)}
-        for column in threads.columns:
-            if column.name not in known:
-                kind = column.type.compile(engine.dialect)
-                connection.execute(text(f"ALTER TABLE {threads.name} ADD COLUMN {column.name} {kind}"))
+        for each in threads.columns:
+            if each.name not in known:
+                kind = each.type.compile(engine.dialect)
+                connection.execute(text(f"ALTER TABLE {threads.name} ADD COLUMN {each.name} {kind}"))
         if made:
             _upgrade_rows(connection)
-    for index in threads.indexes:
-        index.create(engine, checkfirst=True)
+        for index in threads.indexes:
+            index.create(connection, checkfirst=True)
 
 
 def _upgrade_rows(connection: Connection) -> None:
@@ -110,59 +128,18 @@ def _upgrade_rows(connection: Connection) -> None:
 def add_words(connection: Connection, owner: str, thread: str, *texts: str) -> None:
     """Add the words of texts to those by which a run is found."""
     known = set(connection.scalars(select(words.c.word).where(words.c.thread == thread)))
-    new = [word for word in _words_of(texts) if word not in known]
+    new = [word for word in words_of(texts) if word not in known]
     if new:
         connection.execute(insert(words), [{"owner": owner, "word": word, "thread": thread} for word in new])
 
 
-def remove_words(connection: Connection, thread: str) -> None:
-    """Remove the words of a run."""
-    connection.execute(delete(words).where(words.c.thread == thread))
-
-
-def _words_of(texts: Iterable[str]) -> list[str]:
+def words_of(texts: Iterable[str]) -> list[str]:
+    """Return the words of texts as they are stored."""
     found = (word[:_LONGEST_WORD] for each in texts for word in re.findall(r"\w+", each.casefold()))
     return list(dict.fromkeys(found))[:_MAX_WORDS]
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunFilter:
-    """A filter of the list of runs; an empty field does not filter.
-
-    `find`: each of these words begins a word of the question or answer. `since` and `until`: last changed from and
-    before these times (ISO 8601, UTC). `before` and `before_id`: after this run in the list, the latest first.
-    """
-
-    find: str = ""
-    outcomes: tuple[str, ...] = ()
-    methods: tuple[str, ...] = ()
-    since: str = ""
-    until: str = ""
-    before: str = ""
-    before_id: str = ""
-    with_subruns: bool = True
-
-
-def select_runs(owner: str, wanted: RunFilter, limit: int | None) -> Select[Any]:
-    """Return the query for an owner's runs, the latest first."""
-    columns = threads.c
-    query = select(threads).where(columns.owner == owner)
-    query = query.order_by(columns.updated_at.desc(), columns.id.desc()).limit(limit)
-    for word in _words_of([wanted.find]):
-        begun = words.c.owner == owner, words.c.word >= word, words.c.word < f"{word}\U0010ffff"
-        query = query.where(columns.id.in_(select(words.c.thread).where(*begun)))
-    if wanted.outcomes:
-        # A stopped run may be stored as running: its process was killed.
-        also = ("running",) if "stopped" in wanted.outcomes else ()
-        query = query.where(columns.outcome.in_((*wanted.outcomes, *also)))
-    if wanted.methods:
-        query = query.where(columns.method.in_(wanted.methods))
-    if wanted.since:
-        query = query.where(columns.updated_at >= wanted.since)
-    if wanted.until:
-        query = query.where(columns.updated_at < wanted.until)
-    if wanted.before_id:
-        query = query.where(tuple_(columns.updated_at, columns.id) < tuple_(wanted.before, wanted.before_id))
-    elif wanted.before:
-        query = query.where(columns.updated_at < wanted.before)
-    return query if wanted.with_subruns else query.where(not_(IS_SUBRUN))
+def checkpoint_tables(connection: Connection) -> list[TableClause]:
+    """Return the tables in which LangGraph stores a thread; rows of the first two belong to a checkpoint."""
+    names = CHECKPOINT_TABLES[connection.dialect.name]
+    return [table(name, column("thread_id"), column("checkpoint_id")) for name in names]
