@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from sleuth.graphs.core import Budget
-from sleuth.graphs.ingestion import ExtractionContext, ExtractionReport, extract_all_triples
+from sleuth.graphs.ingestion.triple_extraction import ExtractionContext, ExtractionReport, extract_all_triples
 from sleuth.graphs.methods.ras import prompt_version
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption

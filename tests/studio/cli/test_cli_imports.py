@@ -76,7 +76,7 @@ def test_root_help_line_equals_the_help_of_the_command(name: str) -> None:
     assert COMMANDS[name][1] == " ".join(first.split())
 
 
-@pytest.mark.parametrize("name", ["search", "docs"])
+@pytest.mark.parametrize("name", ["search", "docs", "ingest", "sync"])
 def test_command_without_a_method_does_not_import_langgraph(name: str) -> None:
     _, packages = imported(f"from sleuth.studio.cli.app import load\nload({name!r})")
     assert not packages & {"langgraph", "langchain_core", "langsmith", "openai"}
