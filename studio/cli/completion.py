@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_group
 
-TABLE = Path(__file__).with_suffix(".json")
+from sleuth.studio.cli.app import TABLE
 
 Table = dict[str, Any]
 Values = list[tuple[str, str]]
