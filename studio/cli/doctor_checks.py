@@ -20,15 +20,9 @@ from sleuth.agents.llm.context_windows import find_window
 from sleuth.agents.llm.endpoint import Endpoint, ServedModel
 from sleuth.agents.model import DEMO_MODEL
 from sleuth.studio.console import counted
-from sleuth.studio.model_server import (
-    DEFAULT_MODEL,
-    ServeOptions,
-    default_dtype,
-    locked_pins,
-    missing_pins,
-    resolve_adapters,
-)
 from sleuth.studio.model_server.adapter import DEMO_NOTICE
+from sleuth.studio.model_server.flags import default_options
+from sleuth.studio.model_server.install import locked_pins, missing_pins
 from sleuth.studio.model_server.process import ServerFiles
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
 from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, place_of
@@ -146,9 +140,7 @@ async def _embedded_server(settings: Settings) -> str:
 
 async def _embedded_model(settings: Settings) -> str:
     state = await asyncio.to_thread(ServerFiles(settings.home).read)
-    options = (
-        state.options if state else ServeOptions(dtype=default_dtype(DEFAULT_MODEL), adapters=resolve_adapters(None))
-    )
+    options = state.options if state else default_options()
     name = f"{options.model}, {options.model_name}"
     if await asyncio.to_thread(options.checkpoint.is_written, settings.home):
         return f"{name}: converted"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from sleuth.studio.console import Report
 from sleuth.studio.model_server.adapter import fingerprint, merge
 from sleuth.studio.model_server.models import MODELS, ModelName
-from sleuth.studio.model_server.weights import check_weights, ensure_weights, run_python
+from sleuth.studio.model_server.weights import ensure_weights, run_python
 from sleuth.tools.errors import ModelError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ async def ensure_checkpoint(
     """
     folder = wanted.folder(home)
     if not await asyncio.to_thread(wanted.is_written, home):
-        weights = weights or await ensure_weights(MODELS[wanted.model], folder.parent, report)
+        weights = await ensure_weights(MODELS[wanted.model], folder.parent, report, given=weights)
         report("Converting the model to vLLM's format, only this once")
         partial = await asyncio.to_thread(_fresh_folder, folder.parent)
         await _run_converter(partial, wanted, weights)
@@ -104,7 +104,6 @@ def write_checkpoint(target: Path, weights: Path, wanted: Checkpoint) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-    check_weights(MODELS[wanted.model], weights)
     source = {"gguf_file": weights.name, "local_files_only": True}
     tokenizer = AutoTokenizer.from_pretrained(weights.parent, **source)
     if wanted.model == "tiny":

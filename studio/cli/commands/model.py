@@ -12,19 +12,13 @@ import typer
 
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.console import JsonOption, Report, activity, counted, emit
-from sleuth.studio.model_server import (
-    DEFAULT_MODEL,
-    MODELS,
-    Dtype,
-    ModelName,
-    ServeOptions,
-    default_dtype,
-    gpu_command,
-    resolve_adapters,
-    server,
-)
+from sleuth.studio.model_server import server
+from sleuth.studio.model_server.adapter import resolve_adapters
+from sleuth.studio.model_server.convert import Dtype
+from sleuth.studio.model_server.flags import ServeOptions, default_options, gpu_command
 from sleuth.studio.model_server.install import install as install_lock
-from sleuth.studio.model_server.weights import check_weights, ensure_weights
+from sleuth.studio.model_server.models import DEFAULT_MODEL, MODELS, ModelName
+from sleuth.studio.model_server.weights import ensure_weights
 from sleuth.tools.errors import ModelError, ModelUnavailable
 from sleuth.tools.settings import Settings
 
@@ -103,12 +97,11 @@ async def serve(
         line = gpu_command(print_command, port=port, gpus=gpus)
         emit({"command": line}, as_json, line)
         return
-    if weights:
-        await asyncio.to_thread(check_weights, MODELS[model], weights)
-    options = ServeOptions(
-        model=model,
+    usual = default_options(model)
+    options = replace(
+        usual,
         port=port,
-        dtype=dtype or default_dtype(model),
+        dtype=dtype or usual.dtype,
         eager=eager,
         max_model_len=max_model_len,
         threads=threads,
@@ -157,7 +150,8 @@ async def _serve_or_fall_back(
         return await server.serve(home, options, report, weights=weights, foreground=foreground)
     except ModelUnavailable as error:
         typer.echo(f"{error} Serving {MODELS['tiny'].served} instead.", err=True)
-        tiny = replace(options, model="tiny", dtype=default_dtype("tiny"), adapters=resolve_adapters(None, "tiny"))
+        usual = default_options("tiny")
+        tiny = replace(options, model="tiny", dtype=usual.dtype, adapters=usual.adapters)
         return await server.serve(home, tiny, report, foreground=foreground)
 
 
