@@ -2,7 +2,7 @@
 
 from sleuth.graphs.persistence.run_options import StoredOptions, StoredPages, Turn
 from sleuth.graphs.persistence.serializer import FAULTS, CheckpointSerializer, explain_damage
-from sleuth.graphs.persistence.sqlite_checkpoints import NUMBERED, SqliteCheckpoints
+from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints
 from sleuth.graphs.persistence.store import Store, open_store, runs_url
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.graphs.persistence.thread_states import OUTCOMES, Outcome, RunResult, ThreadState, ThreadStatus
@@ -14,7 +14,6 @@ __all__ = [
     "LONGEST_NAME",
     "MAX_ANSWER",
     "NAME",
-    "NUMBERED",
     "OUTCOMES",
     "CheckpointSerializer",
     "Origin",
