@@ -2,14 +2,15 @@
 
 import re
 from dataclasses import asdict
-from typing import Any
-
-from bs4 import BeautifulSoup
+from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents import Bounds, html_title, parse_html, whole_page
 from sleuth.tools.sources.web_pages.page import Page, PageText, Table
 from sleuth.tools.sources.web_pages.tables import take_tables
 from sleuth.tools.text import normalize, sentence_spans, single_line, title_from
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup
 
 MAX_MARKUP = 4_000_000
 """Characters of HTML that are parsed; a parsed page takes about a hundred times as many bytes."""
@@ -99,7 +100,7 @@ def describe(page: Page, title: str | None, text: str, tables: list[Table], warn
     )
 
 
-def _text(soup: BeautifulSoup) -> str:
+def _text(soup: "BeautifulSoup") -> str:
     """Return one line per block; tables are gone already."""
     import trafilatura
     from lxml.etree import LxmlError
