@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.checkpoint.base import (
     BaseCheckpointSaver,
@@ -49,7 +49,9 @@ def subgraph_of(
         else:
             given = {"question": (question or last_question)(state)}
         found = await graph.ainvoke(given, {**config, "recursion_limit": RECURSION_LIMIT}, context=context)
-        return {"messages": [found["messages"][-1] if name == CHAT.name else _answer(found)]}
+        if name == CHAT.name:
+            return {"messages": found["messages"][-1:]}
+        return {"messages": [run_message(found, {"sleuth": dict(found["verdict"])})]}
 
     def run_sync(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
         given = dict(config.get("configurable", {}))
@@ -71,11 +73,6 @@ def last_question(state: Mapping[str, Any]) -> str:
         if isinstance(message, HumanMessage) and message.text.strip():
             return message.text
     raise UsageError("The state has no human message to answer. Add one, or give as_subgraph a `question` function.")
-
-
-def _answer(found: Mapping[str, Any]) -> AIMessage:
-    """Return the answer of a run as a message; `additional_kwargs["sleuth"]` has the whole verdict."""
-    return run_message(found, {"sleuth": dict(found["verdict"])})
 
 
 class _InThreads(BaseCheckpointSaver[Any]):

@@ -90,7 +90,10 @@ async def ingest(
     """Ingest documents; resume an interrupted ingest and skip unchanged files."""
     settings = settings_with(keep_originals=keep_originals, workers=workers, ray=ray, wait=wait)
     if from_chroma:
-        exported = await asyncio.to_thread(_export, from_chroma, chroma_collection, settings.home / "imports")
+        from sleuth.tools.search.vectors.chroma_export import export_chroma
+
+        place = from_chroma if from_chroma.startswith(("http://", "https://")) else Path(from_chroma)
+        exported = await asyncio.to_thread(export_chroma, place, chroma_collection, settings.home / "imports")
         paths = [*(paths or []), str(exported)]
     if not paths and not rebuild:
         raise UsageError("No path was given. Usage: sleuth ingest PATH...")
@@ -104,13 +107,6 @@ async def ingest(
     emit({**asdict(report), "failures": failures}, as_json, in_words)
     if (strict and report.failed) or (roots and not (report.added or report.updated or report.unchanged)):
         raise typer.Exit(1)
-
-
-def _export(place: str, collection: str | None, folder: Path) -> Path:
-    from sleuth.tools.search.vectors.chroma_export import export_chroma
-
-    is_url = place.startswith(("http://", "https://"))
-    return export_chroma(place if is_url else Path(place), collection, folder)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import typer
 
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.console import JsonOption, Report, activity, counted, emit
+from sleuth.studio.console import JsonOption, activity, counted, emit
 from sleuth.studio.model_server import server
 from sleuth.studio.model_server.adapter import resolve_adapters
 from sleuth.studio.model_server.convert import Dtype
@@ -107,8 +107,14 @@ async def serve(
         threads=threads,
         adapters=resolve_adapters(adapter, model),
     )
-    run = _serve_in_foreground if foreground else _serve
-    await run(settings, options, weights, as_json=as_json)
+    work = _serve(settings, options, weights, as_json=as_json, foreground=foreground)
+    if not foreground:
+        await work
+        return
+    task = asyncio.create_task(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 @model_app.command()
@@ -133,43 +139,27 @@ async def stop(as_json: JsonOption = False) -> None:
 
 
 async def _serve(
-    settings: Settings, options: ServeOptions, weights: Path | None, *, as_json: bool, foreground: bool = False
+    settings: Settings, options: ServeOptions, weights: Path | None, *, as_json: bool, foreground: bool
 ) -> None:
+    """Start the server, in the foreground also wait for its end.
+
+    The smallest model, which is installed, replaces one that cannot be downloaded.
+    """
+    if foreground and (await server.status(settings.home)).state in {"running", "starting"}:
+        raise ModelError("The model server is already running in the background. Stop it first: sleuth model stop")
     with activity("Looking for a running model server", live=not foreground) as report:
-        found = await _serve_or_fall_back(settings.home, options, weights, report, foreground=foreground)
+        try:
+            found = await server.serve(settings.home, options, report, weights=weights, foreground=foreground)
+        except ModelUnavailable as error:
+            typer.echo(f"{error} Serving {MODELS['tiny'].served} instead.", err=True)
+            usual = default_options("tiny")
+            tiny = replace(options, model="tiny", dtype=usual.dtype, adapters=usual.adapters)
+            found = await server.serve(settings.home, tiny, report, foreground=foreground)
     is_other = "model_url" in settings.model_fields_set and found.url != settings.model_url
     hint = f"\nTo use it: export SLEUTH_MODEL_URL={found.url}" if is_other else ""
     emit(found, as_json, _in_words(found) + hint)
-
-
-async def _serve_or_fall_back(
-    home: Path, options: ServeOptions, weights: Path | None, report: Report, *, foreground: bool
-) -> server.ServerStatus:
-    """Serve the smallest model, which is installed, if the wanted one cannot be downloaded."""
-    try:
-        return await server.serve(home, options, report, weights=weights, foreground=foreground)
-    except ModelUnavailable as error:
-        typer.echo(f"{error} Serving {MODELS['tiny'].served} instead.", err=True)
-        usual = default_options("tiny")
-        tiny = replace(options, model="tiny", dtype=usual.dtype, adapters=usual.adapters)
-        return await server.serve(home, tiny, report, foreground=foreground)
-
-
-async def _serve_in_foreground(
-    settings: Settings, options: ServeOptions, weights: Path | None, *, as_json: bool
-) -> None:
-    """Serve until the server ends, or until Ctrl-C or SIGTERM."""
-    if (await server.status(settings.home)).state in {"running", "starting"}:
-        raise ModelError("The model server is already running in the background. Stop it first: sleuth model stop")
-
-    async def serve_and_attend() -> None:
-        await _serve(settings, options, weights, as_json=as_json, foreground=True)
+    if foreground:
         await server.attend(settings.home)
-
-    task = asyncio.create_task(serve_and_attend())
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    with suppress(asyncio.CancelledError):
-        await task
 
 
 def _in_words(found: server.ServerStatus) -> str:

@@ -61,16 +61,12 @@ async def sync(
         if not (yes or (asks and typer.confirm("Apply these changes?", err=True))):
             _emit_plan(diff, folder, watch=watch, as_json=as_json, is_shown=asks)
             return
-    await _apply(diff, settings, as_json)
-    if watch:
-        await _follow(root, settings, as_json)
-
-
-async def _apply(diff: FolderDiff, settings: Settings, as_json: bool) -> None:
     failures: list[str] = []
-    with show_progress(progress_console(), failures) as show:
+    with show_progress(console, failures) as show:
         report = await apply_diff(diff, settings=settings, on_progress=show)
     _emit_report(diff, report, failures, as_json)
+    if watch:
+        await _follow(root, settings, as_json)
 
 
 async def _follow(root: Path, settings: Settings, as_json: bool) -> None:
