@@ -120,7 +120,8 @@ async def examine_model(settings: Settings) -> list[Finding]:
     await asyncio.to_thread((settings.home / "capabilities.json").unlink, missing_ok=True)
     try:
         async with LLMClient.open(settings) as client:
-            name, window, can = (of("default") for of in (client.name_of, client.window_of, client.capabilities_of))
+            window, can = client.window_of("default"), client.capabilities_of("default")
+            name = client.name_of("default")
     except SleuthError as error:
         return [Finding(name="model", ok=False, detail=str(error), fix="sleuth model serve, or see SLEUTH_MODEL_URL")]
     by = "assumed, as the server does not report it" if window.is_assumed else window.server
@@ -128,11 +129,7 @@ async def examine_model(settings: Settings) -> list[Finding]:
     features = [
         ("schemas", can.schema, "not guided by the server: schemas are written into the prompts"),
         ("quotes", can.copies, "not guided by the server: more quotes fail verification"),
-        (
-            "log-probabilities",
-            can.logprobs,
-            "not given: probabilities are 0.5, and crp-rag has no perplexity",
-        ),
+        ("log-probabilities", can.logprobs, "not given: probabilities are 0.5, and crp-rag has no perplexity"),
         ("streaming", can.stream, "not possible: answers appear as a whole"),
     ]
     return [

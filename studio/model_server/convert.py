@@ -71,7 +71,13 @@ async def ensure_checkpoint(
         weights = await ensure_weights(MODELS[wanted.model], folder.parent, report, given=weights)
         report("Converting the model to vLLM's format, only this once")
         partial = await asyncio.to_thread(_fresh_folder, folder.parent)
-        await _run_converter(partial, wanted, weights)
+        status, lines = await run_python(
+            *("-m", __name__, str(partial), str(weights), json.dumps(wanted, default=str)),
+            HF_HUB_OFFLINE="1",
+            TRANSFORMERS_VERBOSITY="error",
+        )
+        if status:
+            raise ModelError("The model could not be converted: " + " / ".join(lines[-3:]))
         await asyncio.to_thread(_replace, folder, partial)
     return folder
 
@@ -87,16 +93,6 @@ def _fresh_folder(parent: Path) -> Path:
 def _replace(folder: Path, complete: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     complete.rename(folder)
-
-
-async def _run_converter(target: Path, wanted: Checkpoint, weights: Path) -> None:
-    status, lines = await run_python(
-        *("-m", __name__, str(target), str(weights), json.dumps(wanted, default=str)),
-        HF_HUB_OFFLINE="1",
-        TRANSFORMERS_VERBOSITY="error",
-    )
-    if status:
-        raise ModelError("The model could not be converted: " + " / ".join(lines[-3:]))
 
 
 def write_checkpoint(target: Path, weights: Path, wanted: Checkpoint) -> None:
