@@ -15,7 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from sleuth.studio.model_server import locked_pins
+from sleuth.studio.model_server.install import locked_pins
 from sleuth.tools.optional_imports import DISTRIBUTION, EXTRA_OF
 
 ROOT = Path(__file__).parents[1]

@@ -129,8 +129,12 @@ class Settings(BaseSettings):
     runs: Folder | None = Field(
         default=None, description="folder of the runs, such as an evaluation's; default: the home"
     )
-    collection: str = Field(default="default", pattern=r"^[\w.-]{1,100}$", description="name of the set of documents")
-    owner: str = Field(default="local", pattern=r"^[\w.@-]{1,100}$", description="owner of the documents and threads")
+    collection: str = Field(
+        default="default", max_length=100, pattern=r"^[\w.-]+$", description="name of the set of documents"
+    )
+    owner: str = Field(
+        default="local", max_length=100, pattern=r"^[\w.@-]+$", description="owner of the documents and threads"
+    )
     model_url: Address = Field(
         default_factory=_model_url,
         description=f"OpenAI-compatible server; default: a running `sleuth model serve` of the home, else {MODEL_URL}",

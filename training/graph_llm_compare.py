@@ -25,7 +25,7 @@ from sleuth.agents.roles.planning import NEXT, NEXT_WITH_FINDING, Next
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, FromFacts
 from sleuth.studio.cli.app import run_cli
 from sleuth.studio.evaluation.scoring import Difference, Interval, difference, exact_match, f1, interval, paired
-from sleuth.studio.model_server import merge
+from sleuth.studio.model_server.adapter import merge
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search.vectors import Embedder, make_embedder
 from sleuth.tools.settings import Settings

@@ -97,6 +97,10 @@ class LLMClient:
         """Return the context window of a role's model."""
         return self._of(role).window
 
+    def capabilities_of(self, role: str) -> Capabilities:
+        """Return the features of a role's model."""
+        return self._of(role).can
+
     async def call(self, request: Request) -> Reply:
         """Answer one request; at most `settings.concurrency` requests are in flight."""
         served = self._of(request.role)

@@ -1,19 +1,15 @@
 """Synchronization of a collection with a folder: compare, then ingest what differs and delete what no longer exists."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
 
 from sleuth.graphs.ingestion.pipeline import IngestReport, OnProgress, ingest_into
 from sleuth.tools.collection import Collection, FolderDiff
 from sleuth.tools.errors import StoreBusy
-from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import hold
-
-_T = TypeVar("_T")
 
 RETRY_SECONDS = 5.0
 """Time after which a change is tried again that could not be applied, since the store was in use."""
@@ -42,9 +38,7 @@ async def compare_folder(folder: Path, *, settings: Settings, changed: frozenset
         return await collection.compare_folder(folder, changed)
 
 
-async def apply_diff(
-    diff: FolderDiff, *, settings: Settings, on_progress: OnProgress | None = None, embedder: Embedder | None = None
-) -> SyncReport:
+async def apply_diff(diff: FolderDiff, *, settings: Settings, on_progress: OnProgress | None = None) -> SyncReport:
     """Give moved documents their new path, ingest the files that differ, then delete documents that no longer exist.
 
     Documents are deleted last, so a document that moved to another file keeps its triples.
@@ -57,7 +51,7 @@ async def apply_diff(
         return SyncReport()
     async with (
         hold(settings.home, "exclusive", command="sleuth sync", wait=settings.wait),
-        await Collection.open(settings, embedder=embedder) as collection,
+        await Collection.open(settings) as collection,
     ):
         await collection.move_documents(diff.moved)
         report = IngestReport()
@@ -71,12 +65,7 @@ async def apply_diff(
 
 
 async def follow_folder(
-    folder: Path,
-    *,
-    settings: Settings,
-    stop: asyncio.Event | None = None,
-    on_progress: OnProgress | None = None,
-    embedder: Embedder | None = None,
+    folder: Path, *, settings: Settings, stop: asyncio.Event | None = None
 ) -> AsyncIterator[tuple[FolderDiff, SyncReport]]:
     """Keep a collection equal to a folder; yield each difference when it was applied.
 
@@ -85,18 +74,10 @@ async def follow_folder(
     Args:
         folder: Absolute path.
         settings: Settings with the collection.
-        stop: Ends it when set, also during an ingest, which the next synchronization resumes. Set it instead of
-            cancelling: `awatch` can lose a cancellation.
-        on_progress: Called while files are ingested.
-        embedder: The embedder; None for that of the settings.
+        stop: Ends it when set, after the present difference was applied. Set it instead of cancelling: `awatch` can
+            lose a cancellation.
     """
     from watchfiles import awatch
-
-    stop = stop or asyncio.Event()
-
-    async def apply(changed: frozenset[Path]) -> tuple[FolderDiff, SyncReport]:
-        diff = await compare_folder(folder, settings=settings, changed=changed)
-        return diff, await apply_diff(diff, settings=settings, on_progress=on_progress, embedder=embedder)
 
     waiting = frozenset({folder})  # what has changed before the first event is compared as well
     timeout = round(1000 * RETRY_SECONDS)
@@ -107,21 +88,10 @@ async def follow_folder(
         if not waiting:
             continue
         try:
-            applied = await _unless(stop, apply(waiting))
+            diff = await compare_folder(folder, settings=settings, changed=waiting)
+            report = await apply_diff(diff, settings=settings)
         except StoreBusy:
             continue
-        if applied is not None and not applied[0].is_empty():
-            yield applied
         waiting = frozenset()
-
-
-async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, _T]) -> _T | None:
-    """Return the result of the work; None if `stop` was set first, which cancels the work."""
-    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
-    try:
-        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        working.cancel()
-        stopping.cancel()
-        await asyncio.gather(working, stopping, return_exceptions=True)
-    return None if working.cancelled() else working.result()
+        if not diff.is_empty():
+            yield diff, report

@@ -7,6 +7,7 @@
 `sleuth.open` keeps everything open for many questions; `sleuth.graph` gives a method's uncompiled `StateGraph`.
 """
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -40,39 +41,29 @@ if TYPE_CHECKING:
     from sleuth.tools.storage import Listed as Listed
     from sleuth.tools.types import Hit as Hit, Passage as Passage
 
-_WHERE = {
-    "graphs.core.answer": ("Answer", "Citation", "Note"),
-    "graphs.core.context": ("Budget", "Context"),
-    "graphs.core.events": ("Delta", "Reset", "Step"),
-    "graphs.ingestion.pipeline": ("IngestReport",),
-    "graphs.registry": ("METHODS",),
-    "graphs.runs.history": ("CheckpointView",),
-    "studio.client.functions": (
-        *("as_retriever", "as_tool", "ask", "delete", "documents", "fork", "graph", "history", "ingest", "resume"),
-        *("search", "stream", "tool"),
-    ),
-    "studio.client.sleuth": ("RunOptions", "Sleuth", "open"),
-    "tools.errors": ("SleuthError",),
-    "tools.settings": ("Settings",),
-    "tools.storage.catalogue": ("Listed",),
-    "tools.types": ("Hit", "Passage"),
-}
-"""The modules of the public names."""
-_CALLED = {"open": "open_sleuth"}
 
-__all__ = sorted(["sync", *(name for names in _WHERE.values() for name in names)])  # noqa: PLE0605
+@cache
+def _public() -> dict[str, tuple[str, str]]:
+    """Return the module of each public name and its name there: the imports above, which only type checkers execute."""
+    import ast
+    from pathlib import Path
+
+    block = next(node for node in ast.parse(Path(__file__).read_bytes()).body if isinstance(node, ast.If))
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    return {str(each.asname): (str(node.module), each.name) for node in imports for each in node.names}
 
 
 def __getattr__(name: str) -> object:
     """Import a public name at its first use, so that `import sleuth` is fast."""
-    if name == "sync":
-        return import_module("sleuth.studio.client.sync")
-    module = next((module for module, names in _WHERE.items() if name in names), None)
-    if module is None:
+    if name == "__all__":
+        return sorted(_public())
+    if name.startswith("_") or name not in _public():
         raise AttributeError(f"module 'sleuth' has no attribute {name!r}")
-    return getattr(import_module(f"sleuth.{module}"), _CALLED.get(name, name))
+    path, attribute = _public()[name]
+    module = import_module(path)
+    return getattr(module, attribute) if hasattr(module, attribute) else import_module(f"{path}.{attribute}")
 
 
 def __dir__() -> list[str]:
     """List the public names, for `help(sleuth)` and completion."""
-    return __all__
+    return sorted(_public())

@@ -5,7 +5,6 @@ change of a command: `python -m sleuth.studio.cli.completion_table`. Threads and
 the libraries of the stores; a Postgres database is not read.
 """
 
-import json
 import os
 import sqlite3
 import sys
@@ -18,8 +17,6 @@ from typing import Annotated, Any
 
 import typer
 from typer.main import get_group
-
-TABLE = Path(__file__).with_suffix(".json")
 
 Table = dict[str, Any]
 Values = list[tuple[str, str]]
@@ -35,9 +32,8 @@ _DOCUMENTS = (
 )
 
 
-def command_of(name: str) -> Any:  # noqa: ANN401 - the class differs between versions of Typer
+def command_of(name: str, table: Table) -> Any:  # noqa: ANN401 - the class differs between versions of Typer
     """Return a command that has the parameters of the table and does nothing."""
-    table = json.loads(TABLE.read_text(encoding="utf-8"))
     app = typer.Typer()
     _add(app, name, table["commands"][name], table)
     return get_group(app).commands[name]

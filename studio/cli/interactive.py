@@ -1,13 +1,13 @@
 """`sleuth ask` without a question: a chat in the terminal."""
 
 import asyncio
+import readline
 import signal
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any, get_args
 from uuid import uuid4
 
@@ -153,13 +153,7 @@ def _read(prompt: str) -> str | None:
 
 @contextmanager
 def _history(file: Path) -> Iterator[None]:
-    """Edit lines with the arrow keys, and keep them in a file; do nothing where Python has no readline."""
-    readline: ModuleType
-    try:
-        import readline
-    except ImportError:
-        yield
-        return
+    """Edit lines with the arrow keys, and keep them in a file."""
     with suppress(OSError):
         readline.read_history_file(file)
     readline.set_history_length(MAX_HISTORY)

@@ -7,7 +7,7 @@ of log lines. Strings that may quote something are cut, and paths, hosts and own
 import json
 import platform
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from importlib.metadata import distributions, version
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from sqlalchemy import func, inspect, select, table
+from sqlalchemy import URL, func, inspect, select, table
 from sqlalchemy.exc import DBAPIError
 
 from sleuth.graphs.persistence import runs_url
@@ -43,9 +43,10 @@ SHOWN_FIELDS = {
 }
 """Fields of a log line that are kept, if they look as the server writes them."""
 
+OUR_TABLES = ("sleuth_", "checkpoint", "writes")
+
 _FRAME = re.compile(r'File ".*?((?:sleuth|site-packages|lib)/[\w./-]+)", line (\d+), in ([\w<>]+)')
 _ERROR = re.compile(r"^([\w.]*(?:Error|Exception|Interrupt|Timeout|Unavailable|Busy|Damaged))\b", re.MULTILINE)
-_LEVEL = re.compile(r"\b(DEBUG|INFO|WARNING|ERROR|CRITICAL)\b")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|‘[^’]*’|“[^”]*”|`[^`]*`")
 
 
@@ -63,10 +64,13 @@ def write_bundle(file: Path, settings: Settings, findings: Iterable[Finding], lo
         StoreError: the archive cannot be written.
     """
     members: dict[str, Any] = {
-        "doctor.json": [_masked(finding, settings) for finding in findings],
+        "doctor.json": [{**asdict(finding), "detail": mask(finding.detail, settings)} for finding in findings],
         "versions.json": _versions(),
         "settings.json": _settings(settings),
-        "schema.json": {"catalogue": _tables(settings, "catalogue"), "runs": _tables(settings, "runs")},
+        "rows.json": {
+            "catalogue": _rows(catalogue_url(settings.home, settings.database_url)),
+            "runs": _rows(runs_url(settings)),
+        },
         "log.json": [*summarize_log(_last_lines(settings, log))],
     }
     try:
@@ -80,13 +84,10 @@ def write_bundle(file: Path, settings: Settings, findings: Iterable[Finding], lo
     return list(members)
 
 
-def _masked(finding: Finding, settings: Settings) -> dict[str, Any]:
-    return {**asdict(finding), "detail": mask(finding.detail, settings), "fix": finding.fix}
-
-
 def mask(text: str, settings: Settings) -> str:
     """Cut what is quoted, and replace folders, addresses, owners and model names."""
-    hosts = [urlsplit(url or "").hostname for url in _addresses(settings)]
+    urls = settings.model_url, settings.chroma_url, settings.database_url, settings.knowledge_graph
+    hosts = [urlsplit(url or "").hostname for url in urls]
     named = [settings.owner, settings.collection, settings.operator, settings.model, settings.embedder]
     known = {"all-MiniLM-L6-v2", "none", "default", "local"}
     secret = {
@@ -98,10 +99,6 @@ def mask(text: str, settings: Settings) -> str:
     for each, shown in sorted(secret.items(), key=lambda pair: -len(pair[0])):
         text = text.replace(each, shown)
     return re.sub(r"(?<!\w)(?:~|HOME)?(?:/[^\s,;:()]+)+|\b\w+://\S+", "PATH", text)
-
-
-def _addresses(settings: Settings) -> tuple[str | None, ...]:
-    return settings.model_url, settings.chroma_url, settings.database_url, settings.knowledge_graph
 
 
 def _versions() -> dict[str, Any]:
@@ -125,24 +122,15 @@ def _settings(settings: Settings) -> dict[str, Any]:
     return {**shown, "also set": sorted(given)}
 
 
-def _tables(settings: Settings, which: str) -> dict[str, Any] | str:
-    """Return the columns and the number of rows of each table of sleuth."""
-    catalogue = catalogue_url(settings.home, settings.database_url)
-    url = catalogue if which == "catalogue" else runs_url(settings)
+def _rows(url: str | URL) -> dict[str, int | None] | str:
+    """Return the number of rows of each table, or why the database cannot be read."""
     engine = open_engine(url)
     if engine.dialect.name == "sqlite" and not Path(str(engine.url.database)).exists():
         return "missing"
     try:
         with engine.connect() as connection:
-            found = inspect(connection)
-            return {
-                name: {
-                    "columns": [column["name"] for column in found.get_columns(name)],
-                    "rows": connection.scalar(select(func.count()).select_from(table(name))),
-                }
-                for name in found.get_table_names()
-                if name.startswith(("sleuth_", "checkpoint")) or name == "writes"
-            }
+            names = [each for each in inspect(connection).get_table_names() if each.startswith(OUR_TABLES)]
+            return {name: connection.scalar(select(func.count()).select_from(table(name))) for name in names}
     except DBAPIError as error:
         return type(error.orig).__name__
     finally:
@@ -162,22 +150,15 @@ def _last_lines(settings: Settings, log: Path | None) -> list[str]:
 def summarize_log(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     """Yield what log lines have of times, levels, routes, numbers, kinds of errors, and places in the code."""
     for line in lines:
-        record = _parsed(line)
+        try:
+            record = json.loads(line)
+        except ValueError:
+            record = None
+        if not isinstance(record, dict):
+            record = {"traceback": line}
         kept = {name: record[name] for name, form in SHOWN_FIELDS.items() if form.fullmatch(str(record.get(name)))}
-        text = str(record.get("traceback", "")) if record else line
-        if not record and (level := _LEVEL.search(line)):
-            kept["level"] = level[1].lower()
-        if error := _ERROR.findall(text):
-            kept["errors"] = error
-        if frames := [f"{path}:{number} {function}" for path, number, function in _FRAME.findall(text)]:
-            kept["frames"] = frames
+        text = str(record.get("traceback", ""))
+        frames = [f"{path}:{number} {function}" for path, number, function in _FRAME.findall(text)]
+        kept |= {name: found for name, found in (("errors", _ERROR.findall(text)), ("frames", frames)) if found}
         if kept:
             yield kept
-
-
-def _parsed(line: str) -> Mapping[str, Any]:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

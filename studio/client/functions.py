@@ -22,7 +22,6 @@ from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs import CheckpointView, RunService, fork_run
 from sleuth.graphs.runs.history import list_checkpoints
-from sleuth.studio.client.callers import Caller
 from sleuth.studio.client.sleuth import DEFAULT_METHOD, RunOptions, open_sleuth
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Mode, Query, find_mode
@@ -180,7 +179,7 @@ def as_tool(method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa
     """
     from sleuth.studio.client.langchain_parts import tool_of
 
-    return tool_of(partial(ask, method=method, **options), method, caller=Caller())
+    return tool_of(partial(ask, method=method, **options), method)
 
 
 tool = as_tool
@@ -199,7 +198,7 @@ def as_retriever(
     """
     from sleuth.studio.client.langchain_parts import SleuthRetriever
 
-    return SleuthRetriever(search=partial(search, settings=settings), caller=Caller(), k=k, mode=mode, where=where)
+    return SleuthRetriever(search=partial(search, settings=settings), k=k, mode=mode, where=where)
 
 
 def graph(name: str) -> StateGraph[Any, Context, Any, Any]:

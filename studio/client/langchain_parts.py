@@ -13,7 +13,7 @@ from pydantic import Field
 from sleuth.graphs.core import Answer, Verdict
 from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.registry import method as method_of
-from sleuth.studio.client.callers import Caller
+from sleuth.studio.client.callers import Loop, call_blocking, call_in
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.search import Mode
 from sleuth.tools.search.search_events import as_document
@@ -23,7 +23,7 @@ from sleuth.tools.types import Hit
 Content = tuple[str, dict[str, Any]]
 
 
-def tool_of(ask: Callable[[str], Coroutine[Any, Any, Answer]], method: str, *, caller: Caller) -> BaseTool:
+def tool_of(ask: Callable[[str], Coroutine[Any, Any, Answer]], method: str, *, loop: Loop = None) -> BaseTool:
     """Return a tool that answers a question with footnotes; its message has the whole answer as `artifact`.
 
     The tool returns the message of a `SleuthError` instead of an answer.
@@ -31,7 +31,7 @@ def tool_of(ask: Callable[[str], Coroutine[Any, Any, Answer]], method: str, *, c
     Args:
         ask: answers a question.
         method: the name of the method.
-        caller: calls it.
+        loop: the event loop of its connections.
     """
     name = method_of(method).name.replace("-", "_")
 
@@ -44,10 +44,10 @@ def tool_of(ask: Callable[[str], Coroutine[Any, Any, Answer]], method: str, *, c
         return text, found.to_json()
 
     async def answer(question: str) -> Content:
-        return await caller.call(content, question)
+        return await call_in(loop, partial(content, question))
 
     def answer_sync(question: str) -> Content:
-        return caller.call_blocking(content, question)
+        return call_blocking(loop, partial(content, question))
 
     return PrivateTool.from_function(
         func=answer_sync,
@@ -69,7 +69,7 @@ class SleuthRetriever(BaseRetriever):
     """
 
     search: Callable[..., Awaitable[list[Hit]]] = Field(repr=False)
-    caller: Any = Field(repr=False)
+    loop: Any = Field(default=None, repr=False)
     k: int = 5
     mode: Mode = "hybrid"
     where: str = ""
@@ -83,8 +83,7 @@ class SleuthRetriever(BaseRetriever):
         mode: Mode | None = None,
         where: str | None = None,
     ) -> list[Document]:
-        search = partial(self._search, k=k, mode=mode, where=where)
-        return [as_document(hit) for hit in await self.caller.call(search, query)]
+        return await call_in(self.loop, partial(self._search, query, k, mode, where))
 
     def _get_relevant_documents(
         self,
@@ -95,9 +94,9 @@ class SleuthRetriever(BaseRetriever):
         mode: Mode | None = None,
         where: str | None = None,
     ) -> list[Document]:
-        search = partial(self._search, k=k, mode=mode, where=where)
-        return [as_document(hit) for hit in self.caller.call_blocking(search, query)]
+        return call_blocking(self.loop, partial(self._search, query, k, mode, where))
 
-    async def _search(self, query: str, k: int | None, mode: Mode | None, where: str | None) -> list[Hit]:
+    async def _search(self, query: str, k: int | None, mode: Mode | None, where: str | None) -> list[Document]:
         chosen = self.where if where is None else where
-        return await self.search(query, k=k or self.k, mode=mode or self.mode, where=chosen)
+        hits = await self.search(query, k=k or self.k, mode=mode or self.mode, where=chosen)
+        return [as_document(hit) for hit in hits]

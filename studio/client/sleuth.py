@@ -23,8 +23,7 @@ from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import CheckpointerSubruns, CheckpointView, RunService, Services, fork_run
 from sleuth.graphs.runs.history import list_checkpoints
-from sleuth.studio.client.callers import Caller
-from sleuth.studio.model_server import PACKAGED
+from sleuth.studio.model_server.adapter import PACKAGED
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
 from sleuth.tools.evidence_checker.checker import find_checker
@@ -218,11 +217,11 @@ class Sleuth:
         """Return documents with `find` in their title that match a filter, ordered by id, after the id `after`."""
         return await self.collection.documents(limit=limit, after=after, find=find, where=where)
 
-    def as_tool(self, method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
+    def as_tool(self, /, method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
         """Return a method as a LangChain tool of another agent; `options` are those of `ask`."""
         from sleuth.studio.client.langchain_parts import tool_of
 
-        return tool_of(partial(self.ask, method=method, **options), method, caller=Caller(asyncio.get_running_loop()))
+        return tool_of(partial(self.ask, method=method, **options), method, loop=asyncio.get_running_loop())
 
     tool = as_tool
 
@@ -249,15 +248,14 @@ class Sleuth:
         """
         from sleuth.studio.client.subgraphs import subgraph_of
 
-        caller = Caller(asyncio.get_running_loop())
-        return subgraph_of(self.context, method, values=values, budget=budget, question=question, caller=caller)
+        loop = asyncio.get_running_loop()
+        return subgraph_of(self.context, method, values=values, budget=budget, question=question, loop=loop)
 
     def as_retriever(self, *, k: int = 5, mode: Mode = "hybrid", where: str = "") -> "BaseRetriever":
         """Return the search as a LangChain retriever; scores and paths are in the metadata of its documents."""
         from sleuth.studio.client.langchain_parts import SleuthRetriever
 
-        caller = Caller(asyncio.get_running_loop())
-        return SleuthRetriever(search=self.search, caller=caller, k=k, mode=mode, where=where)
+        return SleuthRetriever(search=self.search, loop=asyncio.get_running_loop(), k=k, mode=mode, where=where)
 
     async def once(self, key: str, question: str, **options: Unpack[RunOptions]) -> Answer:
         """Ask a question at most once per key: resume the earlier run of this key, or return its answer.

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.checkpoint.base import (
     BaseCheckpointSaver,
@@ -18,7 +19,7 @@ from sleuth.graphs.chat.messages import run_message
 from sleuth.graphs.core import Budget, Context
 from sleuth.graphs.registry import CHAT, runnable
 from sleuth.graphs.runs import RECURSION_LIMIT, uncheckpointed
-from sleuth.studio.client.callers import Caller
+from sleuth.studio.client.callers import Loop, call_blocking
 from sleuth.tools.errors import UsageError
 
 _SAVER = "__pregel_checkpointer"
@@ -34,7 +35,7 @@ def subgraph_of(
     values: dict[str, Any] | None,
     budget: Budget | None,
     question: Callable[[Mapping[str, Any]], str] | None,
-    caller: Caller,
+    loop: Loop,
 ) -> Node:
     """Return a node that runs a method as a subgraph; see `Sleuth.as_subgraph`."""
     name = runnable(method).name
@@ -48,16 +49,15 @@ def subgraph_of(
         else:
             given = {"question": (question or last_question)(state)}
         found = await graph.ainvoke(given, {**config, "recursion_limit": RECURSION_LIMIT}, context=context)
-        return {"messages": [found["messages"][-1] if name == CHAT.name else _answer(found)]}
+        if name == CHAT.name:
+            return {"messages": found["messages"][-1:]}
+        return {"messages": [run_message(found, {"sleuth": dict(found["verdict"])})]}
 
     def run_sync(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
-        async def call(_: str) -> dict[str, Any]:
-            given = config.get("configurable", {})
-            saver = given.get(_SAVER)
-            kept = {_SAVER: _InThreads(saver)} if isinstance(saver, BaseCheckpointSaver) else {}
-            return await run(state, {**config, "configurable": {**given, **kept}})
-
-        return caller.call_blocking(call, "")
+        given = dict(config.get("configurable", {}))
+        if isinstance(saver := given.get(_SAVER), BaseCheckpointSaver):
+            given[_SAVER] = _InThreads(saver)
+        return call_blocking(loop, partial(run, state, {**config, "configurable": given}))
 
     return RunnableLambda(run_sync, afunc=run, name=name)
 
@@ -73,11 +73,6 @@ def last_question(state: Mapping[str, Any]) -> str:
         if isinstance(message, HumanMessage) and message.text.strip():
             return message.text
     raise UsageError("The state has no human message to answer. Add one, or give as_subgraph a `question` function.")
-
-
-def _answer(found: Mapping[str, Any]) -> AIMessage:
-    """Return the answer of a run as a message; `additional_kwargs["sleuth"]` has the whole verdict."""
-    return run_message(found, {"sleuth": dict(found["verdict"])})
 
 
 class _InThreads(BaseCheckpointSaver[Any]):

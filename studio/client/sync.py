@@ -6,7 +6,7 @@ Each runs in an event loop in a thread of its own, so that they also work where 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -18,11 +18,8 @@ from langchain_core.vectorstores import VectorStore
 from sleuth.graphs.core import Event
 from sleuth.studio.client import functions
 from sleuth.studio.client.callers import run_sync
-from sleuth.studio.client.sleuth import DEFAULT_METHOD, RunOptions, Sleuth, open_sleuth
+from sleuth.studio.client.sleuth import RunOptions, Sleuth, open_sleuth
 from sleuth.tools.settings import Settings
-
-if TYPE_CHECKING:
-    from langchain_core.tools import BaseTool
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,23 +37,21 @@ def _blocking_method(
     method: Callable[Concatenate[Sleuth, P], Coroutine[Any, Any, T]],
 ) -> "Callable[Concatenate[SyncSleuth, P], T]":
     @wraps(method)
-    def call(self: "SyncSleuth", *args: P.args, **options: P.kwargs) -> T:
-        called: Callable[[], Coroutine[Any, Any, T]] = partial(method, self.opened, *args, **options)
-        found: T = self.portal.call(called)
+    def call(self: "SyncSleuth", /, *args: P.args, **options: P.kwargs) -> T:
+        found: T = self.portal.call(partial(method, self.opened, *args, **options))
         return found
 
-    return cast("Callable[Concatenate[SyncSleuth, P], T]", call)
+    return call
 
 
 def _in_loop(method: Callable[Concatenate[Sleuth, P], T]) -> "Callable[Concatenate[SyncSleuth, P], T]":
     """Return a method that calls one which is not asynchronous, but needs the event loop."""
 
     @wraps(method)
-    def call(self: "SyncSleuth", *args: P.args, **options: P.kwargs) -> T:
-        called: Callable[[], T] = partial(method, self.opened, *args, **options)
-        return self.portal.call(called)
+    def call(self: "SyncSleuth", /, *args: P.args, **options: P.kwargs) -> T:
+        return self.portal.call(partial(method, self.opened, *args, **options))
 
-    return cast("Callable[Concatenate[SyncSleuth, P], T]", call)
+    return call
 
 
 class SyncSleuth:
@@ -75,10 +70,7 @@ class SyncSleuth:
 
     as_subgraph = _in_loop(Sleuth.as_subgraph)
     as_retriever = _in_loop(Sleuth.as_retriever)
-
-    def as_tool(self, method: str = DEFAULT_METHOD, **options: Any) -> "BaseTool":  # noqa: ANN401 - those of ask
-        """Return a method as a LangChain tool of another agent."""
-        return self.portal.call(partial(self.opened.as_tool, method, **options))
+    as_tool = _in_loop(Sleuth.as_tool)
 
     def stream(self, question: str, *, deltas: bool = False, **options: Unpack[RunOptions]) -> Iterator[Event]:
         """Run a method; yield its steps as they happen, then the `Answer`. Takes the arguments of `Sleuth.stream`."""

@@ -25,10 +25,6 @@ Place = tuple[str, str, str]
 
 _OF_RUNS = "json_extract(CAST(metadata AS TEXT), '$.run_id') IN (SELECT value FROM json_each(?))"
 
-_OLDER = """thread_id IN (SELECT value FROM json_each(?)) AND checkpoint_id <> (SELECT max(latest.checkpoint_id)
-    FROM checkpoints latest
-    WHERE latest.thread_id = checkpoints.thread_id AND latest.checkpoint_ns = checkpoints.checkpoint_ns)"""
-
 _CHILDREN = "FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND parent_checkpoint_id = ?"
 
 _HERE = "thread_id = :thread AND checkpoint_ns = :ns AND checkpoint_id = :id"
@@ -38,19 +34,9 @@ _UNDO = (
     f"DELETE FROM writes WHERE {_HERE} AND channel <> :interrupt AND task_id IN ({_WAITED})",  # noqa: S608
 )
 
-_COPY = (
-    """INSERT INTO checkpoints
-    (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
-    SELECT :target, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata
-    FROM checkpoints WHERE thread_id = :source""",
-    """INSERT INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)
-    SELECT :target, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value
-    FROM writes WHERE thread_id = :source""",
-)
-
 
 class DevCheckpoints(SqliteCheckpoints):
-    """Checkpointer with the operations of a LangGraph server: roll back runs, copy threads, prune threads.
+    """Checkpointer that can roll back the runs of a LangGraph server.
 
     Graphs of sleuth store growing data as changes on top of earlier checkpoints. A checkpoint whose predecessors are
     deleted is first rewritten with its whole state.
@@ -58,30 +44,9 @@ class DevCheckpoints(SqliteCheckpoints):
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Roll back runs: delete their checkpoints and their input."""
-        await self._drop(_OF_RUNS, run_ids)
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy all checkpoints of a thread to another thread."""
-        await self.transact(partial(_copy, source_thread_id, target_thread_id))
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete all checkpoints of the threads, except the latest of each with `keep_latest`.
-
-        Raises:
-            ValueError: `strategy` is neither `keep_latest` nor `delete`.
-        """
-        if strategy == "keep_latest":
-            await self._drop(_OLDER, thread_ids)
-        elif strategy == "delete":
-            for thread in thread_ids:
-                await self.adelete_thread(thread)
-        else:
-            raise ValueError(f"Unknown strategy {strategy!r}. Use keep_latest or delete.")
-
-    async def _drop(self, which: str, ids: Sequence[str]) -> None:
-        for place in await self.transact(partial(_orphans, which, ids)):
+        for place in await self.transact(partial(_orphans, run_ids)):
             await self._make_whole(place)
-        await self.transact(partial(_delete, which, ids))
+        await self.transact(partial(_delete, run_ids))
 
     async def _make_whole(self, place: Place) -> None:
         thread, namespace, id = place
@@ -97,10 +62,10 @@ def _graph_of(thread: str, cursor: Cursor) -> str:
     return str(cursor.execute(named, [thread]).fetchone()[0])
 
 
-def _orphans(which: str, ids: Sequence[str], cursor: Cursor) -> list[Place]:
+def _orphans(runs: Sequence[str], cursor: Cursor) -> list[Place]:
     """Return the checkpoints that are kept although their parents are deleted."""
-    places = f"SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints WHERE {which}"  # noqa: S608 - ours
-    gone = set(cursor.execute(places, [json.dumps(ids)]).fetchall())
+    places = f"SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints WHERE {_OF_RUNS}"  # noqa: S608 - ours
+    gone = set(cursor.execute(places, [json.dumps(runs)]).fetchall())
     children = [
         (*place[:2], str(id))
         for place in gone
@@ -109,10 +74,10 @@ def _orphans(which: str, ids: Sequence[str], cursor: Cursor) -> list[Place]:
     return [child for child in children if child not in gone]
 
 
-def _delete(which: str, ids: Sequence[str], cursor: Cursor) -> None:
+def _delete(runs: Sequence[str], cursor: Cursor) -> None:
     """Delete checkpoints and their writes; undo what they left in the checkpoints that are now the last."""
     deleted = "RETURNING thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id"
-    rows = cursor.execute(f"DELETE FROM checkpoints WHERE {which} {deleted}", [json.dumps(ids)]).fetchall()  # noqa: S608
+    rows = cursor.execute(f"DELETE FROM checkpoints WHERE {_OF_RUNS} {deleted}", [json.dumps(runs)]).fetchall()  # noqa: S608
     gone = [tuple(row[:3]) for row in rows]
     cursor.executemany("DELETE FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?", gone)
     ends = {(thread, namespace, parent) for thread, namespace, _, parent in rows if parent}.difference(gone)
@@ -132,11 +97,6 @@ def _undo(place: Place, cursor: Cursor) -> None:
     given = {"thread": thread, "ns": namespace, "id": id, "resume": RESUME, "interrupt": INTERRUPT, **begun}
     for statement in _UNDO:
         cursor.execute(statement, given)
-
-
-def _copy(source: str, target: str, cursor: Cursor) -> None:
-    for statement in _COPY:
-        cursor.execute(statement, {"source": source, "target": target})
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ it is locked only during runs, and every run uses the current documents.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -71,7 +71,8 @@ class ServedGraph(PrivateCompiled):
         question = check_question(str(input.get("question") or ""))
         before = await self.aget_state(config) if self.checkpointer else None
         taken = before and before.values.get("question")
-        if before and taken and not _same_run(before.metadata or {}, config.get("metadata", {})):
+        # The server resumes a run with the same input.
+        if before and taken and (before.metadata or {}).get("run_id", "") != config.get("metadata", {}).get("run_id"):
             raise RunError("This thread has a question already. Start a new thread, or fork this one.")
         return {**_without_empty(input), "question": question}
 
@@ -120,11 +121,6 @@ async def _announce(thread: str, hop: SubrunRequest) -> None:
 def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
     """Return the values without None, which Studio sends for empty fields."""
     return {key: value for key, value in values.items() if value is not None}
-
-
-def _same_run(before: Mapping[str, object], now: Mapping[str, object]) -> bool:
-    """Return whether the server resumes a run, which it does with the same input."""
-    return "run_id" in now and before.get("run_id") == now["run_id"]
 
 
 class ServedChatGraph(ServedGraph):

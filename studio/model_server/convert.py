@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from sleuth.studio.console import Report
 from sleuth.studio.model_server.adapter import fingerprint, merge
 from sleuth.studio.model_server.models import MODELS, ModelName
-from sleuth.studio.model_server.weights import check_weights, ensure_weights, run_python
+from sleuth.studio.model_server.weights import ensure_weights, run_python
 from sleuth.tools.errors import ModelError
 
 if TYPE_CHECKING:
@@ -68,10 +68,16 @@ async def ensure_checkpoint(
     """
     folder = wanted.folder(home)
     if not await asyncio.to_thread(wanted.is_written, home):
-        weights = weights or await ensure_weights(MODELS[wanted.model], folder.parent, report)
+        weights = await ensure_weights(MODELS[wanted.model], folder.parent, report, given=weights)
         report("Converting the model to vLLM's format, only this once")
         partial = await asyncio.to_thread(_fresh_folder, folder.parent)
-        await _run_converter(partial, wanted, weights)
+        status, lines = await run_python(
+            *("-m", __name__, str(partial), str(weights), json.dumps(wanted, default=str)),
+            HF_HUB_OFFLINE="1",
+            TRANSFORMERS_VERBOSITY="error",
+        )
+        if status:
+            raise ModelError("The model could not be converted: " + " / ".join(lines[-3:]))
         await asyncio.to_thread(_replace, folder, partial)
     return folder
 
@@ -89,22 +95,11 @@ def _replace(folder: Path, complete: Path) -> None:
     complete.rename(folder)
 
 
-async def _run_converter(target: Path, wanted: Checkpoint, weights: Path) -> None:
-    status, lines = await run_python(
-        *("-m", __name__, str(target), str(weights), json.dumps(wanted, default=str)),
-        HF_HUB_OFFLINE="1",
-        TRANSFORMERS_VERBOSITY="error",
-    )
-    if status:
-        raise ModelError("The model could not be converted: " + " / ".join(lines[-3:]))
-
-
 def write_checkpoint(target: Path, weights: Path, wanted: Checkpoint) -> None:
     """Write tokenizer, weights and, last, the marker of a complete checkpoint."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-    check_weights(MODELS[wanted.model], weights)
     source = {"gguf_file": weights.name, "local_files_only": True}
     tokenizer = AutoTokenizer.from_pretrained(weights.parent, **source)
     if wanted.model == "tiny":

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sleuth.agents.graph_encoder import is_graph_model
-from sleuth.studio.model_server.adapter import rank
+from sleuth.studio.model_server.adapter import rank, resolve_adapters
 from sleuth.studio.model_server.convert import CONTEXT, Checkpoint, Dtype
 from sleuth.studio.model_server.models import DEFAULT_MODEL, ModelName
 
@@ -28,18 +28,12 @@ def count_cores() -> int:
     return len(cores)
 
 
-def default_dtype(model: ModelName) -> Dtype:
-    """Return int8 for a larger model where the processor has instructions for it, else bfloat16."""
-    flags = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").is_file() else ""
-    return "int8" if model != "tiny" and "avx512_vnni" in flags else "bfloat16"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServeOptions:
     """Options of the embedded server.
 
     float32 makes greedy replies repeatable, bfloat16 is 1.6 times as fast. int8 needs a processor with integer
-    instructions for neural networks (`default_dtype`). Without `eager` the model is compiled: a
+    instructions for neural networks (`default_options`). Without `eager` the model is compiled: a
     quarter faster afterwards, but it needs a C++ compiler and up to two minutes at the first start. `threads` 0: one
     per core. `adapters` are folders: a single one is merged into the weights; several are served next to the bare
     model, under their folders' names. With a graph model, requests may contain embeddings.
@@ -67,6 +61,13 @@ class ServeOptions:
     def model_name(self) -> str:
         """Under which the weights are served."""
         return self.checkpoint.served
+
+
+def default_options(model: ModelName = DEFAULT_MODEL) -> ServeOptions:
+    """Return the options of a model: its packaged adapter, and int8 for a larger one if the processor computes it."""
+    flags = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").is_file() else ""
+    dtype: Dtype = "int8" if model != "tiny" and "avx512_vnni" in flags else "bfloat16"
+    return ServeOptions(model=model, dtype=dtype, adapters=resolve_adapters(None, model))
 
 
 def serve_command(options: ServeOptions, checkpoint: Path) -> list[str]:

@@ -62,11 +62,11 @@ def session_members(leader: Process) -> list[int]:
     return [s.pid for s in stats if s and s.running and s.session == leader.pid and s.ticks >= leader.ticks]
 
 
-async def end_session(leader: Process, *, grace: float = 10.0) -> int:
-    """End the leader and its descendants, politely for `grace` seconds; returns how many there were."""
+async def end_session(leader: Process) -> int:
+    """End the leader and its descendants, by SIGTERM if ten seconds suffice; return how many there were."""
     members = left = await asyncio.to_thread(session_members, leader)
-    for kind, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, 10.0)):
-        deadline = time.monotonic() + seconds
+    for kind in (signal.SIGTERM, signal.SIGKILL):
+        deadline = time.monotonic() + 10
         if left:
             with contextlib.suppress(ProcessLookupError):  # gone since we looked
                 os.killpg(leader.pid, kind)
@@ -122,9 +122,7 @@ class ServerFiles:
         if not self.state.is_file():
             return None
         data = json.loads(self.state.read_text())
-        options = ServeOptions(
-            **{"model": "tiny"} | data["options"] | {"adapters": tuple(data["options"].get("adapters", ()))}
-        )
+        options = ServeOptions(**data["options"] | {"adapters": tuple(data["options"].get("adapters", ()))})
         return ModelServerState(process=Process(**data["process"]), options=options, started=data["started"])
 
     def write(self, state: ModelServerState) -> None:

@@ -101,10 +101,13 @@ async def serve(
     files.prepare()
     try:
         async with AsyncFileLock(files.lock, timeout=patience):
-            if (await status(home)).state in {"running", "starting"}:
-                await _join(files, options, report, patience)
-            else:
+            state = files.read()
+            if state is None or not await asyncio.to_thread(is_alive, state.process):
                 await _start(files, options, report, weights=weights, foreground=foreground, patience=patience)
+            else:
+                if state.options != options:
+                    report(f"It runs already, with {state.options}. To change that: sleuth model stop")
+                await _until_healthy(files, state, patience)
     except Timeout:
         raise ModelTimeout(f"Another process has been starting the model server for {patience:.0f} s.") from None
     return await status(home)
@@ -119,16 +122,6 @@ async def attend(home: Path) -> None:
             raise ModelError("The model server has ended by itself; the reason is in its output above.")
     finally:
         await stop(home)
-
-
-async def _join(files: ServerFiles, options: ServeOptions, report: Report, patience: float) -> None:
-    """Wait for the running server, and report if its options differ from the requested ones."""
-    state = files.read()
-    if state is None:
-        raise ModelError("The model server was stopped meanwhile.")
-    if state.options != options:
-        report(f"It runs already, with {state.options}. To change that: sleuth model stop")
-    await _until_healthy(files, state, patience)
 
 
 async def _start(

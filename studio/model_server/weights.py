@@ -36,19 +36,21 @@ def _find_weights(model: EmbeddedModel, folder: Path) -> Path | None:
     return file if file.is_file() else None
 
 
-async def ensure_weights(model: EmbeddedModel, folder: Path, report: Report) -> Path:
-    """Return the file of a model's weights, downloaded into the folder if it is not there.
+async def ensure_weights(model: EmbeddedModel, folder: Path, report: Report, *, given: Path | None = None) -> Path:
+    """Return the file of a model's weights with the right checksum, downloaded into the folder if it is not there.
 
     Args:
         model: the row of the table.
         folder: where downloads are kept.
         report: called with each line of progress.
+        given: the file, if it is elsewhere.
 
     Raises:
         ModelUnavailable: no source answers.
-        ModelError: what was downloaded is not the file.
+        ModelError: what was given, found or downloaded is not the file.
     """
-    if found := await asyncio.to_thread(_find_weights, model, folder):
+    if found := given or await asyncio.to_thread(_find_weights, model, folder):
+        await asyncio.to_thread(_check, model, found)
         return found
     if model.installed:
         raise ModelError(f"{model.served} is not installed. Install it with: sleuth model install")
@@ -59,7 +61,7 @@ async def ensure_weights(model: EmbeddedModel, folder: Path, report: Report) -> 
             f"No source of {model.file} answers ({hub}; {index}). Download it elsewhere, and use --weights FILE."
         )
     try:
-        await asyncio.to_thread(check_weights, model, partial)
+        await asyncio.to_thread(_check, model, partial)
     except ModelError:
         partial.unlink()
         raise
@@ -67,7 +69,7 @@ async def ensure_weights(model: EmbeddedModel, folder: Path, report: Report) -> 
     return target
 
 
-def check_weights(model: EmbeddedModel, file: Path) -> None:
+def _check(model: EmbeddedModel, file: Path) -> None:
     """Raise ModelError if a file does not have the checksum of the model's."""
     if not file.is_file():
         raise ModelError(f"There is no file {file}.")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from sleuth.studio.model_server import ServeOptions
+from sleuth.studio.model_server.flags import ServeOptions
 from sleuth.studio.model_server.process import ModelServerState, ServerFiles, identify
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import MODEL_URL, Settings

@@ -7,13 +7,15 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console, Group
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport
+from sleuth.graphs.ingestion.pipeline import ingest as ingest_paths
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.durations import seconds_in
 from sleuth.studio.console import JsonOption, Listing, counted, emit, explanation_lines, progress_console
@@ -25,9 +27,6 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage import LockMode, hold
 from sleuth.tools.storage.filters import EXAMPLE
 from sleuth.tools.types import Hit, hit_to_json
-
-if TYPE_CHECKING:
-    from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport
 
 docs_app = typer.Typer(no_args_is_help=True, help="List, show, refresh and delete ingested documents.")
 
@@ -89,11 +88,12 @@ async def ingest(
     as_json: JsonOption = False,
 ) -> None:
     """Ingest documents; resume an interrupted ingest and skip unchanged files."""
-    from sleuth.graphs.ingestion.pipeline import ingest as ingest_paths
-
     settings = settings_with(keep_originals=keep_originals, workers=workers, ray=ray, wait=wait)
     if from_chroma:
-        exported = await asyncio.to_thread(_export, from_chroma, chroma_collection, settings.home / "imports")
+        from sleuth.tools.search.vectors.chroma_export import export_chroma
+
+        place = from_chroma if from_chroma.startswith(("http://", "https://")) else Path(from_chroma)
+        exported = await asyncio.to_thread(export_chroma, place, chroma_collection, settings.home / "imports")
         paths = [*(paths or []), str(exported)]
     if not paths and not rebuild:
         raise UsageError("No path was given. Usage: sleuth ingest PATH...")
@@ -109,15 +109,8 @@ async def ingest(
         raise typer.Exit(1)
 
 
-def _export(place: str, collection: str | None, folder: Path) -> Path:
-    from sleuth.tools.search.vectors.chroma_export import export_chroma
-
-    is_url = place.startswith(("http://", "https://"))
-    return export_chroma(place if is_url else Path(place), collection, folder)
-
-
 @contextmanager
-def show_progress(console: Console, failures: list[str]) -> Iterator[Callable[["IngestProgress"], None]]:
+def show_progress(console: Console, failures: list[str]) -> Iterator[Callable[[IngestProgress], None]]:
     """Show a progress bar; print the first failures and add all to `failures`."""
     columns = SpinnerColumn(), TextColumn("files"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")
     with Progress(
@@ -125,7 +118,7 @@ def show_progress(console: Console, failures: list[str]) -> Iterator[Callable[["
     ) as bar:
         task = bar.add_task("", total=None)
 
-        def show(progress: "IngestProgress") -> None:
+        def show(progress: IngestProgress) -> None:
             if progress.failure:
                 failures.append(progress.failure)
             if progress.failure and len(failures) <= MAX_SKIPPED:
@@ -136,7 +129,7 @@ def show_progress(console: Console, failures: list[str]) -> Iterator[Callable[["
         yield show
 
 
-def _in_words(report: "IngestReport", failures: list[str], *, has_files: bool) -> Text:
+def _in_words(report: IngestReport, failures: list[str], *, has_files: bool) -> Text:
     """Return the counts, without files the time of the rebuild, and `report_lines`."""
     counts = f"{report.added} added, {report.updated} updated, {report.unchanged} unchanged, {report.failed} failed"
     read = f"{counts}: {counted(report.passages, 'new passage')} in {report.seconds:.1f} s"
@@ -144,7 +137,7 @@ def _in_words(report: "IngestReport", failures: list[str], *, has_files: bool) -
     return Text("\n".join([first, *report_lines(report, failures)]))
 
 
-def report_lines(report: "IngestReport", failures: list[str]) -> list[str]:
+def report_lines(report: IngestReport, failures: list[str]) -> list[str]:
     """Return the failures that were not printed by reason, the other warnings, and the skipped files."""
     reasons = Counter(failure.partition(": ")[2] for failure in failures[MAX_SKIPPED:])
     lines = [f"! {count:,} more: {reason}" for reason, count in reasons.most_common(MAX_SKIPPED)]

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -20,7 +20,7 @@ from sleuth.studio.cli.commands.documents import WaitOption, settings_with
 from sleuth.studio.client import open_sleuth
 from sleuth.studio.console import JsonOption, counted, emit, progress_console
 from sleuth.studio.evaluation import Evaluation
-from sleuth.studio.evaluation.data import System, systems
+from sleuth.studio.evaluation.data import systems
 from sleuth.studio.evaluation.evaluate import evaluate
 from sleuth.studio.evaluation.feedback import WITH_GOLD, WITHOUT_GOLD, export_feedback
 from sleuth.studio.evaluation.gold import oracle_parts
@@ -34,7 +34,7 @@ from sleuth.studio.evaluation.question_maker import (
 from sleuth.studio.evaluation.report import compare, comparison_table, label, methods_table, retrieval_table
 from sleuth.studio.evaluation.reporting import align_columns
 from sleuth.studio.simulation import Simulation
-from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.errors import UsageError
 from sleuth.tools.search import find_mode
 from sleuth.tools.settings import Profile
 
@@ -44,13 +44,6 @@ TERMINAL_MEANINGS = (
     "F1, EM, refused and support are percentages of the questions; support: a citation is of a gold passage, whether "
     "or not the answer is right. Calls and tokens are per question."
 )
-
-PROFILES: dict[str, tuple[Profile, ...]] = {
-    "default": ("default",),
-    "paper": ("paper",),
-    "both": ("default", "paper"),
-}
-
 
 questions_app = typer.Typer(
     no_args_is_help=True, help="Write evaluation questions from the documents or from feedback."
@@ -142,7 +135,9 @@ async def evaluate_command(
     ladder: Annotated[
         str, typer.Option(help="Evaluate cumulative ablation stages of these methods (hybrid-rag only).")
     ] = "",
-    profile: Annotated[str | None, typer.Option(help="default, paper or both.")] = None,
+    profile: Annotated[
+        Literal["default", "paper", "both"] | None, typer.Option(help="Default: SLEUTH_PROFILE.")
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="[METHOD.]KEY=VALUE", help="A setting of the methods; may be repeated."),
@@ -183,6 +178,7 @@ async def evaluate_command(
         emit(found, as_json, comparison_table(found))
         return
     settings = settings_with(ray=ray)
+    profiles: tuple[Profile, ...] = ("default", "paper") if profile == "both" else (profile or settings.profile,)
     graph_parts = "graph" in _names(ablations)
     chosen = list(METHODS) if methods.strip() == "all" else _names(methods)
     wanted = Evaluation(
@@ -190,8 +186,14 @@ async def evaluate_command(
         out=out or Path(),
         modes=tuple(find_mode(name) for name in _names(f"{retrieval},graph" if graph_parts else retrieval)),
         graph_parts=graph_parts,
-        systems=_systems(
-            chosen, (_names(ablations), _names(ladder)), profile or settings.profile, parse_pairs(set_ or [])
+        systems=tuple(
+            systems(
+                chosen,
+                ablations=[name for name in _names(ablations) if name != "graph"],
+                ladders=_names(ladder),
+                profiles=profiles,
+                values=parse_pairs(set_ or []),
+            )
         ),
         simulation=None if simulate is None else _simulation(simulate, seed),
         gold=oracle_parts(_names(gold)),
@@ -215,15 +217,6 @@ def _simulation(given: str, seed: int) -> Simulation:
 
 def _names(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-
-
-def _systems(
-    methods: list[str], parts: tuple[list[str], list[str]], profile: str, values: dict[str, str]
-) -> tuple[System, ...]:
-    if profile not in PROFILES:
-        raise UnknownName("profile", profile, list(PROFILES), f"Available: {', '.join(PROFILES)}.")
-    ablations, ladders = [name for name in parts[0] if name != "graph"], parts[1]
-    return tuple(systems(methods, ablations=ablations, ladders=ladders, profiles=PROFILES[profile], values=values))
 
 
 def _check_complete(wanted: Evaluation, out: Path | None) -> None:

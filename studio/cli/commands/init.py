@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -26,14 +25,6 @@ CONNECT_SECONDS = 2.0
 HEADER = "# Settings of sleuth in this folder. Each is also a variable, such as SLEUTH_MODEL_URL, which comes first."
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FoundServer:
-    """A model server that answers, and the models that it lists."""
-
-    url: str
-    models: tuple[str, ...]
-
-
 def init(
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: take the first server, model and embedder.")] = False,
@@ -46,8 +37,8 @@ def init(
     usual = [f"http://127.0.0.1:{port}/v1" for port in PORTS]
     found = asyncio.run(find_servers(list(dict.fromkeys([settings.model_url, *usual]))))
     ask = _first if yes else _ask
-    url = ask("Model server (a number or an address)", [server.url for server in found], settings.model_url)
-    models = next((server.models for server in found if server.url == url.rstrip("/")), ())
+    url = ask("Model server (a number or an address)", list(found), settings.model_url)
+    models = found.get(url.rstrip("/"), [])
     model = ask("Model (a number or a name)", models, None) if len(models) > 1 else None
     embedder = ask("Embedder (a number, a name, a folder or an address)", [settings.embedder, NONE], None)
     folder = "" if yes else typer.prompt("Folder to ingest now (Enter: none)", default="", show_default=False, err=True)
@@ -62,21 +53,20 @@ def init(
     console.print(f"Next: {more}sleuth ask QUESTION. `sleuth doctor --model` examines the model.", soft_wrap=True)
 
 
-async def find_servers(urls: Sequence[str]) -> list[FoundServer]:
-    """Return the servers that answer, in the order of their addresses, with models that are not embedders."""
+async def find_servers(urls: Sequence[str]) -> dict[str, list[str]]:
+    """Return the models of the servers that answer by address, without embedders."""
     found = await asyncio.gather(*map(_models, urls))
-    return [server for server in found if server is not None]
+    return {url.rstrip("/"): models for url, models in zip(urls, found, strict=True) if models is not None}
 
 
-async def _models(url: str) -> FoundServer | None:
+async def _models(url: str) -> list[str] | None:
     settings = Settings(model_url=url, timeout=CONNECT_SECONDS)
     try:
         endpoint = await asyncio.to_thread(Endpoint, settings)
         async with endpoint:
-            names = [model.name for model in await endpoint.models()]
+            return [model.name for model in await endpoint.models() if "embed" not in model.name.lower()]
     except SleuthError:
         return None
-    return FoundServer(url=url.rstrip("/"), models=tuple(name for name in names if "embed" not in name.lower()))
 
 
 def to_toml(values: dict[str, str | None]) -> str:

@@ -11,20 +11,14 @@ from urllib.parse import urlsplit
 import typer
 
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.console import JsonOption, Report, activity, counted, emit
-from sleuth.studio.model_server import (
-    DEFAULT_MODEL,
-    MODELS,
-    Dtype,
-    ModelName,
-    ServeOptions,
-    default_dtype,
-    gpu_command,
-    resolve_adapters,
-    server,
-)
+from sleuth.studio.console import JsonOption, activity, counted, emit
+from sleuth.studio.model_server import server
+from sleuth.studio.model_server.adapter import resolve_adapters
+from sleuth.studio.model_server.convert import Dtype
+from sleuth.studio.model_server.flags import ServeOptions, default_options, gpu_command
 from sleuth.studio.model_server.install import install as install_lock
-from sleuth.studio.model_server.weights import check_weights, ensure_weights
+from sleuth.studio.model_server.models import DEFAULT_MODEL, MODELS, ModelName
+from sleuth.studio.model_server.weights import ensure_weights
 from sleuth.tools.errors import ModelError, ModelUnavailable
 from sleuth.tools.settings import Settings
 
@@ -103,19 +97,24 @@ async def serve(
         line = gpu_command(print_command, port=port, gpus=gpus)
         emit({"command": line}, as_json, line)
         return
-    if weights:
-        await asyncio.to_thread(check_weights, MODELS[model], weights)
-    options = ServeOptions(
-        model=model,
+    usual = default_options(model)
+    options = replace(
+        usual,
         port=port,
-        dtype=dtype or default_dtype(model),
+        dtype=dtype or usual.dtype,
         eager=eager,
         max_model_len=max_model_len,
         threads=threads,
         adapters=resolve_adapters(adapter, model),
     )
-    run = _serve_in_foreground if foreground else _serve
-    await run(settings, options, weights, as_json=as_json)
+    work = _serve(settings, options, weights, as_json=as_json, foreground=foreground)
+    if not foreground:
+        await work
+        return
+    task = asyncio.create_task(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 @model_app.command()
@@ -140,42 +139,27 @@ async def stop(as_json: JsonOption = False) -> None:
 
 
 async def _serve(
-    settings: Settings, options: ServeOptions, weights: Path | None, *, as_json: bool, foreground: bool = False
+    settings: Settings, options: ServeOptions, weights: Path | None, *, as_json: bool, foreground: bool
 ) -> None:
+    """Start the server, in the foreground also wait for its end.
+
+    The smallest model, which is installed, replaces one that cannot be downloaded.
+    """
+    if foreground and (await server.status(settings.home)).state in {"running", "starting"}:
+        raise ModelError("The model server is already running in the background. Stop it first: sleuth model stop")
     with activity("Looking for a running model server", live=not foreground) as report:
-        found = await _serve_or_fall_back(settings.home, options, weights, report, foreground=foreground)
+        try:
+            found = await server.serve(settings.home, options, report, weights=weights, foreground=foreground)
+        except ModelUnavailable as error:
+            typer.echo(f"{error} Serving {MODELS['tiny'].served} instead.", err=True)
+            usual = default_options("tiny")
+            tiny = replace(options, model="tiny", dtype=usual.dtype, adapters=usual.adapters)
+            found = await server.serve(settings.home, tiny, report, foreground=foreground)
     is_other = "model_url" in settings.model_fields_set and found.url != settings.model_url
     hint = f"\nTo use it: export SLEUTH_MODEL_URL={found.url}" if is_other else ""
     emit(found, as_json, _in_words(found) + hint)
-
-
-async def _serve_or_fall_back(
-    home: Path, options: ServeOptions, weights: Path | None, report: Report, *, foreground: bool
-) -> server.ServerStatus:
-    """Serve the smallest model, which is installed, if the wanted one cannot be downloaded."""
-    try:
-        return await server.serve(home, options, report, weights=weights, foreground=foreground)
-    except ModelUnavailable as error:
-        typer.echo(f"{error} Serving {MODELS['tiny'].served} instead.", err=True)
-        tiny = replace(options, model="tiny", dtype=default_dtype("tiny"), adapters=resolve_adapters(None, "tiny"))
-        return await server.serve(home, tiny, report, foreground=foreground)
-
-
-async def _serve_in_foreground(
-    settings: Settings, options: ServeOptions, weights: Path | None, *, as_json: bool
-) -> None:
-    """Serve until the server ends, or until Ctrl-C or SIGTERM."""
-    if (await server.status(settings.home)).state in {"running", "starting"}:
-        raise ModelError("The model server is already running in the background. Stop it first: sleuth model stop")
-
-    async def serve_and_attend() -> None:
-        await _serve(settings, options, weights, as_json=as_json, foreground=True)
+    if foreground:
         await server.attend(settings.home)
-
-    task = asyncio.create_task(serve_and_attend())
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    with suppress(asyncio.CancelledError):
-        await task
 
 
 def _in_words(found: server.ServerStatus) -> str:

@@ -54,29 +54,23 @@ async def sync(
     root = await asyncio.to_thread(Path(folder).absolute)
     diff = await compare_folder(root, settings=settings)
     console = progress_console()
-    if not diff.is_empty() and not yes:
-        asks = console.is_terminal and sys.stdin.isatty() and not as_json
-        if asks:
+    if not diff.is_empty():
+        asks = not yes and console.is_terminal and sys.stdin.isatty() and not as_json
+        if yes or asks:
             console.print(Text("\n".join(_plan_lines(diff))), soft_wrap=True)
-        if not (asks and typer.confirm("Apply these changes?", err=True)):
+        if not (yes or (asks and typer.confirm("Apply these changes?", err=True))):
             _emit_plan(diff, folder, watch=watch, as_json=as_json, is_shown=asks)
             return
-    elif not diff.is_empty():
-        console.print(Text("\n".join(_plan_lines(diff))), soft_wrap=True)
-    await _apply(diff, settings, as_json)
+    failures: list[str] = []
+    with show_progress(console, failures) as show:
+        report = await apply_diff(diff, settings=settings, on_progress=show)
+    _emit_report(diff, report, failures, as_json)
     if watch:
         await _follow(root, settings, as_json)
 
 
-async def _apply(diff: FolderDiff, settings: Settings, as_json: bool) -> None:
-    failures: list[str] = []
-    with show_progress(progress_console(), failures) as show:
-        report = await apply_diff(diff, settings=settings, on_progress=show)
-    _emit_report(diff, report, failures, as_json)
-
-
 async def _follow(root: Path, settings: Settings, as_json: bool) -> None:
-    """Apply changes of the folder until Ctrl-C; a second one ends the process without waiting."""
+    """Apply changes of the folder until Ctrl-C, which lets an ingest finish; a second one does not wait for it."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def end() -> None:

@@ -20,7 +20,6 @@ from sleuth.studio.client import client_class
 from sleuth.studio.console import JsonOption, counted, emit, progress_console
 from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import ModelCoverage
 from sleuth.tools.storage.triple_import import read_triples
 
 triples_app = typer.Typer(no_args_is_help=True, help="Extract or import triples for graph search and RAS.")
@@ -118,16 +117,13 @@ async def status(*, as_json: JsonOption = False) -> None:
     async with await Collection.open(Settings(), check_embedder=False) as collection:
         found, passages = await asyncio.to_thread(collection.triple_stats.summary), (await collection.count())[1]
     lines = [
-        f"{each.model} ({_prompt(each)}): {each.passages:,} of {passages:,} passages, {counted(each.triples, 'triple')}"
+        f"{each.model} ({'imported' if each.version == IMPORTED else f'prompt {each.version[:8]}'}): "
+        f"{each.passages:,} of {passages:,} passages, {counted(each.triples, 'triple')}"
         for each in found
     ]
     nothing = f"None of {passages:,} passages is processed yet. Run: sleuth triples read, or sleuth triples import FILE"
     shown = {"passages": passages, "readings": [asdict(each) for each in found]}
     emit(shown, as_json, Text("\n".join(lines) or nothing))
-
-
-def _prompt(reading: ModelCoverage) -> str:
-    return "imported" if reading.version == IMPORTED else f"prompt {reading.version[:8]}"
 
 
 @triples_app.command("import")

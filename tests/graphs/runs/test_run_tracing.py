@@ -20,7 +20,6 @@ from sleuth.graphs.baselines.closed_book import Settings as ClosedBook
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.private_graph import PrivateCompiled
 from sleuth.graphs.core.subrun import in_fresh_context
-from sleuth.studio.client.callers import Caller
 from sleuth.studio.client.functions import graph
 from sleuth.studio.client.langchain_parts import tool_of
 from sleuth.tools.errors import RunError
@@ -134,7 +133,7 @@ async def call_tool() -> None:
     async def ask(question: str) -> Any:
         raise RunError("nothing")
 
-    assert await tool_of(ask, "closed-book", caller=Caller()).ainvoke(QUESTION) == "nothing"
+    assert await tool_of(ask, "closed-book").ainvoke(QUESTION) == "nothing"
 
 
 @pytest.mark.usefixtures("asking")

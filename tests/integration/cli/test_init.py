@@ -71,4 +71,4 @@ async def test_init_yes_takes_the_first_of_everything(tmp_path: Path, monkeypatc
 
 
 async def test_server_that_does_not_answer_is_not_found() -> None:
-    assert await find_servers([f"http://127.0.0.1:{free_port()}/v1"]) == []
+    assert await find_servers([f"http://127.0.0.1:{free_port()}/v1"]) == {}

@@ -15,8 +15,7 @@ from starlette.routing import Route
 
 from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.llm.context_windows import CUT, warn_if_small
-from sleuth.studio.cli.doctor_checks import examine
-from sleuth.studio.cli.model_checks import examine_model
+from sleuth.studio.cli.doctor_checks import examine, examine_model
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -111,13 +110,13 @@ async def test_call_whose_prompt_the_server_cut_has_a_warning(
 
 async def test_doctor_model_names_what_a_local_server_lacks(tmp_path: Path) -> None:
     server = ollama()
-    server.script.extend([completion('{"color": "violet", "letters": 6}'), completion("yes"), completion("red green")])
     async with serving(server):
         findings = {each.name: each for each in await examine_model(Settings(model_url=server.url, home=tmp_path))}
     assert all(finding.ok for finding in findings.values())
     assert "4,096 tokens (Ollama)" in findings["context window"].detail
     assert "OLLAMA_CONTEXT_LENGTH" in findings["context window"].fix
-    assert findings["streaming"].detail == "the reply came in 2 parts"
+    assert (findings["streaming"].detail, findings["streaming"].fix) == ("supported", "")
+    assert "more quotes fail" in findings["quotes"].detail and findings["quotes"].fix
 
 
 async def test_doctor_model_without_a_server_is_one_failed_finding(tmp_path: Path) -> None:

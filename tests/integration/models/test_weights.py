@@ -13,7 +13,7 @@ import pytest
 from process import free_port
 
 from sleuth.studio.model_server.models import MODELS, EmbeddedModel
-from sleuth.studio.model_server.weights import check_weights, ensure_weights
+from sleuth.studio.model_server.weights import ensure_weights
 from sleuth.tools.errors import ModelError, ModelUnavailable
 
 pytestmark = pytest.mark.integration
@@ -145,6 +145,6 @@ async def test_other_file_is_refused_and_removed(
     assert list((tmp_path / "models").iterdir()) == []
 
 
-def test_given_file_is_compared(tmp_path: Path) -> None:
+async def test_given_file_is_compared(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="There is no file"):
-        check_weights(MODELS["small"], tmp_path / "none")
+        await ensure_weights(MODELS["small"], tmp_path, print, given=tmp_path / "none")

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from sleuth.graphs.persistence import Thread, open_store
 from sleuth.studio.cli import completion, completion_table
-from sleuth.studio.cli.app import app
+from sleuth.studio.cli.app import TABLE, app
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
@@ -24,7 +24,7 @@ def completed(words: str) -> list[str]:
 
 
 def test_table_has_every_command_as_it_is() -> None:
-    assert completion.TABLE.read_text(encoding="utf-8") == completion_table.to_text(), (
+    assert TABLE.read_text(encoding="utf-8") == completion_table.to_text(), (
         "run: python -m sleuth.studio.cli.completion_table"
     )
 

@@ -156,6 +156,7 @@ async def test_functions_without_await_work_in_a_running_loop(settings: sleuth.S
 async def test_synchronous_call_does_not_block_the_loop_of_an_open_sleuth(settings: sleuth.Settings) -> None:
     async with sleuth.open(settings, model=model(READING), retriever=Fixed()) as app:
         retriever, tool = app.as_retriever(), app.as_tool("plain-rag")
+        assert tool.args["question"]["type"] == "string"
         with pytest.raises(UsageError, match="use `ainvoke`"):
             retriever.invoke(QUESTION)
         text = await asyncio.to_thread(tool.invoke, {"question": QUESTION})

@@ -1,4 +1,4 @@
-"""The development server's checkpointer: runs rolled back, threads copied and pruned."""
+"""The development server's checkpointer: runs rolled back."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -7,7 +7,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command
 
@@ -115,33 +114,3 @@ async def test_rollback_of_an_unknown_run_changes_nothing(talk: Conversation) ->
     await talk.roll_back()
     await talk.roll_back("7")
     assert await talk.history() == before
-
-
-async def test_prune_keeps_the_latest_state_of_a_thread(talk: Conversation) -> None:
-    await talk.small_talk("2", "Goodbye")
-    latest = (await talk.history())[0]
-    async with opened(talk.file) as saver:
-        await saver.aprune([talk.thread])
-    assert await talk.history() == [latest]
-    await talk.small_talk("3", "Welcome")
-    assert await talk.texts() == ["Hello", "Hello too", "Goodbye", "Goodbye too", "Welcome", "Welcome too"]
-    async with opened(talk.file) as saver:
-        await saver.aprune([talk.thread], strategy="delete")
-        with pytest.raises(ValueError, match="keep_latest or delete"):
-            await saver.aprune([talk.thread], strategy="nothing")
-    assert await talk.history() == []
-
-
-async def test_copy_and_prune_of_decreasing_checkpoint_ids(tmp_path: Path) -> None:
-    async with opened(tmp_path / "c.sqlite") as saver:
-        for id, parent in (("8", None), ("9", "8"), ("3", "9")):
-            place = {"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": parent}}
-            await saver.aput(place, {**empty_checkpoint(), "id": id}, {"source": "loop", "step": 0}, {})
-        await saver.acopy_thread("t", "copy")
-        await saver.aprune(["t"])
-        assert await _listed(saver, "t") == ["3"]
-        assert await _listed(saver, "copy") == ["3", "9", "8"]
-
-
-async def _listed(saver: DevCheckpoints, thread: str) -> list[str]:
-    return [found.checkpoint["id"] async for found in saver.alist({"configurable": {"thread_id": thread}})]

@@ -5,9 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import chain, count
-from typing import Any
-
-from bs4 import BeautifulSoup
+from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.plain_formats import html_title, parse_html, whole_page
 from sleuth.tools.documents.resource_limits import Bounds
@@ -15,6 +13,9 @@ from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.sources.web_pages.page import Page, PageText, Table
 from sleuth.tools.sources.web_pages.tables import take_tables
 from sleuth.tools.text import normalize, sentence_spans, single_line, title_from
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup
 
 PAGE_SECONDS = 20.0
 PAGE_MEGABYTES = 2048
@@ -159,7 +160,7 @@ def describe(page: Page, title: str | None, text: str, tables: list[Table], warn
     )
 
 
-def _text(soup: BeautifulSoup) -> str:
+def _text(soup: "BeautifulSoup") -> str:
     """Return one line per block; tables are gone already."""
     import trafilatura
     from lxml.etree import LxmlError

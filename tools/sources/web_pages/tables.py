@@ -2,11 +2,13 @@
 
 import re
 from dataclasses import dataclass
-
-from bs4 import BeautifulSoup, Tag
+from typing import TYPE_CHECKING
 
 from sleuth.tools.sources.web_pages.page import Table
 from sleuth.tools.text import markdown_table, single_line, title_from
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup, Tag
 
 MAX_ROWS = 2_000
 MAX_COLUMNS = 64
@@ -20,7 +22,7 @@ _BAR = re.compile(r"(?<!\\)\|")
 _PARTS = ("table", "caption", "tbody", "thead", "tfoot", "tr", *_CELLS)
 
 
-def take_tables(soup: BeautifulSoup) -> tuple[list[Table], list[str]]:
+def take_tables(soup: "BeautifulSoup") -> tuple[list[Table], list[str]]:
     """Remove data tables from a page, and return them with warnings about cuts.
 
     A table that contains another one, has a single row or column, or a cell of prose, is for layout: its content stays
@@ -47,7 +49,7 @@ def _is_data(rows: list[list[str]]) -> bool:
     return wide and all(len(cell) <= MAX_LAYOUT_CELL for row in rows for cell in row)
 
 
-def _grid(table: Tag) -> list[list[str]]:
+def _grid(table: "Tag") -> list[list[str]]:
     """Return a table's cells as text; a cell that spans several rows or columns is repeated in each of them."""
     rows: list[list[str]] = []
     hanging: dict[int, tuple[int, str]] = {}
@@ -67,7 +69,7 @@ def _grid(table: Tag) -> list[list[str]]:
     return [row if len(set(row)) > 1 else row[:1] for row in rows]  # a heading across the whole table is kept once
 
 
-def _span(cell: Tag, name: str) -> int:
+def _span(cell: "Tag", name: str) -> int:
     value = str(cell.get(name, "1")).strip()
     return min(max(int(value), 1), MAX_ROWS) if value.isdecimal() and len(value) < 6 else 1
 

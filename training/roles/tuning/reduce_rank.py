@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from sleuth.studio.cli.app import run_cli
-from sleuth.studio.model_server import CONFIG, WEIGHTS
+from sleuth.studio.model_server.adapter import CONFIG, WEIGHTS
 
 
 def reduce_rank(adapter: Path, out: Path, rank: int) -> float:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sleuth.studio.cli.app import run_cli
-from sleuth.studio.model_server import CONFIG, WEIGHTS, fingerprint, rank, resolve_adapters
+from sleuth.studio.model_server.adapter import CONFIG, WEIGHTS, fingerprint, rank, resolve_adapters
 from sleuth.tools.errors import UsageError
 from training.roles.tuning.attention import attention_on
 from training.roles.tuning.batches import (

@@ -30,7 +30,7 @@ async def backup(
         f"Not in it, because it is built again when needed: {', '.join(manifest.left_out)}.",
         "It has documents and questions in plain text: store it accordingly.",
     ]
-    emit(_as_json(manifest), as_json, "\n".join(lines))
+    emit(manifest, as_json, "\n".join(lines))
 
 
 @run_async
@@ -49,13 +49,9 @@ async def restore(
         manifest = await work
     made = f"made {manifest.created_at} by sleuth {manifest.release}"
     line = f"{file} is complete" if check else f"Restored to {settings.home}"
-    emit(_as_json(manifest), as_json, f"{line}: {_counted(manifest)}, {made}.")
+    emit(manifest, as_json, f"{line}: {_counted(manifest)}, {made}.")
 
 
 def _counted(manifest: Manifest) -> str:
     counts = [f"{number:,} {name}" for name, number in manifest.counts.items()]
     return f"{', '.join(counts[:-1])} and {counts[-1]}" if counts[1:] else "".join(counts)
-
-
-def _as_json(manifest: Manifest) -> dict[str, object]:
-    return manifest.model_dump(exclude={"members"})

@@ -9,8 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.cli.doctor_checks import Finding, examine
-from sleuth.studio.cli.model_checks import examine_model
+from sleuth.studio.cli.doctor_checks import Finding, examine, examine_model
 from sleuth.studio.cli.support_bundle import write_bundle
 from sleuth.studio.console import JsonOption, activity, emit, progress_console
 from sleuth.tools.settings import Settings
@@ -20,7 +19,7 @@ from sleuth.tools.settings import Settings
 async def doctor(
     *,
     model: Annotated[
-        bool, typer.Option("--model", help="Also ask the model three small questions: schemas, probabilities, stream.")
+        bool, typer.Option("--model", help="Also probe the model server: schemas, quotes, probabilities, streaming.")
     ] = False,
     bundle: Annotated[
         Path | None,
@@ -36,7 +35,7 @@ async def doctor(
     with activity("Running all checks"):
         findings = await examine(settings)
     if model:
-        with activity("Asking the model"):
+        with activity("Probing the model server"):
             findings += await examine_model(settings)
     if bundle is not None:
         names = await asyncio.to_thread(write_bundle, bundle, settings, findings, log)

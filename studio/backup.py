@@ -1,0 +1,318 @@
+"""`sleuth backup` and `sleuth restore`: one archive with the databases, vectors and files that cannot be derived.
+
+The archive is a zip file with a manifest. It has a checksum of each member and ends with its table of contents: an
+archive that was cut off cannot be read.
+
+A backup is made while others read, ask and serve: the lock on the home is held shared, so no document and no run is
+deleted meanwhile, and each database is copied as of one moment. The archive gets its name only when it is complete.
+
+A restore extracts the archive next to the data, which compares each member with its checksum. Then a mark in the home
+excludes all other use while the data is replaced. A restore that was killed is repeated; until then the mark remains
+if anything was replaced.
+"""
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
+
+from filelock import FileLock
+from pydantic import BaseModel, ValidationError
+from sqlalchemy import URL
+
+from sleuth.graphs.persistence import runs_url
+from sleuth.tools.collection import INDEXING_LOCK
+from sleuth.tools.errors import StoreBusy, StoreDamaged, StoreError, StoreTooNew, UsageError
+from sleuth.tools.optional_imports import DISTRIBUTION
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage import RESTORING, catalogue_url, hold, require_restored
+from sleuth.tools.types import now
+
+FORMAT = 2
+"""Archives of format 1 have a second checksum of each member, and may be of a Postgres database."""
+
+MANIFEST = "manifest.json"
+CHROMA = "chroma"
+CHROMA_DATABASE = "chroma/chroma.sqlite3"
+FOLDERS = ("originals", "uploads")
+"""Original files of documents, and uploads that wait to be ingested."""
+
+FILES = ("thresholds.json", "attributes.npz")
+"""Results of calibration and training."""
+
+_STAGING = "restore"
+"""Folder in SLEUTH_HOME with the extracted archive."""
+
+_DERIVED = ("keywords", "mentions", "names", "ingest", "examples")
+"""Folders that are built again when they are needed; `ingest` has the positions of interrupted ingests."""
+
+_COUNTS = {
+    "documents": "SELECT count(*) FROM sleuth_documents",
+    "passages": "SELECT count(*) FROM sleuth_passages",
+    "runs": "SELECT count(*) FROM sleuth_threads",
+}
+_SCHEMAS = {
+    "catalogue": "SELECT value FROM sleuth_meta WHERE key = 'schema_version'",
+    "runs": "SELECT max(version) FROM sleuth_runs_version",
+}
+
+_UNREADABLE = (BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, zlib.error)
+"""Errors that `zipfile` raises for a damaged archive."""
+
+
+class Manifest(BaseModel):
+    """The contents of an archive; `settings` are those of the backup, for information and without secrets."""
+
+    format: int
+    release: str
+    created_at: str
+    database: Literal["sqlite", "postgres"]
+    schemas: dict[str, int]
+    counts: dict[str, int]
+    left_out: list[str]
+    settings: dict[str, Any]
+
+
+async def back_up(settings: Settings, file: Path) -> Manifest:
+    """Write a backup of all owners' documents and runs.
+
+    Args:
+        settings: the home.
+        file: the archive to write; it must not exist.
+
+    Returns:
+        The manifest of the archive.
+
+    Raises:
+        UsageError: the file exists already, there is nothing to back up, or the data is in Postgres.
+        StoreBusy: another process is ingesting or deleting.
+        StoreError: a database cannot be read, or the archive cannot be written.
+    """
+    sources = databases(settings)
+    if await asyncio.to_thread(file.exists):
+        raise UsageError(f"{file} exists already. Choose another name; a backup is never overwritten.")
+    if not any(path.exists() for path in sources.values()):
+        raise UsageError(f"{settings.home} has no documents and no runs. Set SLEUTH_HOME to the folder to back up.")
+    require_restored(settings.home)
+    async with hold(settings.home, "shared", command="sleuth backup", wait=settings.wait):
+        return await asyncio.to_thread(_write, settings, sources, file)
+
+
+def _write(settings: Settings, sources: dict[str, Path], file: Path) -> Manifest:
+    draft = file.with_name(f"{file.name}.partial")
+    shutil.rmtree(draft, ignore_errors=True)  # of a backup that was killed
+    try:
+        draft.mkdir(mode=0o700)
+        # Vectors and original files hardly become smaller at a higher level.
+        with ZipFile(draft / "archive", "w", ZIP_DEFLATED, compresslevel=1, strict_timestamps=False) as archive:
+            manifest = _fill(archive, settings, sources, draft / "copy")
+        with (draft / "archive").open("rb") as made:
+            os.fsync(made.fileno())
+        (draft / "archive").chmod(0o600)  # it has documents and questions in plain text
+        (draft / "archive").replace(file)
+    except OSError as error:
+        raise StoreError(f"{file} cannot be written: {error}. Choose a place with enough free space.") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return manifest
+
+
+def _fill(archive: ZipFile, settings: Settings, sources: dict[str, Path], copy: Path) -> Manifest:
+    home, counts, schemas = settings.home, dict[str, int](), dict[str, int]()
+    for name, path in sources.items():
+        if path.exists():
+            _copy_database(path, copy)
+            counts |= _numbers(copy, _COUNTS)
+            schemas |= _numbers(copy, _SCHEMAS)
+            archive.write(copy, name)
+            copy.unlink()
+    for name in (*FILES, *FOLDERS):
+        _add(archive, home, name)
+    if (home / CHROMA_DATABASE).exists():
+        with FileLock(home / INDEXING_LOCK):
+            _copy_database(home / CHROMA_DATABASE, copy)
+            archive.write(copy, CHROMA_DATABASE)
+            _add(archive, home, CHROMA)
+    counts["originals"] = sum(name.startswith("originals/") for name in archive.namelist())
+    manifest = Manifest(
+        format=FORMAT,
+        release=version(DISTRIBUTION),
+        created_at=now(),
+        database="sqlite",
+        schemas=schemas,
+        counts=counts,
+        left_out=["keyword index", "entity graph", *(["vectors"] if settings.chroma_url else [])],
+        settings=settings.without_secrets(),
+    )
+    archive.writestr(MANIFEST, manifest.model_dump_json(indent=1))
+    return manifest
+
+
+def _copy_database(source: Path, target: Path) -> None:
+    """Copy a SQLite database as of one moment; others may write to it meanwhile."""
+    try:
+        with (
+            closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True)) as old,
+            closing(sqlite3.connect(target)) as new,
+        ):
+            old.backup(new)
+            (result,) = new.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.Error as error:
+        raise StoreDamaged(f"{source} cannot be copied: {error}.") from error
+    if result != "ok":
+        raise StoreDamaged(f"{source} is damaged ({result}), so no backup of it was written.")
+
+
+def _numbers(database: Path, queries: dict[str, str]) -> dict[str, int]:
+    """Return the results of the queries whose tables a database has."""
+    found = {}
+    with closing(sqlite3.connect(database)) as connection:
+        for name, query in queries.items():
+            with suppress(sqlite3.OperationalError):  # the table is in another database
+                found[name] = int(connection.execute(query).fetchone()[0])
+    return found
+
+
+def _add(archive: ZipFile, home: Path, name: str) -> None:
+    """Add a file or the files of a folder, if they exist; the database of Chroma was added as a copy."""
+    for path in sorted([home / name, *(home / name).rglob("*")]):
+        inside = path.relative_to(home).as_posix()
+        if path.is_file() and not inside.startswith(CHROMA_DATABASE):
+            with suppress(FileNotFoundError):  # another process may delete it
+                archive.write(path, inside)
+
+
+async def restore(settings: Settings, file: Path, *, force: bool = False) -> Manifest:
+    """Replace the documents and runs of a home, of all owners, with those of a backup.
+
+    Args:
+        settings: the home.
+        file: the archive.
+        force: replace existing data.
+
+    Returns:
+        The manifest of the archive.
+
+    Raises:
+        UsageError: the file does not exist, the home has data and `force` is not set, or the data is in Postgres.
+        StoreBusy: another process uses the home.
+        StoreError: the archive is damaged, or the data cannot be written.
+    """
+    async with hold(settings.home, "exclusive", command="sleuth restore", wait=settings.wait):
+        return await asyncio.to_thread(_restore, settings, file, force)
+
+
+def _restore(settings: Settings, file: Path, force: bool) -> Manifest:
+    staging, mark, targets = settings.home / _STAGING, settings.home / RESTORING, databases(settings)
+    with open_archive(file) as (archive, manifest):
+        if not (force or mark.exists()) and any(path.exists() for path in targets.values()):
+            raise UsageError(f"{settings.home} has documents or runs already. Add --force to replace all of them.")
+        for path in targets.values():
+            _require_unused(path)
+        shutil.rmtree(staging, ignore_errors=True)  # of a restore that was killed
+        try:
+            archive.extractall(staging)
+        except BaseException as error:
+            shutil.rmtree(staging, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise StoreError(
+                    f"{staging} cannot be written: {error}. Nothing was changed. Free some space."
+                ) from error
+            raise
+    os.sync()
+    mark.touch()
+    os.sync()
+    _replace(settings, targets, staging)
+    os.sync()
+    mark.unlink()
+    shutil.rmtree(staging)
+    return manifest
+
+
+def _require_unused(path: Path) -> None:
+    """Raise StoreBusy if another process has a SQLite database open, such as an idle server."""
+    if path.exists():
+        with closing(sqlite3.connect(path, timeout=0)) as connection:
+            try:  # leaving the write-ahead log needs to be alone
+                connection.execute("PRAGMA journal_mode=DELETE")
+            except sqlite3.OperationalError as error:
+                raise StoreBusy(f"{path} is in use by another process. Stop `sleuth serve`, then try again.") from error
+            except sqlite3.DatabaseError:  # it is damaged, and will be replaced
+                return
+
+
+def _replace(settings: Settings, targets: dict[str, Path], staging: Path) -> None:
+    """Move the extracted data into its places; what is derived is removed, and built again when it is needed."""
+    places = targets | {name: settings.home / name for name in (*FOLDERS, CHROMA, *_DERIVED, *FILES)}
+    for name, place in places.items():
+        new = staging / name
+        if new.exists() or name not in FILES:
+            for path in (place, *(place.with_name(f"{place.name}{suffix}") for suffix in ("-wal", "-shm"))):
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
+        if new.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(new, place)
+
+
+def databases(settings: Settings) -> dict[str, Path]:
+    """Return the SQLite databases of a home by their names in the archive; they need not exist.
+
+    Raises:
+        UsageError: documents and runs are in Postgres.
+    """
+    if settings.database_url is not None:
+        raise UsageError(
+            "SLEUTH_DATABASE_URL is set: documents and runs are in Postgres, which `sleuth backup` and "
+            "`sleuth restore` do not copy. Use pg_dump and pg_restore, and copy SLEUTH_HOME."
+        )
+    urls = catalogue_url(settings.home, None), runs_url(settings)
+    files = [Path(url.database) for url in urls if isinstance(url, URL) and url.database]
+    return {file.name: file for file in files}
+
+
+@contextmanager
+def open_archive(file: Path) -> Iterator[tuple[ZipFile, Manifest]]:
+    """Open an archive to read its members in the block.
+
+    Raises:
+        UsageError: the file does not exist, or is the backup of a Postgres database.
+        StoreError: it is not a complete archive, or a newer release wrote it (StoreTooNew).
+    """
+    if not file.exists():
+        raise UsageError(f"{file} does not exist.")
+    try:
+        with ZipFile(file) as archive:
+            manifest = Manifest.model_validate_json(archive.read(MANIFEST))
+            if manifest.format > FORMAT:
+                raise StoreTooNew(f"{file} was written by sleuth {manifest.release}. Upgrade sleuth to restore it.")
+            if manifest.database == "postgres":
+                raise UsageError(
+                    f"{file} is the backup of a Postgres database. Restore it with sleuth {manifest.release}."
+                )
+            yield archive, manifest
+    except (KeyError, ValidationError, *_UNREADABLE) as error:
+        reason = str(error).splitlines()[0]
+        raise StoreError(f"{file} is not a complete backup: {reason}. Use another backup.") from error
+
+
+def verify(file: Path) -> Manifest:
+    """Read a whole archive, compare every member with its checksum, and return the manifest.
+
+    Raises:
+        UsageError: the file does not exist, or is the backup of a Postgres database.
+        StoreError: it is not a complete archive, or a newer release wrote it (StoreTooNew).
+    """
+    with open_archive(file) as (archive, manifest):
+        if damaged := archive.testzip():
+            raise BadZipFile(f"{damaged} differs from its checksum")
+    return manifest

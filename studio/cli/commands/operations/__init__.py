@@ -1,1 +1,0 @@
-"""Commands for people who run sleuth for others."""
