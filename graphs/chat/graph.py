@@ -46,12 +46,14 @@ from sleuth.graphs.core import (
     prefix_nodes,
     public_subrun,
     run_subrun,
+    same_question,
     summarize_update,
     total_cost,
     verdict_of,
     with_result,
 )
 from sleuth.graphs.core.node import node
+from sleuth.graphs.evidence.text_spans import content_words
 from sleuth.graphs.methods.par_rag import Step
 from sleuth.graphs.methods.par_rag.graph import plan_with
 from sleuth.tools.errors import UsageError
@@ -158,19 +160,15 @@ async def classify(state: State, call: Call[Settings]) -> Update:
 
 @node
 async def converse(state: State, call: Call[Settings]) -> Update:
-    """Reply to small talk without a search; a reply that would state facts is not sent, and so not streamed."""
-    text = small_talk.INTRODUCTION
+    """Reply to small talk with a fixed sentence, which the model chooses, unless a search is needed after all."""
+    made = conversation.SmallTalk()
     if not (small_talk.is_command(state.question) or _is_demo(state.calls)):
         call.require()
-        call.model.token_stream = None
-        given, otherwise = as_conversation(state.messages, state.question), conversation.SmallTalk(reply=text)
-        made = await ask_or(call.model, conversation.REPLY, given, otherwise, "")
+        given = as_conversation(state.messages, state.question)
+        made = await ask_or(call.model, conversation.REPLY, given, made, "")
         if made.needs_search:
             return {"verdict": None}
-        earlier = (message.text for message in state.messages if not message.additional_kwargs.get("asked_back"))
-        if made.reply.strip() and not small_talk.find_facts(made.reply, earlier):
-            text = made.reply.strip()
-    return {"verdict": Verdict(status="answered", text=text, citations=[])}
+    return {"verdict": Verdict(status="answered", text=small_talk.REPLIES[made.reply], citations=[])}
 
 
 def _is_demo(calls: Mapping[str, CallRecord]) -> bool:
@@ -185,7 +183,8 @@ async def clarify(state: State, call: Call[Settings]) -> Update:
     otherwise = conversation.AskedBack(question="What do you mean by that?")
     given = as_conversation(state.messages, state.question)
     back = await ask_or(call.model, conversation.ASK_BACK, given, otherwise, "")
-    if small_talk.repeats_question(back.question, state.question):
+    asked = content_words(state.question)
+    if asked <= content_words(back.question) if len(asked) > 1 else same_question(back.question, state.question):
         call.model.warn("The clarifying question would have repeated the message: the message is looked up.")
         return {}
     return {

@@ -97,7 +97,7 @@ HANDLERS: dict[str, Handler] = {
     "detective/infer_all": condensing.infer,
     "router/route": chatting.route,
     "rewriter/rewrite": chatting.rewrite,
-    "host/reply": lambda _: structured_reply(SmallTalk(reply="Hello! Ask me something about your documents.")),
+    "host/reply": lambda _: structured_reply(SmallTalk()),
     "host/ask_back": chatting.ask_back,
 }
 """The handler of each prompt. A new role also needs its errors in `parameters.ROLES`."""

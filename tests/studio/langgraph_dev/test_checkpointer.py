@@ -13,6 +13,7 @@ from langgraph.types import Command
 
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.chat import graph as chat
+from sleuth.graphs.chat.small_talk import REPLIES
 from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.runs.execution import compile_method
 from sleuth.graphs.runs.subruns import CheckpointerSubruns
@@ -21,6 +22,7 @@ from sleuth.tools.search.retriever import Query
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.types import Hit, Passage
 
+GREETING = REPLIES["hello"]
 LIGHT = Passage(id="p", document_id="d", title="Light", text="The light was built by Oda.", start=0, end=27)
 
 
@@ -49,7 +51,7 @@ class Conversation:
         model.done()
 
     async def small_talk(self, run: str, text: str) -> None:
-        await self.send(run, text, ["small talk", {"needs_search": False, "reply": f"{text} too"}])
+        await self.send(run, text, ["small talk", {"needs_search": False, "reply": "hello"}])
 
     @property
     def place(self) -> Any:
@@ -91,7 +93,7 @@ async def test_rollback_removes_a_run_from_the_middle(talk: Conversation) -> Non
     await talk.roll_back("2")
     assert await talk.history() == [each for each in before if each[0] in kept]
     await talk.small_talk("4", "Again")
-    assert (await talk.texts())[-4:] == ["Welcome", "Welcome too", "Again", "Again too"]
+    assert (await talk.texts())[-4:] == ["Welcome", GREETING, "Again", GREETING]
 
 
 async def _of_runs(talk: Conversation, *runs: str) -> set[str]:
@@ -124,7 +126,7 @@ async def test_prune_keeps_the_latest_state_of_a_thread(talk: Conversation) -> N
         await saver.aprune([talk.thread])
     assert await talk.history() == [latest]
     await talk.small_talk("3", "Welcome")
-    assert await talk.texts() == ["Hello", "Hello too", "Goodbye", "Goodbye too", "Welcome", "Welcome too"]
+    assert await talk.texts() == ["Hello", GREETING, "Goodbye", GREETING, "Welcome", GREETING]
     async with opened(talk.file) as saver:
         await saver.aprune([talk.thread], strategy="delete")
         with pytest.raises(ValueError, match="keep_latest or delete"):
