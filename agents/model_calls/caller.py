@@ -19,8 +19,7 @@ from typing_extensions import TypedDict
 
 from sleuth import prompts
 from sleuth.agents.formatting import escape_chat_markers
-from sleuth.agents.llm import TokenStream
-from sleuth.agents.llm.token_stream import CallStream
+from sleuth.agents.llm.token_stream import CallStream, TokenStream
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.model_calls.context_fitting import describe_loss, fit_sources, halve_sources
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse_reply

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from sleuth.agents.formatting import Evidence, Fenced, Sources, Step, Steps
 from sleuth.agents.model import Sampling
-from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.role import Input, Output, Role, fields_by_label
 from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.planning import MAX_STEPS

@@ -13,8 +13,10 @@ from pydantic import Field
 
 from sleuth.agents.roles.inputs import StepsInput
 from sleuth.agents.roles.reading import ANSWER_FROM_MEMORY, Unaided
-from sleuth.graphs.core import Call, Context, InPaper, Method, MethodSettings, Question, RunState, RunUpdate, ask_or
-from sleuth.graphs.core.node import new_graph, node_with, nothing
+from sleuth.graphs.core.context import Context, InPaper, MethodSettings
+from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.node import Call, ask_or, new_graph, node_with, nothing
+from sleuth.graphs.core.state import Question, RunState, RunUpdate
 from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
 
 

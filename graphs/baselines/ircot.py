@@ -17,24 +17,18 @@ from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.reasoning import THINK, ThinkInput
-from sleuth.graphs.core import (
-    Ablation,
-    Call,
-    CheckedSettings,
-    Context,
-    InPaper,
+from sleuth.graphs.core.answer import make_verdict
+from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
+from sleuth.graphs.core.method import Method, summarize_update
+from sleuth.graphs.core.node import Call, ask_or, new_graph, node
+from sleuth.graphs.core.state import (
     Lines,
-    Method,
     Question,
     RunState,
     RunUpdate,
-    ask_or,
-    make_verdict,
     retrieve_unless_settled,
     retrieve_until_verdict,
-    summarize_update,
 )
-from sleuth.graphs.core.node import new_graph, node
 from sleuth.graphs.evidence.citations import find_support
 from sleuth.graphs.evidence.outcomes import Generation, as_steps, finish, generate, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_passages

@@ -12,21 +12,18 @@ from typing import Annotated
 from langgraph.graph import START, StateGraph
 from pydantic import Field
 
-from sleuth.graphs.core import (
-    Call,
-    CheckedSettings,
-    Context,
-    InPaper,
+from sleuth.graphs.core.answer import Note
+from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
+from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.node import Call, new_graph, node, node_with
+from sleuth.graphs.core.state import (
     Keyed,
-    Method,
-    Note,
     Question,
     RunState,
     RunUpdate,
     retrieve_unless_settled,
     retrieve_until_verdict,
 )
-from sleuth.graphs.core.node import new_graph, node, node_with
 from sleuth.graphs.evidence.outcomes import Generation, finish, generate, make_note
 from sleuth.graphs.evidence.retrieval import search_passages, short_names
 from sleuth.tools.search import Mode, Query

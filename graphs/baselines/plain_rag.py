@@ -14,20 +14,10 @@ from pydantic import Field
 
 from sleuth.agents.roles.inputs import ReadInput
 from sleuth.agents.roles.reading import READ, Reading
-from sleuth.graphs.core import (
-    Call,
-    CheckedSettings,
-    Context,
-    InPaper,
-    Method,
-    Question,
-    RunState,
-    RunUpdate,
-    ask_or,
-    retrieve_unless_settled,
-    retrieve_until_verdict,
-)
-from sleuth.graphs.core.node import new_graph, node, node_with, nothing
+from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
+from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.node import Call, ask_or, new_graph, node, node_with, nothing
+from sleuth.graphs.core.state import Question, RunState, RunUpdate, retrieve_unless_settled, retrieve_until_verdict
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources, search_passages, short_names

@@ -15,20 +15,11 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.planning import ACT, ACT_WITH_TOOLS, ActInput, Action, SearchResult, ToolAction
-from sleuth.graphs.core import (
-    Call,
-    CheckedSettings,
-    Context,
-    InPaper,
-    Keyed,
-    Method,
-    Note,
-    Question,
-    RunState,
-    RunUpdate,
-    ask_or,
-)
-from sleuth.graphs.core.node import new_graph, node, node_with, nothing
+from sleuth.graphs.core.answer import Note
+from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
+from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.node import Call, ask_or, new_graph, node, node_with, nothing
+from sleuth.graphs.core.state import Keyed, Question, RunState, RunUpdate
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, finish, generate, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import Round, make_query, read_around, search_passages

@@ -16,20 +16,10 @@ from pydantic import Field
 from sleuth.agents.roles.inputs import ReadInput, StepsInput
 from sleuth.agents.roles.planning import FOLLOW_UP, FollowUp
 from sleuth.agents.roles.reading import READ, Reading
-from sleuth.graphs.core import (
-    Call,
-    CheckedSettings,
-    Context,
-    InPaper,
-    Keyed,
-    Method,
-    Question,
-    RunState,
-    RunUpdate,
-    ask_or,
-    plan_unless_halted,
-)
-from sleuth.graphs.core.node import known_notes, new_graph, node, node_with
+from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
+from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.node import Call, ask_or, known_notes, new_graph, node, node_with
+from sleuth.graphs.core.state import Keyed, Question, RunState, RunUpdate, plan_unless_halted
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import answer_question, as_steps, finish, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import Round, as_sources, make_query, search_passages

@@ -16,9 +16,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
 from pydantic import BeforeValidator, Field, model_validator
 
-from sleuth.agents.llm import AnswerStream
+from sleuth.agents.llm.token_stream import AnswerStream
 from sleuth.agents.model import DEMO_MODEL
-from sleuth.agents.model_calls import CallRecord
+from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.agents.roles import conversation
 from sleuth.graphs.chat import small_talk
 from sleuth.graphs.chat.messages import (
@@ -31,31 +31,15 @@ from sleuth.graphs.chat.messages import (
 )
 from sleuth.graphs.chat.plan_approval import Decision, approval_request, parse_decision
 from sleuth.graphs.chat.question_rewriting import make_standalone
-from sleuth.graphs.core import (
-    Call,
-    Context,
-    Method,
-    MethodSettings,
-    RunState,
-    RunUpdate,
-    Subrun,
-    Verdict,
-    ask_or,
-    new_subrun,
-    parse_json,
-    prefix_nodes,
-    public_subrun,
-    run_subrun,
-    same_question,
-    summarize_update,
-    total_cost,
-    verdict_of,
-    with_result,
-)
-from sleuth.graphs.core.node import node
+from sleuth.graphs.core.answer import Subrun, Verdict, public_subrun, total_cost
+from sleuth.graphs.core.context import Context, MethodSettings, parse_json
+from sleuth.graphs.core.method import Method, summarize_update
+from sleuth.graphs.core.node import Call, ask_or, node
+from sleuth.graphs.core.state import RunState, RunUpdate, same_question
+from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
 from sleuth.graphs.evidence.text_spans import content_words
-from sleuth.graphs.methods.par_rag import Step
 from sleuth.graphs.methods.par_rag.graph import plan_with
+from sleuth.graphs.methods.par_rag.steps import Step
 from sleuth.tools.errors import UsageError
 
 MethodName = Literal[

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from langchain_core.messages import AnyMessage
 
-from sleuth.graphs.core import same_question
+from sleuth.graphs.core.state import same_question
 from sleuth.graphs.evidence.text_spans import content_words
 
 REPLIES = MappingProxyType(

@@ -4,11 +4,8 @@ from sleuth.graphs.core.answer import (
     Answer,
     Citation,
     Cost,
-    Entity,
     Graph,
     Note,
-    Relation,
-    RetrievalPath,
     Status,
     Subrun,
     Support,
@@ -17,50 +14,38 @@ from sleuth.graphs.core.answer import (
     is_weak,
     make_verdict,
     public_notes,
-    public_subrun,
     total_cost,
     upgrade_cost,
-    usage_of,
 )
 from sleuth.graphs.core.context import (
-    Ablation,
     Budget,
     CheckedSettings,
     Context,
-    InPaper,
     MethodSettings,
     OnStep,
-    Stage,
     SubrunRequest,
     SubrunResult,
-    parse_json,
 )
 from sleuth.graphs.core.events import Delta, Event, Reset, Step, parse_event
 from sleuth.graphs.core.fidelity import PaperPart
-from sleuth.graphs.core.method import Method, describe_errors, summarize_update
+from sleuth.graphs.core.method import Method, describe_errors
 from sleuth.graphs.core.node import Call, ask_or
 from sleuth.graphs.core.private_graph import PrivateCompiled, PrivateGraph
 from sleuth.graphs.core.state import (
     SCHEMA_VERSION,
-    Keyed,
-    Lines,
     Question,
     RunState,
     RunUpdate,
     find_hashes,
     merge_keys,
-    plan_unless_halted,
-    retrieve_unless_settled,
-    retrieve_until_verdict,
     same_question,
 )
-from sleuth.graphs.core.subrun import in_fresh_context, new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
-from sleuth.graphs.core.thresholds import choose_threshold, fitted_thresholds, store_threshold
+from sleuth.graphs.core.subrun import in_fresh_context, new_subrun, verdict_of
+from sleuth.graphs.core.thresholds import fitted_thresholds, store_threshold
 from sleuth.graphs.core.wall_clock import seconds_at, with_clock, with_paused_clock
 
 __all__ = [
     "SCHEMA_VERSION",
-    "Ablation",
     "Answer",
     "Budget",
     "Call",
@@ -69,12 +54,8 @@ __all__ = [
     "Context",
     "Cost",
     "Delta",
-    "Entity",
     "Event",
     "Graph",
-    "InPaper",
-    "Keyed",
-    "Lines",
     "Method",
     "MethodSettings",
     "Note",
@@ -83,12 +64,9 @@ __all__ = [
     "PrivateCompiled",
     "PrivateGraph",
     "Question",
-    "Relation",
     "Reset",
-    "RetrievalPath",
     "RunState",
     "RunUpdate",
-    "Stage",
     "Status",
     "Step",
     "Subrun",
@@ -98,7 +76,6 @@ __all__ = [
     "Threshold",
     "Verdict",
     "ask_or",
-    "choose_threshold",
     "describe_errors",
     "find_hashes",
     "fitted_thresholds",
@@ -108,23 +85,13 @@ __all__ = [
     "merge_keys",
     "new_subrun",
     "parse_event",
-    "parse_json",
-    "plan_unless_halted",
-    "prefix_nodes",
     "public_notes",
-    "public_subrun",
-    "retrieve_unless_settled",
-    "retrieve_until_verdict",
-    "run_subrun",
     "same_question",
     "seconds_at",
     "store_threshold",
-    "summarize_update",
     "total_cost",
     "upgrade_cost",
-    "usage_of",
     "verdict_of",
     "with_clock",
     "with_paused_clock",
-    "with_result",
 ]

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 from sleuth.agents.graph_encoder import GraphModels
-from sleuth.agents.llm import TokenStream
+from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.agents.model import Model
-from sleuth.agents.model_calls import CallRecord
+from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Threshold, Verdict
 from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Retriever

@@ -20,7 +20,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast, get_args, get_type_hin
 from langgraph.graph import StateGraph
 from langgraph.runtime import Runtime
 
-from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.role import I, O, Role
 from sleuth.graphs.core.answer import Note, make_verdict
 from sleuth.graphs.core.context import Budget, Context, MethodSettings

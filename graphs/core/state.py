@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from langgraph.channels import DeltaChannel
 from typing_extensions import TypedDict
 
-from sleuth.agents.model_calls import CallRecord
+from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Verdict
 from sleuth.tools.text import name_key
 

@@ -13,8 +13,8 @@ from langgraph.config import get_config
 from langgraph.pregel._messages import StreamMessagesHandler
 from langgraph.runtime import Runtime
 
-from sleuth.agents.llm import AnswerStream
-from sleuth.agents.model_calls import CallRecord
+from sleuth.agents.llm.token_stream import AnswerStream
+from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, total_cost, usage_of
 from sleuth.graphs.core.context import Context, SubrunRequest, SubrunResult
 from sleuth.graphs.core.node import remaining

@@ -23,25 +23,12 @@ from langgraph.runtime import get_runtime
 from sleuth.agents.formatting import Step
 from sleuth.agents.roles.inputs import ReadInput
 from sleuth.agents.roles.reading import READ, Reading
-from sleuth.graphs.core import (
-    Call,
-    CheckedSettings,
-    Citation,
-    Context,
-    Note,
-    RunState,
-    RunUpdate,
-    Support,
-    Threshold,
-    Verdict,
-    ask_or,
-    choose_threshold,
-    find_hashes,
-    make_verdict,
-    same_question,
-)
-from sleuth.graphs.core.node import node
+from sleuth.graphs.core.answer import Citation, Note, Support, Threshold, Verdict, make_verdict
+from sleuth.graphs.core.context import CheckedSettings, Context
+from sleuth.graphs.core.node import Call, ask_or, node
 from sleuth.graphs.core.passages import deserialize_passage
+from sleuth.graphs.core.state import RunState, RunUpdate, find_hashes, same_question
+from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.citations import cite_sentence, verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources

@@ -7,8 +7,8 @@ cited that contains the answer and belongs to the question. Otherwise the citati
 from collections.abc import Mapping, Sequence
 
 from sleuth.agents.formatting import UNNAMED, Quote
-from sleuth.agents.model_calls import ModelCaller
-from sleuth.graphs.core import Citation
+from sleuth.agents.model_calls.caller import ModelCaller
+from sleuth.graphs.core.answer import Citation
 from sleuth.graphs.core.passages import RetrievedPassage
 from sleuth.graphs.evidence.text_spans import content_words, find_quote, find_sentence, find_sentences
 from sleuth.tools.documents import quote_location

@@ -6,7 +6,7 @@ from typing import Any
 from langgraph.types import StateSnapshot
 
 from sleuth import prompts
-from sleuth.agents.model_calls import CallRecord
+from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.persistence import Thread, explain_damage
 from sleuth.graphs.runs.execution import checkpoint_id_of, parent_id
 from sleuth.graphs.runs.service import RunService, check_version, unknown_checkpoint

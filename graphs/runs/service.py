@@ -17,7 +17,7 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
 from sleuth.agents.graph_encoder import GraphModels
-from sleuth.agents.llm import TokenStream
+from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.agents.model import Model
 from sleuth.graphs.core import (
     SCHEMA_VERSION,
@@ -72,7 +72,7 @@ from sleuth.tools.sources.question_attributes import Predictor
 from sleuth.tools.sources.web_pages import PageText
 from sleuth.tools.storage import Archive, MemoryTriples, TripleStore, parse_filter
 from sleuth.tools.text import check_unicode
-from sleuth.tools.tracing import add_callbacks
+from sleuth.tools.tracing.callbacks import add_callbacks
 
 MAX_QUESTION = 20_000
 """Characters; longer questions are documents."""

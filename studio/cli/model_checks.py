@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from sleuth.agents.llm.completions import REASONED
 from sleuth.agents.llm.context_windows import ContextWindow
 from sleuth.agents.model import Message, Model, Request, Sampling
-from sleuth.agents.model_calls import Unparsable, parse
+from sleuth.agents.model_calls.output_parsing import Unparsable, parse
 from sleuth.studio.cli.doctor_checks import Finding
 from sleuth.studio.client import client_class
 from sleuth.tools.errors import SleuthError

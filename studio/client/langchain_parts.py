@@ -17,7 +17,7 @@ from sleuth.studio.client.callers import Caller
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.search import Mode
 from sleuth.tools.search.search_events import as_document
-from sleuth.tools.tracing import PrivateTool
+from sleuth.tools.tracing.callbacks import PrivateTool
 from sleuth.tools.types import Hit
 
 Content = tuple[str, dict[str, Any]]

@@ -18,7 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph_sdk import get_client
 from pydantic import ValidationError, create_model
 
-from sleuth.agents.llm import TokenStream
+from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.graphs.core import Budget, Context, PrivateCompiled, SubrunRequest, describe_errors
 from sleuth.graphs.registry import METHODS, configure, runnable
 from sleuth.graphs.runs import RECURSION_LIMIT, CheckpointerSubruns, check_question

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, Request
 
 from sleuth.agents.formatting import Turn
-from sleuth.graphs.chat import RewrittenQuestion, rewrite_question
+from sleuth.graphs.chat.question_rewriting import RewrittenQuestion, rewrite_question
 from sleuth.graphs.core import Budget
 from sleuth.graphs.persistence import Store, Threads, open_store
 from sleuth.graphs.runs import RunService, remove_runs

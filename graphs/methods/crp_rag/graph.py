@@ -25,20 +25,12 @@ from langgraph.graph import END, START, StateGraph
 
 from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.judging import VERIFY
-from sleuth.graphs.core import (
-    Call,
-    Context,
-    Keyed,
-    Method,
-    Note,
-    Question,
-    RunState,
-    RunUpdate,
-    Threshold,
-    choose_threshold,
-    make_verdict,
-)
-from sleuth.graphs.core.node import gather_by_key, new_graph, node, node_with, nothing
+from sleuth.graphs.core.answer import Note, Threshold, make_verdict
+from sleuth.graphs.core.context import Context
+from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with, nothing
+from sleuth.graphs.core.state import Keyed, Question, RunState, RunUpdate
+from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.outcomes import as_steps, verdict_for
 from sleuth.graphs.evidence.retrieval import search_passages
 from sleuth.graphs.methods.crp_rag import path_answers, reasoning_graph

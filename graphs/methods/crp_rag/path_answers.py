@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Source, Step
-from sleuth.agents.model_calls import ModelCaller, perplexity
+from sleuth.agents.model_calls.caller import ModelCaller
+from sleuth.agents.model_calls.logprobs import perplexity
 from sleuth.agents.roles import reading, reasoning
 from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.judging import VERIFY, resampled_verify
-from sleuth.graphs.core import Citation, Note, Threshold, ask_or
-from sleuth.graphs.core.node import gather_by_key
+from sleuth.graphs.core.answer import Citation, Note, Threshold
+from sleuth.graphs.core.node import ask_or, gather_by_key
 from sleuth.graphs.evidence.citations import find_support, verify_quotes
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources

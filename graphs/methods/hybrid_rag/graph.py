@@ -26,19 +26,12 @@ from langgraph.graph import START, StateGraph
 
 from sleuth.agents.formatting import ReferenceKind
 from sleuth.agents.roles.hybrid import EXPRESS, RECALL_UNAIDED, Asked, Expression, Recollection, ResolveInput
-from sleuth.graphs.core import (
-    Call,
-    Context,
-    Method,
-    Question,
-    RunState,
-    RunUpdate,
-    ask_or,
-    make_verdict,
-    summarize_update,
-)
-from sleuth.graphs.core.node import known_notes, node, node_with
+from sleuth.graphs.core.answer import make_verdict
+from sleuth.graphs.core.context import Context
+from sleuth.graphs.core.method import Method, summarize_update
+from sleuth.graphs.core.node import Call, ask_or, known_notes, node, node_with
 from sleuth.graphs.core.passages import archive_passages
+from sleuth.graphs.core.state import Question, RunState, RunUpdate
 from sleuth.graphs.evidence.outcomes import make_note, verdict_for
 from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.graphs.methods.hybrid_rag import references, sources

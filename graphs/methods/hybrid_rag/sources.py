@@ -12,7 +12,7 @@ from typing import TypeVar
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import LabelledSource
-from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles.hybrid import CHOOSE_CALLS, NAME_ENTITIES, Asked, Calls, ChooseInput, Entities
 from sleuth.agents.roles.judging import InContextPredictor
 from sleuth.graphs.core import Context, ask_or

@@ -26,24 +26,11 @@ from sleuth.agents.role import Role
 from sleuth.agents.roles import planning, reading
 from sleuth.agents.roles.inputs import QuestionInput
 from sleuth.agents.roles.planning import NO_RETRIEVAL, SUBQ, SUFFICIENT, SoFar
-from sleuth.graphs.core import (
-    Ablation,
-    Call,
-    CheckedSettings,
-    Context,
-    InPaper,
-    Keyed,
-    Method,
-    Note,
-    Question,
-    RunState,
-    RunUpdate,
-    ask_or,
-    make_verdict,
-    plan_unless_halted,
-    summarize_update,
-)
-from sleuth.graphs.core.node import known_notes, new_graph, node, node_with
+from sleuth.graphs.core.answer import Note, make_verdict
+from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
+from sleuth.graphs.core.method import Method, summarize_update
+from sleuth.graphs.core.node import Call, ask_or, known_notes, new_graph, node, node_with
+from sleuth.graphs.core.state import Keyed, Question, RunState, RunUpdate, plan_unless_halted
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_of_sentences
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
 from sleuth.graphs.methods.ras import extensions, triple_graph

@@ -15,18 +15,10 @@ from pydantic import Field
 
 from sleuth.agents.roles.planning import SearchResult
 from sleuth.agents.roles.searching import ROLES, TAGS, Format, Transcript, Turn, parse_turn
-from sleuth.graphs.core import (
-    Call,
-    CheckedSettings,
-    Context,
-    InPaper,
-    Keyed,
-    Method,
-    Question,
-    RunState,
-    RunUpdate,
-)
-from sleuth.graphs.core.node import new_graph, node, node_with, nothing
+from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
+from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.node import Call, new_graph, node, node_with, nothing
+from sleuth.graphs.core.state import Keyed, Question, RunState, RunUpdate
 from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
 from sleuth.graphs.methods.search_trained.used_passages import cite_used_passages

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from sleuth.graphs.core import Budget
 from sleuth.graphs.ingestion import ExtractionContext, ExtractionReport, extract_all_triples
-from sleuth.graphs.methods.ras import prompt_version
+from sleuth.graphs.methods.ras.triple_graph import prompt_version
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption
 from sleuth.studio.client import client_class

@@ -22,7 +22,7 @@ from langgraph.graph import START, StateGraph
 
 from sleuth.agents.formatting import Source
 from sleuth.agents.model import Model
-from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles.inputs import ReadInput
 from sleuth.agents.roles.questions import (
     WRITE_MULTI,

@@ -13,7 +13,7 @@ from typing import Any
 from langgraph.types import StateSnapshot
 from pydantic_core import from_json, to_json, to_jsonable_python
 
-from sleuth.agents.llm import AnswerText
+from sleuth.agents.llm.token_stream import AnswerText
 from sleuth.graphs.chat.messages import reply_id_to
 from sleuth.graphs.persistence import Thread
 from sleuth.studio.server.langgraph_api.access import Access
