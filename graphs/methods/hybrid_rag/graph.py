@@ -119,8 +119,7 @@ async def classify(state: State, call: Call[Settings]) -> Update:
     found = await sources.predict_attributes(
         call.model, state.question, None if by_votes else context.predictor, settings
     )
-    refused = found is not None and found["dynamic"] and not settings.fresh
-    return {**update, "attributes": found, "refused": refused}
+    return {**update, "attributes": found, "refused": found["dynamic"] and not settings.fresh}
 
 
 @node
