@@ -19,7 +19,7 @@ from sqlalchemy import text
 
 from benchmarks.harness import clock
 from benchmarks.servers import postgres
-from sleuth.graphs.core import Status
+from sleuth.graphs.core.answer import Status
 from sleuth.graphs.persistence import RunFilter, RunResult, Store, Thread, open_store
 from sleuth.graphs.persistence.thread_tables import select_runs
 from sleuth.tools.settings import Settings

@@ -15,7 +15,7 @@ import pytest
 import sleuth
 from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.compat import FORMER_NODES
-from sleuth.graphs.core import RunUpdate
+from sleuth.graphs.core.state import RunUpdate
 from sleuth.graphs.registry import METHODS
 
 ROOT = Path(__file__).parents[1]

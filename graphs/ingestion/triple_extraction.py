@@ -14,7 +14,7 @@ from langgraph.func import entrypoint
 
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls.caller import ModelCaller
-from sleuth.graphs.core import Budget
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.ingestion.pipeline import MAX_WARNINGS
 from sleuth.graphs.methods.ras.triple_graph import extract_triples, prompt_version
 from sleuth.tools.storage import MemoryArchive, TripleStats, TripleStore

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sleuth.graphs.core import Budget
+from sleuth.graphs.core.context import Budget
 from sleuth.tools.settings import Profile
 
 

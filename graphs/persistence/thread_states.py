@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, Literal, Self, get_args
 
-from sleuth.graphs.core import Answer, Status
+from sleuth.graphs.core.answer import Answer, Status
 
 ThreadState = Literal["queued", "running", "waiting", "stopped", "interrupted", "failed", "done"]
 """The state of a run.

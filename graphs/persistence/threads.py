@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, select, update
 from sqlalchemy.engine import Engine
 
-from sleuth.graphs.core import Status
+from sleuth.graphs.core.answer import Status
 from sleuth.graphs.persistence.run_options import StoredOptions
 from sleuth.graphs.persistence.thread_locks import ThreadLocks, check_token
 from sleuth.graphs.persistence.thread_states import (

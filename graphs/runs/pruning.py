@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from sqlalchemy import Delete, TableClause, TextClause, column, delete, select, table, text
 
-from sleuth.graphs.core import find_hashes
+from sleuth.graphs.core.state import find_hashes
 from sleuth.graphs.persistence import Thread, check_token, explain_damage
 from sleuth.graphs.persistence.thread_tables import threads as listed
 from sleuth.graphs.persistence.thread_tables import words

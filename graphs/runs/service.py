@@ -19,21 +19,12 @@ from langgraph.types import Command, StateSnapshot
 from sleuth.agents.graph_encoder import GraphModels
 from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.agents.model import Model
-from sleuth.graphs.core import (
-    SCHEMA_VERSION,
-    Answer,
-    Budget,
-    Context,
-    Event,
-    Method,
-    MethodSettings,
-    Threshold,
-    parse_event,
-    public_notes,
-    seconds_at,
-    total_cost,
-    with_clock,
-)
+from sleuth.graphs.core.answer import Answer, Threshold, public_notes, total_cost
+from sleuth.graphs.core.context import Budget, Context, MethodSettings
+from sleuth.graphs.core.events import Event, parse_event
+from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.state import SCHEMA_VERSION
+from sleuth.graphs.core.wall_clock import seconds_at, with_clock
 from sleuth.graphs.evidence.check import require_checker
 from sleuth.graphs.persistence import (
     FAULTS,

@@ -10,7 +10,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import Field
 
-from sleuth.graphs.core import Answer, Verdict
+from sleuth.graphs.core.answer import Answer, Verdict
 from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.registry import method as method_of
 from sleuth.studio.client.callers import Caller

@@ -18,7 +18,11 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.agents.model import Model
-from sleuth.graphs.core import Answer, Budget, Context, Event, fitted_thresholds, in_fresh_context
+from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.core.context import Budget, Context
+from sleuth.graphs.core.events import Event
+from sleuth.graphs.core.subrun import in_fresh_context
+from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import CheckpointerSubruns, CheckpointView, RunService, Services, fork_run

@@ -11,7 +11,7 @@ from fastapi import Depends, FastAPI, Request
 
 from sleuth.agents.formatting import Turn
 from sleuth.graphs.chat.question_rewriting import RewrittenQuestion, rewrite_question
-from sleuth.graphs.core import Budget
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import Store, Threads, open_store
 from sleuth.graphs.runs import RunService, remove_runs
 from sleuth.studio.server.ingestion import IngestionWorker, Uploads

@@ -26,8 +26,8 @@ from sleuth.agents.model_calls.logprobs import first_token_probability
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse
 from sleuth.agents.role import Role
 from sleuth.agents.roles import judging, planning, reading, reasoning
-from sleuth.graphs.core import Threshold
-from sleuth.graphs.core import store_threshold as keep_threshold
+from sleuth.graphs.core.answer import Threshold
+from sleuth.graphs.core.thresholds import store_threshold as keep_threshold
 from sleuth.graphs.evidence.text_spans import find_quote
 from sleuth.studio.cli.app import run_cli
 from sleuth.studio.evaluation.calibration import MeasuredAnswer, fit

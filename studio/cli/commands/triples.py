@@ -11,7 +11,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from sleuth.graphs.core import Budget
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.ingestion import ExtractionContext, ExtractionReport, extract_all_triples
 from sleuth.graphs.methods.ras.triple_graph import prompt_version
 from sleuth.studio.cli.app import run_async

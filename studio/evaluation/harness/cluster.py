@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Any, cast
 
-from sleuth.graphs.core import Budget
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import open_store
 from sleuth.studio.evaluation.gold import KnownGold, OracleParts
 from sleuth.studio.evaluation.harness.runs import Job, JobRunner

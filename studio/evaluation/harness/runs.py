@@ -12,7 +12,7 @@ from sleuth.agents.formatting import escape_chat_markers
 from sleuth.agents.model import Message, Model, Request
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse
 from sleuth.agents.roles.judging import CORRECT, JUDGE, JudgeInput
-from sleuth.graphs.core import Cost
+from sleuth.graphs.core.answer import Cost
 from sleuth.graphs.evidence.check import support_of_run
 from sleuth.graphs.persistence import LONGEST_NAME, Store
 from sleuth.graphs.registry import method

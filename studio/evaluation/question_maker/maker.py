@@ -32,7 +32,8 @@ from sleuth.agents.roles.questions import (
     PassageInput,
 )
 from sleuth.agents.roles.reading import READ
-from sleuth.graphs.core import Budget, PrivateGraph
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.private_graph import PrivateGraph
 from sleuth.studio.evaluation.question_maker.file import Candidate, Kind, Made, WrittenQuestions
 from sleuth.studio.evaluation.scoring import contained, f1, normalise
 from sleuth.tools.collection import Collection

@@ -16,7 +16,7 @@ from pydantic_core import to_json
 from starlette.responses import Response, StreamingResponse
 
 from sleuth.agents.llm.token_stream import MessageEvents
-from sleuth.graphs.core import describe_errors
+from sleuth.graphs.core.method import describe_errors
 from sleuth.graphs.persistence import Thread
 from sleuth.studio.server.langgraph_api.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, JsonRoute, Unsupported

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from langchain_core.messages import convert_to_messages
 
-from sleuth.graphs.core import Budget
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import NAME, StoredOptions, Thread, Turn
 from sleuth.graphs.registry import CHAT
 from sleuth.graphs.runs import check_question, fork_run, now

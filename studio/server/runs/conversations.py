@@ -12,7 +12,7 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.sql.dml import UpdateBase
 
 from sleuth.agents.formatting import MAX_TURNS, Turn
-from sleuth.graphs.core import Cost, Verdict, upgrade_cost
+from sleuth.graphs.core.answer import Cost, Verdict, upgrade_cost
 from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.persistence import LONGEST_NAME
 from sleuth.graphs.persistence.thread_tables import threads

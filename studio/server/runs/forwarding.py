@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from sqlalchemy.engine import Engine
 
-from sleuth.graphs.core import Delta, Reset
+from sleuth.graphs.core.events import Delta, Reset
 from sleuth.studio.server.runs.live_stream import StreamItem, Subscribers
 from sleuth.studio.server.runs.notifications import DELTAS, LISTENERS, notify
 from sleuth.tools.errors import StoreError

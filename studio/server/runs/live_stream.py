@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 
-from sleuth.graphs.core import Delta, Reset, Step
+from sleuth.graphs.core.events import Delta, Reset, Step
 
 MAX_WAITING = 100_000
 """Maximum characters that wait for a subscriber."""

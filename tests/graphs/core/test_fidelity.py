@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sleuth.graphs.core import PaperPart
+from sleuth.graphs.core.fidelity import PaperPart
 from sleuth.graphs.registry import METHODS
 
 PARTS = [

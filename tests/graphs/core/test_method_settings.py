@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from sleuth.graphs.core import Method
+from sleuth.graphs.core.method import Method
 from sleuth.graphs.registry import METHODS
 
 NAMED = re.compile(r"\(paper(?: profile)?: ([\w-]+)\)")

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, text
 
-from sleuth.graphs.core import Answer, Budget, Status, Support, total_cost
+from sleuth.graphs.core.answer import Answer, Status, Support, total_cost
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import thread_tables as module
 from sleuth.graphs.persistence.run_options import StoredOptions
 from sleuth.graphs.persistence.store import Store

@@ -8,7 +8,7 @@ import pytest
 from entries import entry
 from fake_ray import FakeRay, RayError
 
-from sleuth.graphs.core import Budget
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import open_store
 from sleuth.studio.evaluation.data import GoldQuestion, systems
 from sleuth.studio.evaluation.gold import KnownGold, OracleParts
