@@ -25,7 +25,7 @@ from sleuth.graphs.core.state import (
     Lines,
     Question,
     RunState,
-    RunUpdate,
+    Update,
     retrieve_unless_settled,
     retrieve_until_verdict,
 )
@@ -61,14 +61,6 @@ class State(RunState):
     """The sentences so far."""
     concluded: bool = False
     """The chain has reached its answer, or its end."""
-
-
-class Update(RunUpdate, total=False):
-    """Fields that a node may change."""
-
-    evidence: list[str]
-    thoughts: list[str]
-    concluded: bool
 
 
 @node
@@ -115,8 +107,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
         read = await generate(call.model, state, shown, "The question stays open.")
     if not (read["answer"] or state.concluded):
         return {}
-    notes, verdict = finish(call.model, state, read["answer"], read["citations"])
-    return {"notes": notes, "verdict": verdict}
+    return finish(call.model, state, read["answer"], read["citations"])
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.

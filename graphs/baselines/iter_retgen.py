@@ -20,7 +20,7 @@ from sleuth.graphs.core.state import (
     Keyed,
     Question,
     RunState,
-    RunUpdate,
+    Update,
     retrieve_unless_settled,
     retrieve_until_verdict,
 )
@@ -49,14 +49,6 @@ class State(RunState):
     """The generations."""
 
 
-class Update(RunUpdate, total=False):
-    """Fields that a node may change."""
-
-    iteration: int
-    evidence: list[str]
-    attempts: dict[str, Generation]
-
-
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search with the question, from the second time on with the latest generation too."""
@@ -81,7 +73,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     new = await generate(call.model, state, shown, "This round has no answer.")
     update: Update = {"attempts": {str(state.iteration): new}}
     if state.iteration >= call.settings.iterations or (new["answer"] and not state.iteration):
-        update["notes"], update["verdict"] = finish(call.model, state, new["answer"], new["citations"])
+        return {**update, **finish(call.model, state, new["answer"], new["citations"])}
     return update
 
 

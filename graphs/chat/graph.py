@@ -35,7 +35,7 @@ from sleuth.graphs.core.answer import Subrun, Verdict, public_subrun, total_cost
 from sleuth.graphs.core.context import Context, MethodSettings, parse_json
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, node
-from sleuth.graphs.core.state import RunState, RunUpdate, same_question
+from sleuth.graphs.core.state import RunState, Update, same_question
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
 from sleuth.graphs.evidence.text_spans import content_words
 from sleuth.graphs.methods.par_rag.graph import plan_with
@@ -100,18 +100,6 @@ class State(Message, RunState):
     """The person's remark about the plan, or why their reply could not be used."""
 
 
-class Update(RunUpdate, total=False):
-    """Fields that a node may change."""
-
-    messages: list[AnyMessage]
-    question: str
-    kind: conversation.Intent
-    hop: Subrun | None
-    plan: dict[str, Step]
-    decision: Decision
-    remark: str
-
-
 _NEW_TURN: Update = {"verdict": None, "hop": None, "plan": {}, "decision": "", "remark": ""}
 
 
@@ -135,10 +123,10 @@ async def classify(state: State, call: Call[Settings]) -> Update:
     return {
         **_NEW_TURN,
         "question": question,
-        "kind": kind,  # type: ignore[typeddict-item]  # one of the role's choices
+        "kind": kind,
         "halted": halted,
         "notes": dict.fromkeys(state.notes),
-        "calls": dict.fromkeys(state.calls),  # type: ignore[typeddict-item]  # None removes a key
+        "calls": dict.fromkeys(state.calls),
     }
 
 

@@ -27,7 +27,7 @@ from sleuth.graphs.core.answer import Citation, Note, Support, Threshold, Verdic
 from sleuth.graphs.core.context import CheckedSettings, Context
 from sleuth.graphs.core.node import Call, ask_or, node
 from sleuth.graphs.core.passages import deserialize_passage
-from sleuth.graphs.core.state import RunState, RunUpdate, find_hashes, same_question
+from sleuth.graphs.core.state import RunState, Update, find_hashes, same_question
 from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.citations import cite_sentence, verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
@@ -100,7 +100,7 @@ def _support(score: float, reading: CheckedReading) -> Support:
 
 
 @node
-async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> RunUpdate:
+async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> Update:
     """Accept the answer if the cited passages support it; otherwise answer once more, or refuse."""
     checker, verdict, check = require_checker(call.context.checker), state.verdict, check_of(call.context)
     assert verdict is not None
@@ -124,7 +124,7 @@ async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> RunUpd
 
 def _answer_of_checker(
     state: RunState, check: Check, reading: CheckedReading, found: Sequence[Passage]
-) -> RunUpdate | None:
+) -> Update | None:
     """Return the answer of the checker's reading, if it is supported; None otherwise."""
     text = reading.answer
     score = reading.support_of(text)
@@ -139,7 +139,7 @@ def _answer_of_checker(
 
 async def _answer_again(
     state: RunState, call: Call[CheckedSettings], checker: EvidenceChecker, check: Check, shown: Sequence[Passage]
-) -> RunUpdate | None:
+) -> Update | None:
     """Return a supported answer of the model from these passages; None if there is none."""
     assert state.verdict is not None
     rejected = state.verdict["text"]
@@ -157,7 +157,7 @@ async def _answer_again(
     return _corrected(state, text, citations, support, "answered once more")
 
 
-def _corrected(state: RunState, text: str, citations: list[Citation], support: Support, remark: str) -> RunUpdate:
+def _corrected(state: RunState, text: str, citations: list[Citation], support: Support, remark: str) -> Update:
     assert state.verdict is not None
     note = make_note(state.question, text, citations, remark)
     support = Support(**support, replaced=state.verdict["text"])

@@ -19,8 +19,10 @@ from sleuth.tools.types import Passage
 def verify_quotes(
     model: ModelCaller, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage], *, question: str = ""
 ) -> list[Citation]:
-    """Return the citations that can be verified, and warn of each other quote."""
+    """Return the citations that can be verified, and warn of each other quote; none without an answer."""
     citations: list[Citation] = []
+    if not answer:
+        return citations
     answering = [passage for passage in shown if find_sentence(answer, passage.text)]
     for quote in quotes:
         named = shown[quote.source - 1 : quote.source]
@@ -66,8 +68,6 @@ def verified_citations(
     model: ModelCaller, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage], *, question: str = ""
 ) -> list[Citation]:
     """Return verified citations, one of which contains the answer if any shown passage does; none without an answer."""
-    if not answer:
-        return []
     citations = verify_quotes(model, answer, quotes, shown, question=question)
     return ensure_verbatim_support(answer, citations, shown, question=question)
 

@@ -31,7 +31,7 @@ from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, known_notes, node, node_with
 from sleuth.graphs.core.passages import archive_passages
-from sleuth.graphs.core.state import Question, RunState, RunUpdate
+from sleuth.graphs.core.state import Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import make_note, verdict_for
 from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.graphs.methods.hybrid_rag import references, sources
@@ -73,24 +73,6 @@ class State(RunState):
     """The reasoner's reply if it could not be parsed, by archive reference."""
     tried: bool = False
     """The inherited final answer did not suffice."""
-
-
-class Update(RunUpdate, total=False):
-    """Fields that a node may change."""
-
-    asked_at: str
-    attributes: PredictedAttributes | None
-    refused: bool
-    sources: list[Source]
-    texts: list[str]
-    tables: list[str]
-    calculations: list[Finding]
-    recollection: Finding | None
-    lookups: list[Finding]
-    references: list[Reference]
-    said: ReasonedReply | None
-    unread: str
-    tried: bool
 
 
 _ANSWER = 1

@@ -30,7 +30,7 @@ from sleuth.graphs.core.answer import Note, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, known_notes, new_graph, node, node_with
-from sleuth.graphs.core.state import Keyed, Question, RunState, RunUpdate, plan_unless_halted
+from sleuth.graphs.core.state import Keyed, Question, RunState, Update, plan_unless_halted
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_of_sentences
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
 from sleuth.graphs.methods.ras import extensions, triple_graph
@@ -95,16 +95,6 @@ class State(RunState):
     """The nodes of the question's graph: each entity in its first spelling."""
     facts: Annotated[dict[str, Fact], Keyed] = field(default_factory=dict)
     """The edges of the question's graph, with their passages."""
-
-
-class Update(RunUpdate, total=False):
-    """Fields that a node may change; None removes a key."""
-
-    decision: str
-    rounds: dict[str, Round]
-    unread: list[str]
-    entities: dict[str, str]
-    facts: dict[str, Fact]
 
 
 @node

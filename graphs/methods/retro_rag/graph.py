@@ -27,7 +27,7 @@ from sleuth.graphs.core.answer import Note, Threshold, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, new_graph, node, node_with
-from sleuth.graphs.core.state import Keyed, Question, RunState, RunUpdate, plan_unless_halted, retrieve_unless_settled
+from sleuth.graphs.core.state import Keyed, Question, RunState, Update, plan_unless_halted, retrieve_unless_settled
 from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, stated_answer, verdict_for
@@ -107,20 +107,6 @@ class State(RunState):
     """The scores of all inferences, also of those that failed, by round and number."""
     threshold: Threshold | None = None
     """The consistency above which an answer is final."""
-
-
-class Update(RunUpdate, total=False):
-    """Fields that a node may change; None removes a key."""
-
-    round: int
-    query: str
-    found: list[str]
-    sources: dict[str, EvidencePassage | None]
-    departures: dict[str, RemovedEvidence]
-    entities: list[str]
-    attempts: dict[str, AnswerAttempt]
-    tests: dict[str, InferenceScores]
-    threshold: Threshold
 
 
 @node
