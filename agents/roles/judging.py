@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self, cast
 
 from pydantic import ConfigDict, Field, model_validator
 
-from sleuth.agents.formatting import Evidence, Fenced, Sources, Step, Steps
+from sleuth.agents.formatting import Evidence, Fenced, Sources, Steps
 from sleuth.agents.model import Sampling
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.role import Input, Output, Role, fields_by_label
@@ -37,11 +37,6 @@ class ReviewInput(ReviewStepInput):
     """Also the steps before, any of which the reviewer may blame."""
 
     trajectory: Steps
-
-
-def add_trajectory(input: ReviewStepInput, trajectory: tuple[Step, ...]) -> ReviewInput:
-    """Return the same input with the steps before it."""
-    return ReviewInput(question=input.question, answer=input.answer, sources=input.sources, trajectory=trajectory)
 
 
 class StepReview(Output):

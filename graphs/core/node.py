@@ -74,11 +74,6 @@ class Call(Generic[S]):
             self._model = ModelCaller(model, context.archive, seed=seed, limit=limit, token_stream=context.token_stream)
         return self._model
 
-    @property
-    def made(self) -> int:
-        """Return the number of model calls of this execution."""
-        return len(self._model.calls) if self._model else 0
-
     async def load(self, references: Iterable[str]) -> list[Passage]:
         """Return the archived passages of references, as the run first read them.
 
@@ -92,7 +87,8 @@ class Call(Generic[S]):
         Nodes that share the budget make as many each, and the spare calls stay.
         """
         left = remaining(self._state, self.runtime)
-        calls = self.made + calls * self._sharing + self._spare
+        made = len(self._model.calls) if self._model else 0
+        calls = made + calls * self._sharing + self._spare
         return (
             (left.max_calls is None or calls <= left.max_calls)
             and (left.max_tokens is None or left.max_tokens > 0)

@@ -219,7 +219,7 @@ async def review_step(
     if past is None:
         reply = await ask_or(model, judging.REVIEW_STEP, given, judging.StepReview(status="PASS"), loss)
     else:
-        looking_back = judging.add_trajectory(given, past)
+        looking_back = judging.ReviewInput(**vars(given), trajectory=past)
         reply = await ask_or(model, judging.REVIEW, looking_back, judging.Review(status="PASS"), loss)
     if reply.status == "REVISED":
         question, answer = plan[key]["question"], stated_answer(reply.answer, plan[key]["question"])
