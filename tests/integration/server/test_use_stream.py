@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 
 APPROVE = {"decisions": [{"type": "approve"}]}
 TURNS = [
-    {"submit": "Hello!", "config": PLAIN, "messages": 2, "last": "Hello to", "waits": False, "cited": 0},
+    {"submit": "Hello!", "config": PLAIN, "messages": 2, "last": "Hello!", "waits": False, "cited": 0},
     {"submit": QUESTION, "config": PLAIN, "messages": 4, "last": "Edric Gannow [1]", "waits": False, "cited": 1},
     {"submit": "Who built it?", "config": PLAIN, "messages": 6, "last": "Built what?", "waits": True, "cited": 0},
     {"respond": "the light", "config": PLAIN, "messages": 8, "last": "Edric Gannow [1]", "waits": False, "cited": 1},
