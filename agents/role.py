@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar, dataclass_transform, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict
 
 from sleuth.agents.model import Sampling
 
@@ -42,13 +42,6 @@ class Output(BaseModel):
         json_schema_extra={"additionalProperties": False},
         json_schema_serialization_defaults_required=True,
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _accept_list(cls, value: object) -> object:
-        """Accept a bare list for the only field: PAR-RAG's paper writes plans so."""
-        is_bare = isinstance(value, list) and len(cls.model_fields) == 1
-        return {next(iter(cls.model_fields)): value} if is_bare else value
 
 
 def fields_by_label(label: str, allowed: Mapping[str, tuple[str, ...]]) -> Callable[[dict[str, Any]], None]:

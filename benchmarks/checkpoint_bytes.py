@@ -28,7 +28,7 @@ from random import Random
 from statistics import correlation, linear_regression, median
 from typing import Any
 
-from sleuth.agents.llm import ScriptedModel
+from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.runs import RunService, Services
 from sleuth.graphs.runs.history import list_checkpoints

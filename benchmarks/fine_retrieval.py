@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 import typer
 from langgraph.func import entrypoint
 
-from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.graphs.methods.par_rag.steps import extract_names
 from sleuth.studio.client import client_class
 from sleuth.studio.evaluation.scoring import interval

@@ -33,7 +33,9 @@ from langgraph.graph import END, START, StateGraph
 
 from benchmarks.harness import EXAMPLES, Clock, Spent, golds, write_json
 from sleuth.agents.model import Message, Reply, Request
-from sleuth.graphs.core import Answer, Context, Step
+from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.core.context import Context
+from sleuth.graphs.core.events import Step
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence import Store, open_store
 from sleuth.graphs.registry import METHODS

@@ -205,7 +205,7 @@ def _type(schema: dict[str, Any]) -> str:
 
 def method_settings(name: str = "") -> str:
     """Return the table of a method's settings, or of the settings that all methods with an evidence check share."""
-    from sleuth.graphs.core import CheckedSettings
+    from sleuth.graphs.core.context import CheckedSettings
     from sleuth.graphs.registry import CHAT, METHODS
 
     kind = (METHODS | {CHAT.name: CHAT})[name].settings if name else CheckedSettings

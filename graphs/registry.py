@@ -7,7 +7,8 @@ from typing import Any
 from sleuth.graphs.baselines import closed_book, ircot, iter_retgen, plain_rag, self_ask
 from sleuth.graphs.baselines import react as agent
 from sleuth.graphs.chat import graph as chat
-from sleuth.graphs.core import CheckedSettings, Method, MethodSettings
+from sleuth.graphs.core.context import CheckedSettings, MethodSettings
+from sleuth.graphs.core.method import Method
 from sleuth.graphs.evidence.check import add_evidence_check
 from sleuth.graphs.methods.auto import graph as auto
 from sleuth.graphs.methods.crp_rag import graph as crp_rag

@@ -19,7 +19,7 @@ import typer
 
 from sleuth.agents.graph_encoder import graph_texts, is_graph_model, load, read_graph
 from sleuth.agents.model import Message
-from sleuth.agents.model_calls import Unparsable, parse
+from sleuth.agents.model_calls.output_parsing import Unparsable, parse
 from sleuth.agents.role import Role
 from sleuth.agents.roles.planning import NEXT, NEXT_WITH_FINDING, Next
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, FromFacts

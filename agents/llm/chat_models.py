@@ -21,7 +21,7 @@ from sleuth.agents.llm.errors import shorten
 from sleuth.agents.model import Listener, Message, Reply, Request
 from sleuth.agents.role import NAMES
 from sleuth.tools.errors import ModelError, ModelTimeout, ModelUnavailable, UnknownName
-from sleuth.tools.tracing import trace_headers
+from sleuth.tools.tracing.callbacks import trace_headers
 
 DEFAULT = "default"
 

@@ -13,7 +13,7 @@ from langchain_core.runnables.config import ensure_config
 from langgraph.constants import TAG_NOSTREAM
 
 from sleuth.agents.model import Reply
-from sleuth.tools.tracing import trace_headers
+from sleuth.tools.tracing.callbacks import trace_headers
 
 
 @dataclass(kw_only=True)

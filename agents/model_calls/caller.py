@@ -19,8 +19,7 @@ from typing_extensions import TypedDict
 
 from sleuth import prompts
 from sleuth.agents.formatting import escape_chat_markers
-from sleuth.agents.llm import TokenStream
-from sleuth.agents.llm.token_stream import CallStream
+from sleuth.agents.llm.token_stream import CallStream, TokenStream
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.model_calls.context_fitting import describe_loss, fit_sources, halve_sources
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse_reply
@@ -208,7 +207,16 @@ class _RoleCall(Generic[I, O]):
             reply_tokens=role.sampling.max_tokens,
         )
         while True:
-            self._request = _request(role, self._input, repair)
+            self._request = Request(
+                call_id="",
+                role=role.name,
+                prompt=role.prompt,
+                messages=messages(role, self._input) + repair,
+                input=asdict(self._input),
+                sampling=role.sampling,
+                schema=role.schema(),
+                choices=role.choices,
+            )
             await caller.archive.keep([self._request.text()])  # before it is sent
             sent = await task(self.call)()
             if (reply := sent["reply"]) is not None:
@@ -230,8 +238,13 @@ class _RoleCall(Generic[I, O]):
         return reply, None
 
     async def call(self) -> _Sent:
-        """Send the request, with an id and a seed from the place of its task."""
-        request = _with_id_and_seed(self._request, self._caller.seed)
+        """Send the request, with an id and a seed from the place of its task: both are the same after a resume."""
+        metadata, execution = get_config()["metadata"], get_runtime().execution_info
+        assert execution is not None
+        place = f"{self._caller.seed}\n{metadata['langgraph_step']}\n{metadata['langgraph_path']}"
+        number = int.from_bytes(sha256(place.encode("utf-8", "replace")).digest()[:4]) >> 1
+        sampling = replace(self._request.sampling, seed=number)
+        request = replace(self._request, call_id=execution.task_id, sampling=sampling)
         sent, stream = _Sent(call_id=request.call_id, prompt=request.text_hash(), reply=None), self._caller.token_stream
         opened: AbstractContextManager[CallStream | None] = (
             stream.open(request, node=self._node) if stream else nullcontext()
@@ -269,26 +282,3 @@ def messages(role: Role[I, O], input: I) -> tuple[Message, ...]:
     begun = role.begun(input) if role.begun else ""
     ending = (Message(role="assistant", content=begun),) if begun else ()
     return (*opening, Message(role="user", content=user), *ending)
-
-
-def _request(role: Role[I, O], input: I, repair: tuple[Message, ...]) -> Request:
-    return Request(
-        call_id="",
-        role=role.name,
-        prompt=role.prompt,
-        messages=messages(role, input) + repair,
-        input=asdict(input),
-        sampling=role.sampling,
-        schema=role.schema(),
-        choices=role.choices,
-    )
-
-
-def _with_id_and_seed(request: Request, seed: str) -> Request:
-    """Return the request with the id and seed of the running task's place: both are the same after a resume."""
-    metadata: dict[str, Any] = get_config()["metadata"]
-    place = f"{seed}\n{metadata['langgraph_step']}\n{metadata['langgraph_path']}"
-    number = int.from_bytes(sha256(place.encode("utf-8", "replace")).digest()[:4]) >> 1
-    execution = get_runtime().execution_info
-    assert execution is not None
-    return replace(request, call_id=execution.task_id, sampling=replace(request.sampling, seed=number))

@@ -38,10 +38,10 @@ class AskedBack(Output):
 
 
 class SmallTalk(Output):
-    """A reply to small talk; `needs_search` if the message needs the documents after all."""
+    """The kind of reply to small talk; `needs_search` if the message needs the documents after all."""
 
     needs_search: bool = False
-    reply: str = Field(default="", max_length=600)
+    reply: Literal["hello", "thanks", "goodbye", "introduction"] = "introduction"
 
 
 ROUTE = Role("router/route", ConversationInput, str, Sampling(max_tokens=8), choices=INTENTS, render=_values)
@@ -51,7 +51,7 @@ REWRITE = Role("rewriter/rewrite", ConversationInput, Rewritten, Sampling(max_to
 """Rewrite the latest message as a question that can be understood without the conversation."""
 
 REPLY = Role("host/reply", ConversationInput, SmallTalk, Sampling(max_tokens=200), render=_values)
-"""Reply to small talk."""
+"""Choose the reply to small talk."""
 
 ASK_BACK = Role("host/ask_back", ConversationInput, AskedBack, Sampling(max_tokens=240), render=_values)
 """Ask the user to clarify an ambiguous message."""

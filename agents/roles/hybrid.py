@@ -102,11 +102,6 @@ class Argument(Output):
     name: str = Field(max_length=40)
     value: str = Field(max_length=120)
 
-    @field_validator("value", mode="before")
-    @classmethod
-    def _as_text(cls, value: object) -> object:
-        return str(value) if isinstance(value, int | float) else value
-
 
 class Call(Output):
     """A function by its name; the arguments may also be an object, as most models write calls."""

@@ -1,16 +1,15 @@
 """Roles that judge: review, verification, evaluation and classification."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Literal, Self, cast
 
 from pydantic import ConfigDict, Field, model_validator
 
-from sleuth.agents.formatting import Evidence, Fenced, Sources, Step, Steps
+from sleuth.agents.formatting import Evidence, Fenced, Sources, Steps
 from sleuth.agents.model import Sampling
-from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.role import Input, Output, Role, fields_by_label
 from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.planning import MAX_STEPS
@@ -38,11 +37,6 @@ class ReviewInput(ReviewStepInput):
     """Also the steps before, any of which the reviewer may blame."""
 
     trajectory: Steps
-
-
-def add_trajectory(input: ReviewStepInput, trajectory: tuple[Step, ...]) -> ReviewInput:
-    """Return the same input with the steps before it."""
-    return ReviewInput(question=input.question, answer=input.answer, sources=input.sources, trajectory=trajectory)
 
 
 class StepReview(Output):
@@ -179,9 +173,6 @@ JUDGE = Role("judge/judge", JudgeInput, str, Sampling(max_tokens=8), choices=(CO
 DEMONSTRATIONS = 5
 """For each domain, and for static and for dynamic (section 4.2)."""
 
-SAMPLES = 5
-"""Votes for each attribute; the paper writes "multiple"."""
-
 STATIC, CHANGING, OPEN = "static", "dynamic", "open"
 
 
@@ -224,61 +215,34 @@ DYNAMIC = Role(
 """Decide whether the answer to a question changes over time."""
 
 
-class InContextPredictor:
-    """Predictor that samples each attribute several times and takes the majority."""
+async def vote_on_attributes(model: ModelCaller, question: str, *, samples: int) -> Attributes:
+    """Sample each attribute of a question several times, and return the majority; its usual value without a vote.
 
-    def __init__(self, model: ModelCaller, *, samples: int = SAMPLES) -> None:
-        self._model = model
-        self._samples = samples
+    Raises:
+        ModelError: the server gave no usable reply.
+    """
+    of_domains, of_change = select_demonstrations(await asyncio.to_thread(packaged_examples), each=DEMONSTRATIONS)
+    domain, change = await asyncio.gather(
+        _majority(model, DOMAIN, ClassifyInput(question=question, examples=of_domains), samples, usual=OPEN),
+        _majority(model, DYNAMIC, ClassifyInput(question=question, examples=of_change), samples, usual=STATIC),
+    )
+    return Attributes(domain=cast(Domain, domain), dynamic=change == CHANGING)
 
-    @property
-    def calls(self) -> int:
-        """The number of model calls of a prediction, without repairs."""
-        return 2 * self._samples
 
-    async def predict(self, question: str) -> Attributes:
-        """Return the attributes of one question; an attribute without a parsable vote has its usual value.
+async def _majority(
+    model: ModelCaller, role: Role[ClassifyInput, str], input: ClassifyInput, samples: int, *, usual: str
+) -> str:
+    """Return the most frequent reply; ties go to the role's order."""
 
-        Raises:
-            BadReply: no sample can be parsed.
-            ModelError: the server gave no usable reply.
-        """
-        of_domains, of_change = select_demonstrations(await asyncio.to_thread(packaged_examples), each=DEMONSTRATIONS)
-        of_domain, of_dynamic = await asyncio.gather(
-            self._vote(DOMAIN, ClassifyInput(question=question, examples=of_domains)),
-            self._vote(DYNAMIC, ClassifyInput(question=question, examples=of_change)),
-            return_exceptions=True,
-        )
-        for fault in (of_domain, of_dynamic):
-            if isinstance(fault, BaseException) and not isinstance(fault, BadReply):
-                raise fault
-        if isinstance(of_domain, BadReply) and isinstance(of_dynamic, BadReply):
-            raise of_domain
-        (domain, domain_lead), (change, dynamic_lead) = (
-            self._usual(vote, usual) if isinstance(vote, BaseException) else vote
-            for vote, usual in ((of_domain, OPEN), (of_dynamic, STATIC))
-        )
-        return Attributes(
-            domain=cast(Domain, domain),
-            dynamic=change == CHANGING,
-            domain_lead=domain_lead,
-            dynamic_lead=dynamic_lead,
-        )
+    async def sample() -> str:
+        try:
+            return await model.ask(role, input)
+        except BadReply as error:
+            model.warn(f"{error} The vote continues without this sample.")
+            return ""
 
-    def _usual(self, fault: BaseException, value: str) -> tuple[str, float]:
-        self._model.warn(f"{fault} The question counts as {value}.")
-        return value, 0.0
-
-    async def _vote(self, role: Role[ClassifyInput, str], input: ClassifyInput) -> tuple[str, float]:
-        """Return the winner and its lead over the second as a share of the votes; ties go to the role's order."""
-        samples = await asyncio.gather(
-            *(self._model.ask(role, input) for _ in range(self._samples)), return_exceptions=True
-        )
-        votes = Counter({choice: samples.count(choice) for choice in role.choices or ()})
-        for fault in samples:
-            if isinstance(fault, BaseException):
-                if not isinstance(fault, BadReply) or not votes.total():
-                    raise fault
-                self._model.warn(f"{fault} The vote continues without this sample.")
-        (winner, most), (_, next_most) = votes.most_common(2)
-        return winner, (most - next_most) / votes.total()
+    votes = await asyncio.gather(*(sample() for _ in range(samples)))
+    if not any(votes):
+        model.warn(f"No vote can be read. The question counts as {usual}.")
+        return usual
+    return max(role.choices or (), key=votes.count)

@@ -31,7 +31,7 @@ from benchmarks.growth.fits import Row, read_rows, table
 from benchmarks.harness import clock, in_own_process, write_json
 from benchmarks.servers import postgres
 from benchmarks.streams import Instant
-from sleuth.agents.llm import ScriptedModel
+from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.persistence import Store, open_store
 from sleuth.graphs.runs import RunService, Services, prune
 from sleuth.graphs.runs.history import list_checkpoints

@@ -13,8 +13,10 @@ from pydantic import Field
 
 from sleuth.agents.roles.inputs import StepsInput
 from sleuth.agents.roles.reading import ANSWER_FROM_MEMORY, Unaided
-from sleuth.graphs.core import Call, Context, InPaper, Method, MethodSettings, Question, RunState, RunUpdate, ask_or
-from sleuth.graphs.core.node import new_graph, node_with, nothing
+from sleuth.graphs.core.context import Context, InPaper, MethodSettings
+from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.node import Call, ask_or, new_graph, node_with, nothing
+from sleuth.graphs.core.state import Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
 
 
@@ -31,10 +33,6 @@ class State(RunState):
     """State of the closed-book baseline: nothing beyond the common fields."""
 
 
-class Update(RunUpdate, total=False):
-    """Fields that the node may change."""
-
-
 @node_with(so_far=nothing)
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Ask the question without any passage."""
@@ -43,8 +41,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     given = StepsInput(question=state.question, known=as_steps(state.notes.values()))
     reply = await ask_or(call.model, ANSWER_FROM_MEMORY, given, Unaided(known=False), "The question stays open.")
     stands = reply.known or not settings.may_not_know
-    notes, verdict = finish(call.model, state, stated_answer(reply.answer, state.question) if stands else "", [])
-    return {"notes": notes, "verdict": verdict}
+    return finish(call.model, state, stated_answer(reply.answer, state.question) if stands else "", [])
 
 
 def graph() -> StateGraph[State, Context, Question, State]:

@@ -17,24 +17,18 @@ from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.reasoning import THINK, ThinkInput
-from sleuth.graphs.core import (
-    Ablation,
-    Call,
-    CheckedSettings,
-    Context,
-    InPaper,
+from sleuth.graphs.core.answer import make_verdict
+from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
+from sleuth.graphs.core.method import Method, summarize_update
+from sleuth.graphs.core.node import Call, ask_or, new_graph, node
+from sleuth.graphs.core.state import (
     Lines,
-    Method,
     Question,
     RunState,
-    RunUpdate,
-    ask_or,
-    make_verdict,
+    Update,
     retrieve_unless_settled,
     retrieve_until_verdict,
-    summarize_update,
 )
-from sleuth.graphs.core.node import new_graph, node
 from sleuth.graphs.evidence.citations import find_support
 from sleuth.graphs.evidence.outcomes import Generation, as_steps, finish, generate, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_passages
@@ -67,14 +61,6 @@ class State(RunState):
     """The sentences so far."""
     concluded: bool = False
     """The chain has reached its answer, or its end."""
-
-
-class Update(RunUpdate, total=False):
-    """Fields that a node may change."""
-
-    evidence: list[str]
-    thoughts: list[str]
-    concluded: bool
 
 
 @node
@@ -121,8 +107,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
         read = await generate(call.model, state, shown, "The question stays open.")
     if not (read["answer"] or state.concluded):
         return {}
-    notes, verdict = finish(call.model, state, read["answer"], read["citations"])
-    return {"notes": notes, "verdict": verdict}
+    return finish(call.model, state, read["answer"], read["citations"])
 
 
 # Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.

@@ -12,21 +12,18 @@ from typing import Annotated
 from langgraph.graph import START, StateGraph
 from pydantic import Field
 
-from sleuth.graphs.core import (
-    Call,
-    CheckedSettings,
-    Context,
-    InPaper,
+from sleuth.graphs.core.answer import Note
+from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
+from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.node import Call, new_graph, node, node_with
+from sleuth.graphs.core.state import (
     Keyed,
-    Method,
-    Note,
     Question,
     RunState,
-    RunUpdate,
+    Update,
     retrieve_unless_settled,
     retrieve_until_verdict,
 )
-from sleuth.graphs.core.node import new_graph, node, node_with
 from sleuth.graphs.evidence.outcomes import Generation, finish, generate, make_note
 from sleuth.graphs.evidence.retrieval import search_passages, short_names
 from sleuth.tools.search import Mode, Query
@@ -50,14 +47,6 @@ class State(RunState):
     """Passages of the latest search, by archive reference."""
     attempts: Annotated[dict[str, Generation], Keyed] = field(default_factory=dict)
     """The generations."""
-
-
-class Update(RunUpdate, total=False):
-    """Fields that a node may change."""
-
-    iteration: int
-    evidence: list[str]
-    attempts: dict[str, Generation]
 
 
 @node
@@ -84,7 +73,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     new = await generate(call.model, state, shown, "This round has no answer.")
     update: Update = {"attempts": {str(state.iteration): new}}
     if state.iteration >= call.settings.iterations or (new["answer"] and not state.iteration):
-        update["notes"], update["verdict"] = finish(call.model, state, new["answer"], new["citations"])
+        return {**update, **finish(call.model, state, new["answer"], new["citations"])}
     return update
 
 

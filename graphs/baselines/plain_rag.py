@@ -14,20 +14,10 @@ from pydantic import Field
 
 from sleuth.agents.roles.inputs import ReadInput
 from sleuth.agents.roles.reading import READ, Reading
-from sleuth.graphs.core import (
-    Call,
-    CheckedSettings,
-    Context,
-    InPaper,
-    Method,
-    Question,
-    RunState,
-    RunUpdate,
-    ask_or,
-    retrieve_unless_settled,
-    retrieve_until_verdict,
-)
-from sleuth.graphs.core.node import new_graph, node, node_with, nothing
+from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
+from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.node import Call, ask_or, new_graph, node, node_with, nothing
+from sleuth.graphs.core.state import Question, RunState, Update, retrieve_unless_settled, retrieve_until_verdict
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources, search_passages, short_names
@@ -51,13 +41,6 @@ class State(RunState):
     """The passages were searched for; an inherited final answer is read before."""
 
 
-class Update(RunUpdate, total=False):
-    """Fields that a node may change."""
-
-    evidence: list[str]
-    searched: bool
-
-
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search the passages most similar to the question."""
@@ -78,8 +61,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     if not (text or state.searched):
         return {}
     citations = verified_citations(call.model, text, read.citations, shown, question=state.question)
-    notes, verdict = finish(call.model, state, text, citations)
-    return {"notes": notes, "verdict": verdict}
+    return finish(call.model, state, text, citations)
 
 
 def graph() -> StateGraph[State, Context, Question, State]:

@@ -15,20 +15,11 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.roles.planning import ACT, ACT_WITH_TOOLS, ActInput, Action, SearchResult, ToolAction
-from sleuth.graphs.core import (
-    Call,
-    CheckedSettings,
-    Context,
-    InPaper,
-    Keyed,
-    Method,
-    Note,
-    Question,
-    RunState,
-    RunUpdate,
-    ask_or,
-)
-from sleuth.graphs.core.node import new_graph, node, node_with, nothing
+from sleuth.graphs.core.answer import Note
+from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
+from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.node import Call, ask_or, new_graph, node, node_with, nothing
+from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, finish, generate, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import Round, make_query, read_around, search_passages
@@ -68,16 +59,6 @@ class State(RunState):
     """The searches so far with what they returned, "1" first."""
     said: Note | None = None
     """The model's answer with its verified citations; None before that."""
-
-
-class Update(RunUpdate, total=False):
-    """Fields that a node may change."""
-
-    query: str
-    tool: Tool
-    near: str
-    rounds: dict[str, Round]
-    said: Note | None
 
 
 @node
@@ -123,13 +104,11 @@ async def retrieve(state: State, call: Call[Settings]) -> Update:
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Return the model's answer; if it has none, generate one from all passages."""
     if state.said is not None:
-        notes, verdict = finish(call.model, state, state.said["finding"], state.said.get("citations", []))
-        return {"notes": notes, "verdict": verdict}
+        return finish(call.model, state, state.said["finding"], state.said.get("citations", []))
     call.require()
     shown = await call.load(_first_found(state))
     read = await generate(call.model, state, shown, "The question stays open.")
-    notes, verdict = finish(call.model, state, read["answer"], read["citations"])
-    return {"notes": notes, "verdict": verdict}
+    return finish(call.model, state, read["answer"], read["citations"])
 
 
 # Router. A run whose budget has no room for a node's calls is halted there, and ends without an answer.

@@ -16,20 +16,10 @@ from pydantic import Field
 from sleuth.agents.roles.inputs import ReadInput, StepsInput
 from sleuth.agents.roles.planning import FOLLOW_UP, FollowUp
 from sleuth.agents.roles.reading import READ, Reading
-from sleuth.graphs.core import (
-    Call,
-    CheckedSettings,
-    Context,
-    InPaper,
-    Keyed,
-    Method,
-    Question,
-    RunState,
-    RunUpdate,
-    ask_or,
-    plan_unless_halted,
-)
-from sleuth.graphs.core.node import known_notes, new_graph, node, node_with
+from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
+from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.node import Call, ask_or, known_notes, new_graph, node, node_with
+from sleuth.graphs.core.state import Keyed, Question, RunState, Update, plan_unless_halted
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import answer_question, as_steps, finish, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import Round, as_sources, make_query, search_passages
@@ -57,14 +47,6 @@ class State(RunState):
     """The follow-up questions so far with their passages, "1" first."""
     final: str | None = None
     """The model's final answer; None if it was not asked for one."""
-
-
-class Update(RunUpdate, total=False):
-    """Fields that a node may change."""
-
-    follow_up: str
-    rounds: dict[str, Round]
-    final: str | None
 
 
 @node
@@ -113,8 +95,7 @@ async def read(state: State, call: Call[Settings]) -> Update:
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Return the model's final answer; if it has none, answer from the intermediate answers."""
     if state.final is not None:
-        notes, verdict = finish(call.model, state, state.final, [])
-        return {"notes": notes, "verdict": verdict}
+        return finish(call.model, state, state.final, [])
     call.require()
     return {"verdict": await answer_question(call.model, state.question, list(state.notes.values()))}
 

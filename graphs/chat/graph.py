@@ -16,9 +16,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
 from pydantic import BeforeValidator, Field, model_validator
 
-from sleuth.agents.llm import AnswerStream
+from sleuth.agents.llm.token_stream import AnswerStream
 from sleuth.agents.model import DEMO_MODEL
-from sleuth.agents.model_calls import CallRecord
+from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.agents.roles import conversation
 from sleuth.graphs.chat import small_talk
 from sleuth.graphs.chat.messages import (
@@ -31,29 +31,15 @@ from sleuth.graphs.chat.messages import (
 )
 from sleuth.graphs.chat.plan_approval import Decision, approval_request, parse_decision
 from sleuth.graphs.chat.question_rewriting import make_standalone
-from sleuth.graphs.core import (
-    Call,
-    Context,
-    Method,
-    MethodSettings,
-    RunState,
-    RunUpdate,
-    Subrun,
-    Verdict,
-    ask_or,
-    new_subrun,
-    parse_json,
-    prefix_nodes,
-    public_subrun,
-    run_subrun,
-    summarize_update,
-    total_cost,
-    verdict_of,
-    with_result,
-)
-from sleuth.graphs.core.node import node
-from sleuth.graphs.methods.par_rag import Step
+from sleuth.graphs.core.answer import Subrun, Verdict, public_subrun, total_cost
+from sleuth.graphs.core.context import Context, MethodSettings, parse_json
+from sleuth.graphs.core.method import Method, summarize_update
+from sleuth.graphs.core.node import Call, ask_or, node
+from sleuth.graphs.core.state import RunState, Update, same_question
+from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
+from sleuth.graphs.evidence.text_spans import content_words
 from sleuth.graphs.methods.par_rag.graph import plan_with
+from sleuth.graphs.methods.par_rag.steps import Step
 from sleuth.tools.errors import UsageError
 
 MethodName = Literal[
@@ -114,18 +100,6 @@ class State(Message, RunState):
     """The person's remark about the plan, or why their reply could not be used."""
 
 
-class Update(RunUpdate, total=False):
-    """Fields that a node may change."""
-
-    messages: list[AnyMessage]
-    question: str
-    kind: conversation.Intent
-    hop: Subrun | None
-    plan: dict[str, Step]
-    decision: Decision
-    remark: str
-
-
 _NEW_TURN: Update = {"verdict": None, "hop": None, "plan": {}, "decision": "", "remark": ""}
 
 
@@ -149,28 +123,24 @@ async def classify(state: State, call: Call[Settings]) -> Update:
     return {
         **_NEW_TURN,
         "question": question,
-        "kind": kind,  # type: ignore[typeddict-item]  # one of the role's choices
+        "kind": kind,
         "halted": halted,
         "notes": dict.fromkeys(state.notes),
-        "calls": dict.fromkeys(state.calls),  # type: ignore[typeddict-item]  # None removes a key
+        "calls": dict.fromkeys(state.calls),
     }
 
 
 @node
 async def converse(state: State, call: Call[Settings]) -> Update:
-    """Reply to small talk without a search; a reply that would state facts is not sent, and so not streamed."""
-    text = small_talk.INTRODUCTION
+    """Reply to small talk with a fixed sentence, which the model chooses, unless a search is needed after all."""
+    made = conversation.SmallTalk()
     if not (small_talk.is_command(state.question) or _is_demo(state.calls)):
         call.require()
-        call.model.token_stream = None
-        given, otherwise = as_conversation(state.messages, state.question), conversation.SmallTalk(reply=text)
-        made = await ask_or(call.model, conversation.REPLY, given, otherwise, "")
+        given = as_conversation(state.messages, state.question)
+        made = await ask_or(call.model, conversation.REPLY, given, made, "")
         if made.needs_search:
             return {"verdict": None}
-        earlier = (message.text for message in state.messages if not message.additional_kwargs.get("asked_back"))
-        if made.reply.strip() and not small_talk.find_facts(made.reply, earlier):
-            text = made.reply.strip()
-    return {"verdict": Verdict(status="answered", text=text, citations=[])}
+    return {"verdict": Verdict(status="answered", text=small_talk.REPLIES[made.reply], citations=[])}
 
 
 def _is_demo(calls: Mapping[str, CallRecord]) -> bool:
@@ -185,7 +155,8 @@ async def clarify(state: State, call: Call[Settings]) -> Update:
     otherwise = conversation.AskedBack(question="What do you mean by that?")
     given = as_conversation(state.messages, state.question)
     back = await ask_or(call.model, conversation.ASK_BACK, given, otherwise, "")
-    if small_talk.repeats_question(back.question, state.question):
+    asked = content_words(state.question)
+    if asked <= content_words(back.question) if len(asked) > 1 else same_question(back.question, state.question):
         call.model.warn("The clarifying question would have repeated the message: the message is looked up.")
         return {}
     return {

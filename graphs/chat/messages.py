@@ -10,7 +10,7 @@ from langgraph.graph.message import add_messages
 
 from sleuth.agents.formatting import Turn, latest_turns
 from sleuth.agents.roles.conversation import AskedBack, ConversationInput
-from sleuth.graphs.core import Cost, Subrun, Verdict, total_cost, usage_of
+from sleuth.graphs.core.answer import Cost, Subrun, Verdict, total_cost, usage_of
 from sleuth.graphs.evidence.answer_text import with_footnotes
 
 _SPEAKERS: Final[dict[str, Literal["user", "assistant"]]] = {"human": "user", "ai": "assistant"}

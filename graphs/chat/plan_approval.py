@@ -12,8 +12,8 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from sleuth.agents.roles.planning import Plan
-from sleuth.graphs.core import parse_json
-from sleuth.graphs.methods.par_rag import Step, number_steps
+from sleuth.graphs.core.context import parse_json
+from sleuth.graphs.methods.par_rag.steps import Step, number_steps
 
 ACTION = "carry_out_plan"
 

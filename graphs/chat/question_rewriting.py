@@ -8,12 +8,12 @@ from langgraph.func import entrypoint
 
 from sleuth.agents.formatting import Turn, latest_turns
 from sleuth.agents.model import Model
-from sleuth.agents.model_calls import CallRecord, ModelCaller
+from sleuth.agents.model_calls.caller import CallRecord, ModelCaller
 from sleuth.agents.roles.conversation import REWRITE, ConversationInput, Rewritten
-from sleuth.graphs.core import ask_or
+from sleuth.graphs.core.node import ask_or
 from sleuth.tools.settings import Tracing
 from sleuth.tools.storage import Archive
-from sleuth.tools.tracing import traced
+from sleuth.tools.tracing.callbacks import traced
 
 _LOSS = "The question is asked as it was written, without the conversation."
 

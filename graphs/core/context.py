@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 from sleuth.agents.graph_encoder import GraphModels
-from sleuth.agents.llm import TokenStream
+from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.agents.model import Model
-from sleuth.agents.model_calls import CallRecord
+from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Threshold, Verdict
-from sleuth.tools.evidence_checker import EvidenceChecker
+from sleuth.tools.evidence_checker.checker import EvidenceChecker
 from sleuth.tools.search import Retriever
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Tracing
@@ -71,14 +71,9 @@ class MethodSettings(BaseModel):
             properties[name]["description"] = descriptions[name]
         return schema
 
-    @classmethod
-    def paper_values(cls) -> dict[str, Any]:
-        """Return the values under `profile=paper` of the settings whose default goes beyond the paper."""
-        return {name: mark.value for name, mark in cls.annotated(InPaper).items()}
-
     def as_in_paper(self) -> Self:
         """Return these settings with everything that goes beyond the paper switched off (profile=paper)."""
-        return self.model_copy(update=self.paper_values())
+        return self.model_copy(update={name: mark.value for name, mark in self.annotated(InPaper).items()})
 
     def nested(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the settings of other methods that these contain, by the method's name."""

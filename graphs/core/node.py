@@ -15,17 +15,18 @@ the next call into `{"halted": True}`. `@node_with` has options for nodes that e
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import fields
 from typing import Any, Generic, Protocol, TypeVar, cast, get_args, get_type_hints
 
 from langgraph.graph import StateGraph
 from langgraph.runtime import Runtime
 
-from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.role import I, O, Role
 from sleuth.graphs.core.answer import Note, make_verdict
 from sleuth.graphs.core.context import Budget, Context, MethodSettings
 from sleuth.graphs.core.passages import deserialize_passage
-from sleuth.graphs.core.state import Question, RunState, RunUpdate
+from sleuth.graphs.core.state import Question, RunState, Update
 from sleuth.tools.errors import BadReply
 from sleuth.tools.types import Passage
 
@@ -34,8 +35,6 @@ V = TypeVar("V")
 S = TypeVar("S", bound=MethodSettings)
 StateT = TypeVar("StateT", bound=RunState)
 StateT_contra = TypeVar("StateT_contra", bound=RunState, contravariant=True)
-UpdateT = TypeVar("UpdateT", bound=RunUpdate)
-UpdateT_co = TypeVar("UpdateT_co", bound=RunUpdate, covariant=True)
 
 
 class OutOfBudget(Exception):
@@ -75,11 +74,6 @@ class Call(Generic[S]):
             self._model = ModelCaller(model, context.archive, seed=seed, limit=limit, token_stream=context.token_stream)
         return self._model
 
-    @property
-    def made(self) -> int:
-        """Return the number of model calls of this execution."""
-        return len(self._model.calls) if self._model else 0
-
     async def load(self, references: Iterable[str]) -> list[Passage]:
         """Return the archived passages of references, as the run first read them.
 
@@ -93,7 +87,8 @@ class Call(Generic[S]):
         Nodes that share the budget make as many each, and the spare calls stay.
         """
         left = remaining(self._state, self.runtime)
-        calls = self.made + calls * self._sharing + self._spare
+        made = len(self._model.calls) if self._model else 0
+        calls = made + calls * self._sharing + self._spare
         return (
             (left.max_calls is None or calls <= left.max_calls)
             and (left.max_tokens is None or left.max_tokens > 0)
@@ -113,31 +108,30 @@ class Call(Generic[S]):
         if not self.affords(calls):
             raise OutOfBudget
 
-    def account(self, update: UpdateT, *, replaces_warnings: bool) -> UpdateT:
+    def account(self, update: Update, *, replaces_warnings: bool) -> Update:
         """Return the update with the searches, and with the calls and warnings of the model, if it was used."""
         if self.searches:
-            update = cast(UpdateT, {**update, "searches": self.searches})
+            update = {**update, "searches": self.searches}
         if self._model is None:
             return update
-        given = cast(RunUpdate, update)
-        calls = {**given.get("calls", {}), **self._model.calls}
+        calls = {**update.get("calls", {}), **self._model.calls}
         earlier = self._state.warnings if replaces_warnings else []
-        warnings = [*earlier, *self._model.warnings, *given.get("warnings", [])]
-        return cast(UpdateT, {**update, "calls": calls, "warnings": warnings})
+        warnings = [*earlier, *self._model.warnings, *update.get("warnings", [])]
+        return {**update, "calls": calls, "warnings": warnings}
 
 
-class Node(Protocol[StateT_contra, UpdateT_co]):
+class Node(Protocol[StateT_contra]):
     """A node as LangGraph calls it."""
 
-    def __call__(self, state: StateT_contra, *, runtime: Runtime[Context]) -> Awaitable[UpdateT_co]:
+    def __call__(self, state: StateT_contra, *, runtime: Runtime[Context]) -> Awaitable[Update]:
         """Run the node."""
         ...
 
 
-Function = Callable[[StateT, Call[S]], Awaitable[UpdateT]]
+Function = Callable[[StateT, Call[S]], Awaitable[Update]]
 
 
-def node(function: Function[StateT, S, UpdateT]) -> Node[StateT, UpdateT]:
+def node(function: Function[StateT, S]) -> Node[StateT]:
     """Make a LangGraph node of a function of a state and a `Call`; its name, docstring and types are kept."""
     return node_with()(function)
 
@@ -147,7 +141,7 @@ def node_with(
     so_far: Callable[[Any], Iterable[Note]] | None = None,
     spare: int = 0,
     shared_by: Callable[[Any], int] | None = None,
-) -> Callable[[Function[StateT, S, UpdateT]], Node[StateT, UpdateT]]:
+) -> Callable[[Function[StateT, S]], Node[StateT]]:
     """Return `@node` for a node that ends the run, or that leaves part of the budget to other nodes.
 
     Args:
@@ -157,13 +151,14 @@ def node_with(
         shared_by: the number of nodes, this one included, that run in parallel and share the other calls.
     """
 
-    def decorate(function: Function[StateT, S, UpdateT]) -> Node[StateT, UpdateT]:
+    def decorate(function: Function[StateT, S]) -> Node[StateT]:
         hints = get_type_hints(function)
         (kind,) = get_args(hints["call"])
+        names = {field.name for field in fields(hints["state"])}
         # A field without a reducer is replaced: a chat's warnings are those of its latest turn.
         replaces_warnings = get_type_hints(hints["state"], include_extras=True)["warnings"] == list[str]
 
-        async def run(state: StateT, *, runtime: Runtime[Context]) -> UpdateT:
+        async def run(state: StateT, *, runtime: Runtime[Context]) -> Update:
             settings = runtime.context.settings
             assert isinstance(settings, kind)
             call = Call(state, runtime, settings, spare=spare, sharing=shared_by(state) if shared_by else 1)
@@ -172,8 +167,11 @@ def node_with(
                     raise OutOfBudget
                 update = await function(state, call)
             except OutOfBudget:
-                halted: RunUpdate = {"halted": True}
-                update = cast(UpdateT, _out_of_budget([*so_far(state)]) if so_far else halted)
+                update = {"halted": True}
+                if so_far:
+                    notes = [*so_far(state)]
+                    update = {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
+            assert update.keys() <= names, f"{function.__name__} changes unknown fields: {update.keys() - names}"
             return call.account(update, replaces_warnings=replaces_warnings)
 
         # Not functools.wraps: LangGraph would inspect the signature of the wrapped function.
@@ -183,10 +181,6 @@ def node_with(
         return cast(Any, run)  # type: ignore[no-any-return]
 
     return decorate
-
-
-def _out_of_budget(notes: list[Note]) -> RunUpdate:
-    return {"verdict": make_verdict("out_of_budget", notes[-1]["finding"] if notes else "", notes)}
 
 
 def nothing(state: RunState) -> Iterable[Note]:
@@ -199,7 +193,7 @@ def known_notes(state: RunState) -> Iterable[Note]:
     return state.notes.values()
 
 
-def new_graph(state: type[StateT], *nodes: Node[Any, Any]) -> StateGraph[StateT, Context, Question, StateT]:
+def new_graph(state: type[StateT], *nodes: Node[Any]) -> StateGraph[StateT, Context, Question, StateT]:
     """Return a method's graph with these nodes, in their order, and no edges."""
     graph = StateGraph(state, context_schema=Context, input_schema=Question)
     for each in nodes:

@@ -8,7 +8,7 @@ from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateUpdate
 
-from sleuth.tools.tracing import traced
+from sleuth.tools.tracing.callbacks import traced
 
 
 class PrivateCompiled(CompiledStateGraph[Any, Any, Any, Any]):

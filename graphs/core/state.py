@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar
 
 from langgraph.channels import DeltaChannel
-from typing_extensions import TypedDict
 
-from sleuth.agents.model_calls import CallRecord
+from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Verdict
 from sleuth.tools.text import name_key
 
@@ -94,15 +93,8 @@ class RunState(Question):
     """The end of the run: status, text and checked citations."""
 
 
-class RunUpdate(TypedDict, total=False):
-    """Fields that a node of any method may change; None removes a key."""
-
-    notes: dict[str, Note | None]
-    calls: dict[str, CallRecord]
-    warnings: Sequence[str]
-    searches: Sequence[str]
-    halted: bool
-    verdict: Verdict | None
+Update = dict[str, Any]
+"""The fields of the state that a node changes; in a field that is keyed, None removes a key."""
 
 
 # Routers. A node whose calls the budget cannot pay for sets `halted`.

@@ -13,8 +13,8 @@ from langgraph.config import get_config
 from langgraph.pregel._messages import StreamMessagesHandler
 from langgraph.runtime import Runtime
 
-from sleuth.agents.llm import AnswerStream
-from sleuth.agents.model_calls import CallRecord
+from sleuth.agents.llm.token_stream import AnswerStream
+from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, total_cost, usage_of
 from sleuth.graphs.core.context import Context, SubrunRequest, SubrunResult
 from sleuth.graphs.core.node import remaining
@@ -40,6 +40,8 @@ async def run_subrun(
     `answer` is the message of the answer; the caller finishes it. By default it is a message of its own.
     """
     subruns, token_stream, config = runtime.context.hops, runtime.context.token_stream, get_config()["configurable"]
+    execution = runtime.execution_info
+    assert execution is not None
     if subruns is None:
         raise RunError(
             "This graph runs other methods: set `hops` of its Context to what runs them, as `sleuth.ask` does."
@@ -53,7 +55,7 @@ async def run_subrun(
         budget=remaining(state, runtime),
         parent=str(config.get("thread_id") or ""),
         checkpoint=str(config.get("checkpoint_map", {}).get("", "")),
-        place=str(config["__pregel_task_id"]),
+        place=execution.task_id,
         plan=dict(plan or {}),
         has_listeners=token_stream is not None and token_stream.listening(),
         control=runtime.control,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sleuth.graphs.core import Citation, Status, Verdict, is_weak
+from sleuth.graphs.core.answer import Citation, Status, Verdict, is_weak
 from sleuth.tools.text import single_line
 
 _INSTEAD: Final[dict[Status, str]] = {

@@ -23,31 +23,19 @@ from langgraph.runtime import get_runtime
 from sleuth.agents.formatting import Step
 from sleuth.agents.roles.inputs import ReadInput
 from sleuth.agents.roles.reading import READ, Reading
-from sleuth.graphs.core import (
-    Call,
-    CheckedSettings,
-    Citation,
-    Context,
-    Note,
-    RunState,
-    RunUpdate,
-    Support,
-    Threshold,
-    Verdict,
-    ask_or,
-    choose_threshold,
-    find_hashes,
-    make_verdict,
-    same_question,
-)
-from sleuth.graphs.core.node import node
+from sleuth.graphs.core.answer import Citation, Note, Support, Threshold, Verdict, make_verdict
+from sleuth.graphs.core.context import CheckedSettings, Context
+from sleuth.graphs.core.node import Call, ask_or, node
 from sleuth.graphs.core.passages import deserialize_passage
+from sleuth.graphs.core.state import RunState, Update, find_hashes, same_question
+from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.citations import cite_sentence, verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.tools.errors import UsageError
-from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
+from sleuth.tools.evidence_checker.checker import EvidenceChecker
 from sleuth.tools.evidence_checker.checker import Reading as CheckedReading
+from sleuth.tools.evidence_checker.inputs import Evidence
 from sleuth.tools.storage import Archive
 from sleuth.tools.types import Passage
 
@@ -113,7 +101,7 @@ def _support(score: float, reading: CheckedReading) -> Support:
 
 
 @node
-async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> RunUpdate:
+async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> Update:
     """Accept the answer if the cited passages support it; otherwise answer once more, or refuse."""
     checker, verdict, check = require_checker(call.context.checker), state.verdict, check_of(call.context)
     assert verdict is not None
@@ -137,7 +125,7 @@ async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> RunUpd
 
 def _answer_of_checker(
     state: RunState, check: Check, reading: CheckedReading, found: Sequence[Passage]
-) -> RunUpdate | None:
+) -> Update | None:
     """Return the answer of the checker's reading, if it is supported; None otherwise."""
     text = reading.answer
     score = reading.support_of(text)
@@ -152,7 +140,7 @@ def _answer_of_checker(
 
 async def _answer_again(
     state: RunState, call: Call[CheckedSettings], checker: EvidenceChecker, check: Check, shown: Sequence[Passage]
-) -> RunUpdate | None:
+) -> Update | None:
     """Return a supported answer of the model from these passages; None if there is none."""
     assert state.verdict is not None
     rejected = state.verdict["text"]
@@ -170,7 +158,7 @@ async def _answer_again(
     return _corrected(state, text, citations, support, "answered once more")
 
 
-def _corrected(state: RunState, text: str, citations: list[Citation], support: Support, remark: str) -> RunUpdate:
+def _corrected(state: RunState, text: str, citations: list[Citation], support: Support, remark: str) -> Update:
     assert state.verdict is not None
     note = make_note(state.question, text, citations, remark)
     support = Support(**support, replaced=state.verdict["text"])

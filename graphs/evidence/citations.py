@@ -7,8 +7,8 @@ cited that contains the answer and belongs to the question. Otherwise the citati
 from collections.abc import Mapping, Sequence
 
 from sleuth.agents.formatting import UNNAMED, Quote
-from sleuth.agents.model_calls import ModelCaller
-from sleuth.graphs.core import Citation
+from sleuth.agents.model_calls.caller import ModelCaller
+from sleuth.graphs.core.answer import Citation
 from sleuth.graphs.core.passages import RetrievedPassage
 from sleuth.graphs.evidence.text_spans import content_words, find_quote, find_sentence, find_sentences
 from sleuth.tools.documents.formats.content import quote_location
@@ -19,8 +19,10 @@ from sleuth.tools.types import Passage
 def verify_quotes(
     model: ModelCaller, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage], *, question: str = ""
 ) -> list[Citation]:
-    """Return the citations that can be verified, and warn of each other quote."""
+    """Return the citations that can be verified, and warn of each other quote; none without an answer."""
     citations: list[Citation] = []
+    if not answer:
+        return citations
     answering = [passage for passage in shown if find_sentence(answer, passage.text)]
     for quote in quotes:
         named = shown[quote.source - 1 : quote.source]
@@ -66,8 +68,6 @@ def verified_citations(
     model: ModelCaller, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage], *, question: str = ""
 ) -> list[Citation]:
     """Return verified citations, one of which contains the answer if any shown passage does; none without an answer."""
-    if not answer:
-        return []
     citations = verify_quotes(model, answer, quotes, shown, question=question)
     return ensure_verbatim_support(answer, citations, shown, question=question)
 

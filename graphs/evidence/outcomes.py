@@ -6,13 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Step
-from sleuth.agents.model_calls import ModelCaller, first_token_probability
+from sleuth.agents.model_calls.caller import ModelCaller
+from sleuth.agents.model_calls.logprobs import first_token_probability
 from sleuth.agents.role import I, Role
 from sleuth.agents.roles.inputs import CitedTrajectoryInput, ReadInput, TrajectoryInput
 from sleuth.agents.roles.reading import ANSWER, ANSWER_WITH_SOURCES, Final
 from sleuth.agents.roles.reasoning import REASON, Reasoned
-from sleuth.graphs.core import Citation, Note, Question, Verdict, ask_or, make_verdict
-from sleuth.graphs.core.answer import citation_place
+from sleuth.graphs.core.answer import Citation, Note, Verdict, citation_place, make_verdict
+from sleuth.graphs.core.node import ask_or
+from sleuth.graphs.core.state import Question, Update
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.graphs.evidence.text_spans import strip_marks
@@ -74,14 +76,12 @@ def verdict_of_sentences(model: ModelCaller, sentences: Sequence[Note], inherite
     return Verdict(**{**verdict, "citations": list(map(with_ends, verdict["citations"]))})
 
 
-def finish(
-    model: ModelCaller, state: Question, text: str, citations: list[Citation]
-) -> tuple[dict[str, Note | None], Verdict]:
-    """Return the note and verdict of an answer; the verdict is "unknown" if the text is empty."""
+def finish(model: ModelCaller, state: Question, text: str, citations: list[Citation]) -> Update:
+    """Return the update that ends a run with an answer; the verdict is "unknown" if the text is empty."""
     if not text:
-        return {}, make_verdict("unknown", "", [])
+        return {"notes": {}, "verdict": make_verdict("unknown", "", [])}
     found = make_note(state.question, text, citations)
-    return {"answer": found}, verdict_for(model, text, [*state.notes.values(), found])
+    return {"notes": {"answer": found}, "verdict": verdict_for(model, text, [*state.notes.values(), found])}
 
 
 class Generation(TypedDict):

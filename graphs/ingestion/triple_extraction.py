@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, fields
 from langgraph.func import entrypoint
 
 from sleuth.agents.model import Model
-from sleuth.agents.model_calls import ModelCaller
-from sleuth.graphs.core import Budget
+from sleuth.agents.model_calls.caller import ModelCaller
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.ingestion.pipeline import MAX_WARNINGS
-from sleuth.graphs.methods.ras import extract_triples, prompt_version
+from sleuth.graphs.methods.ras.triple_graph import extract_triples, prompt_version
 from sleuth.tools.storage import MemoryArchive, TripleStats, TripleStore
-from sleuth.tools.tracing import traced
+from sleuth.tools.tracing.callbacks import traced
 from sleuth.tools.types import Passage
 
 BATCH = 64

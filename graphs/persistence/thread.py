@@ -6,7 +6,8 @@ from typing import Any, Final, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sleuth.graphs.core import Answer, Budget, Status
+from sleuth.graphs.core.answer import Answer, Status
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.tools.settings import Profile
 

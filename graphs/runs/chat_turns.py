@@ -12,8 +12,9 @@ from uuid import NAMESPACE_OID, uuid5
 from langchain_core.messages import HumanMessage
 from langgraph.types import Command, StateSnapshot
 
-from sleuth.graphs.chat import describe_request, parse_typed_decision
-from sleuth.graphs.core import Budget, Verdict
+from sleuth.graphs.chat.plan_approval import describe_request, parse_typed_decision
+from sleuth.graphs.core.answer import Verdict
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import Thread, Turn
 from sleuth.graphs.registry import CHAT, configure
 from sleuth.graphs.runs.execution import checkpoint_id_of, now

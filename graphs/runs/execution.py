@@ -14,7 +14,9 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
 from sleuth.graphs.compat import FORMER_NODES
-from sleuth.graphs.core import Context, PrivateGraph, seconds_at
+from sleuth.graphs.core.context import Context
+from sleuth.graphs.core.private_graph import PrivateGraph
+from sleuth.graphs.core.wall_clock import seconds_at
 from sleuth.graphs.registry import runnable
 
 RECURSION_LIMIT = 100_000

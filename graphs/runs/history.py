@@ -10,18 +10,11 @@ from langgraph.types import StateSnapshot, StateUpdate
 from pydantic import TypeAdapter, ValidationError
 
 from sleuth import prompts
-from sleuth.agents.model_calls import CallRecord
-from sleuth.graphs.core import (
-    Citation,
-    Note,
-    Question,
-    Step,
-    find_hashes,
-    make_verdict,
-    merge_keys,
-    same_question,
-    with_paused_clock,
-)
+from sleuth.agents.model_calls.caller import CallRecord
+from sleuth.graphs.core.answer import Citation, Note, make_verdict
+from sleuth.graphs.core.events import Step
+from sleuth.graphs.core.state import Question, find_hashes, merge_keys, same_question
+from sleuth.graphs.core.wall_clock import with_paused_clock
 from sleuth.graphs.evidence.outcomes import make_note
 from sleuth.graphs.persistence import CheckpointSerializer, Origin, Thread
 from sleuth.graphs.registry import CHAT, runnable

@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from sqlalchemy import delete, select, text
 
-from sleuth.graphs.core import find_hashes
+from sleuth.graphs.core.state import find_hashes
 from sleuth.graphs.persistence import Thread, check_token
 from sleuth.graphs.persistence.tables import checkpoint_tables
 from sleuth.graphs.runs.execution import Compiled, checkpoint_id_of, parent_id

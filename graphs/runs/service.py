@@ -17,22 +17,13 @@ from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
 from sleuth.agents.graph_encoder import GraphModels
-from sleuth.agents.llm import TokenStream
+from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.agents.model import Model
-from sleuth.graphs.core import (
-    SCHEMA_VERSION,
-    Answer,
-    Budget,
-    Context,
-    Event,
-    MethodSettings,
-    Threshold,
-    parse_event,
-    public_notes,
-    seconds_at,
-    total_cost,
-    with_clock,
-)
+from sleuth.graphs.core.answer import Answer, Threshold, public_notes, total_cost
+from sleuth.graphs.core.context import Budget, Context, MethodSettings
+from sleuth.graphs.core.events import Event, parse_event
+from sleuth.graphs.core.state import SCHEMA_VERSION
+from sleuth.graphs.core.wall_clock import seconds_at, with_clock
 from sleuth.graphs.evidence.check import require_checker
 from sleuth.graphs.persistence import (
     LONGEST_NAME,
@@ -60,7 +51,7 @@ from sleuth.graphs.runs.execution import (
 from sleuth.graphs.runs.pages import load_pages, make_retriever, store_pages
 from sleuth.graphs.runs.subruns import StoreSubruns
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
-from sleuth.tools.evidence_checker import EvidenceChecker
+from sleuth.tools.evidence_checker.checker import EvidenceChecker
 from sleuth.tools.search import Retriever
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Profile, Tracing
@@ -69,7 +60,7 @@ from sleuth.tools.sources.question_attributes import Predictor
 from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.storage import Archive, MemoryTriples, TripleStore, parse_filter
 from sleuth.tools.text import check_unicode
-from sleuth.tools.tracing import add_callbacks
+from sleuth.tools.tracing.callbacks import add_callbacks
 
 MAX_QUESTION = 20_000
 """Characters; longer questions are documents."""

@@ -16,8 +16,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START
 
-from sleuth.agents.llm import TokenStream
-from sleuth.graphs.core import Answer, Context, MethodSettings, OnStep, SubrunRequest, SubrunResult
+from sleuth.agents.llm.token_stream import TokenStream
+from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.core.context import Context, MethodSettings, OnStep, SubrunRequest, SubrunResult
 from sleuth.graphs.persistence import LONGEST_NAME, Origin, Thread
 from sleuth.graphs.registry import configure, method
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, Compiled, compile_method, stream_steps

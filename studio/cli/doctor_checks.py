@@ -29,7 +29,7 @@ from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, place_of
 from sleuth.tools.settings import Settings, client_options, tracing_variables
 from sleuth.tools.sources.knowledge_graph.backends import is_url, open_graph
 from sleuth.tools.storage import SCHEMA_VERSION, catalogue_url, collections, documents, meta, open_engine
-from sleuth.tools.tracing import check_tracing, endpoint
+from sleuth.tools.tracing.exporter import check_tracing, endpoint
 
 SECONDS = 10.0
 CONNECT_SECONDS = 4

@@ -16,7 +16,9 @@ from rich.text import Text
 
 from sleuth.graphs.chat.graph import MethodName
 from sleuth.graphs.chat.small_talk import is_command
-from sleuth.graphs.core import Answer, Budget, Event
+from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.events import Event
 from sleuth.graphs.registry import CHAT, configure, method
 from sleuth.studio.client import Sleuth
 from sleuth.studio.console import emit, progress_console

@@ -15,7 +15,10 @@ from langchain_core.callbacks.base import Callbacks
 from langchain_core.embeddings import Embeddings
 from langgraph.graph import StateGraph
 
-from sleuth.graphs.core import Answer, Budget, Context, Event, PrivateGraph
+from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.core.context import Budget, Context
+from sleuth.graphs.core.events import Event
+from sleuth.graphs.core.private_graph import PrivateGraph
 from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport
 from sleuth.graphs.ingestion.pipeline import ingest as ingest_paths
 from sleuth.graphs.persistence import open_store

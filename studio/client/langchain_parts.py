@@ -10,14 +10,14 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import Field
 
-from sleuth.graphs.core import Answer, Verdict
+from sleuth.graphs.core.answer import Answer, Verdict
 from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.registry import method as method_of
 from sleuth.studio.client.callers import Loop, call_blocking, call_in
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.search import Mode
 from sleuth.tools.search.search_events import as_document
-from sleuth.tools.tracing import PrivateTool
+from sleuth.tools.tracing.callbacks import PrivateTool
 from sleuth.tools.types import Hit
 
 Content = tuple[str, dict[str, Any]]

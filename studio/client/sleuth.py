@@ -16,9 +16,13 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from sleuth.agents.llm import TokenStream
+from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.agents.model import Model
-from sleuth.graphs.core import Answer, Budget, Context, Event, fitted_thresholds, in_fresh_context
+from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.core.context import Budget, Context
+from sleuth.graphs.core.events import Event
+from sleuth.graphs.core.subrun import in_fresh_context
+from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import CheckpointerSubruns, CheckpointView, RunService, Services, fork_run
@@ -36,7 +40,8 @@ from sleuth.tools.sources.question_attributes.svm import find_svm
 from sleuth.tools.sources.web_pages.page import Page
 from sleuth.tools.sources.web_pages.reading import read_pages
 from sleuth.tools.storage import Listed, SqlTriples, hold
-from sleuth.tools.tracing import check_callbacks, check_tracing
+from sleuth.tools.tracing.callbacks import check_callbacks
+from sleuth.tools.tracing.exporter import check_tracing
 from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from sleuth.graphs.core import Answer, Citation, Cost, Event, Graph, Step, Subrun, Support, is_weak
+from sleuth.graphs.core.answer import Answer, Citation, Cost, Graph, Subrun, Support, is_weak
+from sleuth.graphs.core.events import Event, Step
 from sleuth.graphs.evidence.answer_text import with_marks
 from sleuth.graphs.registry import runnable
 from sleuth.studio.console.output import counted

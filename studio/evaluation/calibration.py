@@ -12,7 +12,8 @@ from pydantic_core import to_json
 
 from sleuth import prompts
 from sleuth.agents.roles.judging import VERIFY
-from sleuth.graphs.core import Threshold, store_threshold
+from sleuth.graphs.core.answer import Threshold
+from sleuth.graphs.core.thresholds import store_threshold
 from sleuth.graphs.methods.crp_rag import SOURCE
 from sleuth.studio.client import Sleuth, last_answer, open_sleuth
 from sleuth.studio.evaluation.data import GoldQuestion, read_questions, sample

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import cycle
 from typing import Any, cast
 
-from sleuth.graphs.core import Budget
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import open_store
 from sleuth.studio.evaluation.gold import KnownGold
 from sleuth.studio.evaluation.models import EvaluationBudget, open_models

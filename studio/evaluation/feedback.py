@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sleuth.graphs.core import Answer
+from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence import RunFilter, Thread
 from sleuth.graphs.runs import RunService
 from sleuth.tools.errors import RunError, UsageError

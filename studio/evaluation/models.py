@@ -11,7 +11,7 @@ import numpy as np
 
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.role import NAMES
-from sleuth.graphs.core import Budget
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.runs import Services
 from sleuth.studio.client import NamedModel, build_services, client_class
 from sleuth.studio.evaluation.data import GoldQuestion

@@ -25,7 +25,7 @@ from langgraph.graph import START, StateGraph
 
 from sleuth.agents.formatting import Source
 from sleuth.agents.model import Model
-from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles.inputs import ReadInput
 from sleuth.agents.roles.questions import (
     WRITE_MULTI,
@@ -35,7 +35,8 @@ from sleuth.agents.roles.questions import (
     PassageInput,
 )
 from sleuth.agents.roles.reading import READ
-from sleuth.graphs.core import Budget, PrivateGraph
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.private_graph import PrivateGraph
 from sleuth.studio.evaluation.run_folder import append_line
 from sleuth.studio.evaluation.scoring import contained, f1, normalise
 from sleuth.tools.collection import Collection

@@ -10,7 +10,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from sleuth.graphs.core import Cost, Support, upgrade_cost
+from sleuth.graphs.core.answer import Cost, Support, upgrade_cost
 from sleuth.studio.evaluation.data import GoldQuestion, System
 from sleuth.studio.evaluation.run_folder import append_line, read_lines
 from sleuth.studio.evaluation.scoring import (

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 from sleuth import prompts
 from sleuth.agents.model import Model, Request
-from sleuth.agents.model_calls import Unparsable, messages, parse
+from sleuth.agents.model_calls.caller import messages
+from sleuth.agents.model_calls.output_parsing import Unparsable, parse
 from sleuth.agents.roles.judging import CORRECT, JUDGE, JudgeInput
-from sleuth.graphs.core import Cost
+from sleuth.graphs.core.answer import Cost
 from sleuth.graphs.evidence.check import support_of_run
 from sleuth.graphs.persistence import LONGEST_NAME, Store
 from sleuth.graphs.registry import method

@@ -18,8 +18,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph_sdk import get_client
 from pydantic import ValidationError, create_model
 
-from sleuth.agents.llm import TokenStream
-from sleuth.graphs.core import Budget, Context, PrivateCompiled, SubrunRequest, describe_errors
+from sleuth.agents.llm.token_stream import TokenStream
+from sleuth.graphs.core.context import Budget, Context, SubrunRequest
+from sleuth.graphs.core.method import describe_errors
+from sleuth.graphs.core.private_graph import PrivateCompiled
 from sleuth.graphs.registry import METHODS, configure, runnable
 from sleuth.graphs.runs import RECURSION_LIMIT, CheckpointerSubruns, check_question
 from sleuth.studio.client import Sleuth, open_sleuth

@@ -5,7 +5,8 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sleuth.graphs.core import Budget, Event
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.events import Event
 from sleuth.studio.client import open_sleuth
 from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings

@@ -21,7 +21,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sleuth.graphs.core import Answer, Budget, Citation, Cost, Note, Status, Step
+from sleuth.graphs.core.answer import Answer, Citation, Cost, Note, Status
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.events import Step
 from sleuth.graphs.registry import METHODS, runnable
 from sleuth.studio.client import DEFAULT_METHOD
 from sleuth.studio.mcp.backend import Backend, Events

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from fastapi import Depends
 
 from sleuth.agents.formatting import Turn
-from sleuth.graphs.chat import RewrittenQuestion, rewrite_question
-from sleuth.graphs.core import Budget
+from sleuth.graphs.chat.question_rewriting import RewrittenQuestion, rewrite_question
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import FollowUp, Thread
 from sleuth.graphs.runs import RunService, remove_runs
 from sleuth.studio.server.middleware.auth import Owner

@@ -93,7 +93,7 @@ HANDLERS: dict[str, Callable[[RequestView], SimulatedReply | Output | str]] = {
     "detective/infer_all": answering.infer,
     "router/route": judging.route,
     "rewriter/rewrite": planning.rewrite_message,
-    "host/reply": lambda _: SmallTalk(reply="Hello! Ask me something about your documents."),
+    "host/reply": lambda _: SmallTalk(),
     "host/ask_back": planning.ask_back,
 }
 """Handlers by prompt, which return an object or a text. A new role also needs its errors in `parameters.ROLES`."""

@@ -4,7 +4,7 @@ import re
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-from sleuth.graphs.core import Method
+from sleuth.graphs.core.method import Method
 
 PAGE = Path(__file__).parents[2] / "docs" / "contributing" / "first-changes.md"
 

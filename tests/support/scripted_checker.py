@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import pytest
 from checker import TOKENIZER
 
-from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
-from sleuth.tools.evidence_checker.checker import AnswerSpan, Reading, Support
-from sleuth.tools.evidence_checker.inputs import Layout
+from sleuth.tools.evidence_checker.checker import AnswerSpan, EvidenceChecker, Reading, Support
+from sleuth.tools.evidence_checker.inputs import Evidence, Layout
 
 
 class ScriptedChecker(EvidenceChecker):

@@ -78,8 +78,17 @@ class SpanHandler(BaseCallbackHandler):
         self._end(run_id, {"sleuth.status": str(verdict["status"])} if verdict else {})
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **about: Any) -> None:  # noqa: ANN401
-        """End the span with the type of the error; an interrupt, which waits for a person, is none."""
-        self._fail(run_id, error)
+        """End the span with the type of the error; an interrupt, which waits for a person, is none.
+
+        The message of the error is left out, because it may quote a text.
+        """
+        span = self._open.get(run_id)
+        if span and not isinstance(error, GraphBubbleUp):
+            span.set_attribute("error.type", type(error).__qualname__)
+            span.set_status(StatusCode.ERROR)
+        self._end(run_id, {})
+
+    on_llm_error = on_retriever_error = on_chain_error
 
     def on_chat_model_start(
         self,
@@ -107,10 +116,6 @@ class SpanHandler(BaseCallbackHandler):
             finish = list(attributes.get("gen_ai.response.finish_reasons", ()))  # type: ignore[arg-type]  # texts
             attributes["gen_ai.output.messages"] = _as_json([_as_part(message) | {"finish_reason": "".join(finish)}])
         self._end(run_id, attributes)
-
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **about: Any) -> None:  # noqa: ANN401
-        """End the span of a failed model call."""
-        self._fail(run_id, error)
 
     def on_retriever_start(
         self,
@@ -140,10 +145,6 @@ class SpanHandler(BaseCallbackHandler):
             attributes["gen_ai.retrieval.documents"] = _as_json(found)
         self._end(run_id, attributes)
 
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **about: Any) -> None:  # noqa: ANN401
-        """End the span of a failed search."""
-        self._fail(run_id, error)
-
     def _begin(
         self, run: UUID, parent: UUID | None, name: str, attributes: Attributes, *, kind: SpanKind = SpanKind.INTERNAL
     ) -> None:
@@ -155,14 +156,6 @@ class SpanHandler(BaseCallbackHandler):
         if span := self._open.pop(run, None):
             span.set_attributes(attributes)
             span.end()
-
-    def _fail(self, run: UUID, error: BaseException) -> None:
-        """End a span; the message of the error is left out, because it may quote a text."""
-        span = self._open.get(run)
-        if span and not isinstance(error, GraphBubbleUp):
-            span.set_attribute("error.type", type(error).__qualname__)
-            span.set_status(StatusCode.ERROR)
-        self._end(run, {})
 
 
 def _is_node(tags: Sequence[str]) -> bool:

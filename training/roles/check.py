@@ -22,11 +22,12 @@ from typing_extensions import TypedDict
 from sleuth.agents.formatting import Source, parse_sources
 from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.model import Message, Reply, Request
-from sleuth.agents.model_calls import Unparsable, first_token_probability, parse
+from sleuth.agents.model_calls.logprobs import first_token_probability
+from sleuth.agents.model_calls.output_parsing import Unparsable, parse
 from sleuth.agents.role import Role
 from sleuth.agents.roles import judging, planning, reading, reasoning
-from sleuth.graphs.core import Threshold
-from sleuth.graphs.core import store_threshold as keep_threshold
+from sleuth.graphs.core.answer import Threshold
+from sleuth.graphs.core.thresholds import store_threshold as keep_threshold
 from sleuth.graphs.evidence.text_spans import find_quote
 from sleuth.studio.cli.app import run_cli
 from sleuth.studio.evaluation.calibration import MeasuredAnswer, fit

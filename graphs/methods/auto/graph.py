@@ -14,35 +14,16 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from sleuth.agents.formatting import Source
-from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles import inputs, judging, planning
-from sleuth.graphs.core import (
-    Call,
-    CheckedSettings,
-    Citation,
-    Context,
-    Keyed,
-    Method,
-    Note,
-    Question,
-    RunState,
-    RunUpdate,
-    Subrun,
-    Verdict,
-    ask_or,
-    make_verdict,
-    new_subrun,
-    parse_json,
-    prefix_nodes,
-    public_subrun,
-    run_subrun,
-    summarize_update,
-    verdict_of,
-    with_result,
-)
-from sleuth.graphs.core.node import new_graph, node
+from sleuth.graphs.core.answer import Citation, Note, Subrun, Verdict, make_verdict, public_subrun
+from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
+from sleuth.graphs.core.method import Method, summarize_update
+from sleuth.graphs.core.node import Call, ask_or, new_graph, node
+from sleuth.graphs.core.state import Keyed, Question, RunState, Update
+from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
 from sleuth.graphs.evidence.outcomes import as_steps, yes_probability
-from sleuth.graphs.methods.par_rag import Plan, Step, number_steps
+from sleuth.graphs.methods.par_rag.steps import Plan, Step, number_steps
 from sleuth.tools.text import comparison_key
 
 Notes = Mapping[str, Note]
@@ -98,14 +79,6 @@ class State(RunState):
     """The sub-runs so far, with their results."""
 
 
-class Update(RunUpdate, total=False):
-    """Fields that a node may change; None removes a key."""
-
-    order: list[str]
-    parts: dict[str, Step]
-    hops: dict[str, Subrun]
-
-
 @node
 async def plan(state: State, call: Call[Settings]) -> Update:
     """Choose the next method; of two, by a plan that shows if the question's parts depend on each other."""
@@ -142,7 +115,7 @@ async def act(state: State, call: Call[Settings]) -> Update:
     }
     warnings = [f"{subrun['method']}: {warning}" for warning in end.warnings]
     calls = prefix_nodes(subrun["method"], end)
-    return {"hops": {number: with_result(subrun, end, list(new))}, "notes": new, "calls": calls, "warnings": warnings}  # type: ignore[typeddict-item]
+    return {"hops": {number: with_result(subrun, end, list(new))}, "notes": new, "calls": calls, "warnings": warnings}
 
 
 @node

@@ -25,20 +25,12 @@ from langgraph.graph import END, START, StateGraph
 
 from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.judging import VERIFY
-from sleuth.graphs.core import (
-    Call,
-    Context,
-    Keyed,
-    Method,
-    Note,
-    Question,
-    RunState,
-    RunUpdate,
-    Threshold,
-    choose_threshold,
-    make_verdict,
-)
-from sleuth.graphs.core.node import gather_by_key, new_graph, node, node_with, nothing
+from sleuth.graphs.core.answer import Note, Threshold, make_verdict
+from sleuth.graphs.core.context import Context
+from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with, nothing
+from sleuth.graphs.core.state import Keyed, Question, RunState, Update
+from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.outcomes import as_steps, verdict_for
 from sleuth.graphs.evidence.retrieval import search_passages
 from sleuth.graphs.methods.crp_rag import path_answers, reasoning_graph
@@ -72,21 +64,6 @@ class State(RunState):
     """The selected paths, each from the question to a last step."""
     results: dict[str, Note] = field(default_factory=dict)
     """The result at each step of the selected paths, by the path to that step, such as "1>2"."""
-
-
-class Update(RunUpdate, total=False):
-    """Fields that a node may change; None removes a key."""
-
-    nodes: dict[str, Node]
-    depth: int
-    proposals: list[Proposal]
-    wave: list[str]
-    passages: dict[str, list[str]]
-    knowledge: dict[str, Knowledge]
-    verified: dict[str, Verification]
-    threshold: Threshold
-    paths: list[list[str]]
-    results: dict[str, Note]
 
 
 @node
@@ -217,13 +194,15 @@ async def reason(state: State, call: Call[Settings]) -> Update:
     results = await walk.results(paths, call.model, call.affords)
     if settings.contradictions:
         call.model.warn(*path_answers.find_contradictions(state.nodes, results))
-    return {"results": path_answers.store_results(results), "halted": not all(path in results for path in paths)}
+    stored = {">".join(path): note for path, note in results.items()}
+    return {"results": stored, "halted": not all(path in results for path in paths)}
 
 
 @node
 async def integrate(state: State, call: Call[Settings]) -> Update:
     """Answer with the result of the only path's last step, or with those of all paths, combined (equation 13)."""
-    paths, results = [tuple(path) for path in state.paths], path_answers.load_results(state.results)
+    paths = [tuple(path) for path in state.paths]
+    results = {tuple(path.split(">")): note for path, note in state.results.items()}
     answered = [path for path in paths if path in results and results[path]["finding"]]
     text = results[answered[0]]["finding"] if answered else ""
     found = [*state.notes.values(), *(note for path in answered for note in path_answers.notes_on_path(path, results))]

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Source, Step
-from sleuth.agents.model_calls import ModelCaller, perplexity
+from sleuth.agents.model_calls.caller import ModelCaller
+from sleuth.agents.model_calls.logprobs import perplexity
 from sleuth.agents.roles import reading, reasoning
 from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.judging import VERIFY, resampled_verify
-from sleuth.graphs.core import Citation, Note, Threshold, ask_or
-from sleuth.graphs.core.node import gather_by_key
+from sleuth.graphs.core.answer import Citation, Note, Threshold
+from sleuth.graphs.core.node import ask_or, gather_by_key
 from sleuth.graphs.evidence.citations import find_support, verify_quotes
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources
@@ -50,7 +51,7 @@ async def summarise(step: str, shown: Sequence[Passage], model: ModelCaller, *, 
     role = reading.AGGREGATE_IN_DETAIL if detailed else reading.AGGREGATE
     reply = await ask_or(model, role, given, reading.Knowledge(), loss)
     text = strip_marks(reply.knowledge)
-    return Knowledge(text=text, citations=verify_quotes(model, text, reply.citations, shown) if text else [])
+    return Knowledge(text=text, citations=verify_quotes(model, text, reply.citations, shown))
 
 
 def step_evidence(step: str, knowledge: Knowledge | None, shown: Sequence[Passage]) -> StepEvidence:
@@ -80,14 +81,11 @@ def without_answer(nodes: Nodes, notes: Mapping[str, Note]) -> list[str]:
 def use_notes(found: Mapping[str, StepEvidence], nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, StepEvidence]:
     """Return the evidence with inherited notes: for a step that one answers that note alone, for the question all."""
     known = inherited_notes(nodes, notes)
-    used = {key: _evidence_of(known[key]) if key in known else evidence for key, evidence in found.items()}
+    answered = {key: StepEvidence(sources=_as_sources([note]), note=note) for key, note in known.items()}
+    used = {key: answered.get(key, evidence) for key, evidence in found.items()}
     if SOURCE in used and SOURCE not in known:
         used[SOURCE] = replace(used[SOURCE], sources=(*_as_sources(notes.values()), *used[SOURCE].sources))
     return used
-
-
-def _evidence_of(note: Note) -> StepEvidence:
-    return StepEvidence(sources=_as_sources([note]), note=note)
 
 
 def _as_sources(notes: Iterable[Note]) -> tuple[Source, ...]:
@@ -124,7 +122,8 @@ async def measure_perplexity(given: SourcesInput, threshold: float, model: Model
 async def self_consistency(given: SourcesInput, answer: str, samples: int, model: ModelCaller) -> Verification:
     """Compare an answer with several further ones: the fallback for servers without log-probabilities."""
     asks = (ask_or(model, resampled_verify(), given, "", "It counts as another answer.") for _ in range(samples))
-    same = sum(_normalized(sample) == _normalized(answer) for sample in await asyncio.gather(*asks))
+    every = [comparison_key(strip_marks(each)).rstrip(".") for each in (answer, *await asyncio.gather(*asks))]
+    same = every.count(every[0]) - 1
     return Verification(answer=answer, perplexity=None, sufficient=same * 2 > samples)
 
 
@@ -159,10 +158,6 @@ def describe_missing(nodes: Nodes, sufficient: Container[str], verified: Mapping
     return "\n".join(lines)
 
 
-def _normalized(answer: str) -> str:
-    return comparison_key(strip_marks(answer)).rstrip(".")
-
-
 # Answers along paths
 
 Results = Mapping[Path, Note]
@@ -190,7 +185,7 @@ class PathAnswerer:
         """
         results: dict[Path, Note] = {}
         for stage in path_prefixes(paths) if self.iterate else [paths]:
-            asked = self.to_ask(stage)
+            asked = [path for path in stage if not self.backing[path[-1]].note]
             if not affords(len(asked)):
                 break
             asks = {
@@ -201,10 +196,6 @@ class PathAnswerer:
             notes = {path: self.backing[path[-1]].note for path in stage}
             results |= {path: note for path, note in notes.items() if note} | answers
         return results
-
-    def to_ask(self, stage: Sequence[Path]) -> list[Path]:
-        """Return the paths whose last step has no inherited answer."""
-        return [path for path in stage if not self.backing[path[-1]].note]
 
     async def _take_step(self, path: Path, results: Results, model: ModelCaller) -> Note:
         """Answer a path's last step, with the results before it as known conditions (equations 11 and 12)."""
@@ -254,16 +245,6 @@ async def integrate(question: str, paths: Sequence[Path], results: Results, mode
     first = reasoning.Integrated(answer=answers[0].answer)
     reply = await ask_or(model, reasoning.INTEGRATE, given, first, "The first path's answer is taken.")
     return stated_answer(reply.answer, question)
-
-
-def store_results(results: Results) -> dict[str, Note]:
-    """Return results with their paths as text, for the state."""
-    return {">".join(path): note for path, note in results.items()}
-
-
-def load_results(stored: Mapping[str, Note]) -> dict[Path, Note]:
-    """Return results from the form of the state."""
-    return {tuple(path.split(">")): note for path, note in stored.items()}
 
 
 def notes_of(results: Results, nodes: Nodes, notes: Mapping[str, Note]) -> dict[str, Note | None]:

@@ -13,11 +13,11 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Step
-from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.role import Role
 from sleuth.agents.roles import planning
 from sleuth.agents.roles.inputs import StepsInput
-from sleuth.graphs.core import ask_or
+from sleuth.graphs.core.node import ask_or
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.text import comparison_key
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sleuth.graphs.core import Ablation, CheckedSettings, InPaper
+from sleuth.graphs.core.context import Ablation, CheckedSettings, InPaper
 from sleuth.graphs.methods.crp_rag.reasoning_graph import Structure
 from sleuth.tools.search import Mode
 

@@ -26,19 +26,12 @@ from langgraph.graph import START, StateGraph
 
 from sleuth.agents.formatting import ReferenceKind
 from sleuth.agents.roles.hybrid import EXPRESS, RECALL_UNAIDED, Asked, Expression, Recollection, ResolveInput
-from sleuth.graphs.core import (
-    Call,
-    Context,
-    Method,
-    Question,
-    RunState,
-    RunUpdate,
-    ask_or,
-    make_verdict,
-    summarize_update,
-)
-from sleuth.graphs.core.node import known_notes, node, node_with
+from sleuth.graphs.core.answer import make_verdict
+from sleuth.graphs.core.context import Context
+from sleuth.graphs.core.method import Method, summarize_update
+from sleuth.graphs.core.node import Call, ask_or, known_notes, node, node_with
 from sleuth.graphs.core.passages import archive_passages
+from sleuth.graphs.core.state import Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import make_note, verdict_for
 from sleuth.graphs.evidence.text_spans import strip_marks
 from sleuth.graphs.methods.hybrid_rag import references, sources
@@ -82,24 +75,6 @@ class State(RunState):
     """The inherited final answer did not suffice."""
 
 
-class Update(RunUpdate, total=False):
-    """Fields that a node may change."""
-
-    asked_at: str
-    attributes: PredictedAttributes | None
-    refused: bool
-    sources: list[Source]
-    texts: list[str]
-    tables: list[str]
-    calculations: list[Finding]
-    recollection: Finding | None
-    lookups: list[Finding]
-    references: list[Reference]
-    said: ReasonedReply | None
-    unread: str
-    tried: bool
-
-
 _ANSWER = 1
 """Calls reserved for the answer."""
 
@@ -126,8 +101,7 @@ async def classify(state: State, call: Call[Settings]) -> Update:
     found = await sources.predict_attributes(
         call.model, state.question, None if by_votes else context.predictor, settings
     )
-    refused = found is not None and found["dynamic"] and not settings.fresh
-    return {**update, "attributes": found, "refused": refused}
+    return {**update, "attributes": found, "refused": found["dynamic"] and not settings.fresh}
 
 
 @node

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import LABELS, LabelledSource, Quote, ReferenceKind, Source
-from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.role import I, O, Role
 from sleuth.agents.roles.hybrid import (
     RESOLVE,
@@ -28,7 +28,8 @@ from sleuth.agents.roles.hybrid import (
 )
 from sleuth.agents.roles.inputs import QuestionInput, SourcesInput
 from sleuth.agents.roles.reading import ANSWER_UNAIDED
-from sleuth.graphs.core import Citation, Note, Status, ask_or
+from sleuth.graphs.core.answer import Citation, Note, Status
+from sleuth.graphs.core.node import ask_or
 from sleuth.graphs.core.passages import deserialize_passage, serialize_passage
 from sleuth.graphs.evidence.citations import citation_at, verify_quotes
 from sleuth.graphs.evidence.outcomes import stated_answer

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from sleuth.graphs.core import Ablation, CheckedSettings, InPaper, Stage
+from sleuth.graphs.core.context import Ablation, CheckedSettings, InPaper, Stage
 from sleuth.tools.search import Mode
 
 Rung = Literal[

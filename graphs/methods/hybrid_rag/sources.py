@@ -12,15 +12,16 @@ from typing import TypeVar
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import LabelledSource
-from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles.hybrid import CHOOSE_CALLS, NAME_ENTITIES, Asked, Calls, ChooseInput, Entities
-from sleuth.agents.roles.judging import InContextPredictor
-from sleuth.graphs.core import Context, ask_or
+from sleuth.agents.roles.judging import vote_on_attributes
+from sleuth.graphs.core.context import Context
+from sleuth.graphs.core.node import ask_or
 from sleuth.graphs.evidence.retrieval import search_notes
 from sleuth.graphs.methods.hybrid_rag.references import Finding, is_table
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.documents.chunking import split
-from sleuth.tools.errors import BadReply, SleuthError, UsageError
+from sleuth.tools.errors import SleuthError, UsageError
 from sleuth.tools.search import Query, Retriever
 from sleuth.tools.search.search_events import traced_search
 from sleuth.tools.sources.calculator import NotCalculable, calculate
@@ -52,19 +53,15 @@ class PredictedAttributes(TypedDict):
 
 async def predict_attributes(
     model: ModelCaller, question: str, predictor: Predictor | None, settings: Settings
-) -> PredictedAttributes | None:
-    """Predict the attributes with a predictor, or by votes of the model; None if the votes cannot be parsed.
-
-    A configured SVM that is absent is a warning.
-    """
+) -> PredictedAttributes:
+    """Predict the attributes with a predictor, or by votes of the model, with a warning if there should be an SVM."""
     if predictor is None and settings.predictor == "svm":
         why = "there is no SVM for the embedder: the model votes on the question's attributes"
         model.warn(f"{why} (`{TRAINING}` in a clone of sleuth trains one)")
-    try:
-        found = await (predictor or InContextPredictor(model, samples=settings.votes)).predict(question)
-    except BadReply as error:
-        model.warn(f"{error} The question counts as static.")
-        return None
+    if predictor:
+        found = await predictor.predict(question)
+    else:
+        found = await vote_on_attributes(model, question, samples=settings.votes)
     return PredictedAttributes(domain=found.domain, dynamic=found.dynamic)
 
 

@@ -21,23 +21,13 @@ from typing import Annotated, Any, Literal
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
-from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles import judging
-from sleuth.graphs.core import (
-    Ablation,
-    Call,
-    CheckedSettings,
-    Context,
-    InPaper,
-    Keyed,
-    Method,
-    Note,
-    Question,
-    RunState,
-    RunUpdate,
-    summarize_update,
-)
-from sleuth.graphs.core.node import gather_by_key, new_graph, node, node_with
+from sleuth.graphs.core.answer import Note
+from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
+from sleuth.graphs.core.method import Method, summarize_update
+from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
+from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import answer_question, as_steps
 from sleuth.graphs.evidence.retrieval import search_passages
 from sleuth.graphs.methods.par_rag import steps
@@ -108,18 +98,6 @@ class State(RunState):
     """The number of new questions that reviews have given each step."""
     returns: int = 0
     """The number of times that a review has reopened an earlier step."""
-
-
-class Update(RunUpdate, total=False):
-    """Fields that a node may change; None removes a key."""
-
-    plan: dict[str, Step]
-    wave: list[str]
-    coarse: dict[str, list[str]]
-    drafts: dict[str, Draft]
-    fine: dict[str, list[str]]
-    requeries: dict[str, int]
-    returns: int
 
 
 @node

@@ -10,10 +10,12 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Step as PastStep
-from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles import inputs, judging, planning, reading
 from sleuth.agents.roles.planning import OrderedStep, PlanStep
-from sleuth.graphs.core import Citation, Note, Question, ask_or, same_question
+from sleuth.graphs.core.answer import Citation, Note
+from sleuth.graphs.core.node import ask_or
+from sleuth.graphs.core.state import Question, same_question
 from sleuth.graphs.evidence.citations import ensure_verbatim_support, verify_quotes
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources, short_names
@@ -217,7 +219,7 @@ async def review_step(
     if past is None:
         reply = await ask_or(model, judging.REVIEW_STEP, given, judging.StepReview(status="PASS"), loss)
     else:
-        looking_back = judging.add_trajectory(given, past)
+        looking_back = judging.ReviewInput(**vars(given), trajectory=past)
         reply = await ask_or(model, judging.REVIEW, looking_back, judging.Review(status="PASS"), loss)
     if reply.status == "REVISED":
         question, answer = plan[key]["question"], stated_answer(reply.answer, plan[key]["question"])

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles.planning import NextWithFinding
-from sleuth.graphs.core import Note
+from sleuth.graphs.core.answer import Note
 from sleuth.graphs.evidence.outcomes import make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import Round
 from sleuth.graphs.methods.ras.triple_graph import Entities, Fact, RenderedFacts, cite_facts, entity_key

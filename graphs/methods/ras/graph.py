@@ -26,24 +26,11 @@ from sleuth.agents.role import Role
 from sleuth.agents.roles import planning, reading
 from sleuth.agents.roles.inputs import QuestionInput
 from sleuth.agents.roles.planning import NO_RETRIEVAL, SUBQ, SUFFICIENT, SoFar
-from sleuth.graphs.core import (
-    Ablation,
-    Call,
-    CheckedSettings,
-    Context,
-    InPaper,
-    Keyed,
-    Method,
-    Note,
-    Question,
-    RunState,
-    RunUpdate,
-    ask_or,
-    make_verdict,
-    plan_unless_halted,
-    summarize_update,
-)
-from sleuth.graphs.core.node import known_notes, new_graph, node, node_with
+from sleuth.graphs.core.answer import Note, make_verdict
+from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
+from sleuth.graphs.core.method import Method, summarize_update
+from sleuth.graphs.core.node import Call, ask_or, known_notes, new_graph, node, node_with
+from sleuth.graphs.core.state import Keyed, Question, RunState, Update, plan_unless_halted
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_of_sentences
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
 from sleuth.graphs.methods.ras import extensions, triple_graph
@@ -108,16 +95,6 @@ class State(RunState):
     """The nodes of the question's graph: each entity in its first spelling."""
     facts: Annotated[dict[str, Fact], Keyed] = field(default_factory=dict)
     """The edges of the question's graph, with their passages."""
-
-
-class Update(RunUpdate, total=False):
-    """Fields that a node may change; None removes a key."""
-
-    decision: str
-    rounds: dict[str, Round]
-    unread: list[str]
-    entities: dict[str, str]
-    facts: dict[str, Fact]
 
 
 @node

@@ -14,9 +14,10 @@ from typing_extensions import TypedDict
 
 from sleuth import prompts
 from sleuth.agents.formatting import Facts, format_fact
-from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles.reading import EXTRACT, ExtractInput, Extraction
-from sleuth.graphs.core import Citation, Entity, Graph, Relation, ask_or
+from sleuth.graphs.core.answer import Citation, Entity, Graph, Relation
+from sleuth.graphs.core.node import ask_or
 from sleuth.graphs.evidence.citations import find_support
 from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.tools.storage import Triple, TripleStore

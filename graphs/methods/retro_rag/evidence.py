@@ -11,11 +11,11 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Source
-from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.role import I, Role
 from sleuth.agents.roles import inputs, judging, reasoning
-from sleuth.graphs.core import Citation, Note, Threshold, ask_or
-from sleuth.graphs.core.node import gather_by_key
+from sleuth.graphs.core.answer import Citation, Note, Threshold
+from sleuth.graphs.core.node import ask_or, gather_by_key
 from sleuth.graphs.evidence.citations import find_support, verify_quotes
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, yes_probability
 from sleuth.graphs.evidence.retrieval import as_sources

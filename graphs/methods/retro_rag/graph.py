@@ -21,29 +21,14 @@ from langgraph.graph import START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.formatting import Source
-from sleuth.agents.model_calls import ModelCaller
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles import inputs, judging, reasoning
-from sleuth.graphs.core import (
-    Ablation,
-    Call,
-    CheckedSettings,
-    Context,
-    InPaper,
-    Keyed,
-    Method,
-    Note,
-    Question,
-    RunState,
-    RunUpdate,
-    Threshold,
-    ask_or,
-    choose_threshold,
-    make_verdict,
-    plan_unless_halted,
-    retrieve_unless_settled,
-    summarize_update,
-)
-from sleuth.graphs.core.node import new_graph, node, node_with
+from sleuth.graphs.core.answer import Note, Threshold, make_verdict
+from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
+from sleuth.graphs.core.method import Method, summarize_update
+from sleuth.graphs.core.node import Call, ask_or, new_graph, node, node_with
+from sleuth.graphs.core.state import Keyed, Question, RunState, Update, plan_unless_halted, retrieve_unless_settled
+from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, stated_answer, verdict_for
 from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_passages
@@ -122,20 +107,6 @@ class State(RunState):
     """The scores of all inferences, also of those that failed, by round and number."""
     threshold: Threshold | None = None
     """The consistency above which an answer is final."""
-
-
-class Update(RunUpdate, total=False):
-    """Fields that a node may change; None removes a key."""
-
-    round: int
-    query: str
-    found: list[str]
-    sources: dict[str, EvidencePassage | None]
-    departures: dict[str, RemovedEvidence]
-    entities: list[str]
-    attempts: dict[str, AnswerAttempt]
-    tests: dict[str, InferenceScores]
-    threshold: Threshold
 
 
 @node

@@ -15,18 +15,10 @@ from pydantic import Field
 
 from sleuth.agents.roles.planning import SearchResult
 from sleuth.agents.roles.searching import ROLES, TAGS, Format, Transcript, Turn, parse_turn
-from sleuth.graphs.core import (
-    Call,
-    CheckedSettings,
-    Context,
-    InPaper,
-    Keyed,
-    Method,
-    Question,
-    RunState,
-    RunUpdate,
-)
-from sleuth.graphs.core.node import new_graph, node, node_with, nothing
+from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
+from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.node import Call, new_graph, node, node_with, nothing
+from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
 from sleuth.graphs.methods.search_trained.used_passages import cite_used_passages
@@ -59,15 +51,6 @@ class State(RunState):
     """The searches so far, by the turn that asked for them; a turn without one was corrected."""
     said: str | None = None
     """The model's answer, empty if it gave none; None before that."""
-
-
-class Update(RunUpdate, total=False):
-    """Fields that a node may change."""
-
-    turns: dict[str, str]
-    query: str
-    rounds: dict[str, Round]
-    said: str | None
 
 
 @node
@@ -112,8 +95,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     assert state.said is not None
     found = {at: await call.load(round["passages"]) for at, round in state.rounds.items()}
     citations = cite_used_passages(state.said, state.question, state.turns, found) if state.said else []
-    notes, verdict = finish(call.model, state, state.said, citations)
-    return {"notes": notes, "verdict": verdict}
+    return finish(call.model, state, state.said, citations)
 
 
 # Router. A run whose budget has no room for a node's calls is halted there, and ends without an answer.

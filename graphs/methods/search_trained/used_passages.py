@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from sleuth.graphs.core import Citation
+from sleuth.graphs.core.answer import Citation
 from sleuth.graphs.evidence.citations import cite_sentence, ensure_verbatim_support
 from sleuth.tools.text import find_mentions, kept_names
 from sleuth.tools.types import Passage

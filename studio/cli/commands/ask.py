@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from sleuth.agents.model import DEMO_MODEL
-from sleuth.graphs.core import Budget
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import CHAT, METHODS, configure, runnable
 from sleuth.graphs.runs import RunService, check_question

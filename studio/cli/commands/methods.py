@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.text import Text
 
 from sleuth.graphs import registry
-from sleuth.graphs.core import Method
+from sleuth.graphs.core.method import Method
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.console import JsonOption, emit
 

@@ -13,7 +13,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from sleuth.graphs.core import Method
+from sleuth.graphs.core.method import Method
 from sleuth.graphs.evidence.retrieval import mark_changed
 from sleuth.graphs.persistence import RunFilter, Thread, open_store
 from sleuth.graphs.registry import runnable

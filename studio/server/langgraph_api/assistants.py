@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 from fastapi import APIRouter
 from pydantic import TypeAdapter, create_model
 
-from sleuth.graphs.core import Method
+from sleuth.graphs.core.method import Method
 from sleuth.graphs.registry import CHAT, METHODS
 from sleuth.graphs.runs import uncheckpointed
 from sleuth.studio.server.langgraph_api.forms import AssistantSearch, JsonRoute

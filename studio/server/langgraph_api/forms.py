@@ -7,7 +7,8 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
 
-from sleuth.graphs.core import Budget, describe_errors
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.method import describe_errors
 from sleuth.graphs.persistence import NAME
 from sleuth.studio.server.schemas.runs import BudgetForm, Storable
 from sleuth.tools.errors import UsageError

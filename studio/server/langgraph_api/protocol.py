@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import to_json
 from starlette.responses import Response, StreamingResponse
 
-from sleuth.agents.llm import MessageEvents
-from sleuth.graphs.core import describe_errors
+from sleuth.agents.llm.token_stream import MessageEvents
+from sleuth.graphs.core.method import describe_errors
 from sleuth.graphs.persistence import Thread
 from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, JsonRoute, Unsupported

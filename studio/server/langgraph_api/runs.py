@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Query
 from pydantic_core import to_json
 from starlette.responses import Response, StreamingResponse
 
-from sleuth.graphs.core import Budget
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import NAME, Thread
 from sleuth.graphs.registry import CHAT
 from sleuth.graphs.runs import check_question, fork_run

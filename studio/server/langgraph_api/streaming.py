@@ -13,7 +13,7 @@ from uuid import NAMESPACE_OID, uuid5
 from langgraph.types import StateSnapshot
 from pydantic_core import from_json, to_json, to_jsonable_python
 
-from sleuth.agents.llm import AnswerText
+from sleuth.agents.llm.token_stream import AnswerText
 from sleuth.graphs.chat.messages import reply_id_to
 from sleuth.graphs.persistence import Thread, ThreadState
 from sleuth.graphs.runs.execution import checkpoint_id_of

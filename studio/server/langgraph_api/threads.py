@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from sleuth.graphs.chat.messages import reply_id_to, run_message
-from sleuth.graphs.core import Budget
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import RunFilter, StoredOptions, Thread, ThreadState, Turn
 from sleuth.graphs.registry import CHAT
 from sleuth.graphs.runs import fork_run, now

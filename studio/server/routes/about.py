@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse
 
-from sleuth.graphs.core import Method
+from sleuth.graphs.core.method import Method
 from sleuth.graphs.diagrams import arrows
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.server.access import AccessDep

@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sleuth.graphs.core import Budget, Step
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.events import Step
 from sleuth.studio.mcp import Events
 from sleuth.studio.server.access import Access, access_of
 from sleuth.studio.server.state import ServerState

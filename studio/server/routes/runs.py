@@ -9,7 +9,8 @@ from uuid import uuid4
 from fastapi import APIRouter, Body, Depends, Header, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from sleuth.graphs.core import seconds_at, total_cost
+from sleuth.graphs.core.answer import total_cost
+from sleuth.graphs.core.wall_clock import seconds_at
 from sleuth.graphs.evidence.retrieval import mark_changed
 from sleuth.graphs.persistence import FollowUp, Outcome, RunFilter, Thread
 from sleuth.graphs.registry import configure, runnable

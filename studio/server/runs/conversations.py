@@ -9,7 +9,7 @@ from sqlalchemy import inspect, select, text, update
 from sqlalchemy.engine import Engine
 
 from sleuth.agents.formatting import MAX_TURNS, Turn
-from sleuth.graphs.core import Verdict, upgrade_cost
+from sleuth.graphs.core.answer import Verdict, upgrade_cost
 from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.persistence import Thread
 from sleuth.graphs.persistence.tables import threads

@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from sqlalchemy import Column, ColumnElement, Integer, MetaData, String, Table, Text, delete, insert, select
 from sqlalchemy.engine import Engine
 
-from sleuth.graphs.core import Delta
+from sleuth.graphs.core.events import Delta
 from sleuth.graphs.persistence import LONGEST_NAME, check_token
 from sleuth.graphs.persistence.tables import threads
 from sleuth.studio.server.retry import retry_until_stored

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from hashlib import sha256
 
-from sleuth.graphs.core import Budget
+from sleuth.graphs.core.context import Budget
 from sleuth.studio.evaluation.question_maker import QuestionPlan, WrittenQuestions, make_questions
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.tenants import Tenants

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
-from sleuth.graphs.core import Delta, Reset, Step
+from sleuth.graphs.core.events import Delta, Reset, Step
 
 StreamItem = Delta | Reset
 

@@ -13,8 +13,8 @@ from urllib.parse import quote, urlencode
 
 from pydantic_core import to_json
 
-from sleuth.graphs.chat import RewrittenQuestion
-from sleuth.graphs.core import Verdict, total_cost
+from sleuth.graphs.chat.question_rewriting import RewrittenQuestion
+from sleuth.graphs.core.answer import Verdict, total_cost
 from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.registry import runnable
 from sleuth.studio.server.runs.event_log import Event

@@ -17,7 +17,9 @@ from uuid import uuid4
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
-from sleuth.graphs.core import Answer, Budget, Step
+from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.events import Step
 from sleuth.graphs.runs import RunService, now, replay_steps
 from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.middleware.limits import Quota

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from sleuth.graphs.core import Budget, Cost, Status
+from sleuth.graphs.core.answer import Cost, Status
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import MAX_ANSWER, NAME, FollowUp, Outcome, ThreadState, ThreadStatus
 from sleuth.graphs.persistence.thread import AverageCost
 from sleuth.graphs.runs import MAX_QUESTION

@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 from sleuth.agents.formatting import Facts, LabelledSource, Source, Step, SubQuery, Turn
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model import Request
-from sleuth.agents.model_calls import messages
+from sleuth.agents.model_calls.caller import messages
 from sleuth.agents.role import Role
 from sleuth.agents.roles import conversation, hybrid, judging, planning, reading, reasoning, searching
 from sleuth.tools.sources.question_attributes.examples import packaged_examples, select_demonstrations

@@ -107,7 +107,7 @@ def test_begin_has_no_sufficient_choice() -> None:
 
 
 def test_output_with_one_list_accepts_a_bare_list() -> None:
-    assert Plan.model_validate([{"question": "a"}]) == Plan(steps=[step("a")])
+    assert parse(json.dumps([{"question": "a"}]), Plan) == Plan(steps=[step("a")])
     triple = {"subject": "Oda", "predicate": "born in", "object": "Varn"}
     assert parse(json.dumps([triple]), Extraction) == Extraction.model_validate({"triples": [triple]})
     assert (EXTRACT.schema() or {})["properties"]["triples"]["maxItems"] == MAX_TRIPLES

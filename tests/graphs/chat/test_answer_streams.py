@@ -11,11 +11,10 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from scenes import Chain, Replying, Shelf, example
 
-from sleuth.agents.llm import TokenStream
-from sleuth.agents.llm.token_stream import answer_in
+from sleuth.agents.llm.token_stream import TokenStream, answer_in
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.chat import graph as chat
-from sleuth.graphs.core import Context
+from sleuth.graphs.core.context import Context
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.execution import compile_method
 from sleuth.graphs.runs.subruns import CheckpointerSubruns

@@ -14,7 +14,7 @@ from sleuth.agents.model import DEMO_MODEL, Reply, Request
 from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.chat.messages import reply_id
 from sleuth.graphs.chat.plan_approval import approval_request, parse_decision
-from sleuth.graphs.chat.small_talk import INTRODUCTION
+from sleuth.graphs.chat.small_talk import REPLIES
 from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.methods.auto import graph as auto
@@ -163,22 +163,20 @@ async def test_chat_without_message_raises(chain: Chain, given: list[Any]) -> No
         await Talk(ChatModel(chain), chain).send(given)
 
 
-INVENTED = ["It was founded in 1871.", "It was founded by Ada Merriweather.", "Merriweather founded it in May."]
-
-
-@pytest.mark.parametrize("reply", INVENTED)
-async def test_converse_with_invented_fact_introduces_itself(chain: Chain, reply: str) -> None:
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        ("thanks", REPLIES["thanks"]),
+        ("introduction", REPLIES["introduction"]),
+        ("Hello! How can I help?", REPLIES["hello"]),
+        ("It was founded in 1871.", REPLIES["introduction"]),
+    ],
+)
+async def test_converse_replies_with_fixed_sentences_only(chain: Chain, reply: str, text: str) -> None:
     talk = Talk(ChatModel(chain, "small talk", reply=reply), chain)
     message = await talk.turn("Hello there")
     assert talk.nodes == ["classify", "converse", "answer"]
-    assert (message.text, message.additional_kwargs["citations"]) == (INTRODUCTION, [])
-
-
-async def test_converse_ignores_its_own_clarification(chain: Chain) -> None:
-    back = {"question": "Do you mean the yard of Ada Merriweather?", "options": []}
-    talk = Talk(ChatModel(chain, "ambiguous", "small talk", reply="I like Merriweather.", back=back), chain)
-    await talk.send("How old is it?")
-    assert (await talk.turn("tell me more")).text == INTRODUCTION
+    assert (message.text, message.additional_kwargs["citations"]) == (text, [])
 
 
 async def test_converse_that_needs_a_search_looks_it_up(chain: Chain) -> None:
@@ -207,7 +205,7 @@ class Demo(ChatModel):
 )
 async def test_chat_with_demo_model_introduces_itself(chain: Chain, text: str) -> None:
     talk = Talk(Demo(chain, "ambiguous"), chain)
-    assert (await talk.turn(text)).text == INTRODUCTION
+    assert (await talk.turn(text)).text == REPLIES["introduction"]
     assert (talk.nodes, talk.shelf.queries) == (["classify", "converse", "answer"], [])
 
 
@@ -223,7 +221,7 @@ async def test_chat_with_demo_model_looks_subjects_up(chain: Chain, text: str) -
 @pytest.mark.parametrize("text", ["/help", "/method par-rag", "/unknown"])
 async def test_chat_command_calls_no_model(chain: Chain, text: str) -> None:
     talk = Talk(ChatModel(chain), chain)
-    assert (await talk.turn(text)).text == INTRODUCTION
+    assert (await talk.turn(text)).text == REPLIES["introduction"]
     assert talk.model.requests == []
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from sleuth.graphs.core import PaperPart
+from sleuth.graphs.core.context import InPaper
+from sleuth.graphs.core.fidelity import PaperPart
 from sleuth.graphs.registry import METHODS
 
 PARTS = [
@@ -40,6 +41,6 @@ def test_part_names_code_and_settings_that_exist(method: Any, part: PaperPart) -
 def test_every_setting_that_goes_beyond_a_paper_belongs_to_a_part(name: str) -> None:
     method = METHODS[name]
     controlled = {setting for part in method.parts.values() for setting in part.settings}
-    assert set(method.settings.paper_values()) <= controlled
+    assert method.settings.annotated(InPaper).keys() <= controlled
     assert {setting for values in method.ablations().values() for setting in values} <= controlled
     assert len({part.part for part in method.parts.values()}) == len(method.parts)

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from sleuth.graphs.core import Method
+from sleuth.graphs.core.context import InPaper
+from sleuth.graphs.core.method import Method
 from sleuth.graphs.registry import METHODS
 
 NAMED = re.compile(r"\(paper(?: profile)?: ([\w-]+)\)")
@@ -25,9 +26,9 @@ def test_settings_marked_as_ours_are_off_in_the_paper_profile(method: Method) ->
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=list(METHODS))
 def test_explicit_setting_applies_in_the_paper_profile(method: Method) -> None:
-    for name, value in method.settings.paper_values().items():
+    for name, in_paper in method.settings.annotated(InPaper).items():
         default = getattr(method.settings(), name)
-        assert default != value
+        assert default != in_paper.value
         assert getattr(method.configure({name: default}, "paper"), name) == default
 
 

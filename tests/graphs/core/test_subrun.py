@@ -2,7 +2,8 @@
 
 import pytest
 
-from sleuth.graphs.core import Subrun, Support, new_subrun, verdict_of
+from sleuth.graphs.core.answer import Subrun, Support
+from sleuth.graphs.core.subrun import new_subrun, verdict_of
 
 
 @pytest.mark.parametrize("support", [{}, {"support": Support(score=0.3, answerable=0.4, weak=True)}])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sleuth.graphs.core import Support, Verdict
+from sleuth.graphs.core.answer import Support, Verdict
 from sleuth.graphs.evidence.answer_text import with_footnotes
 
 

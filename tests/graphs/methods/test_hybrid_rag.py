@@ -242,7 +242,7 @@ async def test_hybrid_rag_without_svm_votes_with_warning() -> None:
 async def test_hybrid_rag_unreadable_votes_mean_static() -> None:
     setting = hybrid(values={"predictor": "in_context", "votes": 1}, model=voting("hm", "hm"))
     assert (await setting.run())["status"] == "answered"
-    assert setting.case.state["attributes"] is None
+    assert setting.case.state["attributes"] == {"domain": "open", "dynamic": False}
     assert any(line.endswith("The question counts as static.") for line in setting.warnings)
 
 

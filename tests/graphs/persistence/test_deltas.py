@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import pytest
-from chat_model import ChatModel
 from scenes import Chain, Replying, RunsFor, finish
 
 from sleuth.agents.model import Reply, Request
@@ -140,13 +139,6 @@ async def test_subrun_tokens_are_streamed_in_the_outer_run(runs_with: RunsFor, c
     assert all(event.thread.startswith(f"{thread}.") for event in deltas if event.part_of)
     assert texts(events).keys() == {request.call_id for request in model.requests}
     assert not any(isinstance(event, Reset) for event in events)
-
-
-async def test_unsent_small_talk_is_not_streamed(runs_with: RunsFor, chain: Chain) -> None:
-    runs = runs_with(Streaming(ChatModel(chain, "small talk", reply="").answer))
-    events = await collect_events(runs, await runs.start("Tell me more", "chat", values={"method": "par-rag"}))
-    assert {event.node for event in events if isinstance(event, Delta) and event.method == "chat"} == {"classify"}
-    assert any(isinstance(event, Delta) and event.method == "par-rag" for event in events)
 
 
 async def test_finishing_run_streams_no_tokens(runs_with: RunsFor, chain: Chain) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, text
 
-from sleuth.graphs.core import Answer, Budget, Status, Support, total_cost
+from sleuth.graphs.core.answer import Answer, Status, Support, total_cost
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import tables as module
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.thread import OLD_NAMES, RunResult, StoredOptions, Thread

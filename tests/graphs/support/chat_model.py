@@ -6,7 +6,6 @@ from scenes import Chain, Json, Replying
 
 from sleuth.agents.model import Request
 
-GREETING = "Hello! What would you like to know?"
 BACK = {"question": "Which of the two?", "options": ["the yard", "the bank"]}
 
 
@@ -16,7 +15,7 @@ class ChatModel(Replying):
     Without a `reply`, small talk needs a search after all.
     """
 
-    def __init__(self, chain: Chain, *kinds: str, reply: str = GREETING, back: Json = BACK) -> None:
+    def __init__(self, chain: Chain, *kinds: str, reply: str = "hello", back: Json = BACK) -> None:
         super().__init__(self._say)
         self.chain, self.kinds, self.reply, self.back = chain, list(kinds), reply, back
 
@@ -27,7 +26,7 @@ class ChatModel(Replying):
             case "rewriter/rewrite":
                 return {"question": self.chain.question}
             case "host/reply":
-                return {"needs_search": not self.reply, "reply": self.reply}
+                return {"needs_search": not self.reply, "reply": self.reply or "introduction"}
             case "host/ask_back":
                 return self.back
         return self.chain.reply_to(request)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_scene import BACK, archive, knowing
+from chat_scene import BACK, GREETING, archive, knowing
 from cli_process import sleuth
 from serve_scene import QUESTION
 
@@ -24,7 +24,7 @@ async def test_chat_continues_across_commands(tmp_path: Path) -> None:
             return done.json()
 
         hello = await said("Hello!", "--set", "method=plain-rag")
-        assert (hello["thread"], hello["method"], hello["text"]) == ("talk", "chat", "Hello to you.")
+        assert (hello["thread"], hello["method"], hello["text"]) == ("talk", "chat", GREETING)
         back = await said("Who built it?")
         assert (back["status"], back["text"], back["asks"]) == ("waiting", BACK["question"], BACK)
         waiting = await sleuth("resume", "talk", **env)

@@ -78,7 +78,7 @@ async def test_embedding_subgraph_example(environment: dict[str, str]) -> None:
 async def test_embedding_chat_example(environment: dict[str, str]) -> None:
     out = await run("chat.py", environment, said="Hello!\nWho built it?\nthe light\nAnd the light?\n")
     assert [line for line in out.splitlines() if line and not line.startswith("[1]")] == [
-        "Hello to you.",
+        "Hello! What would you like to know?",
         "Built what?",
         "Edric Gannow [1]",
         "Edric Gannow [1]",

@@ -43,7 +43,7 @@ REPLIES: dict[str, Any] = {
     "answerer/answer": {"known": True, "answer": "Sennick Harbour"},
     "rewriter/rewrite": {"question": "Where was the builder of the Pellowrig Light born?"},
     "router/route": "question",
-    "host/reply": {"needs_search": False, "reply": "Hello."},
+    "host/reply": {"needs_search": False, "reply": "hello"},
 }
 
 

@@ -43,7 +43,7 @@ async def converse(client: LangGraphClient) -> None:
         given = {"input": said(text)} if text else {}
         return await client.runs.wait(thread, "chat", **given, context=PLAIN, **more)
 
-    assert texts(await turn("Hello!")) == ["Hello!", "Hello to you."]
+    assert texts(await turn("Hello!")) == ["Hello!", "Hello! What would you like to know?"]
     answered = await turn(QUESTION)
     last = answered["messages"][-1]
     assert last["type"] == "ai"
@@ -193,4 +193,4 @@ def kill_and_look(folder: Path, environment: dict[str, str]) -> None:
         assert [state["values"] for state in found] == [state["values"] for state in before[young]]
         resumed = server.post(f"{young}/runs/wait", assistant_id="chat", command={"resume": "the light"}, context=PLAIN)
         assert texts(resumed)[-1] == "Edric Gannow"
-        assert texts(server.get(f"{old}/state")["values"]) == ["Hello!", "Hello to you."]
+        assert texts(server.get(f"{old}/state")["values"]) == ["Hello!", "Hello! What would you like to know?"]

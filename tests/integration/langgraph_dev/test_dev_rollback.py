@@ -19,7 +19,7 @@ from serve_scene import QUESTION
 pytestmark = pytest.mark.integration
 
 PLAIN = {"method": "plain-rag"}
-TWO = ["Hello!", "Hello to you."]
+TWO = ["Hello!", "Hello! What would you like to know?"]
 
 
 @dataclass

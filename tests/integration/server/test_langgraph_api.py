@@ -15,7 +15,7 @@ from serve_scene import KEYS, QUESTION, Oracle
 
 pytestmark = pytest.mark.integration
 
-GREETING = ["Hello!", "Hello to you."]
+GREETING = ["Hello!", "Hello! What would you like to know?"]
 ANSWERED = [QUESTION, "Edric Gannow"]
 
 

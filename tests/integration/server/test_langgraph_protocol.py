@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from chat_scene import BACK
+from chat_scene import BACK, GREETING
 from langgraph_scene import APPROVED, PLAIN, client_at, said, talking, texts
 from serve_scene import KEYS, QUESTION, Oracle
 
@@ -73,7 +73,7 @@ async def test_protocol_streams_a_run_and_the_ones_after_it(http: httpx.AsyncCli
     lifecycle = [data["event"] for data in data_of(events, "lifecycle")]
     assert lifecycle == ["running", "completed"] * 2
     last = data_of(events, "values")[-1]
-    assert texts(last) == ["Hello!", "Hello to you.", QUESTION, "Edric Gannow"]
+    assert texts(last) == ["Hello!", GREETING, QUESTION, "Edric Gannow"]
     checkpoints = data_of(events, "checkpoints")
     assert len(checkpoints) == len(data_of(events, "values"))
     assert checkpoints[-1]["parent_id"]
@@ -136,10 +136,10 @@ async def test_protocol_keeps_ids_of_messages_replies_and_branches(http: httpx.A
     assert replied["type"] == "success"
     assert texts(data_of(await followed(http, thread), "values")[-1])[-2:] == ["the light", "Edric Gannow"]
     history = await sdk.threads.get_history(thread, limit=100)
-    before = next(state for state in history if texts(state["values"]) == ["Hello!", "Hello to you."])
+    before = next(state for state in history if texts(state["values"]) == ["Hello!", GREETING])
     await start(http, thread, QUESTION, checkpoint_id=before["checkpoint"]["checkpoint_id"])
     branch = data_of(await followed(http, thread), "values")[-1]
-    assert texts(branch) == ["Hello!", "Hello to you.", QUESTION, "Edric Gannow"]
+    assert texts(branch) == ["Hello!", GREETING, QUESTION, "Edric Gannow"]
 
 
 async def test_protocol_approves_a_plan_under_one_message(http: httpx.AsyncClient) -> None:

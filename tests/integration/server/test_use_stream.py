@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 
 APPROVE = {"decisions": [{"type": "approve"}]}
 TURNS = [
-    {"submit": "Hello!", "config": PLAIN, "messages": 2, "last": "Hello to", "waits": False, "cited": 0},
+    {"submit": "Hello!", "config": PLAIN, "messages": 2, "last": "Hello!", "waits": False, "cited": 0},
     {"submit": QUESTION, "config": PLAIN, "messages": 4, "last": "Edric Gannow [1]", "waits": False, "cited": 1},
     {"submit": "Who built it?", "config": PLAIN, "messages": 6, "last": "Built what?", "waits": True, "cited": 0},
     {"respond": "the light", "config": PLAIN, "messages": 8, "last": "Edric Gannow [1]", "waits": False, "cited": 1},
@@ -41,7 +41,7 @@ async def test_hook_of_langchain_react_has_a_conversation(node: str, tmp_path: P
     hello, answered, asked_back, replied, planned, approved = told
     assert [each["error"] for each in told] == [None] * len(TURNS)
     assert len({each["thread"] for each in told}) == 1
-    assert hello["messages"] == [["human", "Hello!"], ["ai", "Hello to you."]]
+    assert hello["messages"] == [["human", "Hello!"], ["ai", "Hello! What would you like to know?"]]
     assert "Edric " in answered["partial"], "the answer is streamed"
     kind, text = answered["messages"][-1]
     assert kind == "ai"
@@ -79,7 +79,7 @@ async def test_use_stream_hook_streams_interrupts_and_edits(node: str, tmp_path:
     hello, answered, asked_back, replied, planned, approved, edited = told
     assert [each["error"] for each in told] == [None] * len(turns)
     assert len({each["thread"] for each in told}) == 1
-    assert hello["messages"] == [["human", "Hello!"], ["ai", "Hello to you."]]
+    assert hello["messages"] == [["human", "Hello!"], ["ai", "Hello! What would you like to know?"]]
     assert any("Edric Gannow".startswith(text) for text in answered["partial"]), "the answer is streamed"
     assert answered["messages"][-1][1].startswith("Edric Gannow [1]\n\n[1] The Pellowrig Light: “")
     assert answered["citations"] == ["built by Edric Gannow"]
@@ -91,7 +91,7 @@ async def test_use_stream_hook_streams_interrupts_and_edits(node: str, tmp_path:
     assert [text.split(" [1]")[0] for _, text in approved["messages"][-2:]] == [QUESTION, "Edric Gannow"]
     assert [text.split(" [1]")[0] for _, text in edited["messages"]] == [
         "Hello!",
-        "Hello to you.",
+        "Hello! What would you like to know?",
         "And who built the light?",
         "Edric Gannow",
     ]

@@ -12,7 +12,8 @@ from training_data import DATA, some_of
 from vllm_fixture import TEST_HOME
 
 from sleuth.studio.model_server.convert import Checkpoint, ensure_checkpoint
-from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
+from sleuth.tools.evidence_checker.checker import EvidenceChecker
+from sleuth.tools.evidence_checker.inputs import Evidence
 
 SCRIPT = Path(__file__).parents[3] / "training" / "artefacts.sh"
 FERRY = Evidence(title="Ferry", text="The ferry was built by Oda Brask in 1911.")

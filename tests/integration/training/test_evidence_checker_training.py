@@ -11,7 +11,8 @@ from training_data import DATA, some_of
 from typer.testing import CliRunner
 
 from sleuth.tools.errors import UsageError
-from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
+from sleuth.tools.evidence_checker.checker import EvidenceChecker
+from sleuth.tools.evidence_checker.inputs import Evidence
 from training.evidence_checker import check, export, train
 
 pytestmark = [

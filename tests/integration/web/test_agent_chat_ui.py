@@ -95,7 +95,7 @@ async def test_agent_chat_ui_streams_cites_branches_and_approves(
         await page.get_by_role("textbox").first.fill("Hello!")
         await page.get_by_role("button", name="Submit").click()
         await expect(asked).to_have_count(0)
-        await expect(page.get_by_text("Hello to you.").last).to_be_visible()
+        await expect(page.get_by_text("Hello! What would you like to know?").last).to_be_visible()
         await page.get_by_text("Hello!", exact=True).last.hover()
         await expect(page.get_by_text("2 / 2").first).to_be_visible()
         await chat.picture(page, "branches")

@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from sleuth.graphs.core.answer import Answer, Citation, Entity, Graph, Relation, Subrun, Threshold, total_cost
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.subrun import new_subrun
-from sleuth.graphs.methods.retro_rag import summarize_removed
+from sleuth.graphs.methods.retro_rag.evidence import summarize_removed
 from sleuth.graphs.persistence.thread import StoredOptions, Thread
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.history import CheckpointView

@@ -10,7 +10,7 @@ import pytest
 from entries import entry
 from fake_ray import FakeRay, RayError
 
-from sleuth.graphs.core import Budget
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import open_store
 from sleuth.studio.evaluation.cluster import open_cluster
 from sleuth.studio.evaluation.data import GoldQuestion, systems

@@ -3,7 +3,7 @@ import pytest
 from entries import entry
 from hashing_embedder import HashingEmbedder
 
-from sleuth.agents.model_calls import messages
+from sleuth.agents.model_calls.caller import messages
 from sleuth.agents.roles.planning import SearchResult
 from sleuth.agents.roles.searching import SEARCH_R1, Transcript
 from sleuth.studio.evaluation.data import GoldQuestion

@@ -11,7 +11,7 @@ from hashing_embedder import HashingEmbedder
 from scenes import Replying
 
 from sleuth.agents.model import Request
-from sleuth.graphs.core import Budget
+from sleuth.graphs.core.context import Budget
 from sleuth.studio.evaluation.data import read_questions
 from sleuth.studio.evaluation.question_maker import (
     Kind,

@@ -1,6 +1,6 @@
 """Attributes of a question: its domain, and whether its answer changes with time (CRAG's hybrid system, 4.2)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
 
 Domain = Literal["finance", "sports", "music", "movie", "open"]
@@ -14,16 +14,10 @@ FAST = frozenset({"real-time", "fast-changing"})
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """A question's domain, and whether it is dynamic: real-time or fast-changing in the benchmark's terms.
-
-    The leads are the margins of the predicted values: as a share of votes, or in an SVM's decision values. Leads of
-    different predictors are not comparable.
-    """
+    """A question's domain, and whether it is dynamic: real-time or fast-changing in the benchmark's terms."""
 
     domain: Domain
     dynamic: bool
-    domain_lead: float = field(default=1.0, compare=False)
-    dynamic_lead: float = field(default=1.0, compare=False)
 
 
 class Predictor(Protocol):

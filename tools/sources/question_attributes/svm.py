@@ -46,16 +46,10 @@ class LinearSvm:
         return len(self.dynamic) - 1
 
     def decide(self, vector: Vectors) -> Attributes:
-        """Return the attributes of a question by its embedding, with the leads of the decision values."""
+        """Return the attributes of a question by its embedding."""
         extended = np.append(vector.astype(np.float64), 1.0)
-        values, change = self.domains @ extended, float(self.dynamic @ extended)
-        second, first = np.sort(values)[-2:]
-        return Attributes(
-            domain=DOMAINS[int(values.argmax())],
-            dynamic=change > 0,
-            domain_lead=float(first - second),
-            dynamic_lead=abs(change),
-        )
+        domain = DOMAINS[int((self.domains @ extended).argmax())]
+        return Attributes(domain=domain, dynamic=float(self.dynamic @ extended) > 0)
 
     def save(self, file: Path) -> None:
         """Write plain arrays, the same bytes for the same weights."""

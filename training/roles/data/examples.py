@@ -22,7 +22,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from sleuth.agents.formatting import Source
 from sleuth.agents.roles.reading import EXTRACT, READ, ExtractInput
 from sleuth.agents.roles.reasoning import INFER
-from sleuth.graphs.core import Context
+from sleuth.graphs.core.context import Context
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.registry import configure, method
 from sleuth.graphs.runs import RECURSION_LIMIT, compile_method

@@ -20,7 +20,8 @@ from sleuth import prompts
 from sleuth.agents.formatting import Source, Step
 from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.model import Model, Request
-from sleuth.agents.model_calls import Unparsable, messages, parse
+from sleuth.agents.model_calls.caller import messages
+from sleuth.agents.model_calls.output_parsing import Unparsable, parse
 from sleuth.agents.roles.inputs import ReadInput
 from sleuth.agents.roles.planning import SUB_QUERY, SubQueryOfDocument
 from sleuth.studio.cli.app import run_cli

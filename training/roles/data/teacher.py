@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sleuth.agents.model import Message, Reply, Request
-from sleuth.agents.model_calls import messages
+from sleuth.agents.model_calls.caller import messages
 from sleuth.agents.role import I, Role
 from sleuth.agents.roles.judging import VERIFY
 from sleuth.agents.roles.planning import EXPAND, PLAN

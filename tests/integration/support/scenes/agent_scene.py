@@ -16,7 +16,7 @@ SAID = {
     "evaluator/support": "yes",
     "answerer/answer": {"known": True, "answer": "Edric Gannow"},
     "rewriter/rewrite": {"question": QUESTION},
-    "host/reply": {"needs_search": False, "reply": "Hello to you."},
+    "host/reply": {"needs_search": False, "reply": "hello"},
     "host/ask_back": {"question": "Built what?", "options": ["the light"]},
 }
 KINDS = {"Hello!": "small talk", "Who built it?": "ambiguous", "And the light?": "follow-up", QUESTION: "question"}

@@ -21,6 +21,7 @@ KINDS = {
     "Who built it?": "ambiguous",
     "And who built the light?": "follow-up",
 }
+GREETING = "Hello! What would you like to know?"
 SAID: dict[str, Any] = {
     "reader/read": {"answerable": True, "answer": "Edric Gannow", "citations": QUOTED},
     "planner/plan": [{"question": QUESTION}],
@@ -28,7 +29,7 @@ SAID: dict[str, Any] = {
     "reviewer/review": {"status": "PASS"},
     "answerer/answer": {"known": True, "answer": "Edric Gannow"},
     "rewriter/rewrite": {"question": QUESTION},
-    "host/reply": {"needs_search": False, "reply": "Hello to you."},
+    "host/reply": {"needs_search": False, "reply": "hello"},
     "host/ask_back": BACK,
     "evaluator/support": "Yes",
 }
