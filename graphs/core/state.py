@@ -93,6 +93,10 @@ class RunState(Question):
     verdict: Verdict | None = None
     """The end of the run: status, text and checked citations."""
 
+    def spending(self) -> tuple[int, int]:
+        """Return the model calls and the tokens of the run so far."""
+        return len(self.calls), sum(call["prompt_tokens"] + call["completion_tokens"] for call in self.calls.values())
+
 
 class RunUpdate(TypedDict, total=False):
     """Fields that a node of any method may change; None removes a key."""

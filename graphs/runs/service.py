@@ -48,7 +48,7 @@ from sleuth.graphs.persistence import (
     Turn,
     explain_damage,
 )
-from sleuth.graphs.registry import CHAT, configure, runnable
+from sleuth.graphs.registry import CHAT, SURVEY, configure, runnable
 from sleuth.graphs.runs import chat_turns
 from sleuth.graphs.runs.execution import (
     RECURSION_LIMIT,
@@ -196,6 +196,7 @@ class RunService:
         callbacks: Callbacks = None,
         control: RunControl | None = None,
         is_locked: bool = False,
+        update: bool = False,
     ) -> AsyncGenerator[Event]:
         """Run a thread from its latest checkpoint to its end; yield its steps as they happen, then its answer.
 
@@ -206,12 +207,16 @@ class RunService:
             callbacks: handlers of LangChain, in addition to those of the run around this one.
             control: its `request_drain()` interrupts the run when the steps in progress have ended.
             is_locked: the caller holds the lock of the thread.
+            update: a finished survey asks the documents that are new or have changed.
 
         Raises:
             ThreadBusy: another process is running it.
             GraphDrained: `control` interrupted it; it can be resumed.
+            UsageError: `update` of a run that is no survey.
             SleuthError: the error that stopped the run; it can be resumed.
         """
+        if update and (await self.store.threads.get(id)).method != SURVEY.name:
+            raise UsageError(f"Run {id} is no survey: only a survey can be updated.")
         await self.store.threads.get(id)  # no lock is created for an unknown thread
         async with nullcontext() if is_locked else self.store.locks.hold(id):
             thread = await self.store.threads.get(id)
@@ -224,7 +229,9 @@ class RunService:
                 await self.store.threads.set_state(id, "running", at=now())
                 if budget is not None and not thread.part_of:  # a sub-run is resumed as its outer run left it
                     worked = await resume_with_budget(self.graph(thread), self.config(thread))
-                async with aclosing(self._events(thread, listening, callbacks, control, worked)) as events:
+                async with aclosing(
+                    self._events(thread, listening, callbacks, control, worked, update=update)
+                ) as events:
                     async for event in events:
                         if isinstance(event, Answer):
                             state, result = "waiting" if event.asks else "done", RunResult.of(event)
@@ -264,12 +271,16 @@ class RunService:
         callbacks: Callbacks,
         control: RunControl | None,
         worked: float | None,
+        *,
+        update: bool,
     ) -> AsyncGenerator[Event]:
         graph, config = self.graph(thread), self.config(thread)
         with explain_damage(thread.id):
             before = await graph.aget_state(config)
         check_version(before)
         given = _input_for(thread, before)
+        if update and given is None and not before.tasks:
+            given = {"question": thread.question}
         # Not `next`: it lacks a node whose result is committed while the checkpoint after it is not.
         if given is not None or (before.tasks and not before.interrupts):
             again = None if thread.state == "queued" else int((before.metadata or {}).get("step", 0)) + 1
@@ -342,6 +353,7 @@ class RunService:
             threshold=state.values.get("threshold"),
             support=verdict.get("support"),
             hops=kind.read_subruns(state.values),
+            table=kind.read_table(state.values),
             asks=asks,
         )
 

@@ -32,6 +32,7 @@ COMMANDS = {
     "search": ("documents.search", "Search passages; no model is called."),
     "triples": ("triples.triples_app", "Extract or import triples for graph search and RAS."),
     "ask": ("ask.ask", "Answer a question from the documents of the collection, or from web pages."),
+    "survey": ("survey.survey", "Ask every document the same questions, and count the answers."),
     "resume": (
         "ask.resume",
         "Resume an interrupted or forked run, or show the answer of a finished one.",

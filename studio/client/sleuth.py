@@ -153,19 +153,22 @@ class Sleuth:
         """Run a method and return the answer; takes the arguments of `stream`. Works inside nodes of other graphs."""
         return await in_fresh_context(last_answer(self.stream(question, **options)))
 
-    async def resume(self, thread: str, *, budget: Budget | None = None, callbacks: Callbacks = None) -> Answer:
+    async def resume(
+        self, thread: str, *, budget: Budget | None = None, callbacks: Callbacks = None, update: bool = False
+    ) -> Answer:
         """Resume a run from its last checkpoint; return the stored answer if it is finished.
 
         Args:
             thread: the run.
             budget: a new budget; by default that of the run.
             callbacks: those of `ask`.
+            update: a finished survey asks the documents that are new or have changed since.
 
         Raises:
             UnknownName: there is no such run.
             ThreadBusy: another process runs it.
         """
-        events = self.runs.run(thread, budget=budget, callbacks=check_callbacks(callbacks))
+        events = self.runs.run(thread, budget=budget, callbacks=check_callbacks(callbacks), update=update)
         return await in_fresh_context(last_answer(events))
 
     async def search(self, query: str, *, k: int = 5, mode: Mode = "hybrid", where: str = "") -> list[Hit]:

@@ -20,7 +20,7 @@ from pydantic import ValidationError, create_model
 
 from sleuth.agents.llm import TokenStream
 from sleuth.graphs.core import Budget, Context, PrivateCompiled, SubrunRequest, describe_errors
-from sleuth.graphs.registry import METHODS, configure, runnable
+from sleuth.graphs.registry import METHODS, SURVEY, configure, runnable
 from sleuth.graphs.runs import RECURSION_LIMIT, CheckpointerSubruns, check_question
 from sleuth.studio.client import Sleuth, open_sleuth
 from sleuth.studio.langgraph_dev.config import variable_of
@@ -150,5 +150,5 @@ def _serve(name: str, cls: type[ServedGraph] = ServedGraph) -> ServedGraph:
     return cls(**vars(builder.compile(name=name)))
 
 
-globals().update({variable_of(name): _serve(name) for name in METHODS})
+globals().update({variable_of(name): _serve(name) for name in (*METHODS, SURVEY.name)})
 chat = _serve("chat", ServedChatGraph)

@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse
 
 from sleuth.graphs.core import Method
 from sleuth.graphs.diagrams import arrows
-from sleuth.graphs.registry import METHODS
+from sleuth.graphs.registry import METHODS, SURVEY
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.state import ServerStateDep
@@ -84,7 +84,7 @@ async def methods(server: ServerStateDep, owner: Owner) -> list[forms.MethodView
     """Return the methods with their state machines and settings, and the average cost of the owner's finished runs."""
     runs = await server.tenants.read_only_runs(owner)
     costs = await runs.store.threads.average_costs()
-    views = await asyncio.to_thread(lambda: [_view(each) for each in METHODS.values()])
+    views = await asyncio.to_thread(lambda: [_view(each) for each in (*METHODS.values(), SURVEY)])
     averages = {name: forms.AverageCost(**asdict(cost)) for name, cost in costs.items()}
     return [view.model_copy(update={"average": averages.get(view.name)}) for view in views]
 

@@ -1,14 +1,15 @@
 """The runs API: `sleuth ask`, `resume` and `runs` over HTTP, with runs in the background."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import uuid4
 
-from fastapi import APIRouter, Body, Depends, Header, Query
+from fastapi import APIRouter, Body, Depends, Header, Query, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from sleuth.graphs.core import seconds_at, total_cost
@@ -18,6 +19,7 @@ from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import RunService, check_question, export_run, fork_run
 from sleuth.graphs.runs import model_calls as calls
 from sleuth.graphs.runs.history import list_checkpoints
+from sleuth.studio.console.survey_table import FORMATS
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.runs import FollowUp
 from sleuth.studio.server.schemas import runs as forms
@@ -292,6 +294,19 @@ async def set_feedback(thread: ThreadDep, form: forms.FeedbackForm, runs: RunsDe
     """Store what a person thinks of the answer with the run, in its options."""
     row = await runs.store.threads.get(thread)
     await runs.store.threads.set_options(thread, row.options.model_copy(update={"feedback": form.model_dump()}))
+
+
+@router.get("/{thread}/table", response_class=Response)
+async def show_table(
+    thread: ThreadDep, runs: RunsDep, format: Annotated[Literal["csv", "xlsx", "md", "json"], Query()] = "csv"
+) -> Response:
+    """Return the table of a finished survey as a file: every document that was asked, with a quote for each cell."""
+    table = (await runs.answer(thread)).table
+    if table is None:
+        raise UsageError(f"Run {thread} has no table: only a survey has one.")
+    media_type, write = FORMATS[format]
+    headers = {"Content-Disposition": f'attachment; filename="survey-{thread}.{format}"'}
+    return Response(await asyncio.to_thread(write, table), media_type=media_type, headers=headers)
 
 
 @router.get("/{thread}/export")
