@@ -196,7 +196,6 @@ class RunService:
         callbacks: Callbacks = None,
         control: RunControl | None = None,
         is_locked: bool = False,
-        update: bool = False,
     ) -> AsyncGenerator[Event]:
         """Run a thread from its latest checkpoint to its end; yield its steps as they happen, then its answer.
 
@@ -207,16 +206,12 @@ class RunService:
             callbacks: handlers of LangChain, in addition to those of the run around this one.
             control: its `request_drain()` interrupts the run when the steps in progress have ended.
             is_locked: the caller holds the lock of the thread.
-            update: a finished survey asks the documents that are new or have changed.
 
         Raises:
             ThreadBusy: another process is running it.
             GraphDrained: `control` interrupted it; it can be resumed.
-            UsageError: `update` of a run that is no survey.
             SleuthError: the error that stopped the run; it can be resumed.
         """
-        if update and (await self.store.threads.get(id)).method != SURVEY.name:
-            raise UsageError(f"Run {id} is no survey: only a survey can be updated.")
         await self.store.threads.get(id)  # no lock is created for an unknown thread
         async with nullcontext() if is_locked else self.store.locks.hold(id):
             thread = await self.store.threads.get(id)
@@ -229,9 +224,7 @@ class RunService:
                 await self.store.threads.set_state(id, "running", at=now())
                 if budget is not None and not thread.part_of:  # a sub-run is resumed as its outer run left it
                     worked = await resume_with_budget(self.graph(thread), self.config(thread))
-                async with aclosing(
-                    self._events(thread, listening, callbacks, control, worked, update=update)
-                ) as events:
+                async with aclosing(self._events(thread, listening, callbacks, control, worked)) as events:
                     async for event in events:
                         if isinstance(event, Answer):
                             state, result = "waiting" if event.asks else "done", RunResult.of(event)
@@ -244,6 +237,25 @@ class RunService:
                 raise RunError(problem) from error
             finally:
                 await self.store.threads.set_state(id, state, at=now(), problem=problem, result=result)
+
+    async def update(self, id: str) -> None:
+        """Have a finished survey ask the documents that are new or have changed since, when it is run the next time.
+
+        Raises:
+            UnknownName: there is no such run.
+            UsageError: the run is no survey.
+            ThreadBusy: it is running.
+        """
+        thread = await self.store.threads.get(id)
+        if thread.method != SURVEY.name:
+            raise UsageError(f"Run {id} is no survey: only a survey can be updated.")
+        async with self.store.locks.hold(id):
+            state = await self.graph(thread).aget_state(self.config(thread))
+            if state.tasks or not state.values:  # it has not ended: it is resumed
+                return
+            turn = Turn(text=thread.question, at=checkpoint_id_of(state))
+            await self.store.threads.set_options(id, thread.options.model_copy(update={"turn": turn}))
+            await self.store.threads.set_state(id, "queued", at=now())
 
     async def with_results(self, threads: Sequence[Thread]) -> list[Thread]:
         """Return threads with the results of those that an older release finished; these are stored, too."""
@@ -271,16 +283,12 @@ class RunService:
         callbacks: Callbacks,
         control: RunControl | None,
         worked: float | None,
-        *,
-        update: bool,
     ) -> AsyncGenerator[Event]:
         graph, config = self.graph(thread), self.config(thread)
         with explain_damage(thread.id):
             before = await graph.aget_state(config)
         check_version(before)
         given = _input_for(thread, before)
-        if update and given is None and not before.tasks:
-            given = {"question": thread.question}
         # Not `next`: it lacks a node whose result is committed while the checkpoint after it is not.
         if given is not None or (before.tasks and not before.interrupts):
             again = None if thread.state == "queued" else int((before.metadata or {}).get("step", 0)) + 1
@@ -362,6 +370,9 @@ def _input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command
     """Return the input of a thread's graph; None if it has received that already."""
     if thread.method == CHAT.name:
         return chat_turns.input_for(thread, state)
+    turn = thread.options.turn  # of a survey that is updated
+    if turn and turn.at == checkpoint_id_of(state):
+        return {"question": thread.question}
     return None if state.values or state.tasks else {"question": thread.question}
 
 

@@ -166,9 +166,12 @@ class Sleuth:
 
         Raises:
             UnknownName: there is no such run.
+            UsageError: `update` of a run that is no survey.
             ThreadBusy: another process runs it.
         """
-        events = self.runs.run(thread, budget=budget, callbacks=check_callbacks(callbacks), update=update)
+        if update:
+            await self.runs.update(thread)
+        events = self.runs.run(thread, budget=budget, callbacks=check_callbacks(callbacks))
         return await in_fresh_context(last_answer(events))
 
     async def search(self, query: str, *, k: int = 5, mode: Mode = "hybrid", where: str = "") -> list[Hit]:

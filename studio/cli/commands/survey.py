@@ -76,7 +76,8 @@ async def survey(
         console = progress_console()
         if update is not None:
             id = await sleuth.runs.store.threads.complete(update)
-            events = sleuth.runs.run(id, update=True)
+            await sleuth.runs.update(id)
+            events = sleuth.runs.run(id)
         else:
             assert question is not None
             console.print(Text(await _estimate(sleuth, where, chosen.model_dump())), soft_wrap=True)

@@ -256,11 +256,17 @@ async def stop(thread: ThreadDep, server: ServerStateDep) -> forms.Stopped:
 
 @router.post("/{thread}/resume", status_code=202)
 async def resume(
-    thread: ThreadDep, server: ServerStateDep, owner: Owner, form: Annotated[forms.ResumeForm | None, Body()] = None
+    thread: ThreadDep,
+    runs: RunsDep,
+    server: ServerStateDep,
+    owner: Owner,
+    form: Annotated[forms.ResumeForm | None, Body()] = None,
 ) -> forms.Begun:
     """Resume a run in the background from its last checkpoint."""
     server.run_worker.require_open()
     await server.quota.require(owner)
+    if form and form.update:
+        await runs.update(thread)
     budget = form.budget.budget() if form and form.budget else None
     await server.run_worker.start(owner, thread, budget=budget)
     return forms.Begun(thread=thread)

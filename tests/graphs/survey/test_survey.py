@@ -240,7 +240,8 @@ async def test_update_asks_new_documents_only(store: Store) -> None:
     model = Replying(read)
     later = service(store, model, ["alder", "cedar", "dogwood"])
     assert table_of(await finish(later, id)) == table_of(first)  # without `update`, the answer is shown again
-    answer = await finish(later, id, update=True)
+    await later.update(id)
+    answer = await finish(later, id)
     asked = [request.input["sources"][0]["title"] for request in model.requests if request.role == "reader"]
     assert sorted(asked) == ["Cedar", "Dogwood"]
     assert list(table_of(answer)) == ["Doc-Alder", "Doc-Cedar", "Doc-Dogwood"]
@@ -251,7 +252,7 @@ async def test_only_a_survey_can_be_updated(store: Store) -> None:
     runs = service(store, Replying(read), ["alder"])
     id = await runs.start("Where?", "plain-rag")
     with pytest.raises(UsageError, match="only a survey"):
-        await finish(runs, id, update=True)
+        await runs.update(id)
 
 
 def test_survey_is_a_state_machine_with_its_nodes_in_order() -> None:
