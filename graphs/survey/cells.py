@@ -151,5 +151,7 @@ def figures_of(column: Column, rows: Sequence[Row]) -> list[str]:
             return [*lines, f"{name}: earliest {min(map(str, values))}, latest {max(map(str, values))}"]
     counts = Counter(values).most_common()
     if kind == "yes-no" or (len(counts) < len(values) and len(counts) <= _GROUPS):
-        lines += [f"{name}: {', '.join(f'{value} {count}' for value, count in counts)}"]
+        texts = {read_value(kind, row[name]["value"]): row[name]["value"] for row in reversed(rows)}  # as first stated
+        told = ", ".join(f"{value if kind == 'yes-no' else texts[value]} {count}" for value, count in counts)
+        lines.append(f"{name}: {told}")
     return lines

@@ -12,7 +12,7 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.graphs.survey.cells import read_value
+from sleuth.graphs.survey.cells import Cell, Column, Row, figures_of, read_value
 from sleuth.graphs.survey.graph import METHOD, Settings, read_table
 from sleuth.tools.errors import ModelUnavailable, UsageError
 from sleuth.tools.storage import Listed
@@ -257,3 +257,13 @@ async def test_only_a_survey_can_be_updated(store: Store) -> None:
 
 def test_survey_is_a_state_machine_with_its_nodes_in_order() -> None:
     assert METHOD.nodes() == ["plan", "select", "read", "verify", "aggregate", "answer"]
+
+
+def test_texts_and_verdicts_are_counted_by_value() -> None:
+    city, green = Column(name="city", question="?", kind="text"), Column(name="green", question="?", kind="yes-no")
+    stated = [("Kassel", "Yes, it is."), ("kassel.", "no"), ("Leeds", "maybe")]
+    rows: list[Row] = [
+        {"city": Cell(value=one, citations=[]), "green": Cell(value=other, citations=[])} for one, other in stated
+    ]
+    assert figures_of(city, rows) == ["city: stated in 3, not stated in 0", "city: Kassel 2, Leeds 1"]
+    assert figures_of(green, rows) == ["green: stated in 2, not stated in 1", "green: yes 1, no 1"]
