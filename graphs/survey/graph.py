@@ -68,7 +68,7 @@ from sleuth.tools.text import markdown_table
 
 _PAGE = 500
 _SHOWN_ROWS = 20
-"""Rows of the table in the answer's text; the whole table is beside it."""
+"""Rows of the table in the answer's text; the whole table is in the field `table`."""
 _NOT_READ = Reading(answerable=False)
 
 
@@ -121,7 +121,7 @@ class State(RunState):
     documents: Annotated[dict[str, SurveyedDocument], Keyed] = field(default_factory=dict)
     """The documents by id, in the order of the table."""
     skipped: int = 0
-    """Documents that were not asked, as the settings say."""
+    """Documents that the settings leave out."""
     batch: list[str] = field(default_factory=list)
     """The documents that are asked next."""
     rows: Annotated[dict[str, Row], Keyed] = field(default_factory=dict)
@@ -365,7 +365,7 @@ async def _checked(cell: Cell, column: Column, document: str, call: Call[Setting
     if not cell["value"] or cell.get("doubt"):
         return cell
     if not cell["citations"]:
-        return {**cell, "doubt": "no passage of the document says so"}
+        return {**cell, "doubt": "no passage of the document contains it"}
     if read_value(column["kind"], cell["value"]) is None:
         return {**cell, "doubt": f"no {column['kind']}"}
     context, check = call.context, check_of(call.context)

@@ -125,7 +125,7 @@ async def test_value_that_no_passage_contains_is_in_doubt_and_not_counted() -> N
     verdict = await case.run("When do they end?")
     assert verdict["status"] == "unknown"
     cells = [row["end"] for row in case.state["rows"].values()]
-    assert [cell["doubt"] for cell in cells] == ["no passage of the document says so"] * 4
+    assert [cell["doubt"] for cell in cells] == ["no passage of the document contains it"] * 4
     assert case.state["figures"] == ["documents asked: 4 of 4", "end: stated in 0, not stated in 0, in doubt in 4"]
 
 
