@@ -29,7 +29,7 @@ class Condition(TypedDict):
 
 
 class Cell(TypedDict):
-    """What a document states; `value` is empty if it states nothing, and a cell with a `doubt` is not counted."""
+    """The statement of a document: `value` is empty if there is none, and a cell with a `doubt` is not counted."""
 
     value: str
     citations: list[Citation]

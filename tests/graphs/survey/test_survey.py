@@ -109,7 +109,7 @@ async def test_columns_that_are_given_are_not_planned() -> None:
     assert "fee: sum 2,450" in " ".join(case.state["figures"])
 
 
-async def test_sentence_with_a_number_that_was_not_counted_is_replaced_by_the_figures() -> None:
+async def test_sentence_with_an_uncounted_number_is_replaced() -> None:
     case = survey(lambda request: {"sentence": "17 contracts."} if request.role == "answerer" else read(request))
     verdict = await case.run("Which contracts end in 2027?")
     assert verdict["text"].startswith("documents asked: 4 of 4; documents with end = 2027: 2;")
