@@ -3,8 +3,8 @@
     python -m benchmarks.survey [--documents 300] [--real] [--kills 20] [--home FOLDER]
 
 Each contract states its end, fee and city, or leaves some of them out, among sentences with other dates and amounts.
-Without --real, a reader without mistakes answers without delay: times and bytes are sleuth's own. With --kills, the survey
-runs in a process that is killed and started again so often; then the calls are counted that were sent twice.
+Without --real, a reader without mistakes answers without delay: times and bytes are sleuth's own. With --kills, the
+survey runs in a process that is killed and started again so often; then the calls are counted that were sent twice.
 """
 
 import argparse

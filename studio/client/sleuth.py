@@ -30,6 +30,7 @@ from sleuth.tools.errors import RunError
 from sleuth.tools.evidence_checker import find_checker
 from sleuth.tools.search import Mode, Query, Retriever, find_mode
 from sleuth.tools.search.langchain_retriever import LangChainRetriever
+from sleuth.tools.search.reranker import CompressorReranker
 from sleuth.tools.search.vectors.langchain_embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.knowledge_graph import open_graph
@@ -40,6 +41,7 @@ from sleuth.tools.tracing import check_callbacks, check_tracing
 from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:
+    from langchain_core.documents import BaseDocumentCompressor
     from langchain_core.runnables import Runnable
     from langchain_core.tools import BaseTool
 
@@ -316,6 +318,7 @@ async def open_sleuth(
     model: BaseChatModel | Mapping[str, BaseChatModel] | None = None,
     embedder: Embeddings | None = None,
     retriever: BaseRetriever | VectorStore | None = None,
+    reranker: "BaseDocumentCompressor | None" = None,
     command: str = "sleuth",
 ) -> AsyncIterator[Sleuth]:
     """Open the collection, the store and the model client.
@@ -325,6 +328,8 @@ async def open_sleuth(
         model: a LangChain chat model instead of a model server, or one for each role and "default".
         embedder: LangChain embeddings instead of SLEUTH_EMBEDDER; `ingest` needs the same.
         retriever: a LangChain retriever or vector store that is searched instead of the collection.
+        reranker: a LangChain document compressor that sorts what a search of the collection finds, instead of
+            SLEUTH_RERANKER.
         command: the name of this process in the home lock.
 
     Raises:
@@ -341,6 +346,8 @@ async def open_sleuth(
         await stack.enter_async_context(hold(settings.home, "shared", command=command, wait=settings.wait))
         own = LangChainEmbedder(embedder) if embedder else None
         collection = await stack.enter_async_context(await Collection.open(settings, embedder=own))
+        if reranker:
+            collection.reranker = CompressorReranker(reranker)
         store = await stack.enter_async_context(open_store(settings))
         services = await stack.enter_async_context(open_services(settings, client, collection))
         if retriever:
