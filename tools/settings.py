@@ -140,8 +140,8 @@ class Settings(BaseSettings):
     model_key: SecretStr | None = Field(default=None, description="bearer token for the model server; never logged")
     proxy: Annotated[Address, Field(pattern="^https?://")] | None = Field(
         default=None,
-        description="HTTP proxy for the model server, the embeddings endpoint, the reranker, the knowledge graph's server and "
-        "tracing, unless they are on this machine; HTTP_PROXY and the like are ignored",
+        description="HTTP proxy for the model server, the embeddings endpoint, the reranker, the knowledge graph's "
+        "server and tracing, unless they are on this machine; HTTP_PROXY and the like are ignored",
     )
     embedder: Address = Field(
         default="all-MiniLM-L6-v2", min_length=1, description="sentence-transformers name, folder, URL, or none"
