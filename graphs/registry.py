@@ -17,6 +17,7 @@ from sleuth.graphs.methods.par_rag import graph as par_rag
 from sleuth.graphs.methods.ras import graph as ras
 from sleuth.graphs.methods.retro_rag import graph as retro_rag
 from sleuth.graphs.methods.search_trained import graph as search_trained
+from sleuth.graphs.survey import graph as survey
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.settings import Profile
 
@@ -50,6 +51,12 @@ METHODS: dict[str, Method] = {
 CHAT = chat.METHOD
 """The chat runs like a method, but its input is messages, and its threads continue."""
 
+SURVEY = survey.METHOD
+"""The survey runs like a method, but it asks every document instead of searching."""
+
+OTHERS = {CHAT.name: CHAT, SURVEY.name: SURVEY}
+"""What runs besides the methods."""
+
 
 def configure(kind: Method, values: Mapping[str, Any], profile: Profile) -> MethodSettings:
     """Return the settings of a method, after a check of those that they contain for other methods.
@@ -64,8 +71,8 @@ def configure(kind: Method, values: Mapping[str, Any], profile: Profile) -> Meth
 
 
 def runnable(name: str) -> Method:
-    """Return the method of this name, or the chat."""
-    return CHAT if name == CHAT.name else method(name)
+    """Return the method of this name, the chat or the survey."""
+    return OTHERS.get(name) or method(name)
 
 
 def method(name: str) -> Method:

@@ -144,8 +144,8 @@ class Settings(BaseSettings):
     model_key: SecretStr | None = Field(default=None, description="bearer token for the model server; never logged")
     proxy: Annotated[Address, Field(pattern="^https?://")] | None = Field(
         default=None,
-        description="HTTP proxy for the model server, the embeddings endpoint, the knowledge graph's server and "
-        "tracing, unless they are on this machine; HTTP_PROXY and the like are ignored",
+        description="HTTP proxy for the model server, the embeddings endpoint, the reranker, the knowledge graph's "
+        "server and tracing, unless they are on this machine; HTTP_PROXY and the like are ignored",
     )
     embedder: Address = Field(
         default="all-MiniLM-L6-v2", min_length=1, description="sentence-transformers name, folder, URL, or none"
@@ -198,6 +198,13 @@ class Settings(BaseSettings):
     ranker: Ranker = Field(
         default="trained", description="ranking of graph search: the `trained` model or the plain `formula`"
     )
+    reranker: Address | None = Field(
+        default=None,
+        min_length=1,
+        description="/rerank endpoint (vLLM, Text Embeddings Inference, Jina, Cohere) that sorts what a search finds",
+    )
+    reranker_model: str | None = Field(default=None, description="model name for the reranker, if it needs one")
+    reranker_key: SecretStr | None = Field(default=None, description="bearer token for the reranker; never logged")
     latest_only: bool = Field(
         default=False, description="hide older versions of a document from search; they are labelled otherwise"
     )

@@ -227,6 +227,8 @@ class Answer:
 
     `support` is present if the evidence of the answer was checked, also if the check refused it.
 
+    `table` is that of a survey: its columns, figures, and a row for each document, with citations in each cell.
+
     `asks` is present while a chat waits for a reply: a question with options to choose from, or a plan to approve.
     """
 
@@ -245,6 +247,7 @@ class Answer:
     threshold: Threshold | None = None
     support: Support | None = None
     hops: list[Subrun] | None = None
+    table: dict[str, Any] | None = None
     asks: dict[str, Any] | None = None
 
     @property
@@ -254,7 +257,7 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form that the command line and the HTTP interface print, without absent values."""
-        optional = ("seconds", "graph", "threshold", "support", "hops", "asks")
+        optional = ("seconds", "graph", "threshold", "support", "hops", "table", "asks")
         absent = [name for name in optional if getattr(self, name) is None]
         return {name: value for name, value in asdict(self).items() if name not in absent}
 

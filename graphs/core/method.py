@@ -56,8 +56,9 @@ class Method:
     declares how the method follows its paper, part by part. `start_from_plan` returns the update that the node `plan`
     would make of given steps, for its settings; None if a method has no such plan.
 
-    `summarize_update` describes the update of a node in lines. `read_graph` and `read_subruns` return the question's
-    graph and the runs of other methods that a state contains, for the answer; by default there are none.
+    `summarize_update` describes the update of a node in lines. `read_graph`, `read_subruns` and `read_table` return the
+    question's graph, the runs of other methods and the table that a state contains, for the answer; by default there
+    are none.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Method:
     summarize_update: Callable[[Mapping[str, Any]], list[str]] = summarize_update
     read_graph: Callable[[Mapping[str, Any]], Graph | None] = lambda state: None
     read_subruns: Callable[[Mapping[str, Any]], list[Subrun] | None] = lambda state: None
+    read_table: Callable[[Mapping[str, Any]], dict[str, Any] | None] = lambda state: None
 
     @property
     def parts(self) -> Mapping[str, PaperPart]:

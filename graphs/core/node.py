@@ -161,6 +161,9 @@ def node_with(
         async def run(state: StateT, *, runtime: Runtime[Context]) -> Update:
             settings = runtime.context.settings
             assert isinstance(settings, kind)
+            given: Any = state
+            if isinstance(given, dict):  # of a `Send`, which LangGraph passes on as it is stored
+                state = hints["state"](**given)
             call = Call(state, runtime, settings, spare=spare, sharing=shared_by(state) if shared_by else 1)
             try:
                 if so_far and state.halted:
@@ -218,10 +221,10 @@ async def ask_or(model: ModelCaller, role: Role[I, O], given: I, otherwise: O, l
 def remaining(state: RunState, runtime: Runtime[Context]) -> Budget:
     """Return the rest of the budget; negative where a limit was passed."""
     budget = runtime.context.budget
-    tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in state.calls.values())
+    calls, tokens = state.spending()
     seconds = time.monotonic() - runtime.context.started
     return Budget(
-        max_calls=None if budget.max_calls is None else budget.max_calls - len(state.calls),
+        max_calls=None if budget.max_calls is None else budget.max_calls - calls,
         max_tokens=None if budget.max_tokens is None else budget.max_tokens - tokens,
         max_seconds=None if budget.max_seconds is None else budget.max_seconds - seconds,
     )

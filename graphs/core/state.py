@@ -92,6 +92,10 @@ class RunState(Question):
     verdict: Verdict | None = None
     """The end of the run: status, text and checked citations."""
 
+    def spending(self) -> tuple[int, int]:
+        """Return the model calls and the tokens of the run so far."""
+        return len(self.calls), sum(call["prompt_tokens"] + call["completion_tokens"] for call in self.calls.values())
+
 
 Update = dict[str, Any]
 """The fields of the state that a node changes; in a field that is keyed, None removes a key."""

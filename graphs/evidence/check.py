@@ -248,10 +248,12 @@ def check_or_end(state: RunState) -> Literal["check_evidence", "__end__"]:
 
 def choices(graph: StateGraph[Any, Context, Any, Any], name: str) -> list[str]:
     """Return the nodes to which routers may lead from a node; LangGraph does not know those of a list."""
-    routers: list[Any] = [branch.path for branch in graph.branches.get(name, {}).values()]
-    hints = [get_type_hints(router.func)["return"] for router in routers]
-    literals = [get_args(hint)[0] if get_origin(hint) is list else hint for hint in hints]
-    return list(dict.fromkeys(choice for literal in literals for choice in get_args(literal)))
+    found: dict[str, None] = {}
+    for branch in graph.branches.get(name, {}).values():
+        router: Any = branch.path
+        hint = get_type_hints(router.func)["return"]
+        found |= dict.fromkeys(branch.ends.values() if branch.ends else get_args(get_args(hint)[0]))
+    return list(found)
 
 
 def add_evidence_check(graph: StateGraph[Any, Context, Any, Any]) -> StateGraph[Any, Context, Any, Any]:

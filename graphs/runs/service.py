@@ -36,7 +36,7 @@ from sleuth.graphs.persistence import (
     ThreadState,
     Turn,
 )
-from sleuth.graphs.registry import CHAT, configure, runnable
+from sleuth.graphs.registry import CHAT, SURVEY, configure, runnable
 from sleuth.graphs.runs import chat_turns
 from sleuth.graphs.runs.execution import (
     RECURSION_LIMIT,
@@ -225,6 +225,25 @@ class RunService:
             finally:
                 await self.store.threads.set_state(id, state, at=now(), problem=problem, result=result)
 
+    async def update(self, id: str) -> None:
+        """Have a finished survey ask the documents that are new or have changed since, when it is run the next time.
+
+        Raises:
+            UnknownName: there is no such run.
+            UsageError: the run is no survey.
+            ThreadBusy: it is running.
+        """
+        thread = await self.store.threads.get(id)
+        if thread.method != SURVEY.name:
+            raise UsageError(f"Run {id} is no survey: only a survey can be updated.")
+        async with self.store.locks.hold(id):
+            state = await self.state(thread)
+            if state.tasks or not state.values:  # it has not ended: it is resumed
+                return
+            turn = Turn(text=thread.question, at=checkpoint_id_of(state))
+            await self.store.threads.set_options(id, thread.options.model_copy(update={"turn": turn}))
+            await self.store.threads.set_state(id, "queued", at=now())
+
     async def with_results(self, threads: Sequence[Thread]) -> list[Thread]:
         """Return threads with the results of those that an older release finished; these are stored, too."""
         found = list(threads)
@@ -250,10 +269,12 @@ class RunService:
     ) -> AsyncGenerator[Event]:
         before = await self.state(thread)
         given: Any = None if before.values or before.tasks else {"question": thread.question}
-        branch = None
-        if thread.method == CHAT.name and (turn := thread.options.turn):
+        branch, turn = None, thread.options.turn
+        if thread.method == CHAT.name and turn:
             given = chat_turns.input_for(thread, before)
             branch = None if turn.start == turn.at else turn.start
+        elif turn and turn.at == checkpoint_id_of(before):  # a survey is updated
+            given = {"question": thread.question}
         # Not `next`: it lacks a node whose result is committed while the checkpoint after it is not.
         if given is not None or (before.tasks and not before.interrupts):
             again = None if thread.state == "queued" else int((before.metadata or {}).get("step", 0)) + 1
@@ -337,6 +358,7 @@ class RunService:
             threshold=state.values.get("threshold"),
             support=verdict.get("support"),
             hops=kind.read_subruns(state.values),
+            table=kind.read_table(state.values),
             asks=asks,
         )
 

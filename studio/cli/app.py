@@ -28,6 +28,7 @@ COMMANDS = {
     "search": "documents.search",
     "triples": "triples.triples_app",
     "ask": "ask.ask",
+    "survey": "survey.survey",
     "resume": "ask.resume",
     "runs": "runs.runs_app",
     "methods": "methods.methods",

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from sleuth.graphs.registry import CHAT, METHODS
+from sleuth.graphs.registry import METHODS, OTHERS
 from sleuth.studio.cli.app import COMMANDS, TABLE, load
 from sleuth.studio.cli.completion import Table
 from sleuth.tools.search import MODES
@@ -22,7 +22,7 @@ def to_table() -> Table:
     """Return the table of all commands; imports all of them."""
     return {
         "commands": {name: _entry(load(name), name) for name in COMMANDS},
-        "methods": {name: method.line for name, method in [*METHODS.items(), (CHAT.name, CHAT)]},
+        "methods": {name: method.line for name, method in [*METHODS.items(), *OTHERS.items()]},
         "modes": dict.fromkeys(MODES, ""),
     }
 

@@ -30,6 +30,12 @@ EXAMPLES = {
         'sleuth ask "Who wrote this page?" --page https://example.org/page.html',
         "sleuth ask",
     ],
+    "survey": [
+        "sleuth survey 'Which contracts end in 2027?' --where 'path:contracts/**'",
+        "sleuth survey 'What do the contracts cost?' --columns columns.toml --out contracts.xlsx",
+        "sleuth survey 'Which reports mention corrosion?' --limit 5",
+        "sleuth survey --update 3f9a --out contracts.csv",
+    ],
     "resume": ["sleuth resume 3f9a", "sleuth resume 3f9a --max-calls 40"],
     "runs list": ["sleuth runs list", "sleuth runs list --all --limit 200"],
     "runs show": ["sleuth runs show 3f9a", "sleuth runs show 3f9a --json"],

@@ -33,6 +33,7 @@ from sleuth.tools.errors import RunError
 from sleuth.tools.evidence_checker.checker import find_checker
 from sleuth.tools.search import Mode, Query, Retriever, find_mode
 from sleuth.tools.search.langchain_retriever import LangChainRetriever
+from sleuth.tools.search.reranker import CompressorReranker
 from sleuth.tools.search.vectors.langchain_embedder import LangChainEmbedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.knowledge_graph.backends import open_graph
@@ -45,6 +46,7 @@ from sleuth.tools.tracing.exporter import check_tracing
 from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:
+    from langchain_core.documents import BaseDocumentCompressor
     from langchain_core.runnables import Runnable
     from langchain_core.tools import BaseTool
 
@@ -158,18 +160,24 @@ class Sleuth:
         """Run a method and return the answer; takes the arguments of `stream`. Works inside nodes of other graphs."""
         return await in_fresh_context(last_answer(self.stream(question, **options)))
 
-    async def resume(self, thread: str, *, budget: Budget | None = None, callbacks: Callbacks = None) -> Answer:
+    async def resume(
+        self, thread: str, *, budget: Budget | None = None, callbacks: Callbacks = None, update: bool = False
+    ) -> Answer:
         """Resume a run from its last checkpoint; return the stored answer if it is finished.
 
         Args:
             thread: the run.
             budget: a new budget; by default that of the run.
             callbacks: those of `ask`.
+            update: a finished survey asks the documents that are new or have changed since.
 
         Raises:
             UnknownName: there is no such run.
+            UsageError: `update` of a run that is no survey.
             ThreadBusy: another process runs it.
         """
+        if update:
+            await self.runs.update(thread)
         events = self.runs.run(thread, budget=budget, callbacks=check_callbacks(callbacks))
         return await in_fresh_context(last_answer(events))
 
@@ -314,6 +322,7 @@ async def open_sleuth(
     model: BaseChatModel | Mapping[str, BaseChatModel] | None = None,
     embedder: Embeddings | None = None,
     retriever: BaseRetriever | VectorStore | None = None,
+    reranker: "BaseDocumentCompressor | None" = None,
     command: str = "sleuth",
 ) -> AsyncIterator[Sleuth]:
     """Open the collection, the store and the model client.
@@ -323,6 +332,8 @@ async def open_sleuth(
         model: a LangChain chat model instead of a model server, or one for each role and "default".
         embedder: LangChain embeddings instead of SLEUTH_EMBEDDER; `ingest` needs the same.
         retriever: a LangChain retriever or vector store that is searched instead of the collection.
+        reranker: a LangChain document compressor that sorts what a search of the collection finds, instead of
+            SLEUTH_RERANKER.
         command: the name of this process in the home lock.
 
     Raises:
@@ -339,6 +350,8 @@ async def open_sleuth(
         await stack.enter_async_context(hold(settings.home, "shared", command=command, wait=settings.wait))
         own = LangChainEmbedder(embedder) if embedder else None
         collection = await stack.enter_async_context(await Collection.open(settings, embedder=own))
+        if reranker:
+            collection.reranker = CompressorReranker(reranker)
         store = await stack.enter_async_context(open_store(settings))
         services = await stack.enter_async_context(open_services(settings, client, collection))
         if retriever:

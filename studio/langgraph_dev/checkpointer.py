@@ -16,7 +16,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.types import INTERRUPT, RESUME
 
 from sleuth.graphs.persistence import CheckpointSerializer, SqliteCheckpoints
-from sleuth.graphs.registry import CHAT, METHODS
+from sleuth.graphs.registry import METHODS, OTHERS
 from sleuth.graphs.runs import compile_method, materialize_checkpoint
 from sleuth.tools.settings import Settings
 
@@ -52,7 +52,7 @@ class DevCheckpoints(SqliteCheckpoints):
         thread, namespace, id = place
         config = {"thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": id}
         found, graph = await self.aget_tuple({"configurable": config}), await self.transact(partial(_graph_of, thread))
-        if found and graph in {*METHODS, CHAT.name}:
+        if found and graph in {*METHODS, *OTHERS}:
             await materialize_checkpoint(compile_method(graph, self), found)
 
 

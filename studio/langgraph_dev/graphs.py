@@ -22,7 +22,7 @@ from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.graphs.core.context import Budget, Context, SubrunRequest
 from sleuth.graphs.core.method import describe_errors
 from sleuth.graphs.core.private_graph import PrivateCompiled
-from sleuth.graphs.registry import METHODS, configure, runnable
+from sleuth.graphs.registry import METHODS, SURVEY, configure, runnable
 from sleuth.graphs.runs import RECURSION_LIMIT, CheckpointerSubruns, check_question
 from sleuth.studio.client import Sleuth, open_sleuth
 from sleuth.studio.langgraph_dev.config import variable_of
@@ -148,5 +148,5 @@ def _serve(name: str, cls: type[ServedGraph] = ServedGraph) -> ServedGraph:
     return cls(**vars(builder.compile(name=name)))
 
 
-globals().update({variable_of(name): _serve(name) for name in METHODS})
+globals().update({variable_of(name): _serve(name) for name in (*METHODS, SURVEY.name)})
 chat = _serve("chat", ServedChatGraph)

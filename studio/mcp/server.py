@@ -24,7 +24,7 @@ from starlette.routing import Route
 from sleuth.graphs.core.answer import Answer, Citation, Cost, Note, Status
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
-from sleuth.graphs.registry import METHODS, runnable
+from sleuth.graphs.registry import METHODS, SURVEY, runnable
 from sleuth.studio.client import DEFAULT_METHOD
 from sleuth.studio.mcp.backend import Backend, Events
 from sleuth.tools.documents.formats.content import at_words
@@ -69,6 +69,12 @@ class AnswerResult(BaseModel):
     notes: list[Note]
     cost: Cost
     warnings: list[str]
+
+
+class SurveyResult(AnswerResult):
+    """The answer of a survey with its table."""
+
+    table: dict[str, Any] | None
 
 
 class SearchResult(BaseModel):
@@ -137,9 +143,28 @@ class Tools:
     ) -> AnswerResult:
         """Answer a question from the documents, in several steps if necessary, with checked citations."""
         budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-        return await _answer_of(
-            self._of(context).ask(question, method, values=settings or {}, budget=budget, where=where), context
-        )
+        events = self._of(context).ask(question, method, values=settings or {}, budget=budget, where=where)
+        return AnswerResult.model_validate(await _answer_of(events, context), from_attributes=True)
+
+    async def survey(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
+        self,
+        question: Annotated[str, Field(description="a question about all documents, or about those of `where`")],
+        context: Context[Any, Any],
+        columns: Annotated[
+            list[dict[str, str]] | None,
+            Field(description="what each document is asked: name, question, and kind (text, number, date, yes-no)"),
+        ] = None,
+        where: Where = "",
+        limit: Annotated[int | None, Field(ge=1, description="ask only the first documents")] = None,
+        max_calls: Calls = None,
+        max_tokens: Tokens = None,
+        max_seconds: Seconds = None,
+    ) -> SurveyResult:
+        """Ask every document the same questions, and count the answers: for which, how many, how much in all."""
+        budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
+        settings: dict[str, Any] = {"columns": columns or [], "limit": limit}
+        events = self._of(context).ask(question, SURVEY.name, values=settings, budget=budget, where=where)
+        return SurveyResult.model_validate(await _answer_of(events, context), from_attributes=True)
 
     async def resume(
         self,
@@ -151,7 +176,8 @@ class Tools:
     ) -> AnswerResult:
         """Resume a run from its last checkpoint; return the stored answer of a finished one."""
         budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-        return await _answer_of(self._of(context).resume(thread, None if budget == Budget() else budget), context)
+        events = self._of(context).resume(thread, None if budget == Budget() else budget)
+        return AnswerResult.model_validate(await _answer_of(events, context), from_attributes=True)
 
     async def search(
         self,
@@ -206,14 +232,14 @@ class Tools:
         return self._backend_of(request.scope["state"]["owner"] if request else None)
 
 
-async def _answer_of(events: Events, context: Context[Any, Any]) -> AnswerResult:
+async def _answer_of(events: Events, context: Context[Any, Any]) -> Answer:
     """Report the steps of a run as progress and return its answer; an error names the thread to resume."""
     number, thread = 0, ""
     try:
         async with aclosing(events) as stream:
             async for event in stream:
                 if isinstance(event, Answer):
-                    return AnswerResult.model_validate(event, from_attributes=True)
+                    return event
                 if not isinstance(event, Step):
                     continue
                 number, thread = number + 1, thread or event.part_of or event.thread
@@ -284,6 +310,7 @@ def mcp_server(backend_of: BackendOf) -> MCPServer:
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     runs = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
     server.add_tool(tools.ask, annotations=runs)
+    server.add_tool(tools.survey, annotations=runs)
     server.add_tool(tools.search, annotations=reads)
     server.add_tool(tools.list_documents, annotations=reads)
     server.add_tool(tools.get_document, annotations=reads)

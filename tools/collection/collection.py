@@ -32,6 +32,7 @@ from sleuth.tools.search import (
 )
 from sleuth.tools.search.knowledge_graph import NameGraph, NameGraphCache
 from sleuth.tools.search.ranking import MODEL
+from sleuth.tools.search.reranker import CANDIDATES, EndpointReranker, Reranker
 from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, Embedder, NoEmbedder, VectorIndex, embedder_changed
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import (
@@ -68,6 +69,7 @@ class Collection:
         self.move_documents = in_thread(catalogue.move_documents)
         self._embedder = embedder
         self._has_warned = False
+        self.reranker: Reranker | None = EndpointReranker(settings) if settings.reranker else None
         self.turn = asyncio.Semaphore(4)  # searches at a time: asyncio has more threads, for other owners
         self._model = MODEL if settings.ranker == "trained" else None
         analyzer = PassageAnalyzer(workers := make_workers(settings))
@@ -293,8 +295,10 @@ class Collection:
             _log.warning("Search mode graph-ppr is now graph, and its name will be removed: use graph.")
             checked = replace(checked, mode="graph")
         await self.require_documents()
+        wanted = replace(checked, k=max(checked.k, CANDIDATES)) if self.reranker else checked
         async with self.turn:
-            return await asyncio.to_thread(self._search, checked)
+            hits = await asyncio.to_thread(self._search, wanted)
+        return (await self.reranker.rerank(checked.text, hits))[: checked.k] if self.reranker else hits
 
     @in_thread
     def index_seconds(self, mode: Mode) -> float | None:

@@ -7,6 +7,7 @@ from sleuth.tools.search.knowledge_graph_search import search_knowledge_graph
 from sleuth.tools.search.retriever import (
     GRAPH_MODES,
     MODES,
+    DocumentLister,
     DocumentReader,
     FilteredRetriever,
     Mode,
@@ -21,6 +22,7 @@ from sleuth.tools.search.retriever import (
 __all__ = [
     "GRAPH_MODES",
     "MODES",
+    "DocumentLister",
     "DocumentReader",
     "FilteredRetriever",
     "Index",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol, Self, get_args, runtime_checkable
 
 from sleuth.tools.errors import UnknownName, UsageError
+from sleuth.tools.storage import Listed
 from sleuth.tools.text import check_unicode
 from sleuth.tools.types import Hit, Passage
 
@@ -75,6 +76,15 @@ class DocumentReader(Protocol):
         ...
 
 
+@runtime_checkable
+class DocumentLister(DocumentReader, Protocol):
+    """A retriever that can also list its documents."""
+
+    async def documents(self, *, limit: int = 100, after: str = "", find: str = "", where: str = "") -> list[Listed]:
+        """Return documents that match a filter, ordered by id, after the id `after`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class FilteredRetriever:
     """A retriever whose searches all have a filter."""
@@ -89,6 +99,13 @@ class FilteredRetriever:
     async def passages_of(self, document_id: str) -> list[Passage]:
         """Return the passages of a document that a search has found, in order."""
         return await self.retriever.passages_of(document_id) if isinstance(self.retriever, DocumentReader) else []
+
+    async def documents(self, *, limit: int = 100, after: str = "", find: str = "", where: str = "") -> list[Listed]:
+        """Return documents that match the filter, and `where` if it is given; none of a retriever without a list."""
+        if not isinstance(self.retriever, DocumentLister):
+            return []
+        both = f"{self.where} {where}".strip()
+        return await self.retriever.documents(limit=limit, after=after, find=find, where=both)
 
 
 def find_mode(name: str) -> Mode:

@@ -1,12 +1,13 @@
 """The runs API: `sleuth ask`, `resume` and `runs` over HTTP, with runs in the background."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import uuid4
 
-from fastapi import APIRouter, Body, Depends, Header, Query
+from fastapi import APIRouter, Body, Depends, Header, Query, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from sleuth.graphs.core.answer import total_cost
@@ -16,6 +17,7 @@ from sleuth.graphs.persistence import FollowUp, Outcome, RunFilter, Thread
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs import CheckpointView, RunService, check_question, export_run, fork_run, load_checkpoint
 from sleuth.graphs.runs.history import CheckpointDetails, list_checkpoints
+from sleuth.studio.console.survey_table import FORMATS
 from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.runs.conversations import conversation_of, first_of, turns_until
@@ -207,11 +209,17 @@ async def stop(thread: ThreadDep, server: ServerStateDep) -> forms.Stopped:
 
 @router.post("/{thread}/resume", status_code=202)
 async def resume(
-    thread: ThreadDep, server: ServerStateDep, owner: Owner, form: Annotated[forms.ResumeForm | None, Body()] = None
+    thread: ThreadDep,
+    access: AccessDep,
+    server: ServerStateDep,
+    owner: Owner,
+    form: Annotated[forms.ResumeForm | None, Body()] = None,
 ) -> forms.Begun:
     """Resume a run in the background from its last checkpoint."""
     server.run_worker.require_open()
     await server.quota.require(owner)
+    if form and form.update:
+        await access.runs.update(thread.id)
     budget = form.budget.budget() if form and form.budget else None
     await server.run_worker.start(owner, thread.id, budget=budget)
     return forms.Begun(thread=thread.id)
@@ -243,6 +251,19 @@ async def set_feedback(thread: ThreadDep, form: forms.FeedbackForm, access: Acce
     """Store what a person thinks of the answer with the run, in its options."""
     options = thread.options.model_copy(update={"feedback": form.model_dump()})
     await access.runs.store.threads.set_options(thread.id, options)
+
+
+@router.get("/{thread}/table", response_class=Response)
+async def show_table(
+    thread: ThreadDep, access: AccessDep, format: Annotated[Literal["csv", "xlsx", "md", "json"], Query()] = "csv"
+) -> Response:
+    """Return the table of a finished survey as a file: every document that was asked, with a quote for each cell."""
+    table = (await access.runs.answer(thread.id)).table
+    if table is None:
+        raise UsageError(f"Run {thread.id} has no table: only a survey has one.")
+    media_type, write = FORMATS[format]
+    headers = {"Content-Disposition": f'attachment; filename="survey-{thread.id}.{format}"'}
+    return Response(await asyncio.to_thread(write, table), media_type=media_type, headers=headers)
 
 
 @router.get("/{thread}/export")

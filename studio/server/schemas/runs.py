@@ -67,6 +67,7 @@ class ResumeForm(Form):
     """Options of a resumed run."""
 
     budget: BudgetForm | None = Field(default=None, description="replaces the run's budget")
+    update: bool = Field(default=False, description="a finished survey asks documents that are new or have changed")
 
 
 class FeedbackForm(Form):

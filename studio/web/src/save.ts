@@ -2,8 +2,13 @@
 
 /** Let the browser save a text as a file. */
 export function save(name: string, text: string, type: string): void {
+  saveBlob(name, new Blob([text], { type }));
+}
+
+/** Let the browser save data as a file. */
+export function saveBlob(name: string, data: Blob): void {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.href = URL.createObjectURL(data);
   link.download = name;
   link.click();
   URL.revokeObjectURL(link.href);

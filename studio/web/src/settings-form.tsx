@@ -1,4 +1,5 @@
 import { useId } from "react";
+import { ColumnsField } from "./columns-field";
 import { parsed, shown, type Field } from "./schema";
 
 interface Props {
@@ -11,14 +12,17 @@ interface Props {
 export function SettingsForm({ fields, typed, onType }: Props) {
   return (
     <div className="settings">
-      {fields.map((field) => (
-        <Setting
-          key={field.name}
-          field={field}
-          text={typed[field.name] ?? ""}
-          onType={(text) => onType({ ...typed, [field.name]: text })}
-        />
-      ))}
+      {fields.map((field) => {
+        const Input = field.name === "columns" ? ColumnsField : Setting;
+        return (
+          <Input
+            key={field.name}
+            field={field}
+            text={typed[field.name] ?? ""}
+            onType={(text) => onType({ ...typed, [field.name]: text })}
+          />
+        );
+      })}
     </div>
   );
 }

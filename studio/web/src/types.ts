@@ -1,5 +1,7 @@
 /** Types of the server's JSON. */
 
+import type { Survey } from "./run/survey";
+
 export type Json = string | number | boolean | null | Json[] | JsonObject;
 export interface JsonObject {
   [key: string]: Json;
@@ -121,6 +123,8 @@ export interface Answer {
     replaced?: string;
   };
   hops?: Hop[];
+  /** The table of a survey. */
+  table?: Survey;
   /** The question of a waiting chat. */
   asks?: JsonObject;
 }

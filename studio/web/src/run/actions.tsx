@@ -37,9 +37,15 @@ export function Actions({ thread, question, answer, running, isResumable, onResu
     const response = await request(`runs/${thread.id}/export`);
     save(`run-${thread.id}.json`, await response.text(), "application/json");
   });
+  const updating = useAction(async () => {
+    await post(`runs/${thread.id}/resume`, { update: true });
+    onResumed();
+  });
   const markdown = () => (answer ? markdownOf(question, answer) : "");
   const copying = useAction(() => copy(markdown()));
-  const problem = [stopping, resuming, deletion, exporting, copying].map((each) => each.problem).find(Boolean);
+  const problem = [stopping, resuming, updating, deletion, exporting, copying]
+    .map((each) => each.problem)
+    .find(Boolean);
   const items = [
     { label: "Copy the answer", disabled: !answer, onChoose: () => void copying.run() },
     {
@@ -66,7 +72,12 @@ export function Actions({ thread, question, answer, running, isResumable, onResu
           Resume
         </button>
       )}
-      {!running && (
+      {!running && answer?.table && (
+        <button onClick={() => void updating.run()} disabled={updating.busy}>
+          Ask new documents
+        </button>
+      )}
+      {!running && !answer?.table && (
         <button
           onClick={() => {
             keepDraft("ask", thread.question);

@@ -8,6 +8,7 @@ import type { Linked } from "./linked";
 import { AnswerMarkdown } from "./markdown";
 import { asksForApproval } from "./request";
 import { Sources } from "./sources";
+import { SurveyTable } from "./survey-table";
 
 interface Props {
   answer: Answer;
@@ -23,8 +24,7 @@ interface Props {
 /** The answer with its footnotes, what follows it, and its sources. */
 export function AnswerView({ answer, label, children, folded = false, linked }: Props) {
   const [opened, setOpened] = useState<Citation | null>(linked?.citation ?? null);
-  const sources = <Sources citations={answer.citations} onOpen={setOpened} />;
-  const beside = answer.citations.length > 0 && !folded;
+  const beside = answer.citations.length > 0 && !folded && !answer.table;
   return (
     <div className={beside ? "with-sources" : "stack"}>
       <div className="stack">
@@ -35,24 +35,38 @@ export function AnswerView({ answer, label, children, folded = false, linked }: 
               <Chip status="weakly supported" look="weak" />
             </p>
           )}
-          {answer.text && !asksForApproval(answer) && <AnswerMarkdown answer={answer} onOpen={setOpened} />}
+          <AnswerText answer={answer} onOpen={setOpened} />
           <Verdict answer={answer} />
           <Support answer={answer} />
           <Warnings answer={answer} />
         </section>
       </div>
-      {folded && answer.citations.length ? (
-        <details className="box">
-          <summary>Sources ({answer.citations.length})</summary>
-          {sources}
-        </details>
-      ) : (
-        sources
-      )}
+      <Origins answer={answer} folded={folded} onOpen={setOpened} />
       {children && <div className="stack">{children}</div>}
       {opened && <DocumentDialog citation={opened} onClose={() => setOpened(null)} />}
     </div>
   );
+}
+
+/** The sources of an answer; of a survey its table, whose cells open theirs. */
+function Origins({ answer, folded, onOpen }: Pick<Props, "answer" | "folded"> & { onOpen: (one: Citation) => void }) {
+  const { citations, table, thread } = answer;
+  if (table) return <SurveyTable survey={table} id={thread} />;
+  const sources = <Sources citations={citations} onOpen={onOpen} />;
+  if (!folded || !citations.length) return sources;
+  return (
+    <details className="box">
+      <summary>Sources ({citations.length})</summary>
+      {sources}
+    </details>
+  );
+}
+
+/** The text of an answer; that of a survey is followed by its table, which is shown as such. */
+function AnswerText({ answer, onOpen }: { answer: Answer; onOpen: (citation: Citation) => void }) {
+  if (answer.table) return <p>{answer.text.split("\n\n")[0]}</p>;
+  if (!answer.text || asksForApproval(answer)) return null;
+  return <AnswerMarkdown answer={answer} onOpen={onOpen} />;
 }
 
 function Verdict({ answer: { status, support } }: { answer: Answer }) {

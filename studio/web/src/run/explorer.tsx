@@ -8,6 +8,7 @@ import type { Method, Moment, Thread } from "../types";
 import { useServer } from "../server";
 import { Machine } from "./machine";
 import { StepDetails } from "./step-details";
+import { SURVEY } from "./survey";
 import { Timeline } from "./timeline";
 
 interface Props {
@@ -48,7 +49,7 @@ export default function Explorer({ thread, at, onBegun }: Props) {
           thread={thread}
           moment={moment}
           history={history}
-          methods={methods}
+          methods={methods.filter(({ name }) => name !== SURVEY || thread.method === SURVEY)}
           onBegun={onBegun}
           onUsed={() => {
             // The newest step is followed while the run continues, but not away from what is read or edited.

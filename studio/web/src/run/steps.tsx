@@ -2,6 +2,8 @@ import type { Live, LiveStep } from "../events";
 import { Busy } from "../parts";
 import { hrefOf } from "../route";
 import { draftOf, findingsOf, workOf } from "./sentences";
+import { surveyOf } from "./survey";
+import { SurveyTable } from "./survey-table";
 
 interface Props {
   live: Live;
@@ -11,16 +13,18 @@ interface Props {
 /** A run that has no answer: its steps so far, the latest last, and replies while they are written. */
 export function Progress({ live, running, id }: Props & { running: boolean }) {
   const drafts = Object.entries(live.drafts).filter(([, { text }]) => draftOf(text));
+  const survey = surveyOf(live);
   const waiting = running && !live.steps.some((step) => step.state === "running");
   return (
     <section aria-labelledby="steps" className="progress-of-run">
       <h2 id="steps">Steps</h2>
-      <StepList live={live} id={id} />
-      {drafts.map(([call, draft]) => (
-        <p className="draft" key={call}>
-          {draftOf(draft.text)}
-        </p>
-      ))}
+      {survey ? <SurveyTable survey={survey} /> : <StepList live={live} id={id} />}
+      {!survey &&
+        drafts.map(([call, draft]) => (
+          <p className="draft" key={call}>
+            {draftOf(draft.text)}
+          </p>
+        ))}
       {waiting && <Busy>{live.steps.length ? "Waiting for the next step" : "Waiting for its turn"}</Busy>}
       {live.end?.kind === "stopped" && (
         <p className="hint">Stopped. Resume it to continue; no finished model call is repeated.</p>

@@ -1,0 +1,431 @@
+"""survey: ask every document of a collection, check what it states, and count.
+
+    plan -> select -> (read each document -> verify)* -> aggregate -> answer
+
+A step of `read` is one document, so a survey of 2,000 documents is 2,000 durable steps. Models name the columns, read
+the documents and word the sentence of the answer; documents, figures and the table come from code. Given the question
+again, a finished survey asks the documents that are new or have changed since.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Send
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import Field as Setting
+from typing_extensions import TypedDict
+
+from sleuth.agents.roles.inputs import QuestionInput, ReadInput
+from sleuth.agents.roles.reading import READ, Reading
+from sleuth.agents.roles.surveying import (
+    MAX_COLUMNS,
+    PLAN_SURVEY,
+    WRITE_SURVEY,
+    ColumnKind,
+    FiguresInput,
+    PlannedColumn,
+    SurveyPlan,
+    SurveySentence,
+)
+from sleuth.graphs.core.answer import Note, Status, make_verdict
+from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
+from sleuth.graphs.core.method import Method
+from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
+from sleuth.graphs.core.passages import archive_passages
+from sleuth.graphs.core.state import Keyed, Question, RunState, RunUpdate
+from sleuth.graphs.evidence.check import assess, check_of
+from sleuth.graphs.evidence.citations import verified_citations
+from sleuth.graphs.evidence.outcomes import stated_answer
+from sleuth.graphs.evidence.retrieval import as_sources, search_passages
+from sleuth.graphs.survey.cells import (
+    Cell,
+    Column,
+    Condition,
+    Row,
+    cell_text,
+    figures_of,
+    is_counted,
+    meets,
+    read_value,
+)
+from sleuth.tools.errors import UsageError
+from sleuth.tools.search import DocumentLister, Query
+from sleuth.tools.text import markdown_table
+
+_PAGE = 500
+_SHOWN_ROWS = 20
+"""Rows of the table in the answer's text; the whole table is in the field `table`."""
+_NOT_READ = Reading(answerable=False)
+
+
+class ColumnSetting(BaseModel):
+    """A column as a person gives it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Setting(min_length=1, max_length=40)
+    question: str = Setting(min_length=1, max_length=2_000)
+    kind: ColumnKind = "text"
+
+
+class Settings(CheckedSettings):
+    """Settings of `--set`."""
+
+    columns: Annotated[tuple[ColumnSetting, ...], BeforeValidator(parse_json)] = Setting(
+        default=(),
+        max_length=MAX_COLUMNS,
+        description='columns as JSON: [{"name": "end", "question": "When does it end?", "kind": "date"}]; '
+        "kind is text, number, date or yes-no; default: as a model plans them",
+    )
+    passages: int = Setting(default=8, ge=1, le=64, description="passages of a document that are read together")
+    thorough: bool = Setting(
+        default=False, description="read long documents whole, in pieces, instead of the passages that a search finds"
+    )
+    containing: str = Setting(
+        default="", max_length=200, description="ask only documents that contain one of these words"
+    )
+    limit: int | None = Setting(default=None, ge=1, description="ask only the first documents")
+    batch: int = Setting(default=16, ge=1, le=500, description="documents that are asked in parallel")
+
+
+class SurveyedDocument(TypedDict):
+    """A document of the survey; `added_at` shows whether it has changed since."""
+
+    title: str
+    source: str
+    added_at: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class State(RunState):
+    """State of a survey."""
+
+    columns: list[Column] = field(default_factory=list)
+    """The columns, in their order."""
+    conditions: list[Condition] = field(default_factory=list)
+    """Conditions of the documents that count."""
+    documents: Annotated[dict[str, SurveyedDocument], Keyed] = field(default_factory=dict)
+    """The documents by id, in the order of the table."""
+    skipped: int = 0
+    """Documents that the settings leave out."""
+    batch: list[str] = field(default_factory=list)
+    """The documents that are asked next."""
+    rows: Annotated[dict[str, Row], Keyed] = field(default_factory=dict)
+    """What each document states, by its id."""
+    counted: list[str] = field(default_factory=list)
+    """The documents that meet the conditions."""
+    figures: list[str] = field(default_factory=list)
+    """What was counted, a line each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingState(RunState):
+    """Input of `read`: one document, and the part of the run's state that it needs."""
+
+    document: str = ""
+    columns: list[Column] = field(default_factory=list)
+    sharing: int = 1
+    """Documents of the batch, which share the budget."""
+    spent: tuple[int, int] = (0, 0)
+    """Model calls and tokens of the run before this batch."""
+
+    def spending(self) -> tuple[int, int]:
+        """Return the model calls and tokens of the run so far."""
+        return self.spent
+
+
+class Update(RunUpdate, total=False):
+    """Fields that a node may change; None removes a key."""
+
+    columns: list[Column]
+    conditions: list[Condition]
+    documents: dict[str, SurveyedDocument | None]
+    skipped: int
+    batch: list[str]
+    rows: dict[str, Row | None]
+    counted: list[str]
+    figures: list[str]
+
+
+@node
+async def plan(state: State, call: Call[Settings]) -> Update:
+    """Name the columns, unless they are given, and the conditions of the documents that count."""
+    if state.columns:  # a finished survey is updated
+        return {"halted": False}
+    if given := call.settings.columns:
+        return {"columns": [_column(each) for each in given]}
+    call.require()
+    single = SurveyPlan(columns=[PlannedColumn(name="answer", question=state.question)])
+    loss = "The question itself is asked of every document."
+    planned = await ask_or(call.model, PLAN_SURVEY, QuestionInput(question=state.question), single, loss)
+    columns = {each.name: _column(each) for each in planned.columns or single.columns}
+    conditions: list[Condition] = []
+    for each in planned.conditions:
+        if each.column in columns and read_value(columns[each.column]["kind"], each.value) is not None:
+            conditions.append(Condition(column=each.column, operator=each.operator, value=each.value))
+        else:
+            call.model.warn(f"The condition {each.column} {each.operator} {each.value} cannot be used.")
+    return {"columns": [*columns.values()], "conditions": conditions}
+
+
+@node
+async def select(state: State, call: Call[Settings]) -> Update:
+    """List the documents, and leave out those that need not be asked."""
+    if state.halted:
+        return {}
+    listed = await _list_documents(call.context.retriever)
+    chosen = await _containing(listed, call)
+    chosen = dict([*chosen.items()][: call.settings.limit])
+    gone: dict[str, SurveyedDocument | None] = {id: None for id in state.documents if id not in chosen}
+    changed: dict[str, Row | None] = {id: None for id in state.rows if state.documents[id] != chosen.get(id)}
+    update: Update = {"documents": {**gone, **chosen}, "rows": changed, "skipped": len(listed) - len(chosen)}
+    left = [id for id in chosen if id not in state.rows or id in changed]
+    return {**update, **_next_batch(left, state.columns, call)}
+
+
+@node_with(spare=1, shared_by=lambda state: state.sharing)
+async def read(state: ReadingState, call: Call[Settings]) -> Update:
+    """Ask a document for every column."""
+    pieces = await _pieces(state, call)
+    shown = [await call.load(piece) for piece in pieces]
+    cells: dict[str, Cell] = {}
+    for at, passages in enumerate(shown):
+        if at:
+            call.require(len(state.columns))
+        sources = as_sources(passages)
+        loss = f"It counts as not stated in {passages[0].title!r}."
+        asked = {each["name"]: ReadInput(question=each["question"], sources=sources) for each in state.columns}
+        readings = await gather_by_key(
+            {name: ask_or(call.model, READ, given, _NOT_READ, loss) for name, given in asked.items()}
+        )
+        for column in state.columns:
+            reading = readings[column["name"]]
+            value = stated_answer(reading.answer) if reading.answerable else ""
+            cites = verified_citations(call.model, value, reading.citations, passages, question=column["question"])
+            found = Cell(value=value, citations=cites)
+            cells[column["name"]] = _merge(cells.get(column["name"]), found, column["kind"])
+    return {"rows": {state.document: cells or {each["name"]: Cell(value="", citations=[]) for each in state.columns}}}
+
+
+@node
+async def verify(state: State, call: Call[Settings]) -> Update:
+    """Doubt what a document does not support, and what is not of the column's kind; choose the next documents."""
+    rows: dict[str, Row | None] = {}
+    for id in state.batch:
+        if row := state.rows.get(id):
+            checked = {each["name"]: await _checked(row[each["name"]], each, id, call) for each in state.columns}
+            rows |= {} if checked == row else {id: checked}
+    left = [id for id in state.documents if id not in state.rows]
+    return {"rows": rows, **_next_batch(left, state.columns, call)}
+
+
+@node
+async def aggregate(state: State, call: Call[Settings]) -> Update:
+    """Count over the documents that meet the conditions."""
+    kinds = {each["name"]: each["kind"] for each in state.columns}
+    counted = [id for id in state.documents if id in state.rows and meets(state.rows[id], state.conditions, kinds)]
+    figures = [f"documents asked: {len(state.rows)} of {len(state.documents)}"]
+    figures += [f"documents left out by the settings: {state.skipped}"] if state.skipped else []
+    if state.conditions:
+        told = " and ".join(f"{each['column']} {each['operator']} {each['value']}" for each in state.conditions)
+        figures.append(f"documents with {told}: {len(counted)}")
+    rows = [state.rows[id] for id in counted]
+    figures += [line for each in state.columns for line in figures_of(each, rows)]
+    return {"counted": counted, "figures": figures}
+
+
+@node
+async def answer(state: State, call: Call[Settings]) -> Update:
+    """Answer with a sentence and the table."""
+    if not state.rows:
+        return {"verdict": make_verdict("out_of_budget" if state.halted else "unknown", "", [])}
+    sentence = await _sentence(state, call)
+    shown = state.counted[:_SHOWN_ROWS]
+    cells = [(column["question"], state.rows[id][column["name"]]) for id in shown for column in state.columns]
+    notes = [
+        Note(question=question, finding=cell["value"], passages=[], citations=cell["citations"])
+        for question, cell in cells
+        if is_counted(cell)
+    ]
+    found = any(is_counted(cell) for row in state.rows.values() for cell in row.values())
+    status: Status = "out_of_budget" if state.halted else "answered" if found else "unknown"
+    return {"verdict": make_verdict(status, f"{sentence}\n\n{_as_markdown(state, shown)}", notes)}
+
+
+# Routers
+
+
+def read_batch(state: State) -> list[Send] | Literal["aggregate"]:
+    """Send each document of the batch to `read`; without any, or at the end of the budget, route to `aggregate`."""
+    if state.halted or not state.batch:
+        return "aggregate"
+    shared = {
+        "question": state.question,
+        "columns": state.columns,
+        "sharing": len(state.batch),
+        "spent": state.spending(),
+    }
+    return [Send("read", {**shared, "document": id}) for id in state.batch]
+
+
+def graph() -> StateGraph[State, Context, Question, State]:
+    """Return the uncompiled state machine."""
+    graph = new_graph(State, plan, select, read, verify, aggregate, answer)
+    graph.add_edge(START, "plan")
+    graph.add_edge("plan", "select")
+    graph.add_conditional_edges("select", read_batch, ["read", "aggregate"])
+    graph.add_edge("read", "verify")
+    graph.add_conditional_edges("verify", read_batch, ["read", "aggregate"])
+    graph.add_edge("aggregate", "answer")
+    graph.add_edge("answer", END)
+    return graph
+
+
+# What the nodes above are made of
+
+
+def _column(given: ColumnSetting | PlannedColumn) -> Column:
+    return Column(name=given.name, question=given.question, kind=given.kind)
+
+
+async def _list_documents(retriever: object) -> dict[str, SurveyedDocument]:
+    """Return all documents of a retriever, ordered by their place."""
+    if not isinstance(retriever, DocumentLister):
+        raise UsageError("A survey asks the documents of a collection: it cannot list those of this retriever.")
+    found: list[Any] = []
+    while True:
+        page = await retriever.documents(limit=_PAGE, after=found[-1].id if found else "")
+        found += page
+        if len(page) < _PAGE:
+            break
+    found.sort(key=lambda each: (each.source, each.id))
+    return {each.id: SurveyedDocument(title=each.title, source=each.source, added_at=each.added_at) for each in found}
+
+
+async def _containing(listed: dict[str, SurveyedDocument], call: Call[Settings]) -> dict[str, SurveyedDocument]:
+    """Return the documents that contain one of the words of the setting; all without it."""
+    if not (words := call.settings.containing.strip()):
+        return listed
+    hits = await call.context.retriever.search(Query(text=words, k=1_000_000, mode="keyword"))
+    found = {hit.passage.document_id for hit in hits}
+    return {id: document for id, document in listed.items() if id in found}
+
+
+def _next_batch(left: Sequence[str], columns: Sequence[Column], call: Call[Settings]) -> Update:
+    """Return the next documents that the budget has room for; if it has room for none, the run is halted."""
+    batch = list(left[: call.settings.batch])
+    while batch and not call.affords(len(batch) * len(columns) + 1):
+        batch.pop()
+    return {"batch": batch, "halted": True} if left and not batch else {"batch": batch}
+
+
+async def _pieces(state: ReadingState, call: Call[Settings]) -> list[list[str]]:
+    """Return what is read of a document, by archive reference: its passages together, or piece by piece."""
+    retriever, most = call.context.retriever, call.settings.passages
+    assert isinstance(retriever, DocumentLister)
+    passages = await retriever.passages_of(state.document)
+    if len(passages) > most and not call.settings.thorough:
+        text = " ".join(each["question"] for each in state.columns)
+        query = Query(text=text, k=most, mode="hybrid", where=f'id="{state.document}"')
+        chosen = set((await search_passages(call, {"": query}))[""])
+        references = await archive_passages(call.context.archive, passages)
+        found = {each.id for each in await call.load(chosen)}
+        return [[reference for each, reference in zip(passages, references, strict=True) if each.id in found]]
+    references = await archive_passages(call.context.archive, passages)
+    return [references[at : at + most] for at in range(0, len(references), most)]
+
+
+def _merge(before: Cell | None, found: Cell, kind: ColumnKind) -> Cell:
+    """Return the cell of a document of which another piece was read; different values are in doubt, except texts."""
+    if not before or not before["value"] or not found["value"]:
+        return found if not before or not before["value"] else before
+    citations = [*before["citations"], *found["citations"]]
+    if read_value(kind, before["value"]) == read_value(kind, found["value"]):
+        return {**before, "citations": citations}
+    both = Cell(value=f"{before['value']}; {found['value']}", citations=citations)
+    return both if kind == "text" else {**both, "doubt": "the document states several"}
+
+
+async def _checked(cell: Cell, column: Column, document: str, call: Call[Settings]) -> Cell:
+    """Return a cell with its doubt, if there is one."""
+    if not cell["value"] or cell.get("doubt"):
+        return cell
+    if not cell["citations"]:
+        return {**cell, "doubt": "no passage of the document contains it"}
+    if read_value(column["kind"], cell["value"]) is None:
+        return {**cell, "doubt": f"no {column['kind']}"}
+    context, check = call.context, check_of(call.context)
+    if check and context.checker:
+        cited = {each["passage"] for each in cell["citations"]}
+        assert isinstance(context.retriever, DocumentLister)
+        passages = [each for each in await context.retriever.passages_of(document) if each.id in cited]
+        support = await assess(context.checker, column["question"], cell["value"], passages)
+        if support["score"] < check.min_support:
+            return {**cell, "doubt": f"its sources support it too little ({support['score']:.2f})"}
+    return cell
+
+
+async def _sentence(state: State, call: Call[Settings]) -> str:
+    """Return the sentence of the answer; the figures themselves if the model's has another number."""
+    told = "; ".join(state.figures) + "."
+    if not call.affords():
+        return told
+    loss = "The figures are shown as they are."
+    given = FiguresInput(question=state.question, figures=tuple(state.figures))
+    sentence = (await ask_or(call.model, WRITE_SURVEY, given, SurveySentence(sentence=""), loss)).sentence.strip()
+    if not sentence or _numbers(sentence) - _numbers(told) - _numbers(state.question):
+        return told
+    return sentence
+
+
+def _numbers(text: str) -> set[str]:
+    return {re.sub(r"\D", "", found) for found in re.findall(r"\d[\d.,]*", text)}
+
+
+def _as_markdown(state: State, shown: Sequence[str]) -> str:
+    names = [each["name"] for each in state.columns]
+    rows = [[state.documents[id]["title"], *(cell_text(state.rows[id][name]) for name in names)] for id in shown]
+    left = len(state.counted) - len(shown)
+    return markdown_table([["document", *names], *rows]) + (f"\n\n{left} more in the whole table." if left else "")
+
+
+def read_table(state: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the table of a survey: its columns, conditions and figures, and a row for each document."""
+    if not state.get("columns"):
+        return None
+    documents, rows, counted = state.get("documents", {}), state.get("rows", {}), set(state.get("counted", ()))
+    return {
+        "columns": state["columns"],
+        "conditions": state.get("conditions", []),
+        "figures": state.get("figures", []),
+        "rows": [
+            {"document": id, **about, "is_counted": id in counted, "cells": rows.get(id)}
+            for id, about in documents.items()
+        ],
+    }
+
+
+def summarize(update: Mapping[str, Any]) -> list[str]:
+    """Return lines that describe the update of a node."""
+    lines = [f"{each['name']}: {each['question']}" for each in update.get("columns") or []]
+    lines += [f"documents: {len(update['documents'])}"] if update.get("documents") else []
+    for row in filter(None, (update.get("rows") or {}).values()):
+        lines += [f"{name}: {cell_text(cell)}" for name, cell in row.items()]
+    return [*lines, *(update.get("figures") or [])]
+
+
+METHOD = Method(
+    name="survey",
+    line="ask every document the same questions, and count the answers",
+    paper="none: ours",
+    when="you ask about a whole collection: which, how many, how much in all",
+    calls="one for each document and column",
+    graph=graph,
+    state=State,
+    settings=Settings,
+    summarize_update=summarize,
+    read_table=read_table,
+)

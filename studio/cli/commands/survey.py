@@ -1,0 +1,150 @@
+"""`sleuth survey`."""
+
+import asyncio
+import tomllib
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+
+from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.events import Event, Step
+from sleuth.graphs.registry import SURVEY, configure
+from sleuth.graphs.runs import check_question
+from sleuth.studio.cli.app import run_async
+from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption, parse_pairs
+from sleuth.studio.cli.commands.documents import WaitOption, WhereOption, settings_with
+from sleuth.studio.client import Sleuth, open_sleuth
+from sleuth.studio.console import JsonOption, counted, emit, progress_console
+from sleuth.studio.console.run_view import watch
+from sleuth.studio.console.survey_table import FORMATS, format_of, survey_view
+from sleuth.tools.errors import UsageError
+
+
+@run_async
+async def survey(
+    question: Annotated[
+        str | None, typer.Argument(help="About all documents, such as: Which contracts end in 2027?")
+    ] = None,
+    *,
+    columns: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml", help="Columns instead of planned ones: [[columns]] with name, question, kind."
+        ),
+    ] = None,
+    out: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Write the table: .csv, .xlsx, .md or .json; repeatable.")
+    ] = None,
+    update: Annotated[
+        str | None, typer.Option(metavar="RUN", help="Ask documents that are new or changed since this survey.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first documents, to try the columns.")] = None,
+    containing: Annotated[str, typer.Option(metavar="WORDS", help="Ask only documents with one of these words.")] = "",
+    thorough: Annotated[bool, typer.Option("--thorough", help="Read long documents whole, in pieces.")] = False,
+    where: WhereOption = "",
+    thread: Annotated[str | None, typer.Option(help="Thread id (generated if omitted).")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; repeatable.")] = None,
+    wait: WaitOption = None,
+    max_calls: CallsOption = None,
+    max_tokens: TokensOption = None,
+    max_seconds: SecondsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask every document the same questions, and count the answers."""
+    for file in out or []:
+        format_of(file.name)
+    settings, budget = (
+        settings_with(wait=wait),
+        Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds),
+    )
+    if (question is None) == (update is None):
+        raise UsageError("Give a question, or --update RUN. Usage: sleuth survey QUESTION.")
+    values: dict[str, Any] = {**parse_pairs(set_ or [])}
+    values |= {"limit": limit} if limit else {}
+    values |= {"containing": containing} if containing else {}
+    values |= {"thorough": True} if thorough else {}
+    values |= {"columns": await asyncio.to_thread(_read_columns, columns)} if columns else {}
+    chosen = configure(SURVEY, values, settings.profile)
+    if question is not None:
+        check_question(question)
+    async with open_sleuth(settings, command="sleuth survey") as sleuth:
+        console = progress_console()
+        if update is not None:
+            id = await sleuth.runs.store.threads.complete(update)
+            await sleuth.runs.update(id)
+            events = sleuth.runs.run(id)
+        else:
+            assert question is not None
+            console.print(Text(await _estimate(sleuth, where, chosen.model_dump())), soft_wrap=True)
+            events = sleuth.stream(
+                question, method=SURVEY.name, values=values, budget=budget, thread=thread, where=where
+            )
+        with _progress(console) as progress:
+            answer = await watch(_count(events, progress), progress.console, on_stop=sleuth.runs.stopped)
+    for file in out or []:
+        await asyncio.to_thread(file.write_bytes, FORMATS[format_of(file.name)][1](answer.table or {}))
+        console.print(Text(f"Written: {file}"))
+    emit(answer.to_json(), as_json, survey_view(answer) if answer.table else answer.text)
+
+
+def _read_columns(file: Path) -> list[dict[str, Any]]:
+    try:
+        found = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise UsageError(f"{file} is not TOML: {error}.") from None
+    columns: Any = found.get("columns")
+    if not isinstance(columns, list) or not columns:
+        raise UsageError(f'{file} has no columns. Begin each with [[columns]], then name = "…" and question = "…".')
+    return columns
+
+
+async def _estimate(sleuth: Sleuth, where: str, chosen: dict[str, Any]) -> str:
+    """Return how many documents are asked, in how many calls, and about how long that takes."""
+    documents, after = 0, ""
+    while page := await sleuth.documents(limit=1_000, after=after, where=where):
+        documents, after = documents + len(page), page[-1].id
+    documents = min(documents, chosen["limit"] or documents)
+    columns = len(chosen["columns"]) or 1
+    calls = documents * columns
+    told = f"{counted(documents, 'document')}, {'at least ' if chosen['thorough'] or not chosen['columns'] else ''}"
+    told += counted(calls, "model call")
+    runs = [each for each in await sleuth.runs.store.threads.list_newest(limit=50) if each.seconds and each.calls]
+    if not runs:
+        return f"{told}. How long a call takes is not known yet: --limit 5 tries it."
+    seconds = calls * sum(each.seconds or 0 for each in runs) / sum(each.calls or 0 for each in runs)
+    return f"{told}, about {seconds / 60:.0f} minutes at the speed of earlier runs. Ctrl-C stops it; it can be resumed."
+
+
+def _progress(console: Console) -> Progress:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+async def _count(events: AsyncGenerator[Event], progress: Progress) -> AsyncGenerator[Event]:
+    """Pass events on, except those of single documents, which move the progress bar."""
+    task = progress.add_task("documents", total=None)
+    async with aclosing(events) as stream:
+        async for event in stream:
+            if isinstance(event, Step) and event.node in ("read", "verify"):
+                progress.advance(task, event.node == "read" and event.state == "finished")
+                continue
+            if isinstance(event, Step) and event.node == "select" and event.state == "finished":
+                progress.update(task, total=sum(bool(each) for each in event.update.get("documents", {}).values()))
+            if isinstance(event, Answer):
+                progress.stop()
+            yield event

@@ -1,0 +1,115 @@
+"""The table of a survey: in the terminal, and as a CSV, Excel, Markdown or JSON file."""
+
+import csv
+import json
+from collections.abc import Callable, Mapping
+from io import BytesIO, StringIO
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.survey.cells import cell_text
+from sleuth.studio.console.output import Listing
+from sleuth.tools.errors import UsageError
+from sleuth.tools.text import markdown_table
+
+Table = Mapping[str, Any]
+"""The table of an `Answer`."""
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Beginnings of a text that a spreadsheet would take for a formula."""
+_SHOWN = 100
+
+
+def survey_view(answer: Answer) -> RenderableType:
+    """Return the figures of a survey and the rows that count."""
+    assert answer.table is not None
+    columns = [each["name"] for each in answer.table["columns"]]
+    listing = Listing("DOCUMENT", *(name.upper() for name in columns), folded=[name.upper() for name in columns])
+    rows = [row for row in answer.table["rows"] if row["is_counted"]]
+    for row in rows[:_SHOWN]:
+        listing.add_row(row["title"], *(cell_text(row["cells"][name]) for name in columns))
+    left = [Text(f"{len(rows) - _SHOWN:,} more: --out FILE writes all.")] if len(rows) > _SHOWN else []
+    sentence = answer.text.partition("\n\n")[0]
+    figures = [Text(f"  {line}", style="dim") for line in answer.table["figures"]]
+    return Group(Text(sentence, style="bold"), *figures, Text(""), listing, *left)
+
+
+def rows_of(table: Table) -> list[list[str]]:
+    """Return the table as rows of text: a header, then every document that was asked, with a quote for each cell."""
+    names = [each["name"] for each in table["columns"]]
+    header = ["document", "title", "counted", *(part for name in names for part in (name, f"{name}: quote"))]
+    rows = []
+    for row in table["rows"]:
+        if row["cells"] is None:
+            continue
+        cells = [row["cells"][name] for name in names]
+        parts = [part for cell in cells for part in (cell_text(cell), " … ".join(_quotes(cell)))]
+        rows.append([row["source"], row["title"], "yes" if row["is_counted"] else "no", *parts])
+    return [header, *rows]
+
+
+def _quotes(cell: Mapping[str, Any]) -> list[str]:
+    return [citation["quote"] for citation in cell["citations"]]
+
+
+def _csv(table: Table) -> bytes:
+    text = StringIO()
+    csv.writer(text).writerows([[_harmless(each) for each in row] for row in rows_of(table)])
+    return b"\xef\xbb\xbf" + text.getvalue().encode()  # the mark lets Excel read UTF-8
+
+
+def _harmless(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _xlsx(table: Table) -> bytes:
+    from openpyxl import Workbook
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+    from openpyxl.styles import Font
+
+    book = Workbook()
+    sheet = book.active
+    assert sheet is not None
+    sheet.title = "survey"
+    for row in rows_of(table):
+        sheet.append([ILLEGAL_CHARACTERS_RE.sub("", text)[:32_000] for text in row])
+        for cell in sheet[sheet.max_row]:
+            cell.data_type = "s"  # a text, also if it looks like a formula
+    for cell in sheet[1]:
+        cell.font = Font(bold=True)
+    sheet.freeze_panes = "A2"
+    figures = book.create_sheet("figures")
+    for line in table["figures"]:
+        figures.append([line])
+    file = BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def _md(table: Table) -> bytes:
+    figures = "\n".join(f"- {line}" for line in table["figures"])
+    return f"{markdown_table(rows_of(table))}\n\n{figures}\n".encode()
+
+
+def _json(table: Table) -> bytes:
+    return json.dumps(table, ensure_ascii=False, indent=1).encode()
+
+
+FORMATS: dict[str, tuple[str, Callable[[Table], bytes]]] = {
+    "csv": ("text/csv; charset=utf-8", _csv),
+    "xlsx": ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", _xlsx),
+    "md": ("text/markdown; charset=utf-8", _md),
+    "json": ("application/json", _json),
+}
+"""The media type and the writer of each format."""
+
+
+def format_of(name: str) -> str:
+    """Return the format of a file name; raise UsageError for an unknown one."""
+    suffix = name.rpartition(".")[2].lower()
+    if suffix not in FORMATS:
+        raise UsageError(f"{name!r} must end with one of: {', '.join(f'.{each}' for each in FORMATS)}.")
+    return suffix

@@ -1,0 +1,269 @@
+"""A survey: every document is asked, what it states is checked, and figures are counted by code."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from scenes import Case, Json, Replying, Shelf, finish, passage
+
+from sleuth.agents.model import Request
+from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.persistence.store import Store
+from sleuth.graphs.runs.service import RunService, Services
+from sleuth.graphs.survey.cells import Cell, Column, Row, figures_of, read_value
+from sleuth.graphs.survey.graph import METHOD, Settings, read_table
+from sleuth.tools.errors import ModelUnavailable, UsageError
+from sleuth.tools.storage import Listed
+from sleuth.tools.types import Passage
+
+END = {"name": "end", "question": "When does it end?", "kind": "date"}
+FEE = {"name": "fee", "question": "What is the fee?", "kind": "number"}
+
+CONTRACTS = {
+    "alder": ("2027-03-31", "1,200"),
+    "birch": ("2026-12-31", "800"),
+    "cedar": ("", "450"),
+    "dogwood": ("2027-06-30", ""),
+}
+"""Contracts with their end and their fee; empty if not stated."""
+
+
+def text_of(name: str) -> str:
+    end, fee = CONTRACTS[name]
+    said = [f"It ends on {end}."] if end else []
+    return " ".join([f"The {name} contract.", *said, *([f"The fee is EUR {fee}."] if fee else [])])
+
+
+@dataclass
+class Folder(Shelf):
+    """A retriever that lists documents, one passage each unless `parts` has more."""
+
+    parts: dict[str, list[Passage]] = field(default_factory=dict)
+
+    async def documents(self, *, limit: int = 100, after: str = "", find: str = "", where: str = "") -> list[Listed]:
+        ids = sorted({each.document_id for each in self.passages})
+        return [
+            Listed(id=id, title=id.title(), source=f"{id}.txt", media_type="", added_at="1", passages=1)
+            for id in ids
+            if id > after
+        ][:limit]
+
+    async def passages_of(self, document_id: str) -> list[Passage]:
+        return [each for each in self.passages if each.document_id == document_id]
+
+
+def read(request: Request) -> Any:
+    """Read a contract as a model without mistakes would."""
+    if request.prompt == "planner/survey":
+        return {"columns": [END, FEE], "conditions": [{"column": "end", "operator": "=", "value": "2027"}]}
+    if request.prompt == "answerer/survey":
+        return {"sentence": "2 contracts end in 2027."}
+    text = request.input["sources"][0]["text"]
+    name = text.split()[1]
+    end, fee = CONTRACTS[name]
+    value, quote = (
+        (end, f"It ends on {end}.") if "end" in request.input["question"] else (fee, f"The fee is EUR {fee}.")
+    )
+    return {"answerable": bool(value), "answer": value, "citations": [{"source": 1, "quote": quote}] if value else []}
+
+
+def survey(answer: Callable[[Request], Any] = read, budget: Budget | None = None, **settings: Any) -> Case:
+    folder = Folder([passage(name, text_of(name)) for name in CONTRACTS])
+    return Case(METHOD.graph, Replying(answer), folder, Settings(**settings), budget=budget or Budget())
+
+
+async def test_every_document_is_asked_and_figures_are_counted() -> None:
+    case = survey()
+    verdict = await case.run("Which contracts end in 2027?")
+    assert case.nodes == ["plan", "select", *["read"] * 4, "verify", "aggregate", "answer"]
+    assert verdict["status"] == "answered"
+    assert verdict["text"].startswith("2 contracts end in 2027.")
+    table: Json = read_table(case.state) or {}
+    assert {row["document"]: row["is_counted"] for row in table["rows"]} == {
+        "doc-alder": True,
+        "doc-birch": False,
+        "doc-cedar": False,
+        "doc-dogwood": True,
+    }
+    assert table["figures"] == [
+        "documents asked: 4 of 4",
+        "documents with end = 2027: 2",
+        "end: stated in 2, not stated in 0",
+        "end: earliest 2027-03-31, latest 2027-06-30",
+        "fee: stated in 1, not stated in 1",
+        "fee: sum 1,200, mean 1,200, smallest 1,200, largest 1,200",
+    ]
+    assert [each["quote"] for each in verdict["citations"]] == [
+        "It ends on 2027-03-31.",
+        "The fee is EUR 1,200.",
+        "It ends on 2027-06-30.",
+    ]
+
+
+async def test_columns_that_are_given_are_not_planned() -> None:
+    case = survey(columns=[FEE])
+    await case.run("What do they cost in all?")
+    assert case.prompts() == [*["reader/read"] * 4, "answerer/survey"]
+    assert "fee: sum 2,450" in " ".join(case.state["figures"])
+
+
+async def test_sentence_with_an_uncounted_number_is_replaced() -> None:
+    case = survey(lambda request: {"sentence": "17 contracts."} if request.role == "answerer" else read(request))
+    verdict = await case.run("Which contracts end in 2027?")
+    assert verdict["text"].startswith("documents asked: 4 of 4; documents with end = 2027: 2;")
+
+
+async def test_value_that_no_passage_contains_is_in_doubt_and_not_counted() -> None:
+    def invent(request: Request) -> Any:
+        if request.prompt != "reader/read":
+            return read(request)
+        return {"answerable": True, "answer": "2031-01-01", "citations": [{"source": 1, "quote": "It never ends."}]}
+
+    case = survey(invent, columns=[END])
+    verdict = await case.run("When do they end?")
+    assert verdict["status"] == "unknown"
+    cells = [row["end"] for row in case.state["rows"].values()]
+    assert [cell["doubt"] for cell in cells] == ["no passage of the document contains it"] * 4
+    assert case.state["figures"] == ["documents asked: 4 of 4", "end: stated in 0, not stated in 0, in doubt in 4"]
+
+
+async def test_batches_share_the_budget_and_a_larger_one_continues() -> None:
+    case = survey(columns=[END, FEE], batch=2, budget=Budget(max_calls=6))
+    verdict = await case.run("When do they end?")
+    assert verdict["status"] == "out_of_budget"
+    assert len(case.state["rows"]) == 2
+    assert len(case.state["calls"]) == 5
+    assert case.state["figures"][0] == "documents asked: 2 of 4"
+
+
+async def test_survey_of_a_budget_without_room_asks_nothing() -> None:
+    case = survey(columns=[END], budget=Budget(max_calls=1))
+    assert (await case.run("When?"))["status"] == "out_of_budget"
+    assert case.model.requests == []
+
+
+@pytest.mark.parametrize(("thorough", "readings"), [(False, 1), (True, 3)])
+async def test_long_document_is_searched_or_read_in_pieces(thorough: bool, readings: int) -> None:
+    texts = [text_of("alder") if at == 5 else f"On {at} nothing." for at in range(6)]
+    pages = [replace(passage(f"p{at}", text), document_id="doc") for at, text in enumerate(texts)]
+
+    def look(request: Request) -> Any:
+        found = [at for at, each in enumerate(request.input["sources"], 1) if "ends on" in each["text"]]
+        quotes = [{"source": at, "quote": "It ends on 2027-03-31."} for at in found]
+        return {"answerable": bool(found), "answer": "2027-03-31" if found else "", "citations": quotes}
+
+    folder = Folder(pages, found={END["question"]: pages[4:]})
+    settings = Settings(columns=[END], passages=2, thorough=thorough)  # type: ignore[arg-type]
+    case = Case(
+        METHOD.graph, Replying(lambda each: read(each) if each.role != "reader" else look(each)), folder, settings
+    )
+    await case.run("When?")
+    assert case.prompts().count("reader/read") == readings
+    assert [query.where for query in folder.queries] == ([] if thorough else ['id="doc"'])
+    assert case.state["rows"]["doc"]["end"]["value"] == "2027-03-31"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("number", "EUR 420,000", 420_000.0),
+        ("number", "1.234.567,89 €", 1_234_567.89),
+        ("number", "1,234.5", 1234.5),
+        ("number", "3.14", 3.14),
+        ("number", "12,5 %", 12.5),
+        ("number", "−7 °C", -7.0),
+        ("number", "1 200 kg", 1200.0),
+        ("number", "none", None),
+        ("date", "31 March 2027", "2027-03-31"),
+        ("date", "2027-03-31", "2027-03-31"),
+        ("date", "31.03.2027", "2027-03-31"),
+        ("date", "March 2027", "2027-03"),
+        ("date", "in 2027", "2027"),
+        ("date", "2027", "2027"),
+        ("date", "at the end of the year", None),
+        ("yes-no", "Yes, it does.", "yes"),
+        ("yes-no", "No", "no"),
+        ("yes-no", "north", None),
+        ("text", "Three  months.", "three months"),
+    ],
+)
+def test_values_are_read_as_their_kind(kind: Any, text: str, value: object) -> None:
+    assert read_value(kind, text) == value
+
+
+async def test_survey_needs_a_list_of_documents() -> None:
+    case = Case(METHOD.graph, Replying(read), Shelf([passage("a", "text")]), Settings(columns=(END,)))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="collection"):
+        await case.run("When?")
+
+
+def table_of(answer: Answer) -> Json:
+    assert answer.table
+    return {row["title"]: row["cells"] for row in answer.table["rows"]}
+
+
+def service(store: Store, model: Replying, names: list[str]) -> RunService:
+    folder = Folder([passage(name, text_of(name)) for name in names])
+    return RunService(store, Services(model=model, retriever=folder))
+
+
+@pytest.mark.parametrize("fails_at", [1, 3, 5, 8])
+async def test_resumed_survey_repeats_no_call_and_has_the_same_table(store: Store, fails_at: int) -> None:
+    calls: list[str] = []
+
+    def failing(request: Request) -> Any:
+        if len(calls) == fails_at - 1 and not failures:
+            failures.append(fails_at)
+            return ModelUnavailable("the server is gone")
+        calls.append(request.call_id)
+        return read(request)
+
+    failures: list[int] = []
+    runs = service(store, Replying(failing), list(CONTRACTS))
+    question, values = "When do they end?", {"columns": [END, FEE], "batch": 2}
+    id = await runs.start(question, "survey", values=values)
+    with pytest.raises(ModelUnavailable):
+        await finish(runs, id)
+    answer = await finish(runs, id)
+    assert len(calls) == len(set(calls)) == 2 * len(CONTRACTS) + 1
+    undisturbed = service(store, Replying(read), list(CONTRACTS))
+    other = await finish(undisturbed, await undisturbed.start(question, "survey", values=values))
+    assert (answer.text, answer.table) == (other.text, other.table)
+
+
+async def test_update_asks_new_documents_only(store: Store) -> None:
+    runs = service(store, Replying(read), ["alder", "birch"])
+    id = await runs.start("When do they end?", "survey", values={"columns": [END]})
+    first = await finish(runs, id)
+    model = Replying(read)
+    later = service(store, model, ["alder", "cedar", "dogwood"])
+    assert table_of(await finish(later, id)) == table_of(first)  # without `update`, the answer is shown again
+    await later.update(id)
+    answer = await finish(later, id)
+    asked = [request.input["sources"][0]["title"] for request in model.requests if request.role == "reader"]
+    assert sorted(asked) == ["Cedar", "Dogwood"]
+    assert list(table_of(answer)) == ["Doc-Alder", "Doc-Cedar", "Doc-Dogwood"]
+    assert "documents asked: 3 of 3" in (answer.table or {})["figures"]
+
+
+async def test_only_a_survey_can_be_updated(store: Store) -> None:
+    runs = service(store, Replying(read), ["alder"])
+    id = await runs.start("Where?", "plain-rag")
+    with pytest.raises(UsageError, match="only a survey"):
+        await runs.update(id)
+
+
+def test_survey_is_a_state_machine_with_its_nodes_in_order() -> None:
+    assert METHOD.nodes() == ["plan", "select", "read", "verify", "aggregate", "answer"]
+
+
+def test_texts_and_verdicts_are_counted_by_value() -> None:
+    city, green = Column(name="city", question="?", kind="text"), Column(name="green", question="?", kind="yes-no")
+    stated = [("Kassel", "Yes, it is."), ("kassel.", "no"), ("Leeds", "maybe")]
+    rows: list[Row] = [
+        {"city": Cell(value=one, citations=[]), "green": Cell(value=other, citations=[])} for one, other in stated
+    ]
+    assert figures_of(city, rows) == ["city: stated in 3, not stated in 0", "city: Kassel 2, Leeds 1"]
+    assert figures_of(green, rows) == ["green: stated in 2, not stated in 1", "green: yes 1, no 1"]
