@@ -21,8 +21,7 @@ from sleuth.agents.formatting import Source
 from sleuth.agents.llm.completions import read_completion
 from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.agents.model_calls.logprobs import first_token_probability
-from sleuth.tools.evidence_checker.checker import EvidenceChecker
-from sleuth.tools.evidence_checker.inputs import Evidence
+from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.settings import Settings
 from training.evidence_checker.measure import area
 

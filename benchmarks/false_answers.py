@@ -19,8 +19,7 @@ import typer
 
 from benchmarks.harness import half_of
 from sleuth.studio.evaluation.scoring import f1
-from sleuth.tools.evidence_checker.checker import EvidenceChecker
-from sleuth.tools.evidence_checker.inputs import Evidence
+from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.search.vectors import Vectors
 from sleuth.tools.search.vectors.embedder import LocalEmbedder
 from sleuth.tools.settings import Settings

@@ -15,7 +15,7 @@ from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Threshold, Verdict
-from sleuth.tools.evidence_checker.checker import EvidenceChecker
+from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Retriever
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Tracing

@@ -15,7 +15,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 from langgraph.graph import END, StateGraph
 from langgraph.runtime import get_runtime
@@ -33,9 +33,8 @@ from sleuth.graphs.evidence.citations import cite_sentence, verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.tools.errors import UsageError
-from sleuth.tools.evidence_checker.checker import EvidenceChecker
+from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.evidence_checker.checker import Reading as CheckedReading
-from sleuth.tools.evidence_checker.inputs import Evidence
 from sleuth.tools.storage import Archive
 from sleuth.tools.types import Passage
 

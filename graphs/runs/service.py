@@ -51,7 +51,7 @@ from sleuth.graphs.runs.execution import (
 from sleuth.graphs.runs.pages import load_pages, make_retriever, store_pages
 from sleuth.graphs.runs.subruns import StoreSubruns
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
-from sleuth.tools.evidence_checker.checker import EvidenceChecker
+from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import Retriever
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Profile, Tracing

@@ -35,7 +35,7 @@ from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.passages import archive_passages
-from sleuth.graphs.core.state import Keyed, Question, RunState, RunUpdate
+from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.evidence.check import assess, check_of
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import stated_answer
@@ -122,11 +122,11 @@ class State(RunState):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadingState(RunState):
-    """Input of `read`: one document, and the part of the run's state that it needs."""
+class ReadingState(State):
+    """Input of `read`: one document, with the question and the columns."""
 
     document: str = ""
-    columns: list[Column] = field(default_factory=list)
+    """Its id."""
     sharing: int = 1
     """Documents of the batch, which share the budget."""
     spent: tuple[int, int] = (0, 0)
@@ -135,19 +135,6 @@ class ReadingState(RunState):
     def spending(self) -> tuple[int, int]:
         """Return the model calls and tokens of the run so far."""
         return self.spent
-
-
-class Update(RunUpdate, total=False):
-    """Fields that a node may change; None removes a key."""
-
-    columns: list[Column]
-    conditions: list[Condition]
-    documents: dict[str, SurveyedDocument | None]
-    skipped: int
-    batch: list[str]
-    rows: dict[str, Row | None]
-    counted: list[str]
-    figures: list[str]
 
 
 @node

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import pytest
 from checker import TOKENIZER
 
-from sleuth.tools.evidence_checker.checker import AnswerSpan, EvidenceChecker, Reading, Support
-from sleuth.tools.evidence_checker.inputs import Evidence, Layout
+from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
+from sleuth.tools.evidence_checker.checker import AnswerSpan, Reading, Support
+from sleuth.tools.evidence_checker.inputs import Layout
 
 
 class ScriptedChecker(EvidenceChecker):

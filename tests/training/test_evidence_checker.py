@@ -13,8 +13,9 @@ from checker import TOKENIZER, tiny_encoder
 from safetensors.torch import load_file
 
 from sleuth.tools.errors import UsageError
-from sleuth.tools.evidence_checker.checker import EvidenceChecker, Floats, Ids, Run
-from sleuth.tools.evidence_checker.inputs import Evidence, Layout
+from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
+from sleuth.tools.evidence_checker.checker import Floats, Ids, Run
+from sleuth.tools.evidence_checker.inputs import Layout
 from training.evidence_checker.batches import Row, batches, collate, encode
 from training.evidence_checker.check import seconds_per_passage
 from training.evidence_checker.examples import (

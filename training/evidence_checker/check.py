@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from sleuth.studio.cli.app import run_cli
-from sleuth.tools.evidence_checker.checker import EvidenceChecker
+from sleuth.tools.evidence_checker import EvidenceChecker
 from training.evidence_checker.examples import Example, with_neighbours
 from training.evidence_checker.measure import held_out, measure
 from training.evidence_checker.sources import MULTI_HOP, of_part, read_items, read_worlds

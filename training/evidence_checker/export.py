@@ -16,7 +16,8 @@ import typer
 from numpy.typing import NDArray
 
 from sleuth.studio.cli.app import run_cli
-from sleuth.tools.evidence_checker.checker import NETWORK, SETTINGS, TOKENIZER, EvidenceChecker, Temperatures
+from sleuth.tools.evidence_checker import EvidenceChecker
+from sleuth.tools.evidence_checker.checker import NETWORK, SETTINGS, TOKENIZER, Temperatures
 from training.evidence_checker.examples import UNKNOWN, Example, with_neighbours
 from training.evidence_checker.measure import held_out
 from training.evidence_checker.model import from_pretrained

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
 from sleuth.studio.evaluation.scoring import LEVEL, Interval, exact_match, f1, interval
-from sleuth.tools.evidence_checker.checker import EvidenceChecker, Reading, Support
+from sleuth.tools.evidence_checker import EvidenceChecker
+from sleuth.tools.evidence_checker.checker import Reading, Support
 from training.evidence_checker.examples import KINDS, RELATIONS, Example, negative, plain
 from training.evidence_checker.sources import MULTI_HOP, Item
 

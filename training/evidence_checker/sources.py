@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from sleuth.tools.errors import UsageError
-from sleuth.tools.evidence_checker.inputs import Evidence
+from sleuth.tools.evidence_checker import Evidence
 from training.pools import Paragraph, lines
 
 Part: TypeAlias = Literal["train", "tune", "report"]

@@ -21,7 +21,8 @@ import typer
 
 from sleuth.studio.cli.app import run_cli
 from sleuth.tools.errors import UsageError
-from sleuth.tools.evidence_checker.checker import EvidenceChecker, Floats, Ids
+from sleuth.tools.evidence_checker import EvidenceChecker
+from sleuth.tools.evidence_checker.checker import Floats, Ids
 from sleuth.tools.evidence_checker.inputs import Layout
 from training.evidence_checker.batches import Row, batches, collate, encode
 from training.evidence_checker.examples import Example, by_composition, epoch, with_neighbours

@@ -20,8 +20,8 @@ from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import UsageError
+from sleuth.tools.evidence_checker import Evidence
 from sleuth.tools.evidence_checker.checker import Reading
-from sleuth.tools.evidence_checker.inputs import Evidence
 
 TOWER = passage("tower", "The tower stands in Varn. It is 30 m high.")
 RAIN = passage("rain", "Rain falls in Isk, where nothing stands.")

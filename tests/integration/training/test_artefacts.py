@@ -12,8 +12,7 @@ from training_data import DATA, some_of
 from vllm_fixture import TEST_HOME
 
 from sleuth.studio.model_server.convert import Checkpoint, ensure_checkpoint
-from sleuth.tools.evidence_checker.checker import EvidenceChecker
-from sleuth.tools.evidence_checker.inputs import Evidence
+from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 
 SCRIPT = Path(__file__).parents[3] / "training" / "artefacts.sh"
 FERRY = Evidence(title="Ferry", text="The ferry was built by Oda Brask in 1911.")

@@ -11,8 +11,7 @@ from training_data import DATA, some_of
 from typer.testing import CliRunner
 
 from sleuth.tools.errors import UsageError
-from sleuth.tools.evidence_checker.checker import EvidenceChecker
-from sleuth.tools.evidence_checker.inputs import Evidence
+from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from training.evidence_checker import check, export, train
 
 pytestmark = [

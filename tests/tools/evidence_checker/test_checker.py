@@ -7,17 +7,9 @@ import pytest
 from checker import TOKENIZER
 
 from sleuth.tools.errors import UsageError
-from sleuth.tools.evidence_checker.checker import (
-    AnswerSpan,
-    EvidenceChecker,
-    Floats,
-    Ids,
-    Reading,
-    Run,
-    Temperatures,
-    find_checker,
-)
-from sleuth.tools.evidence_checker.inputs import Evidence, Layout
+from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
+from sleuth.tools.evidence_checker.checker import AnswerSpan, Floats, Ids, Reading, Run, Temperatures, find_checker
+from sleuth.tools.evidence_checker.inputs import Layout
 
 LAYOUT = Layout(TOKENIZER)
 FERRY = Evidence(title="Ferry", text="The ferry was built in 1911 by Oda Brask.")

@@ -3,7 +3,8 @@ from checker import TOKENIZER
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.tools.evidence_checker.inputs import WINDOW, Evidence, Layout
+from sleuth.tools.evidence_checker import Evidence
+from sleuth.tools.evidence_checker.inputs import WINDOW, Layout
 
 LAYOUT = Layout(TOKENIZER)
 ASKED = LAYOUT.question("Who built the ferry?")
