@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sleuth.tools.errors import ModelUnavailable
-from sleuth.tools.search.search_events import as_document
 from sleuth.tools.settings import Settings, client_options
 from sleuth.tools.types import Hit
 
@@ -103,6 +102,8 @@ class CompressorReranker:
 
     async def rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """Return the hits that the compressor keeps, in its order."""
+        from sleuth.tools.search.search_events import as_document
+
         by_id = {hit.passage.id: at for at, hit in enumerate(hits)}
         kept = await self._compressor.acompress_documents([as_document(hit) for hit in hits], query)
         found = [by_id[str(document.metadata["id"])] for document in kept]

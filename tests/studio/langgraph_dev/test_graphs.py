@@ -6,12 +6,12 @@ from folders import ROOT
 from langgraph.checkpoint.memory import InMemorySaver
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.registry import CHAT, METHODS
+from sleuth.graphs.registry import METHODS, OTHERS
 from sleuth.studio.langgraph_dev import graphs as dev
 from sleuth.studio.langgraph_dev.config import with_graphs
 from sleuth.tools.settings import TRACING_VARIABLES, tracing_variables
 
-ALL = {**METHODS, "chat": CHAT}
+ALL = METHODS | OTHERS
 CONFIG = ROOT / "langgraph.json"
 GRAPHS = json.loads(CONFIG.read_text())["graphs"]
 SERVED: dict[str, dev.ServedGraph] = {
