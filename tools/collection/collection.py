@@ -32,7 +32,7 @@ from sleuth.tools.search import (
 )
 from sleuth.tools.search.knowledge_graph import NameGraph, NameGraphCache
 from sleuth.tools.search.ranking import MODEL
-from sleuth.tools.search.reranker import CANDIDATES, EndpointReranker, Reranker
+from sleuth.tools.search.reranker import CANDIDATES, EndpointReranker, Reranker, rerank_best
 from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, Embedder, NoEmbedder, VectorIndex, embedder_changed
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import (
@@ -298,7 +298,7 @@ class Collection:
         wanted = replace(checked, k=max(checked.k, CANDIDATES)) if self.reranker else checked
         async with self.turn:
             hits = await asyncio.to_thread(self._search, wanted)
-        return (await self.reranker.rerank(checked.text, hits))[: checked.k] if self.reranker else hits
+        return (await rerank_best(self.reranker, checked.text, hits))[: checked.k] if self.reranker else hits
 
     @in_thread
     def index_seconds(self, mode: Mode) -> float | None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import BaseDocumentCompressor
 
 CANDIDATES = 50
-"""Passages that are sorted, if the search asks for fewer."""
+"""Passages that are sorted; in a longer list, the others follow in their order."""
 
 _UNKNOWN_FIELDS = (400, 422)
 
@@ -109,6 +109,12 @@ class CompressorReranker:
         found = [by_id[str(document.metadata["id"])] for document in kept]
         scores = [float(each.metadata.get("relevance_score", 1 / rank)) for rank, each in enumerate(kept, start=1)]
         return sort_hits(hits, dict(zip(found, scores, strict=True)))
+
+
+async def rerank_best(reranker: Reranker, query: str, hits: Sequence[Hit]) -> list[Hit]:
+    """Return the hits with the first CANDIDATES sorted by a reranker."""
+    best = await reranker.rerank(query, hits[:CANDIDATES])
+    return [replace(hit, rank=rank) for rank, hit in enumerate([*best, *hits[CANDIDATES:]], start=1)]
 
 
 def sort_hits(hits: Sequence[Hit], scores: dict[int, float]) -> list[Hit]:

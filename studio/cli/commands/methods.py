@@ -6,9 +6,8 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
-from sleuth.graphs import registry
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.registry import METHODS
+from sleuth.graphs.registry import METHODS, runnable
 from sleuth.studio.console import JsonOption, emit
 
 _COLORS = {"as published": "green", "our reading": "cyan", "deviates": "yellow", "not implemented": "red"}
@@ -21,7 +20,7 @@ def methods(
 ) -> None:
     """List the methods with their papers, nodes and settings, or show how one follows its paper."""
     if name:
-        method = registry.method(name)
+        method = runnable(name)
         emit(_json(method), as_json, Group(_in_words(method), _parts(method)))
         return
     emit([_json(method) for method in METHODS.values()], as_json, Group(*map(_in_words, METHODS.values())))

@@ -1,7 +1,10 @@
 """Rerankers: the forms of `/rerank` that servers have, faults that name the remedy, and compressors of LangChain."""
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -9,8 +12,11 @@ import pytest
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 
+from sleuth.graphs.ingestion.pipeline import ingest
+from sleuth.tools.collection import Collection
 from sleuth.tools.errors import ModelUnavailable
-from sleuth.tools.search.reranker import CompressorReranker, EndpointReranker
+from sleuth.tools.search.reranker import CANDIDATES, CompressorReranker, EndpointReranker, rerank_best, sort_hits
+from sleuth.tools.search.retriever import Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.types import Hit, Passage
 
@@ -98,3 +104,32 @@ class Shortest(BaseDocumentCompressor):
 async def test_compressor_of_langchain_sorts_and_drops() -> None:
     found = await CompressorReranker(Shortest()).rerank("light", HITS)
     assert [(hit.passage.id, hit.rank) for hit in found] == [("p1", 1), ("p3", 2)]
+
+
+class Reversing:
+    """Reverses the hits."""
+
+    async def rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
+        return sort_hits(hits, dict(enumerate(range(len(hits)))))
+
+
+async def test_only_the_best_hits_of_a_long_list_are_sorted() -> None:
+    passage = HITS[0].passage
+    hits = [Hit(passage=replace(passage, id=f"p{at}"), score=0.0, rank=at) for at in range(1, CANDIDATES + 3)]
+    found = await rerank_best(Reversing(), "light", hits)
+    assert [hit.rank for hit in found] == [hit.rank for hit in hits]
+    assert [hit.passage.id for hit in found[:2]] == [f"p{CANDIDATES}", f"p{CANDIDATES - 1}"]
+    assert [hit.passage.id for hit in found[CANDIDATES:]] == [f"p{CANDIDATES + 1}", f"p{CANDIDATES + 2}"]
+
+
+async def test_search_of_a_collection_is_sorted(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home", embedder="none")
+    documents = tmp_path / "documents.jsonl"
+    lines = [json.dumps({"id": f"d{at}", "title": "T", "text": f"{'The light. ' * at}"}) for at in range(1, 6)]
+    await asyncio.to_thread(documents.write_text, "\n".join(lines) + "\n")
+    await ingest([documents], settings=settings)
+    async with await Collection.open(settings) as collection:
+        first = await collection.search(Query(text="light", k=5, mode="keyword"))
+        collection.reranker = Reversing()
+        found = await collection.search(Query(text="light", k=2, mode="keyword"))
+    assert [hit.passage.id for hit in found] == [hit.passage.id for hit in reversed(first)][:2]
