@@ -11,7 +11,7 @@ from dev_server import Server, langgraph_dev
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.methods.par_rag.graph import Settings as ParRagSettings
 from sleuth.graphs.methods.par_rag.steps import Step
-from sleuth.graphs.registry import CHAT, METHODS, runnable
+from sleuth.graphs.registry import METHODS, OTHERS, runnable
 from sleuth.tools.settings import Settings
 
 pytestmark = [pytest.mark.integration, pytest.mark.vllm]
@@ -58,7 +58,7 @@ def before(history: list[dict[str, Any]], node: str) -> dict[str, Any]:
 
 def test_dev_server_shows_methods_with_nodes_and_settings(server: Server) -> None:
     assistants = server.post("/assistants/search", limit=100)
-    assert {assistant["graph_id"] for assistant in assistants} == {*METHODS, "chat"}
+    assert {assistant["graph_id"] for assistant in assistants} == {*METHODS, *OTHERS}
     for assistant in assistants:
         method, path = runnable(assistant["graph_id"]), f"/assistants/{assistant['assistant_id']}"
         nodes = [node["id"] for node in server.get(f"{path}/graph")["nodes"]]
