@@ -11,7 +11,7 @@ from dev_server import Server, langgraph_dev
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.methods.par_rag.graph import Settings as ParRagSettings
 from sleuth.graphs.methods.par_rag.steps import Step
-from sleuth.graphs.registry import METHODS, OTHERS, runnable
+from sleuth.graphs.registry import CHAT, METHODS, OTHERS, runnable
 from sleuth.tools.settings import Settings
 
 pytestmark = [pytest.mark.integration, pytest.mark.vllm]
