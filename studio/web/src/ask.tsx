@@ -7,6 +7,7 @@ import { MethodPanel, PLANNING, type Way } from "./method-panel";
 import { Problem } from "./parts";
 import { isSendable, QuestionField } from "./question-field";
 import { go, hrefOf } from "./route";
+import { SURVEY } from "./run/survey";
 import { parsed, fieldsOf } from "./schema";
 import { refresh, useAction, useServer } from "./server";
 import type { DocumentRow, Json, Method } from "./types";
@@ -78,7 +79,7 @@ export function Ask({ from }: { from: string }) {
   );
 }
 
-const DEFAULT = "auto";
+export const DEFAULT = "auto";
 
 /** The method that is chosen first: for a retry, the first one that is not a baseline and was not used. */
 export function methodAfter(from: string, methods: readonly Pick<Method, "name" | "baseline">[]): string {
@@ -91,7 +92,7 @@ function withMode({ chat, approval, typed }: Way, method: Method) {
   const { name, baseline } = method;
   const values = valuesOf(method, typed);
   const approves = approval && name === PLANNING;
-  if (!approves && (!chat || baseline)) return { method: name, values };
+  if (!approves && (!chat || baseline || name === SURVEY)) return { method: name, values };
   const inner = { method: name, method_settings: values, approve_plan: approves };
   return { method: "chat", values: chat ? inner : { ...inner, ask_back: false } };
 }

@@ -2,6 +2,7 @@ import { useDraft } from "./drafts";
 import { FilterField } from "./filter-field";
 import { LimitsForm, type Limits } from "./limits";
 import { MethodCards } from "./method-cards";
+import { SURVEY } from "./run/survey";
 import { fieldsOf, isForResearch, plainly } from "./schema";
 import { SettingsForm } from "./settings-form";
 import type { Method } from "./types";
@@ -55,7 +56,7 @@ export function MethodPanel({ methods, method, way, onChange }: Props) {
             onChange({ ...way, ...others, approval });
           }}
         />
-        {!method.baseline && (
+        {!method.baseline && method.name !== SURVEY && (
           <Check label="Start a chat" checked={way.chat} onCheck={(chat) => onChange({ ...way, chat })} />
         )}
         <Check

@@ -75,8 +75,12 @@ function numberIn(text: string, kind: Kind, minimum: number | undefined, maximum
   return value;
 }
 
+/** The setting of a survey that has a form of its own. */
+export const COLUMNS = "columns";
+
 /** True for a switch between a method and its paper, a fitted value, and what only a reader of the code understands. */
-export function isForResearch({ kind, description }: Pick<Field, "kind" | "description">): boolean {
+export function isForResearch({ name, kind, description }: Pick<Field, "name" | "kind" | "description">): boolean {
+  if (name === COLUMNS) return false;
   return (
     kind === "json" ||
     /\(ablation\)|\(paper: (?:true|keep)\)|\bours:|\bfitted\b|\b[A-Z]{5,}\b|P\(|\ba\/b\b/.test(description)

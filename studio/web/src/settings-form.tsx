@@ -1,6 +1,6 @@
 import { useId } from "react";
 import { ColumnsField } from "./columns-field";
-import { parsed, shown, type Field } from "./schema";
+import { COLUMNS, parsed, shown, type Field } from "./schema";
 
 interface Props {
   fields: Field[];
@@ -13,7 +13,7 @@ export function SettingsForm({ fields, typed, onType }: Props) {
   return (
     <div className="settings">
       {fields.map((field) => {
-        const Input = field.name === "columns" ? ColumnsField : Setting;
+        const Input = field.name === COLUMNS ? ColumnsField : Setting;
         return (
           <Input
             key={field.name}

@@ -26,7 +26,7 @@ test.each([
   ["choice", "how to search (paper: dense)", false],
   ["boolean", "answers of several sentences, each with its citations", false],
 ] as const)("a setting of kind %s, “%s”, is for research: %s", (kind, description, research) => {
-  expect(isForResearch({ kind, description })).toBe(research);
+  expect(isForResearch({ name: "k", kind, description })).toBe(research);
 });
 
 test("descriptions for everybody are without the paper", () => {

@@ -2,6 +2,7 @@
 
 import { useState } from "react";
 import { post } from "../api";
+import { DEFAULT } from "../ask";
 import { useDraft } from "../drafts";
 import { Problem, RunChip } from "../parts";
 import { isSendable, QuestionField } from "../question-field";
@@ -9,6 +10,7 @@ import { go, hrefOf } from "../route";
 import type { Method, Run, Thread, Turn } from "../types";
 import { refresh, useAction, useServer } from "../server";
 import { AnswerView } from "./answer";
+import { SURVEY } from "./survey";
 
 /** The runs that this one follows up on, the first one first. */
 export function before(turns: readonly Turn[], id: string): Turn[] {
@@ -67,12 +69,12 @@ interface Props {
   onSent: () => void;
 }
 
-/** Form for a follow-up in the same conversation, by default with the same method and settings. */
+/** Form for a follow-up in the same conversation, by default with the same method and settings; not with a survey. */
 export function FollowUpForm({ run, onSent }: Props) {
   const { thread } = run;
   const { value: methods } = useServer<Method[]>("methods");
   const [question, setQuestion] = useDraft(`after ${thread.id}`);
-  const [method, setMethod] = useState(thread.method);
+  const [method, setMethod] = useState(thread.method === SURVEY ? DEFAULT : thread.method);
   const asking = useAction(async () => {
     const made = await post<{ thread: string }>("runs", { question, method, ...placeOf(thread, method) });
     setQuestion("");
