@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 from pydantic import Field as Setting
 from typing_extensions import TypedDict
 
@@ -71,14 +71,22 @@ class ColumnSetting(BaseModel):
     kind: ColumnKind = "text"
 
 
+def _with_unique_names(columns: tuple[ColumnSetting, ...]) -> tuple[ColumnSetting, ...]:
+    if len({each.name for each in columns}) < len(columns):
+        raise ValueError("two columns have the same name")
+    return columns
+
+
 class Settings(CheckedSettings):
     """Settings of `--set`."""
 
-    columns: Annotated[tuple[ColumnSetting, ...], BeforeValidator(parse_json)] = Setting(
-        default=(),
-        max_length=MAX_COLUMNS,
-        description='columns as JSON: [{"name": "end", "question": "When does it end?", "kind": "date"}]; '
-        "kind is text, number, date or yes-no; default: as a model plans them",
+    columns: Annotated[tuple[ColumnSetting, ...], BeforeValidator(parse_json), AfterValidator(_with_unique_names)] = (
+        Setting(
+            default=(),
+            max_length=MAX_COLUMNS,
+            description='columns as JSON: [{"name": "end", "question": "When does it end?", "kind": "date"}]; '
+            "kind is text, number, date or yes-no; default: as a model plans them",
+        )
     )
     passages: int = Setting(default=8, ge=1, le=64, description="passages of a document that are read together")
     thorough: bool = Setting(

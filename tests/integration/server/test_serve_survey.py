@@ -41,10 +41,10 @@ async def test_survey_fills_a_table_that_can_be_saved_and_updated(client: httpx.
     text = (await client.get(f"/v1/runs/{thread}/table")).text
     assert "Edric Gannow,built by Edric Gannow" in text
     before = len(oracle.requests)
-    await upload(client, {"lamp.txt": f"A lamp.\n\n{LIGHT}"})
+    await upload(client, {"lamp.txt": f"A lamp.\n\n{LIGHT}", "fair.txt": "The Kelp Fair has moved."})
     assert (await client.post(f"/v1/runs/{thread}/resume", json={"update": True})).status_code == 202
     updated = (await told(client, thread))[-1][2]
-    assert len(oracle.requests) == before + 2  # the new document, and the sentence
+    assert len(oracle.requests) == before + 3  # the new and the changed document, and the sentence
     assert "documents asked: 4 of 4" in updated["table"]["figures"]
 
 

@@ -20,6 +20,7 @@ from sleuth.tools.settings import Settings
 pytestmark = pytest.mark.integration
 
 ENDS = {"alder": "2027-03-31", "birch": "2026-12-31", "cedar": "", "dogwood": "=1+1"}
+COLUMN = {"name": "end", "question": "When does it end?"}
 COLUMNS = '[[columns]]\nname = "end"\nquestion = "When does it end?"\n'
 
 
@@ -102,6 +103,7 @@ async def test_survey_is_tried_and_updated(env: dict[str, str], home: Path, tmp_
         (("survey", "?", "--columns", "missing.toml"), "cannot be read"),
         (("survey", "?", "--set", "columns=1"), "columns"),
         (("survey", "?", "--set", "passages=0"), "passages"),
+        (("survey", "?", "--set", f"columns={json.dumps([COLUMN, COLUMN])}"), "same name"),
     ],
 )
 async def test_survey_explains_a_mistake(env: dict[str, str], given: tuple[str, ...], told: str) -> None:
