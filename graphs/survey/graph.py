@@ -71,7 +71,7 @@ class ColumnSetting(BaseModel):
     kind: ColumnKind = "text"
 
 
-def _with_unique_names(columns: tuple[ColumnSetting, ...]) -> tuple[ColumnSetting, ...]:
+def _with_unique_names(columns: list[ColumnSetting]) -> list[ColumnSetting]:
     if len({each.name for each in columns}) < len(columns):
         raise ValueError("two columns have the same name")
     return columns
@@ -80,13 +80,11 @@ def _with_unique_names(columns: tuple[ColumnSetting, ...]) -> tuple[ColumnSettin
 class Settings(CheckedSettings):
     """Settings of `--set`."""
 
-    columns: Annotated[tuple[ColumnSetting, ...], BeforeValidator(parse_json), AfterValidator(_with_unique_names)] = (
-        Setting(
-            default=(),
-            max_length=MAX_COLUMNS,
-            description='columns as JSON: [{"name": "end", "question": "When does it end?", "kind": "date"}]; '
-            "kind is text, number, date or yes-no; default: as a model plans them",
-        )
+    columns: Annotated[list[ColumnSetting], BeforeValidator(parse_json), AfterValidator(_with_unique_names)] = Setting(
+        default=[],
+        max_length=MAX_COLUMNS,
+        description='columns as JSON: [{"name": "end", "question": "When does it end?", "kind": "date"}]; '
+        "kind is text, number, date or yes-no; default: as a model plans them",
     )
     passages: int = Setting(default=8, ge=1, le=64, description="passages of a document that are read together")
     thorough: bool = Setting(
