@@ -1,5 +1,6 @@
 """A survey over HTTP: its rows as they are read, its table as a file, and the documents that are new."""
 
+import asyncio
 from io import BytesIO
 from typing import Any
 
@@ -41,6 +42,7 @@ async def test_survey_fills_a_table_that_can_be_saved_and_updated(client: httpx.
     text = (await client.get(f"/v1/runs/{thread}/table")).text
     assert "Edric Gannow,built by Edric Gannow" in text
     before = len(oracle.requests)
+    await asyncio.sleep(1)  # a change is seen by the second in which a document was added
     await upload(client, {"lamp.txt": f"A lamp.\n\n{LIGHT}", "fair.txt": "The Kelp Fair has moved."})
     assert (await client.post(f"/v1/runs/{thread}/resume", json={"update": True})).status_code == 202
     updated = (await told(client, thread))[-1][2]
