@@ -34,7 +34,6 @@ from sleuth.graphs.core.answer import Note, Status, make_verdict
 from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
-from sleuth.graphs.core.passages import archive_passages
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.evidence.check import assess, check_of
 from sleuth.graphs.evidence.citations import verified_citations
@@ -53,9 +52,10 @@ from sleuth.graphs.survey.cells import (
 )
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import DocumentLister, Query
+from sleuth.tools.search.retriever import list_all
 from sleuth.tools.text import markdown_table
+from sleuth.tools.types import Passage
 
-_PAGE = 500
 _SHOWN_ROWS = 20
 """Rows of the table in the answer's text; the whole table is in the field `table`."""
 _NOT_READ = Reading(answerable=False)
@@ -169,7 +169,8 @@ async def select(state: State, call: Call[Settings]) -> Update:
     """List the documents, and leave out those that need not be asked."""
     if state.halted:
         return {}
-    listed = await _list_documents(call.context.retriever)
+    found = sorted(await list_all(_reader(call)), key=lambda each: (each.source, each.id))
+    listed = {each.id: SurveyedDocument(title=each.title, source=each.source, added_at=each.added_at) for each in found}
     chosen = await _containing(listed, call)
     chosen = dict([*chosen.items()][: call.settings.limit])
     gone: dict[str, SurveyedDocument | None] = {id: None for id in state.documents if id not in chosen}
@@ -182,10 +183,8 @@ async def select(state: State, call: Call[Settings]) -> Update:
 @node_with(spare=1, shared_by=lambda state: state.sharing)
 async def read(state: ReadingState, call: Call[Settings]) -> Update:
     """Ask a document for every column."""
-    pieces = await _pieces(state, call)
-    shown = [await call.load(piece) for piece in pieces]
     cells: dict[str, Cell] = {}
-    for at, passages in enumerate(shown):
+    for at, passages in enumerate(await _pieces(state, call)):
         if at:
             call.require(len(state.columns))
         sources = as_sources(passages)
@@ -207,9 +206,11 @@ async def read(state: ReadingState, call: Call[Settings]) -> Update:
 async def verify(state: State, call: Call[Settings]) -> Update:
     """Doubt what a document does not support, and what is not of the column's kind; choose the next documents."""
     rows: dict[str, Row | None] = {}
+    has_checker = check_of(call.context) and call.context.checker
     for id in state.batch:
         if row := state.rows.get(id):
-            checked = {each["name"]: await _checked(row[each["name"]], each, id, call) for each in state.columns}
+            passages = await _reader(call).passages_of(id) if has_checker else []
+            checked = {each["name"]: await _checked(row[each["name"]], each, passages, call) for each in state.columns}
             rows |= {} if checked == row else {id: checked}
     left = [id for id in state.documents if id not in state.rows]
     return {"rows": rows, **_next_batch(left, state.columns, call)}
@@ -284,20 +285,6 @@ def _column(given: ColumnSetting | PlannedColumn) -> Column:
     return Column(name=given.name, question=given.question, kind=given.kind)
 
 
-async def _list_documents(retriever: object) -> dict[str, SurveyedDocument]:
-    """Return all documents of a retriever, ordered by their place."""
-    if not isinstance(retriever, DocumentLister):
-        raise UsageError("A survey asks the documents of a collection: it cannot list those of this retriever.")
-    found: list[Any] = []
-    while True:
-        page = await retriever.documents(limit=_PAGE, after=found[-1].id if found else "")
-        found += page
-        if len(page) < _PAGE:
-            break
-    found.sort(key=lambda each: (each.source, each.id))
-    return {each.id: SurveyedDocument(title=each.title, source=each.source, added_at=each.added_at) for each in found}
-
-
 async def _containing(listed: dict[str, SurveyedDocument], call: Call[Settings]) -> dict[str, SurveyedDocument]:
     """Return the documents that contain one of the words of the setting; all without it."""
     if not (words := call.settings.containing.strip()):
@@ -315,20 +302,22 @@ def _next_batch(left: Sequence[str], columns: Sequence[Column], call: Call[Setti
     return {"batch": batch, "halted": True} if left and not batch else {"batch": batch}
 
 
-async def _pieces(state: ReadingState, call: Call[Settings]) -> list[list[str]]:
-    """Return what is read of a document, by archive reference: its passages together, or piece by piece."""
-    retriever, most = call.context.retriever, call.settings.passages
-    assert isinstance(retriever, DocumentLister)
-    passages = await retriever.passages_of(state.document)
-    if len(passages) > most and not call.settings.thorough:
-        text = " ".join(each["question"] for each in state.columns)
-        query = Query(text=text, k=most, mode="hybrid", where=f'id="{state.document}"')
-        chosen = set((await search_passages(call, {"": query}))[""])
-        references = await archive_passages(call.context.archive, passages)
-        found = {each.id for each in await call.load(chosen)}
-        return [[reference for each, reference in zip(passages, references, strict=True) if each.id in found]]
-    references = await archive_passages(call.context.archive, passages)
-    return [references[at : at + most] for at in range(0, len(references), most)]
+async def _pieces(state: ReadingState, call: Call[Settings]) -> list[list[Passage]]:
+    """Return what is read of a document: its passages together, or piece by piece."""
+    most, passages = call.settings.passages, await _reader(call).passages_of(state.document)
+    if len(passages) <= most or call.settings.thorough:
+        return [passages[at : at + most] for at in range(0, len(passages), most)]
+    text = " ".join(each["question"] for each in state.columns)
+    query = Query(text=text, k=most, mode="hybrid", where=f'id="{state.document}"')
+    found = {each.id for each in await call.load((await search_passages(call, {"": query}))[""])}
+    return [[each for each in passages if each.id in found] or passages[:most]]
+
+
+def _reader(call: Call[Settings]) -> DocumentLister:
+    """Return the retriever, which can list and read its documents."""
+    if not isinstance(call.context.retriever, DocumentLister):
+        raise UsageError("A survey asks the documents of a collection: it cannot list those of this retriever.")
+    return call.context.retriever
 
 
 def _merge(before: Cell | None, found: Cell, kind: ColumnKind) -> Cell:
@@ -342,7 +331,7 @@ def _merge(before: Cell | None, found: Cell, kind: ColumnKind) -> Cell:
     return both if kind == "text" else {**both, "doubt": "the document states several"}
 
 
-async def _checked(cell: Cell, column: Column, document: str, call: Call[Settings]) -> Cell:
+async def _checked(cell: Cell, column: Column, passages: Sequence[Passage], call: Call[Settings]) -> Cell:
     """Return a cell with its doubt, if there is one."""
     if not cell["value"] or cell.get("doubt"):
         return cell
@@ -353,9 +342,8 @@ async def _checked(cell: Cell, column: Column, document: str, call: Call[Setting
     context, check = call.context, check_of(call.context)
     if check and context.checker:
         cited = {each["passage"] for each in cell["citations"]}
-        assert isinstance(context.retriever, DocumentLister)
-        passages = [each for each in await context.retriever.passages_of(document) if each.id in cited]
-        support = await assess(context.checker, column["question"], cell["value"], passages)
+        evidence = [each for each in passages if each.id in cited]
+        support = await assess(context.checker, column["question"], cell["value"], evidence)
         if support["score"] < check.min_support:
             return {**cell, "doubt": f"its sources support it too little ({support['score']:.2f})"}
     return cell

@@ -6,6 +6,7 @@ The best CANDIDATES of a search are sorted by their scores; the explanation of g
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sleuth.tools.errors import ModelUnavailable
@@ -13,7 +14,7 @@ from sleuth.tools.settings import Settings, client_options
 from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:
-    import httpx
+    import httpx2
     from langchain_core.documents import BaseDocumentCompressor
 
 CANDIDATES = 50
@@ -48,22 +49,24 @@ class EndpointReranker:
         assert settings.reranker
         self._url, self._settings = settings.reranker, settings
 
-    async def _post(self, body: dict[str, Any]) -> "httpx.Response":
-        import httpx
+    @cached_property
+    def _client(self) -> "httpx2.Client":
+        from sleuth.tools.http import bounded_client
 
-        settings = self._settings
-        headers = (
-            {"Authorization": f"Bearer {settings.reranker_key.get_secret_value()}"} if settings.reranker_key else {}
-        )
-        options = await asyncio.to_thread(client_options, self._url, settings.proxy)  # it reads certificates
-        async with httpx.AsyncClient(headers=headers, timeout=settings.timeout, **options) as client:
-            return await client.post(self._url, json=body)
+        client = bounded_client(client_options(self._url, self._settings.proxy))
+        client.timeout = self._settings.timeout
+        if key := self._settings.reranker_key:
+            client.headers["Authorization"] = f"Bearer {key.get_secret_value()}"
+        return client
+
+    async def _post(self, body: dict[str, Any]) -> "httpx2.Response":
+        return await asyncio.to_thread(lambda: self._client.post(self._url, json=body))
 
     async def rerank(self, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """Return the hits, sorted by the endpoint."""
         if not hits:
             return []
-        import httpx
+        import httpx2
 
         texts = [f"{hit.passage.title}\n{hit.passage.text}" for hit in hits]
         model = {"model": self._settings.reranker_model} if self._settings.reranker_model else {}
@@ -74,10 +77,10 @@ class EndpointReranker:
                 response = second if second.is_success else response
             response.raise_for_status()
             scores = _scores(response.json(), len(hits))
-        except httpx.HTTPStatusError as error:
+        except httpx2.HTTPStatusError as error:
             told = f"{error.response.status_code} {error.response.text[:200]}".strip()
             raise ModelUnavailable(f"The reranker at {self._url} answered {told}. Check SLEUTH_RERANKER.") from error
-        except (httpx.HTTPError, ValueError, LookupError, TypeError) as error:
+        except (httpx2.HTTPError, ValueError, LookupError, TypeError) as error:
             raise ModelUnavailable(
                 f"The reranker at {self._url} cannot be used ({type(error).__name__}: {error}). Start it, or unset "
                 "SLEUTH_RERANKER to search without it."

@@ -85,6 +85,14 @@ class DocumentLister(DocumentReader, Protocol):
         ...
 
 
+async def list_all(retriever: DocumentLister, *, where: str = "") -> list[Listed]:
+    """Return all documents that match a filter, ordered by id."""
+    found: list[Listed] = []
+    while page := await retriever.documents(limit=1_000, after=found[-1].id if found else "", where=where):
+        found += page
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class FilteredRetriever:
     """A retriever whose searches all have a filter."""

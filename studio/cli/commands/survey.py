@@ -25,6 +25,7 @@ from sleuth.studio.console import JsonOption, counted, emit, progress_console
 from sleuth.studio.console.run_view import watch
 from sleuth.studio.console.survey_table import FORMATS, format_of, survey_view
 from sleuth.tools.errors import UsageError
+from sleuth.tools.search.retriever import list_all
 
 
 @run_async
@@ -109,10 +110,7 @@ def _read_columns(file: Path) -> list[dict[str, Any]]:
 
 async def _estimate(sleuth: Sleuth, where: str, chosen: dict[str, Any]) -> str:
     """Return how many documents are asked, in how many calls, and about how long that takes."""
-    documents, after = 0, ""
-    while page := await sleuth.documents(limit=1_000, after=after, where=where):
-        documents, after = documents + len(page), page[-1].id
-    documents = min(documents, chosen["limit"] or documents)
+    documents = len((await list_all(sleuth.collection, where=where))[: chosen["limit"]])
     columns = len(chosen["columns"]) or 1
     calls = documents * columns
     told = f"{counted(documents, 'document')}, {'at least ' if chosen['thorough'] or not chosen['columns'] else ''}"

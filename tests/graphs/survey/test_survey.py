@@ -1,5 +1,6 @@
 """A survey: every document is asked, what it states is checked, and figures are counted by code."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 from scenes import Case, Json, Replying, Shelf, finish, passage
 
-from sleuth.agents.model import Request
+from sleuth.agents.model import Reply, Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import Store
@@ -165,6 +166,15 @@ async def test_long_document_is_searched_or_read_in_pieces(thorough: bool, readi
     assert case.state["rows"]["doc"]["end"]["value"] == "2027-03-31"
 
 
+async def test_beginning_of_a_long_document_is_read_if_no_passage_is_found() -> None:
+    pages = [replace(passage(f"p{at}", text_of("alder")), document_id="doc") for at in range(6)]
+    folder = Folder(pages, found={END["question"]: []})
+    case = Case(METHOD.graph, Replying(read), folder, Settings(columns=[END], passages=2))  # type: ignore[list-item]
+    await case.run("When?")
+    shown = next(each.input["sources"] for each in case.model.requests if each.role == "reader")
+    assert [source["title"] for source in shown] == ["P0", "P1"]
+
+
 @pytest.mark.parametrize(
     ("kind", "text", "value"),
     [
@@ -209,6 +219,17 @@ def service(store: Store, model: Replying, names: list[str]) -> RunService:
     return RunService(store, Services(model=model, retriever=folder))
 
 
+class Failing(Replying):
+    """A model whose error comes after the replies that are in flight: those are stored."""
+
+    async def call(self, request: Request) -> Reply:
+        try:
+            return await super().call(request)
+        except ModelUnavailable:
+            await asyncio.sleep(0.5)
+            raise
+
+
 @pytest.mark.parametrize("fails_at", [1, 3, 5, 8])
 async def test_resumed_survey_repeats_no_call_and_has_the_same_table(store: Store, fails_at: int) -> None:
     calls: list[str] = []
@@ -221,7 +242,7 @@ async def test_resumed_survey_repeats_no_call_and_has_the_same_table(store: Stor
         return read(request)
 
     failures: list[int] = []
-    runs = service(store, Replying(failing), list(CONTRACTS))
+    runs = service(store, Failing(failing), list(CONTRACTS))
     question, values = "When do they end?", {"columns": [END, FEE], "batch": 2}
     id = await runs.start(question, "survey", values=values)
     with pytest.raises(ModelUnavailable):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
@@ -28,30 +28,30 @@ HITS = [
 SCORES = [0.1, 0.9, 0.5]
 
 
-def jina(body: Any) -> httpx.Response:
+def jina(body: Any) -> httpx2.Response:
     assert body["documents"] == [f"T\n{text}" for text in TEXTS]
     results = [{"index": at, "relevance_score": score} for at, score in enumerate(SCORES)]
-    return httpx.Response(200, json={"results": results})
+    return httpx2.Response(200, json={"results": results})
 
 
-def embeddings_inference(body: Any) -> httpx.Response:
+def embeddings_inference(body: Any) -> httpx2.Response:
     if "texts" not in body:
-        return httpx.Response(422, text="missing field `texts`")
-    return httpx.Response(200, json=[{"index": at, "score": score} for at, score in enumerate(SCORES)])
+        return httpx2.Response(422, text="missing field `texts`")
+    return httpx2.Response(200, json=[{"index": at, "score": score} for at, score in enumerate(SCORES)])
 
 
 @pytest.fixture
-def answering(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Any], httpx.Response]], list[httpx.Request]]:
+def answering(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Any], httpx2.Response]], list[httpx2.Request]]:
     """Let a function answer all requests, instead of a server; return the requests."""
 
-    def answer(reply: Callable[[Any], httpx.Response]) -> list[httpx.Request]:
-        requests: list[httpx.Request] = []
+    def answer(reply: Callable[[Any], httpx2.Response]) -> list[httpx2.Request]:
+        requests: list[httpx2.Request] = []
 
-        async def handle(_transport: object, request: httpx.Request) -> httpx.Response:
+        def handle(_transport: object, request: httpx2.Request) -> httpx2.Response:
             requests.append(request)
             return reply(json.loads(request.content))
 
-        monkeypatch.setattr(httpx.AsyncHTTPTransport, "handle_async_request", handle)
+        monkeypatch.setattr(httpx2.HTTPTransport, "handle_request", handle)
         return requests
 
     return answer
@@ -62,7 +62,7 @@ def endpoint(**more: Any) -> EndpointReranker:
 
 
 @pytest.mark.parametrize("server", [jina, embeddings_inference])
-async def test_hits_are_sorted_in_each_form(answering: Any, server: Callable[[Any], httpx.Response]) -> None:
+async def test_hits_are_sorted_in_each_form(answering: Any, server: Callable[[Any], httpx2.Response]) -> None:
     requests = answering(server)
     found = await endpoint(reranker_model="bge", reranker_key="secret").rerank("light", HITS)
     assert [(hit.passage.id, hit.score, hit.rank) for hit in found] == [("p2", 0.9, 1), ("p3", 0.5, 2), ("p1", 0.1, 3)]
@@ -73,15 +73,15 @@ async def test_hits_are_sorted_in_each_form(answering: Any, server: Callable[[An
 @pytest.mark.parametrize(
     ("reply", "told"),
     [
-        (httpx.Response(503, text="loading"), "answered 503 loading"),
-        (httpx.Response(200, text="<html>"), "cannot be used"),
-        (httpx.Response(200, json={"results": []}), "does not fit"),
-        (httpx.Response(200, json={"results": [{"index": 7, "score": 1}]}), "does not fit"),
-        (httpx.Response(200, json={"data": []}), "cannot be used"),
-        (httpx.Response(200, json=[{"index": 0, "score": None}]), "cannot be used"),
+        (httpx2.Response(503, text="loading"), "answered 503 loading"),
+        (httpx2.Response(200, text="<html>"), "cannot be used"),
+        (httpx2.Response(200, json={"results": []}), "does not fit"),
+        (httpx2.Response(200, json={"results": [{"index": 7, "score": 1}]}), "does not fit"),
+        (httpx2.Response(200, json={"data": []}), "cannot be used"),
+        (httpx2.Response(200, json=[{"index": 0, "score": None}]), "cannot be used"),
     ],
 )
-async def test_fault_names_the_remedy(answering: Any, reply: httpx.Response, told: str) -> None:
+async def test_fault_names_the_remedy(answering: Any, reply: httpx2.Response, told: str) -> None:
     answering(lambda _: reply)
     with pytest.raises(ModelUnavailable, match=told) as raised:
         await endpoint().rerank("light", HITS)
