@@ -17,6 +17,7 @@ from sleuth.graphs.methods.par_rag import graph as par_rag
 from sleuth.graphs.methods.ras import graph as ras
 from sleuth.graphs.methods.retro_rag import graph as retro_rag
 from sleuth.graphs.methods.search_trained import graph as search_trained
+from sleuth.graphs.report import graph as report
 from sleuth.graphs.survey import graph as survey
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.settings import Profile
@@ -54,7 +55,10 @@ CHAT = chat.METHOD
 SURVEY = survey.METHOD
 """The survey runs like a method, but it asks every document instead of searching."""
 
-OTHERS = {CHAT.name: CHAT, SURVEY.name: SURVEY}
+REPORT = report.METHOD
+"""The report runs like a method, but others do its research, and its answer has sections."""
+
+OTHERS = {each.name: each for each in (CHAT, SURVEY, REPORT)}
 """What runs besides the methods."""
 
 
@@ -71,7 +75,7 @@ def configure(kind: Method, values: Mapping[str, Any], profile: Profile) -> Meth
 
 
 def runnable(name: str) -> Method:
-    """Return the method of this name, the chat or the survey."""
+    """Return the method of this name, the chat, the survey or the report."""
     return OTHERS.get(name) or method(name)
 
 

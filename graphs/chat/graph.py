@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from sleuth.agents.llm.token_stream import AnswerStream
 from sleuth.agents.model import DEMO_MODEL
 from sleuth.agents.model_calls.caller import CallRecord
-from sleuth.agents.roles import conversation
+from sleuth.agents.roles import conversation, planning
 from sleuth.graphs.chat import small_talk
 from sleuth.graphs.chat.messages import (
     Messages,
@@ -29,9 +29,9 @@ from sleuth.graphs.chat.messages import (
     plan_message,
     reply_id,
 )
-from sleuth.graphs.chat.plan_approval import Decision, approval_request, parse_decision
 from sleuth.graphs.chat.question_rewriting import make_standalone
 from sleuth.graphs.core.answer import Subrun, Verdict, public_subrun, total_cost
+from sleuth.graphs.core.approval import Decision, approval_request, parse_decision
 from sleuth.graphs.core.context import Context, MethodSettings, parse_json
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, node
@@ -39,7 +39,7 @@ from sleuth.graphs.core.state import RunState, Update, same_question
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
 from sleuth.graphs.evidence.text_spans import content_words
 from sleuth.graphs.methods.par_rag.graph import plan_with
-from sleuth.graphs.methods.par_rag.steps import Step
+from sleuth.graphs.methods.par_rag.steps import Step, number_steps
 from sleuth.tools.errors import UsageError
 
 MethodName = Literal[
@@ -201,8 +201,23 @@ async def plan(state: State, call: Call[Settings]) -> Update:
 
 async def approve(state: State) -> Update:
     """Wait until the plan is approved, edited or rejected."""
-    found = parse_decision(interrupt(approval_request(state.question, state.plan, state.remark)), state.plan)
-    return {"decision": found.decision, "plan": found.plan or state.plan, "remark": found.remark}
+    steps = [
+        {"question": step["question"], "needs": [int(need) for need in step["needs"]], "action": step["action"]}
+        for step in state.plan.values()
+    ]
+    about = f"The steps to answer: {state.question}\n`needs` are the numbers of the steps that one builds on, from 1."
+    about = f"{state.remark}\n\n{about}" if state.remark else about
+    found = parse_decision(interrupt(approval_request("carry_out_plan", "steps", steps, about)), read_steps)
+    return {"decision": found.decision, "plan": found.edited or state.plan, "remark": found.remark}
+
+
+def read_steps(listed: list[Any]) -> dict[str, Step]:
+    """Read steps as they were shown, or plain questions, each of which builds on the one before."""
+    made = [
+        {"question": step, "needs": [at] if at else []} if isinstance(step, str) else step
+        for at, step in enumerate(listed)
+    ]
+    return number_steps(planning.Plan.model_validate({"steps": made}).steps)
 
 
 @node

@@ -88,7 +88,7 @@ class Call(Generic[S]):
         """
         left = remaining(self._state, self.runtime)
         made = len(self._model.calls) if self._model else 0
-        calls = made + calls * self._sharing + self._spare
+        calls = (made + calls) * self._sharing + self._spare
         return (
             (left.max_calls is None or calls <= left.max_calls)
             and (left.max_tokens is None or left.max_tokens > 0)

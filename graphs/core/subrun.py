@@ -3,6 +3,7 @@
 from asyncio import create_task
 from collections.abc import Coroutine, Mapping
 from contextvars import copy_context
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from langchain_core.callbacks import BaseCallbackManager, Callbacks
@@ -16,7 +17,7 @@ from langgraph.runtime import Runtime
 from sleuth.agents.llm.token_stream import AnswerStream
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, total_cost, usage_of
-from sleuth.graphs.core.context import Context, SubrunRequest, SubrunResult
+from sleuth.graphs.core.context import Budget, Context, SubrunRequest, SubrunResult
 from sleuth.graphs.core.node import remaining
 from sleuth.graphs.core.state import RunState
 from sleuth.tools.errors import RunError
@@ -34,10 +35,13 @@ async def run_subrun(
     notes: Mapping[str, Note] | None = None,
     plan: Mapping[str, Any] | None = None,
     answer: AnswerStream | None = None,
+    spare: int = 0,
+    sharing: int = 1,
 ) -> SubrunResult:
     """Run a method with the rest of the budget, and stream its steps and its answer from this node.
 
-    `answer` is the message of the answer; the caller finishes it. By default it is a message of its own.
+    `answer` is the message of the answer; the caller finishes it. By default it is a message of its own. Of the budget,
+    `spare` model calls are left to later nodes, and `sharing` sub-runs that run in parallel share the rest.
     """
     subruns, token_stream, config = runtime.context.hops, runtime.context.token_stream, get_config()["configurable"]
     execution = runtime.execution_info
@@ -52,7 +56,7 @@ async def run_subrun(
         question=state.question,
         notes=dict(notes or {}),
         values=values,
-        budget=remaining(state, runtime),
+        budget=_share(remaining(state, runtime), spare, sharing),
         parent=str(config.get("thread_id") or ""),
         checkpoint=str(config.get("checkpoint_map", {}).get("", "")),
         place=execution.task_id,
@@ -70,6 +74,15 @@ async def run_subrun(
     if message.has_text and answer is None:
         message.finish(AIMessage(end.verdict["text"], usage_metadata=usage_of(total_cost(end.calls))))
     return end
+
+
+def _share(budget: Budget, spare: int, sharing: int) -> Budget:
+    calls, tokens = budget.max_calls, budget.max_tokens
+    return replace(
+        budget,
+        max_calls=None if calls is None else (calls - spare) // sharing,
+        max_tokens=None if tokens is None else tokens // sharing,
+    )
 
 
 async def in_fresh_context(work: Coroutine[Any, Any, T]) -> T:

@@ -64,6 +64,17 @@ def cite_sentence(passage: Passage, at: int) -> Citation:
     return citation_at(passage, next((span for span in spans if at < span[1]), spans[-1]))
 
 
+def cite_closest(text: str, passages: Sequence[Passage]) -> list[Citation]:
+    """Cite the sentence of each passage that has the most words of a text; without any, the passage is left out."""
+    words = content_words(text)
+    found = []
+    for passage in passages:
+        shared = {span: len(words & content_words(passage.text[slice(*span)])) for span in sentence_spans(passage.text)}
+        best = max(shared, key=shared.__getitem__, default=None)
+        found += [citation_at(passage, best)] if best and shared[best] else []
+    return found
+
+
 def verified_citations(
     model: ModelCaller, answer: str, quotes: Sequence[Quote], shown: Sequence[Passage], *, question: str = ""
 ) -> list[Citation]:

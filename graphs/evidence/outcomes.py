@@ -66,7 +66,13 @@ def verdict_of_sentences(model: ModelCaller, sentences: Sequence[Note], inherite
     verdict = verdict_for(model, " ".join(texts), [*inherited, *sentences])
     if len(texts) == 1:
         return verdict
-    ends = [len(" ".join(texts[:number])) for number in range(1, len(texts) + 1)]
+    return with_sentence_ends(
+        verdict, sentences, [len(" ".join(texts[:number])) for number in range(1, len(texts) + 1)]
+    )
+
+
+def with_sentence_ends(verdict: Verdict, sentences: Sequence[Note], ends: Sequence[int]) -> Verdict:
+    """Return a verdict whose citations have the ends of the sentences that they support, in characters of its text."""
     places = [[citation_place(citation) for citation in sentence.get("citations", [])] for sentence in sentences]
 
     def with_ends(citation: Citation) -> Citation:

@@ -76,6 +76,11 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(word.form for word in tokenize(text)) - FUNCTION_WORDS
 
 
+def numbers_in(text: str) -> set[str]:
+    """Return the numbers of a text, without their separators."""
+    return {re.sub(r"\D", "", found) for found in re.findall(r"\d[\d.,]*", text)}
+
+
 def _around(span: Span, sentences: Sequence[Span]) -> Span:
     """Return the span from the beginning of the sentence in which a span begins to the end of the one where it ends."""
     first, last = (bisect_right(sentences, at, key=itemgetter(0)) - 1 for at in (span[0], span[1] - 1))

@@ -109,7 +109,7 @@ class RunService:
         where: str = "",
         origin: Origin | None = None,
     ) -> str:
-        """Store a new run, or the next message of a chat, without running it; return its thread.
+        """Store a new run, the next message of a chat, or the reply to a waiting run, without running it.
 
         Args:
             pages: pages that are stored with the run and searched instead of the collection; a chat keeps those of its
@@ -118,10 +118,13 @@ class RunService:
             where: a filter of the documents that are searched, see `parse_filter`; a chat keeps that of its first
                 message.
 
+        Returns:
+            The thread.
+
         Raises:
             UsageError: an empty or too long question, an unknown method or setting, pages without text, a filter that
                 cannot be parsed, a check of the answer without an evidence checker, or a thread whose name is invalid
-                or was used before, unless it continues a chat.
+                or was used before, unless it is a chat or waits for a reply.
             RunError: the last turn of the chat has not ended.
         """
         checked = check_question(question)
@@ -167,10 +170,8 @@ class RunService:
 
     async def _add_message(self, id: str, message: str, name: str, values: dict[str, Any], budget: Budget) -> str:
         thread = await self.store.threads.find(id)
-        if name != CHAT.name or thread is None or thread.method != CHAT.name:
-            raise UsageError(
-                f"Thread {id} was used already: `sleuth resume {id}` resumes it, `runs fork` branches from it."
-            )
+        if thread is None or thread.method != name:
+            raise chat_turns.already_used(id)
         chosen = {**thread.options.values, **values}
         await chat_turns.add_turn(self, thread, message, values=chosen, budget=budget)
         return id
@@ -268,13 +269,8 @@ class RunService:
         worked: float | None,
     ) -> AsyncGenerator[Event]:
         before = await self.state(thread)
-        given: Any = None if before.values or before.tasks else {"question": thread.question}
-        branch, turn = None, thread.options.turn
-        if thread.method == CHAT.name and turn:
-            given = chat_turns.input_for(thread, before)
-            branch = None if turn.start == turn.at else turn.start
-        elif turn and turn.at == checkpoint_id_of(before):  # a survey is updated
-            given = {"question": thread.question}
+        given, turn = chat_turns.input_for(thread, before), thread.options.turn
+        branch = turn.start if turn and turn.start != turn.at else None
         # Not `next`: it lacks a node whose result is committed while the checkpoint after it is not.
         if given is not None or (before.tasks and not before.interrupts):
             again = None if thread.state == "queued" else int((before.metadata or {}).get("step", 0)) + 1

@@ -20,7 +20,7 @@ from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Context, MethodSettings, OnStep, SubrunRequest, SubrunResult
 from sleuth.graphs.persistence import LONGEST_NAME, Origin, Thread
-from sleuth.graphs.registry import configure, method
+from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, Compiled, compile_method, stream_steps
 from sleuth.graphs.runs.pages import load_pages
 from sleuth.tools.settings import Profile
@@ -63,7 +63,7 @@ class StoreSubruns:
                 where=options.where,
                 origin=origin,
             )
-        settings = configure(method(request.method), request.values, self.outer.options.profile)
+        settings = configure(runnable(request.method), request.values, self.outer.options.profile)
         async with self.runs.store.locks.hold(id):
             thread = await self.runs.store.threads.get(id)  # raises if it was removed meanwhile
             graph, config = self.runs.graph(thread), self.runs.config(thread)
@@ -93,7 +93,7 @@ class CheckpointerSubruns:
         """Start or resume a sub-run. Thread ids are UUIDs, which LangGraph's servers require."""
         id, kind = (
             str(uuid5(NAMESPACE_OID, f"{request.parent}/{request.number}/{request.place}")),
-            method(request.method),
+            runnable(request.method),
         )
         settings = configure(kind, request.values, self.profile)
         token_stream = TokenStream(listening=lambda: request.has_listeners)
@@ -128,7 +128,7 @@ async def _begin(graph: Compiled, config: RunnableConfig, request: SubrunRequest
     if not request.plan:
         await graph.aupdate_state(config, given, as_node=START)
         return
-    start = method(request.method).start_from_plan
+    start = runnable(request.method).start_from_plan
     assert start, f"{request.method} takes no plan"
     await graph.aupdate_state(config, {**given, **start(request.plan, settings)}, as_node="plan")
 

@@ -7,7 +7,6 @@ the documents and word the sentence of the answer; documents, figures and the ta
 again, a finished survey asks the documents that are new or have changed since.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -39,6 +38,7 @@ from sleuth.graphs.evidence.check import assess, check_of
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources, search_passages
+from sleuth.graphs.evidence.text_spans import numbers_in
 from sleuth.graphs.survey.cells import (
     Cell,
     Column,
@@ -185,8 +185,8 @@ async def read(state: ReadingState, call: Call[Settings]) -> Update:
     """Ask a document for every column."""
     cells: dict[str, Cell] = {}
     for at, passages in enumerate(await _pieces(state, call)):
-        if at:
-            call.require(len(state.columns))
+        if at and not call.affords(len(state.columns)):
+            return {}  # the document remains unread, and the survey is halted
         sources = as_sources(passages)
         loss = f"It counts as not stated in {passages[0].title!r}."
         asked = {each["name"]: ReadInput(question=each["question"], sources=sources) for each in state.columns}
@@ -357,13 +357,9 @@ async def _sentence(state: State, call: Call[Settings]) -> str:
     loss = "The figures are shown as they are."
     given = FiguresInput(question=state.question, figures=tuple(state.figures))
     sentence = (await ask_or(call.model, WRITE_SURVEY, given, SurveySentence(sentence=""), loss)).sentence.strip()
-    if not sentence or _numbers(sentence) - _numbers(told) - _numbers(state.question):
+    if not sentence or numbers_in(sentence) - numbers_in(told) - numbers_in(state.question):
         return told
     return sentence
-
-
-def _numbers(text: str) -> set[str]:
-    return {re.sub(r"\D", "", found) for found in re.findall(r"\d[\d.,]*", text)}
 
 
 def _as_markdown(state: State, shown: Sequence[str]) -> str:

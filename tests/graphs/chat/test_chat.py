@@ -13,7 +13,6 @@ from scenes import Chain, Json, Replying, Shelf, example, resolves, sent, withou
 from sleuth.agents.model import DEMO_MODEL, Reply, Request
 from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.chat.messages import reply_id
-from sleuth.graphs.chat.plan_approval import approval_request, parse_decision
 from sleuth.graphs.chat.small_talk import REPLIES
 from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.evidence.answer_text import with_footnotes
@@ -351,11 +350,14 @@ async def test_approve_rejected_plan_ends_turn(chain: Chain) -> None:
     assert talk.shelf.queries == []
 
 
-def test_approval_request_is_a_valid_reply(chain: Chain) -> None:
-    plan = parse_decision({"decisions": [edit([hop.planned for hop in chain.hops])]}, {}).plan
-    steps = approval_request("?", plan, "")["action_requests"][0]["args"]["steps"]
-    assert parse_decision({"decisions": [edit(steps)]}, {}).plan == plan
-    assert plan["2"]["needs"] == ["1"]
+async def test_shown_steps_are_a_valid_reply(chain: Chain) -> None:
+    talk = await shown(chain)
+    (asked,) = (each.value for each in talk.waiting)
+    steps = asked["action_requests"][0]["args"]["steps"]
+    assert steps[1]["needs"] == [1]
+    message = await talk.turn(reply(edit(steps)))
+    assert message.text.startswith("1868")
+    assert [step["needs"] for step in (await talk.hop(message))["plan"].values()] == [[], ["1"]]
 
 
 # Settings and budget

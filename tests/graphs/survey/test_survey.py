@@ -166,6 +166,14 @@ async def test_long_document_is_searched_or_read_in_pieces(thorough: bool, readi
     assert case.state["rows"]["doc"]["end"]["value"] == "2027-03-31"
 
 
+async def test_budget_that_ends_within_long_documents_leaves_them_unread() -> None:
+    pages = [replace(passage(f"{doc}{at}", text_of("alder")), document_id=doc) for doc in "ab" for at in range(6)]
+    settings = Settings(columns=[END], passages=2, thorough=True)  # type: ignore[list-item]
+    case = Case(METHOD.graph, Replying(read), Folder(pages), settings, budget=Budget(max_calls=5))
+    assert (await case.run("When?"))["status"] == "out_of_budget"
+    assert case.state["rows"] == {}
+
+
 async def test_beginning_of_a_long_document_is_read_if_no_passage_is_found() -> None:
     pages = [replace(passage(f"p{at}", text_of("alder")), document_id="doc") for at in range(6)]
     folder = Folder(pages, found={END["question"]: []})

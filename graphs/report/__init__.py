@@ -1,0 +1,1 @@
+"""Reports: several pages about a question, each sentence with its sources."""

@@ -1,0 +1,383 @@
+"""report: research the parts of a question, and write sections in which every sentence has its sources.
+
+    outline -> approve? -> (research a section)* -> write -> review -> (retrieve -> review)? -> collate
+
+Each section is researched by another method in a thread of its own, which can be shown, resumed and forked. Sentences
+are written from passages only. One that its passages do not support is searched for once more, and then left out.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Send, interrupt
+from pydantic import BeforeValidator
+from pydantic import Field as Setting
+from typing_extensions import TypedDict
+
+from sleuth.agents.formatting import Step
+from sleuth.agents.roles import judging
+from sleuth.agents.roles.inputs import SourcesInput
+from sleuth.agents.roles.reporting import (
+    MAX_SECTIONS,
+    OUTLINE,
+    WRITE_SECTION,
+    Outline,
+    OutlinedSection,
+    SectionInput,
+)
+from sleuth.agents.roles.reporting import Section as WrittenSection
+from sleuth.graphs.chat.graph import MethodName
+from sleuth.graphs.core.answer import Note, Subrun, Verdict, make_verdict, public_subrun
+from sleuth.graphs.core.approval import Decision, approval_request, parse_decision
+from sleuth.graphs.core.context import Context, MethodSettings, SubrunResult, parse_json
+from sleuth.graphs.core.method import Method, summarize_update
+from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
+from sleuth.graphs.core.passages import archive_passages
+from sleuth.graphs.core.state import Keyed, Question, RunState, Update
+from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, with_result
+from sleuth.graphs.evidence.check import as_evidence, cited_passages
+from sleuth.graphs.evidence.citations import cite_closest
+from sleuth.graphs.evidence.outcomes import make_note, with_sentence_ends, yes_probability
+from sleuth.graphs.evidence.retrieval import as_sources, search_passages
+from sleuth.graphs.evidence.text_spans import numbers_in
+from sleuth.tools.search import DocumentReader, Query
+from sleuth.tools.text import single_line
+from sleuth.tools.types import Passage
+
+_FIRST_SEARCH = 8
+"""Passages from which the outline is made."""
+
+
+class Settings(MethodSettings):
+    """Settings of `--set`."""
+
+    method: MethodName = Setting(default="auto", description="what researches the sections")
+    method_settings: Annotated[dict[str, Any], BeforeValidator(parse_json)] = Setting(
+        default={}, description='settings of that method, as JSON: {"coarse_k": 5}'
+    )
+    sections: Annotated[list[OutlinedSection], BeforeValidator(parse_json)] = Setting(
+        default=[],
+        max_length=MAX_SECTIONS,
+        description='the outline as JSON: [{"heading": "Costs", "question": "What does it cost?"}]; default: planned',
+    )
+    max_sections: int = Setting(default=6, ge=1, le=MAX_SECTIONS, description="sections of a planned outline")
+    passages: int = Setting(
+        default=4, ge=0, le=32, description="passages that a search finds for a section, besides those of its research"
+    )
+    min_support: float = Setting(default=0.5, ge=0, le=1, description="the least support of a sentence that is kept")
+    approve: bool = Setting(default=False, description="the outline waits for approval")
+
+    def nested(self) -> dict[str, dict[str, Any]]:
+        """Return `method_settings`."""
+        return {self.method: self.method_settings}
+
+
+class Section(TypedDict):
+    """A section: its heading, and the question that its research answers."""
+
+    heading: str
+    question: str
+
+
+class Draft(TypedDict):
+    """A sentence that is not reviewed yet: its section, and the passages that it names, by archive reference.
+
+    `is_retried`: the passages are those of a search for the sentence itself.
+    """
+
+    section: str
+    text: str
+    passages: list[str]
+    is_retried: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class State(RunState):
+    """State of a report. Sections are keyed by their number as text, sentences by `section.sentence`."""
+
+    title: str = ""
+    """The title."""
+    sections: Annotated[dict[str, Section], Keyed] = field(default_factory=dict)
+    """The outline."""
+    decision: Decision = ""
+    """The decision about the outline."""
+    remark: str = ""
+    """Why the person's reply could not be used."""
+    hops: Annotated[dict[str, Subrun], Keyed] = field(default_factory=dict)
+    """The research of each section."""
+    sources: Annotated[dict[str, list[str]], Keyed] = field(default_factory=dict)
+    """The passages of each section, by archive reference."""
+    drafts: Annotated[dict[str, Draft], Keyed] = field(default_factory=dict)
+    """The sentences that are not reviewed yet; a reviewed one is a note, or left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResearchState(State):
+    """Input of `research`: the question of one section."""
+
+    section: str = ""
+    """Its number."""
+    sharing: int = 1
+    """Sections that are researched in parallel and share the budget."""
+    spent: tuple[int, int] = (0, 0)
+    """Model calls and tokens of the run before."""
+
+    def spending(self) -> tuple[int, int]:
+        """Return the model calls and tokens of the run so far."""
+        return self.spent
+
+
+@node
+async def outline(state: State, call: Call[Settings]) -> Update:
+    """Plan the sections from a first search, unless they are given."""
+    first: Update = {"decision": "" if call.settings.approve else "approve"}
+    if given := call.settings.sections:
+        return {**first, "title": state.question, "sections": _numbered(given)}
+    call.require()
+    query = Query(text=state.question, k=_FIRST_SEARCH, mode="hybrid")
+    found = await call.load((await search_passages(call, {"": query}))[""])
+    single = Outline(sections=[OutlinedSection.model_construct(heading="", question=state.question)])
+    loss = "The report has one section."
+    made = await ask_or(
+        call.model, OUTLINE, SourcesInput(question=state.question, sources=as_sources(found)), single, loss
+    )
+    title = _as_heading(made.title) or state.question
+    return {**first, "title": title, "sections": _numbered(made.sections[: call.settings.max_sections])}
+
+
+async def approve(state: State) -> Update:
+    """Wait until the outline is approved, edited or rejected."""
+    about = f"The sections of a report about: {state.question}"
+    about = f"{state.remark}\n\n{about}" if state.remark else about
+    asked = approval_request("write_report", "sections", [*state.sections.values()], about)
+    found = parse_decision(interrupt(asked), read_sections)
+    edited = {key: found.edited.get(key) for key in {**state.sections, **found.edited}} if found.edited else {}
+    return {"decision": found.decision, "sections": edited, "remark": found.remark}
+
+
+@node_with(shared_by=lambda state: state.sharing)
+async def research(state: ResearchState, call: Call[Settings]) -> Update:
+    """Answer the question of a section with another method, in its own thread, and search for further passages."""
+    if not call.affords(2):  # at least one call of the method, and one to write the section
+        return {}
+    settings, number = call.settings, state.section
+    subrun = new_subrun(settings.method, f"section {number}")
+    end = await run_subrun(
+        state,
+        call.runtime,
+        method=settings.method,
+        number=int(number),
+        values=settings.method_settings,
+        spare=state.sharing,
+        sharing=state.sharing,
+    )
+    query = Query(text=state.question, k=settings.passages, mode="hybrid")
+    found = (await search_passages(call, {"": query}))[""] if settings.passages else []
+    read = await call.load(found)
+    cited = await _cited(end, read, call)
+    ids = {passage.id for passage in cited}
+    others = [each for each, passage in zip(found, read, strict=True) if passage.id not in ids]
+    sources = [*await archive_passages(call.context.archive, cited), *others]
+    warnings = [f"section {number}: {warning}" for warning in end.warnings]
+    calls = {f"{number} {id}": record for id, record in prefix_nodes(settings.method, end).items()}
+    hops = {number: with_result(subrun, end, [])}
+    return {"hops": hops, "sources": {number: sources}, "calls": calls, "warnings": warnings}
+
+
+@node
+async def write(state: State, call: Call[Settings]) -> Update:
+    """Write the sections from their passages."""
+    sections = [key for key in state.sections if state.sources.get(key)]
+    halted = len(state.hops) < len(state.sections)
+    while sections and not call.affords(len(sections)):
+        sections.pop()
+        halted = True
+    passages = {key: await call.load(state.sources[key]) for key in sections}
+    written = await gather_by_key({key: _section(state, key, passages[key], call) for key in sections})
+    drafts = {
+        f"{key}.{at}": Draft(
+            section=key,
+            text=single_line(sentence.text),
+            passages=[state.sources[key][each - 1] for each in sentence.sources if 0 < each <= len(passages[key])],
+            is_retried=False,
+        )
+        for key in sections
+        for at, sentence in enumerate(written[key].sentences, start=1)
+    }
+    return {"drafts": drafts, "halted": halted}
+
+
+@node
+async def review(state: State, call: Call[Settings]) -> Update:
+    """Keep the sentences that their passages support; the others are searched for once more, and then left out."""
+    named = {key: await call.load(draft["passages"]) for key, draft in state.drafts.items()}
+    if call.context.checker is None:
+        call.require(len(named))
+    support = await gather_by_key(
+        {key: _support(state, draft, named[key], call) for key, draft in state.drafts.items()}
+    )
+    kept = {key: draft for key, draft in state.drafts.items() if support[key] >= call.settings.min_support}
+    notes = {
+        key: make_note(
+            state.sections[draft["section"]]["question"], draft["text"], cite_closest(draft["text"], named[key])
+        )
+        for key, draft in kept.items()
+    }
+    left_out = {key: draft for key, draft in state.drafts.items() if key not in kept and draft["is_retried"]}
+    warnings = [f"left out, as no source supports it: {draft['text']}" for draft in left_out.values()]
+    return {"notes": notes, "drafts": dict.fromkeys([*kept, *left_out]), "warnings": warnings}
+
+
+@node
+async def retrieve(state: State, call: Call[Settings]) -> Update:
+    """Search for the sentences that their passages do not support."""
+    k = max(1, call.settings.passages)
+    queries = {key: Query(text=draft["text"], k=k, mode="hybrid") for key, draft in state.drafts.items()}
+    found = await search_passages(call, queries)
+    return {
+        "drafts": {
+            key: Draft(**{**draft, "passages": found[key], "is_retried": True}) for key, draft in state.drafts.items()
+        }
+    }
+
+
+@node
+async def collate(state: State, call: Call[Settings]) -> Update:
+    """Put the sections together, with what was not found at the end."""
+    if state.decision == "reject":
+        return {"verdict": Verdict(status="refused", text="The report was not written.", citations=[])}
+    text, missing = f"# {state.title}", ""
+    sentences: list[Note] = []
+    ends: list[int] = []
+    for number, section in state.sections.items():
+        if not (own := _sentences(state.notes, number)):
+            missing += f"\n- {section['question']}"
+            continue
+        text += f"\n\n## {section['heading']}\n\n"
+        for at, note in enumerate(own):
+            text += f"{' ' if at else ''}{note['finding']}"
+            ends.append(len(text))
+        sentences += own
+    if not sentences:
+        return {"verdict": make_verdict("out_of_budget" if state.halted else "unknown", "", [])}
+    text += f"\n\nNot found in the documents:\n{missing}" if missing else ""
+    verdict = make_verdict("out_of_budget" if state.halted else "answered", text, sentences)
+    return {"verdict": with_sentence_ends(verdict, sentences, ends)}
+
+
+# Routers. A run whose budget has no room for a node's calls is halted there, and ends with what it has.
+
+
+def begin(state: State) -> list[Send] | Literal["approve", "collate"]:
+    """Route to the person, who approves the outline, or send each section to its research."""
+    if state.halted or state.decision == "reject":
+        return "collate"
+    if not state.decision:
+        return "approve"
+    shared = {"sharing": len(state.sections), "spent": state.spending()}
+    return [
+        Send("research", {**shared, "question": section["question"], "section": number})
+        for number, section in state.sections.items()
+    ]
+
+
+def settle(state: State) -> Literal["retrieve", "collate"]:
+    """Route to another search while sentences are not settled."""
+    return "retrieve" if state.drafts and not state.halted else "collate"
+
+
+def graph() -> StateGraph[State, Context, Question, State]:
+    """Return the uncompiled state machine."""
+    graph = new_graph(State, outline, approve, research, write, review, retrieve, collate)
+    graph.add_edge(START, "outline")
+    graph.add_conditional_edges("outline", begin, ["approve", "research", "collate"])
+    graph.add_conditional_edges("approve", begin, ["approve", "research", "collate"])
+    graph.add_edge("research", "write")
+    graph.add_edge("write", "review")
+    graph.add_conditional_edges("review", settle)
+    graph.add_edge("retrieve", "review")
+    graph.add_edge("collate", END)
+    return graph
+
+
+# What the nodes above are made of
+
+
+def read_sections(listed: Sequence[Any]) -> dict[str, Section]:
+    """Read sections as they were shown, or plain questions, and number them."""
+    if not 0 < len(listed) <= MAX_SECTIONS:
+        raise ValueError(f"a report has 1 to {MAX_SECTIONS} sections")
+    return _numbered(
+        [OutlinedSection.model_validate({"question": each} if isinstance(each, str) else each) for each in listed]
+    )
+
+
+def _numbered(sections: Sequence[OutlinedSection]) -> dict[str, Section]:
+    return {
+        str(number): Section(heading=_as_heading(each.heading or each.question), question=single_line(each.question))
+        for number, each in enumerate(sections, start=1)
+    }
+
+
+def _as_heading(text: str) -> str:
+    return single_line(text).lstrip("# ").rstrip("?")
+
+
+async def _cited(end: SubrunResult, read: Sequence[Passage], call: Call[Settings]) -> list[Passage]:
+    """Return the passages that the research cites; its quotes where they cannot be read."""
+    cited = [*end.verdict["citations"], *(each for note in end.notes.values() for each in note.get("citations", []))]
+    reader = call.context.retriever
+    documents = dict.fromkeys(each["document"] for each in cited if each["passage"])
+    found = [await reader.passages_of(id) for id in documents] if isinstance(reader, DocumentReader) else []
+    return cited_passages(cited, [*read, *(passage for document in found for passage in document)])
+
+
+async def _section(state: State, number: str, passages: Sequence[Passage], call: Call[Settings]) -> WrittenSection:
+    question, subrun = state.sections[number]["question"], state.hops[number]
+    known = (Step(question=question, answer=subrun["text"]),) if subrun["status"] == "answered" else ()
+    given = SectionInput(question=question, report=state.question, known=known, sources=as_sources(passages))
+    return await ask_or(call.model, WRITE_SECTION, given, WrittenSection(), f"Section {number} is left out.")
+
+
+async def _support(state: State, draft: Draft, passages: Sequence[Passage], call: Call[Settings]) -> float:
+    """Return how well passages support a sentence; a number that none of them contains has no support."""
+    sources = " ".join(f"{each.title} {each.text}" for each in passages)
+    if not passages or numbers_in(draft["text"]) - numbers_in(sources):
+        return 0.0
+    if checker := call.context.checker:
+        return (await asyncio.to_thread(checker.check, draft["text"], as_evidence(passages))).supported
+    question = state.sections[draft["section"]]["question"]
+    given = judging.SupportInput(question=question, answer=draft["text"], sources=as_sources(passages))
+    return await yes_probability(call.model, judging.SUPPORT, given, otherwise=0.0, loss="The sentence is left out.")
+
+
+def _sentences(notes: Mapping[str, Note], section: str) -> list[Note]:
+    """Return the sentences of a section, in their order."""
+    own = (key for key in notes if re.fullmatch(rf"{section}\.\d+", key))
+    return [notes[key] for key in sorted(own, key=lambda key: int(key.partition(".")[2]))]
+
+
+def summarize(update: Mapping[str, Any]) -> list[str]:
+    """Return lines that describe the update of a node."""
+    sections = update.get("sections") or {}
+    lines = [f"{number}. {section['question']}" for number, section in sections.items() if section]
+    lines += [f"section {at}: {each['status'].replace('_', ' ')}" for at, each in (update.get("hops") or {}).items()]
+    return [*lines, *summarize_update(update)]
+
+
+METHOD = Method(
+    name="report",
+    line="research the parts of a question, and write sections in which every sentence has its sources",
+    paper="none: ours",
+    when="the answer takes pages",
+    calls="the research of each section, and one to write it",
+    graph=graph,
+    state=State,
+    settings=Settings,
+    summarize_update=summarize,
+    read_subruns=lambda state: [public_subrun(each) for each in state["hops"].values()] if "hops" in state else None,
+)
