@@ -74,6 +74,11 @@ def configure(kind: Method, values: Mapping[str, Any], profile: Profile) -> Meth
     return settings
 
 
+def without_replies(kind: Method) -> dict[str, Any]:
+    """Return the settings of a run for which nobody can reply: it waits for nothing."""
+    return dict.fromkeys(kind.settings.model_fields.keys() & {"ask_back", "approve", "approve_plan"}, False)
+
+
 def runnable(name: str) -> Method:
     """Return the method of this name, the chat, the survey or the report."""
     return OTHERS.get(name) or method(name)

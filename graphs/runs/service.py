@@ -245,6 +245,24 @@ class RunService:
             await self.store.threads.set_options(id, thread.options.model_copy(update={"turn": turn}))
             await self.store.threads.set_state(id, "queued", at=now())
 
+    async def reply(self, id: str, value: Any) -> None:  # noqa: ANN401 - any JSON
+        """Store the reply to a waiting run, which continues when it is run the next time.
+
+        Args:
+            id: the run.
+            value: a text, or JSON in the form that the request names.
+
+        Raises:
+            UnknownName: there is no such run.
+            UsageError: the run does not wait for a reply.
+            ThreadBusy: it is running.
+        """
+        thread = await self.store.threads.get(id)
+        if not (await self.state(thread)).interrupts:
+            raise UsageError(f"Run {id} does not wait for a reply.")
+        given = value if isinstance(value, str) else chat_turns.Reply(value=value)
+        await chat_turns.add_turn(self, thread, given, values=thread.options.values, budget=Budget())
+
     async def with_results(self, threads: Sequence[Thread]) -> list[Thread]:
         """Return threads with the results of those that an older release finished; these are stored, too."""
         found = list(threads)

@@ -1,6 +1,6 @@
 """survey: ask every document of a collection, check what it states, and count.
 
-    plan -> select -> (read each document -> verify)* -> aggregate -> answer
+    plan -> approve? -> select -> (read each document -> verify)* -> aggregate -> answer
 
 A step of `read` is one document, so a survey of 2,000 documents is 2,000 durable steps. Models name the columns, read
 the documents and word the sentence of the answer; documents, figures and the table come from code. Given the question
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import Send
+from langgraph.types import Send, interrupt
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 from pydantic import Field as Setting
 from typing_extensions import TypedDict
@@ -29,7 +29,8 @@ from sleuth.agents.roles.surveying import (
     SurveyPlan,
     SurveySentence,
 )
-from sleuth.graphs.core.answer import Note, Status, make_verdict
+from sleuth.graphs.core.answer import Note, Status, Verdict, make_verdict
+from sleuth.graphs.core.approval import Decision, approval_request, parse_decision
 from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
@@ -94,6 +95,7 @@ class Settings(CheckedSettings):
         default="", max_length=200, description="ask only documents that contain one of these words"
     )
     limit: int | None = Setting(default=None, ge=1, description="ask only the first documents")
+    approve: bool = Setting(default=False, description="the planned columns wait for approval")
     batch: int = Setting(default=16, ge=1, le=500, description="documents that are asked in parallel")
 
 
@@ -113,6 +115,10 @@ class State(RunState):
     """The columns, in their order."""
     conditions: list[Condition] = field(default_factory=list)
     """Conditions of the documents that count."""
+    decision: Decision = ""
+    """The decision about the columns."""
+    remark: str = ""
+    """Why the person's reply could not be used."""
     documents: Annotated[dict[str, SurveyedDocument], Keyed] = field(default_factory=dict)
     """The documents by id, in the order of the table."""
     skipped: int = 0
@@ -149,7 +155,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     if state.columns:  # a finished survey is updated
         return {"halted": False}
     if given := call.settings.columns:
-        return {"columns": [_column(each) for each in given]}
+        return {"columns": [_column(each) for each in given], "decision": "approve"}
     call.require()
     single = SurveyPlan(columns=[PlannedColumn(name="answer", question=state.question)])
     loss = "The question itself is asked of every document."
@@ -161,7 +167,20 @@ async def plan(state: State, call: Call[Settings]) -> Update:
             conditions.append(Condition(column=each.column, operator=each.operator, value=each.value))
         else:
             call.model.warn(f"The condition {each.column} {each.operator} {each.value} cannot be used.")
-    return {"columns": [*columns.values()], "conditions": conditions}
+    decision = "" if call.settings.approve else "approve"
+    return {"columns": [*columns.values()], "conditions": conditions, "decision": decision}
+
+
+async def approve(state: State) -> Update:
+    """Wait until the columns are approved, edited or rejected."""
+    conditions = "".join(f"\nCounted: {line}" for line in map(_in_words, state.conditions))
+    about = f"What each document is asked, for: {state.question}{conditions}"
+    about = f"{state.remark}\n\n{about}" if state.remark else about
+    found = parse_decision(interrupt(approval_request("ask_documents", "columns", state.columns, about)), read_columns)
+    columns = found.edited or state.columns
+    names = {each["name"] for each in columns}
+    conditions_left = [each for each in state.conditions if each["column"] in names]
+    return {"decision": found.decision, "columns": columns, "conditions": conditions_left, "remark": found.remark}
 
 
 @node
@@ -224,7 +243,7 @@ async def aggregate(state: State, call: Call[Settings]) -> Update:
     figures = [f"documents asked: {len(state.rows)} of {len(state.documents)}"]
     figures += [f"documents left out by the settings: {state.skipped}"] if state.skipped else []
     if state.conditions:
-        told = " and ".join(f"{each['column']} {each['operator']} {each['value']}" for each in state.conditions)
+        told = " and ".join(map(_in_words, state.conditions))
         figures.append(f"documents with {told}: {len(counted)}")
     rows = [state.rows[id] for id in counted]
     figures += [line for each in state.columns for line in figures_of(each, rows)]
@@ -234,6 +253,8 @@ async def aggregate(state: State, call: Call[Settings]) -> Update:
 @node
 async def answer(state: State, call: Call[Settings]) -> Update:
     """Answer with a sentence and the table."""
+    if state.decision == "reject":
+        return {"verdict": Verdict(status="refused", text="The documents were not asked.", citations=[])}
     if not state.rows:
         return {"verdict": make_verdict("out_of_budget" if state.halted else "unknown", "", [])}
     sentence = await _sentence(state, call)
@@ -252,6 +273,13 @@ async def answer(state: State, call: Call[Settings]) -> Update:
 # Routers
 
 
+def begin(state: State) -> Literal["approve", "select", "answer"]:
+    """Route to the person, who approves the columns, or to the documents."""
+    if state.decision == "reject":
+        return "answer"
+    return "select" if state.decision or state.halted else "approve"
+
+
 def read_batch(state: State) -> list[Send] | Literal["aggregate"]:
     """Send each document of the batch to `read`; without any, or at the end of the budget, route to `aggregate`."""
     if state.halted or not state.batch:
@@ -267,9 +295,10 @@ def read_batch(state: State) -> list[Send] | Literal["aggregate"]:
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = new_graph(State, plan, select, read, verify, aggregate, answer)
+    graph = new_graph(State, plan, approve, select, read, verify, aggregate, answer)
     graph.add_edge(START, "plan")
-    graph.add_edge("plan", "select")
+    graph.add_conditional_edges("plan", begin)
+    graph.add_conditional_edges("approve", begin)
     graph.add_conditional_edges("select", read_batch, ["read", "aggregate"])
     graph.add_edge("read", "verify")
     graph.add_conditional_edges("verify", read_batch, ["read", "aggregate"])
@@ -283,6 +312,19 @@ def graph() -> StateGraph[State, Context, Question, State]:
 
 def _column(given: ColumnSetting | PlannedColumn) -> Column:
     return Column(name=given.name, question=given.question, kind=given.kind)
+
+
+def read_columns(listed: Sequence[Any]) -> list[Column]:
+    """Read columns as they were shown, or plain questions."""
+    if not 0 < len(listed) <= MAX_COLUMNS:
+        raise ValueError(f"a survey has 1 to {MAX_COLUMNS} columns")
+    rows = [{"question": each} if isinstance(each, str) else each for each in listed]
+    named = [{"name": f"column {at}", **row} for at, row in enumerate(rows, start=1)]
+    return [_column(each) for each in _with_unique_names([ColumnSetting.model_validate(row) for row in named])]
+
+
+def _in_words(condition: Condition) -> str:
+    return f"{condition['column']} {condition['operator']} {condition['value']}"
 
 
 async def _containing(listed: dict[str, SurveyedDocument], call: Call[Settings]) -> dict[str, SurveyedDocument]:

@@ -29,6 +29,7 @@ COMMANDS = {
     "triples": "triples.triples_app",
     "ask": "ask.ask",
     "survey": "survey.survey",
+    "report": "report.report",
     "resume": "ask.resume",
     "runs": "runs.runs_app",
     "methods": "methods.methods",

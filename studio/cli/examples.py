@@ -30,6 +30,10 @@ EXAMPLES = {
         'sleuth ask "Who wrote this page?" --page https://example.org/page.html',
         "sleuth ask",
     ],
+    "report": [
+        "sleuth report 'What do the contracts say about liability?' --out liability.docx",
+        "sleuth report 'How did the project develop?' --approve --method par-rag",
+    ],
     "survey": [
         "sleuth survey 'Which contracts end in 2027?' --where 'path:contracts/**'",
         "sleuth survey 'What do the contracts cost?' --columns columns.toml --out contracts.xlsx",

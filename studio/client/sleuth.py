@@ -161,7 +161,13 @@ class Sleuth:
         return await in_fresh_context(last_answer(self.stream(question, **options)))
 
     async def resume(
-        self, thread: str, *, budget: Budget | None = None, callbacks: Callbacks = None, update: bool = False
+        self,
+        thread: str,
+        *,
+        budget: Budget | None = None,
+        callbacks: Callbacks = None,
+        update: bool = False,
+        reply: Any = None,  # noqa: ANN401 - any JSON
     ) -> Answer:
         """Resume a run from its last checkpoint; return the stored answer if it is finished.
 
@@ -170,14 +176,17 @@ class Sleuth:
             budget: a new budget; by default that of the run.
             callbacks: those of `ask`.
             update: a finished survey asks the documents that are new or have changed since.
+            reply: what the run waits for (`Answer.asks`): a text, or decisions in the form of the request.
 
         Raises:
             UnknownName: there is no such run.
-            UsageError: `update` of a run that is no survey.
+            UsageError: `update` of a run that is no survey, or `reply` to one that does not wait.
             ThreadBusy: another process runs it.
         """
         if update:
             await self.runs.update(thread)
+        if reply is not None:
+            await self.runs.reply(thread, reply)
         events = self.runs.run(thread, budget=budget, callbacks=check_callbacks(callbacks))
         return await in_fresh_context(last_answer(events))
 

@@ -116,7 +116,7 @@ def answer_view(answer: Answer, *, in_chat: bool = False) -> RenderableType:
     parts += [Text(f"! {warning}", style="yellow") for warning in answer.warnings]
     if answer.asks is not None:
         options = f" ({' / '.join(answer.asks['options'])})" if answer.asks.get("options") else ""
-        command = "" if in_chat else f": sleuth ask REPLY --method chat --thread {answer.thread}"
+        command = "" if in_chat else f": sleuth ask REPLY --method {answer.method} --thread {answer.thread}"
         parts.append(Text(f"Waiting for your reply{options}{command}", style="cyan"))
     if answer.status == "out_of_budget":
         parts.append(

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from sleuth.graphs.registry import CHAT, METHODS, SURVEY
+from sleuth.graphs.registry import CHAT, METHODS, REPORT, SURVEY
 
 
 def variable_of(name: str) -> str:
@@ -19,7 +19,7 @@ def with_graphs(text: str) -> str:
             "path": f"sleuth.studio.langgraph_dev.graphs:{variable_of(method.name)}",
             "description": method.line,
         }
-        for method in (*METHODS.values(), SURVEY, CHAT)
+        for method in (*METHODS.values(), SURVEY, REPORT, CHAT)
     }
     return json.dumps({**json.loads(text), "graphs": graphs}, indent=2, ensure_ascii=False) + "\n"
 

@@ -22,7 +22,7 @@ from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.graphs.core.context import Budget, Context, SubrunRequest
 from sleuth.graphs.core.method import describe_errors
 from sleuth.graphs.core.private_graph import PrivateCompiled
-from sleuth.graphs.registry import METHODS, SURVEY, configure, runnable
+from sleuth.graphs.registry import METHODS, REPORT, SURVEY, configure, runnable, without_replies
 from sleuth.graphs.runs import RECURSION_LIMIT, CheckpointerSubruns, check_question
 from sleuth.studio.client import Sleuth, open_sleuth
 from sleuth.studio.langgraph_dev.config import variable_of
@@ -87,6 +87,7 @@ class ServedGraph(PrivateCompiled):
         except ValidationError as error:
             raise UsageError(f"A setting of {self.name} cannot be used: {describe_errors(error)}.") from None
         values = chosen.model_dump(include=set(kind.settings.model_fields), exclude_unset=True)
+        values |= {} if self.checkpointer else without_replies(kind)
         context = services.context(
             archive=archive,
             settings=configure(kind, values, sleuth.settings.profile),
@@ -135,11 +136,6 @@ class ServedChatGraph(ServedGraph):
             check_question(messages[-1].text if messages else "")
         return input
 
-    def _context(self, given: dict[str, Any], sleuth: Sleuth, archive: Archive, token_stream: TokenStream) -> Context:
-        """Return the context; without a thread, the chat cannot wait for replies."""
-        waits = {} if self.checkpointer else {"ask_back": False, "approve_plan": False}
-        return super()._context({**given, **waits}, sleuth, archive, token_stream)
-
 
 def _serve(name: str, cls: type[ServedGraph] = ServedGraph) -> ServedGraph:
     kind = runnable(name)
@@ -148,5 +144,5 @@ def _serve(name: str, cls: type[ServedGraph] = ServedGraph) -> ServedGraph:
     return cls(**vars(builder.compile(name=name)))
 
 
-globals().update({variable_of(name): _serve(name) for name in (*METHODS, SURVEY.name)})
+globals().update({variable_of(name): _serve(name) for name in (*METHODS, SURVEY.name, REPORT.name)})
 chat = _serve("chat", ServedChatGraph)

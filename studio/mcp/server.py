@@ -24,7 +24,7 @@ from starlette.routing import Route
 from sleuth.graphs.core.answer import Answer, Citation, Cost, Note, Status
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
-from sleuth.graphs.registry import METHODS, SURVEY, runnable
+from sleuth.graphs.registry import METHODS, REPORT, SURVEY, runnable
 from sleuth.studio.client import DEFAULT_METHOD
 from sleuth.studio.mcp.backend import Backend, Events
 from sleuth.tools.documents.formats.content import at_words
@@ -165,6 +165,25 @@ class Tools:
         settings: dict[str, Any] = {"columns": columns or [], "limit": limit}
         events = self._of(context).ask(question, SURVEY.name, values=settings, budget=budget, where=where)
         return SurveyResult.model_validate(await _answer_of(events, context), from_attributes=True)
+
+    async def report(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
+        self,
+        question: Annotated[str, Field(description="what the report is about")],
+        context: Context[Any, Any],
+        sections: Annotated[
+            list[dict[str, str]] | None,
+            Field(description="the outline: heading and question of each section; by default it is planned"),
+        ] = None,
+        where: Where = "",
+        max_calls: Calls = None,
+        max_tokens: Tokens = None,
+        max_seconds: Seconds = None,
+    ) -> AnswerResult:
+        """Write a report of several sections, in which every sentence has its sources."""
+        budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
+        values = {"sections": sections or []}
+        events = self._of(context).ask(question, REPORT.name, values=values, budget=budget, where=where)
+        return AnswerResult.model_validate(await _answer_of(events, context), from_attributes=True)
 
     async def resume(
         self,
@@ -311,6 +330,7 @@ def mcp_server(backend_of: BackendOf) -> MCPServer:
     runs = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
     server.add_tool(tools.ask, annotations=runs)
     server.add_tool(tools.survey, annotations=runs)
+    server.add_tool(tools.report, annotations=runs)
     server.add_tool(tools.search, annotations=reads)
     server.add_tool(tools.list_documents, annotations=reads)
     server.add_tool(tools.get_document, annotations=reads)

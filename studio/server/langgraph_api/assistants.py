@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from pydantic import TypeAdapter, create_model
 
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.registry import CHAT, METHODS
+from sleuth.graphs.registry import METHODS, OTHERS
 from sleuth.graphs.runs import uncheckpointed
 from sleuth.studio.server.langgraph_api.forms import AssistantSearch, JsonRoute
 from sleuth.studio.server.schemas.runs import BudgetForm
@@ -20,7 +20,7 @@ router = APIRouter(prefix="/assistants", route_class=JsonRoute)
 _NAMESPACE = UUID("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
 """The namespace in which LangGraph Server names the default assistant of a graph."""
 
-GRAPHS = {method.name: method for method in (CHAT, *METHODS.values())}
+GRAPHS = {**OTHERS, **METHODS}
 """All graphs by name: the chat first, which clients show as the default."""
 
 _CREATED = "1970-01-01T00:00:00+00:00"

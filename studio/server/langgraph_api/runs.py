@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import NAME, Thread
-from sleuth.graphs.registry import CHAT
+from sleuth.graphs.registry import CHAT, runnable, without_replies
 from sleuth.graphs.runs import check_question, fork_run
 from sleuth.graphs.runs.chat_turns import Reply, add_turn
 from sleuth.studio.server.access import Access, AccessDep
@@ -32,9 +32,6 @@ router = APIRouter(route_class=JsonRoute)
 RunsPath = "/threads/{name}/runs"
 EVENTS = "text/event-stream"
 
-_NO_REPLIES = {"ask_back": False, "approve_plan": False}
-"""Settings of a chat whose client keeps no thread: nobody can reply."""
-
 
 async def start_run(access: Access, form: AssistantRunForm, name: str | None) -> RunStream:
     """Start a run in the background, in a thread of the owner or in a new one, and return its stream.
@@ -51,7 +48,8 @@ async def start_run(access: Access, form: AssistantRunForm, name: str | None) ->
         QuotaUsedUp: the owner's daily token quota is exhausted.
     """
     server, method = access.server, find_graph(form.assistant_id).name
-    settings = {**form.settings(), **(_NO_REPLIES if name is None and method == CHAT.name else {})}
+    # A client that keeps no thread cannot reply.
+    settings = {**form.settings(), **(without_replies(runnable(method)) if name is None else {})}
     if name is None or (form.if_not_exists == "create" and await access.find(name) is None):
         thread = await create_thread(access, name, {})
     else:
@@ -89,7 +87,7 @@ async def _continue(
     """Store the next input of a thread, or a branch of it; without either it is resumed."""
     if thread.method != method:
         raise UsageError(f"Thread {access.public_id(thread.id)} belongs to {thread.method}, not to {method}.")
-    if method == CHAT.name and (form.is_reply or form.input is not None):
+    if form.is_reply or (method == CHAT.name and form.input is not None):
         reply = Reply(value=form.command.resume) if form.command and form.is_reply else None
         text, message_id = ("", "") if reply else _question(form, method)
         await add_turn(
@@ -101,7 +99,7 @@ async def _continue(
             values=settings or thread.options.values,
             budget=form.budget(),
         )
-    elif form.input is not None or form.is_reply:
+    elif form.input is not None:
         raise RunError(f"Thread {access.public_id(thread.id)} has a question already. Start a new thread, or fork it.")
     elif form.place:
         latest = (await access.runs.state(thread)).config["configurable"].get("checkpoint_id")

@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse
 
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.diagrams import arrows
-from sleuth.graphs.registry import METHODS, SURVEY
+from sleuth.graphs.registry import METHODS, REPORT, SURVEY
 from sleuth.studio.server.access import AccessDep
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.schemas import runs as forms
@@ -84,7 +84,7 @@ async def write_examples(server: ServerStateDep, owner: Owner) -> list[str]:
 async def methods(access: AccessDep) -> list[forms.MethodView]:
     """Return the methods with their state machines and settings, and the average cost of the owner's finished runs."""
     costs = await access.runs.store.threads.average_costs()
-    views = await asyncio.to_thread(lambda: [_view(each) for each in (*METHODS.values(), SURVEY)])
+    views = await asyncio.to_thread(lambda: [_view(each) for each in (*METHODS.values(), SURVEY, REPORT)])
     return [view.model_copy(update={"average": costs.get(view.name)}) for view in views]
 
 

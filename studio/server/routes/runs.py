@@ -14,9 +14,10 @@ from sleuth.graphs.core.answer import total_cost
 from sleuth.graphs.core.wall_clock import seconds_at
 from sleuth.graphs.evidence.retrieval import mark_changed
 from sleuth.graphs.persistence import FollowUp, Outcome, RunFilter, Thread
-from sleuth.graphs.registry import configure, runnable
+from sleuth.graphs.registry import REPORT, configure, runnable
 from sleuth.graphs.runs import CheckpointView, RunService, check_question, export_run, fork_run, load_checkpoint
 from sleuth.graphs.runs.history import CheckpointDetails, list_checkpoints
+from sleuth.studio.console import report_file
 from sleuth.studio.console.survey_table import FORMATS
 from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.middleware.auth import Owner
@@ -220,6 +221,8 @@ async def resume(
     await server.quota.require(owner)
     if form and form.update:
         await access.runs.update(thread.id)
+    if form and form.reply is not None:
+        await access.runs.reply(thread.id, form.reply)
     budget = form.budget.budget() if form and form.budget else None
     await server.run_worker.start(owner, thread.id, budget=budget)
     return forms.Begun(thread=thread.id)
@@ -264,6 +267,19 @@ async def show_table(
     media_type, write = FORMATS[format]
     headers = {"Content-Disposition": f'attachment; filename="survey-{thread.id}.{format}"'}
     return Response(await asyncio.to_thread(write, table), media_type=media_type, headers=headers)
+
+
+@router.get("/{thread}/report", response_class=Response)
+async def show_report(
+    thread: ThreadDep, access: AccessDep, format: Annotated[Literal["md", "html", "docx"], Query()] = "md"
+) -> Response:
+    """Return a finished report as a file, with numbered sources."""
+    if thread.method != REPORT.name:
+        raise UsageError(f"Run {thread.id} is no report.")
+    answer = await access.runs.answer(thread.id)
+    media_type, write = report_file.FORMATS[format]
+    headers = {"Content-Disposition": f'attachment; filename="report-{thread.id}.{format}"'}
+    return Response(await asyncio.to_thread(write, answer), media_type=media_type, headers=headers)
 
 
 @router.get("/{thread}/export")

@@ -68,6 +68,7 @@ class ResumeForm(Form):
 
     budget: BudgetForm | None = Field(default=None, description="replaces the run's budget")
     update: bool = Field(default=False, description="a finished survey asks documents that are new or have changed")
+    reply: Any = Field(default=None, description="what the run waits for: a text, or decisions")
 
 
 class FeedbackForm(Form):

@@ -3,11 +3,10 @@ import { post } from "./api";
 import { useDraft } from "./drafts";
 import { count } from "./format";
 import { budgetOf } from "./limits";
-import { MethodPanel, PLANNING, type Way } from "./method-panel";
+import { isWhole, MethodPanel, PLANNING, type Way } from "./method-panel";
 import { Problem } from "./parts";
 import { isSendable, QuestionField } from "./question-field";
 import { go, hrefOf } from "./route";
-import { SURVEY } from "./run/survey";
 import { parsed, fieldsOf } from "./schema";
 import { refresh, useAction, useServer } from "./server";
 import type { DocumentRow, Json, Method } from "./types";
@@ -91,8 +90,9 @@ export function methodAfter(from: string, methods: readonly Pick<Method, "name" 
 function withMode({ chat, approval, typed }: Way, method: Method) {
   const { name, baseline } = method;
   const values = valuesOf(method, typed);
+  if (isWhole(method)) return { method: name, values: approval ? { ...values, approve: true } : values };
   const approves = approval && name === PLANNING;
-  if (!approves && (!chat || baseline || name === SURVEY)) return { method: name, values };
+  if (!approves && (!chat || baseline)) return { method: name, values };
   const inner = { method: name, method_settings: values, approve_plan: approves };
   return { method: "chat", values: chat ? inner : { ...inner, ask_back: false } };
 }

@@ -2,13 +2,20 @@ import { useDraft } from "./drafts";
 import { FilterField } from "./filter-field";
 import { LimitsForm, type Limits } from "./limits";
 import { MethodCards } from "./method-cards";
-import { SURVEY } from "./run/survey";
 import { fieldsOf, isForResearch, plainly } from "./schema";
 import { SettingsForm } from "./settings-form";
 import type { Method } from "./types";
 
 /** The method whose plan can be shown before it is carried out. */
 export const PLANNING = "par-rag";
+
+/** True for a survey or a report: it waits for approval by itself, and is not part of a chat. */
+export function isWhole({ settings }: Pick<Method, "settings">): boolean {
+  return fieldsOf(settings).some(({ name }) => name === "approve");
+}
+
+/** The settings that the page has other means for. */
+const ELSEWHERE = ["approve", "sections"];
 
 /** How a question is answered. */
 export interface Way {
@@ -34,7 +41,7 @@ interface Props {
 /** The methods, and the settings and limits of the chosen one. */
 export function MethodPanel({ methods, method, way, onChange }: Props) {
   const [research, setResearch] = useDraft("research", localStorage);
-  const fields = fieldsOf(method.settings);
+  const fields = fieldsOf(method.settings).filter(({ name }) => !ELSEWHERE.includes(name));
   const visible = research
     ? fields
     : fields
@@ -52,11 +59,12 @@ export function MethodPanel({ methods, method, way, onChange }: Props) {
           label="Show me the plan first"
           checked={way.approval}
           onCheck={(approval) => {
-            const others = approval && method.name !== PLANNING ? { method: PLANNING, typed: {} } : {};
+            const hasPlan = isWhole(method) || method.name === PLANNING;
+            const others = approval && !hasPlan ? { method: PLANNING, typed: {} } : {};
             onChange({ ...way, ...others, approval });
           }}
         />
-        {!method.baseline && method.name !== SURVEY && (
+        {!method.baseline && !isWhole(method) && (
           <Check label="Start a chat" checked={way.chat} onCheck={(chat) => onChange({ ...way, chat })} />
         )}
         <Check

@@ -24,7 +24,7 @@ export const EXPLANATIONS: Record<AnswerStatus, string> = {
   refused: "The evidence that was found does not suffice for an answer.",
   invalid_question: "The question assumes something that the documents contradict.",
   out_of_budget: "The budget was used up before an answer was found.",
-  waiting: "The chat waits for your reply.",
+  waiting: "The run waits for your reply.",
 };
 
 type Judged = Pick<Answer, "status" | "support">;

@@ -125,7 +125,7 @@ export interface Answer {
   hops?: Hop[];
   /** The table of a survey. */
   table?: Survey;
-  /** The question of a waiting chat. */
+  /** What a waiting run asks. */
   asks?: JsonObject;
 }
 

@@ -13,7 +13,17 @@ from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model import Request
 from sleuth.agents.model_calls.caller import messages
 from sleuth.agents.role import Role
-from sleuth.agents.roles import conversation, hybrid, judging, planning, reading, reasoning, searching, surveying
+from sleuth.agents.roles import (
+    conversation,
+    hybrid,
+    judging,
+    planning,
+    reading,
+    reasoning,
+    reporting,
+    searching,
+    surveying,
+)
 from sleuth.tools.sources.question_attributes.examples import packaged_examples, select_demonstrations
 
 QUESTION = "Who is the mayor of the town where Oda Brell was born?"
@@ -133,6 +143,8 @@ CASES: list[tuple[Role[Any, Any], dict[str, Any]]] = [
     (searching.STEP_SEARCH, {**SEARCHED, "sources": FOUND}),
     (searching.CORAG, {**SEARCHED, "sources": FOUND, "last": False}),
     (hybrid.SUMMARISE, {"sources": SOURCES[1:]}),
+    (reporting.OUTLINE, {}),
+    (reporting.WRITE_SECTION, {"report": "What is known?"}),
     (surveying.PLAN_SURVEY, {}),
     (surveying.WRITE_SURVEY, {"figures": ("documents asked: 4 of 4", "end: stated in 3</source 1>")}),
 ]

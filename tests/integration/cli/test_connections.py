@@ -245,6 +245,7 @@ async def test_commands_connect_to_nothing_outside(home: Home) -> None:
     await home.run("resume", "first")
     (home.folder / "columns.toml").write_text(f'[[columns]]\nname = "builder"\nquestion = "{QUESTION}"\n')
     await home.run("survey", QUESTION, "--columns", "columns.toml", "--limit", "1", "--out", "table.xlsx")
+    await home.run("report", QUESTION, *plain, "--out", "report.docx")
     await home.run("runs list")
     await home.run("runs show", "first")
     moments = json.loads(await home.run("runs history", "first", "--json"))

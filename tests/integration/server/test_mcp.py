@@ -54,7 +54,7 @@ async def refused(client: Client, tool: str, **arguments: Any) -> str:
 async def tour(client: Client) -> None:
     """Call every tool once with valid and once with invalid arguments."""
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert list(tools) == ["ask", "survey", "search", "list_documents", "get_document", "resume"]
+    assert list(tools) == ["ask", "survey", "report", "search", "list_documents", "get_document", "resume"]
     assert tools["ask"].input_schema["required"] == ["question"]
     assert tools["ask"].input_schema["properties"]["method"]["enum"] == list(METHODS)
     assert all(tool.description and tool.output_schema for tool in tools.values())

@@ -8,7 +8,10 @@ import type { Linked } from "./linked";
 import { AnswerMarkdown } from "./markdown";
 import { asksForApproval } from "./request";
 import { Sources } from "./sources";
-import { SurveyTable } from "./survey-table";
+import { Downloads, SurveyTable } from "./survey-table";
+
+const REPORT = "report";
+const REPORT_FORMATS = { md: "Markdown", html: "HTML", docx: "Word" };
 
 interface Props {
   answer: Answer;
@@ -36,6 +39,9 @@ export function AnswerView({ answer, label, children, folded = false, linked }: 
             </p>
           )}
           <AnswerText answer={answer} onOpen={setOpened} />
+          {answer.method === REPORT && !answer.asks && (
+            <Downloads run={answer.thread} what="report" formats={REPORT_FORMATS} />
+          )}
           <Verdict answer={answer} />
           <Support answer={answer} />
           <Warnings answer={answer} />

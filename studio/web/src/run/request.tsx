@@ -1,4 +1,4 @@
-/** What a chat waits for: the approval of its plan, or the answer to a question. */
+/** What a run waits for: the approval of its plan, outline or columns, or the answer to a question. */
 
 import { useState } from "react";
 import { post } from "../api";
@@ -21,8 +21,8 @@ export function Request({ thread, answer, onSent }: Props) {
     await post("runs", { question, method: thread.method, thread: thread.id, values, budget });
     onSent();
   });
-  const steps = stepsIn(answer.asks);
-  if (steps) return <PlanForm steps={steps} replying={replying} />;
+  const list = listIn(answer.asks);
+  if (list) return <PlanForm {...list} replying={replying} />;
   const options = Array.isArray(answer.asks?.options) ? answer.asks.options.map(textOf) : [];
   return (
     <div className="row" role="group" aria-label="Replies">
@@ -36,24 +36,33 @@ export function Request({ thread, answer, onSent }: Props) {
   );
 }
 
-/** True if a chat shows its plan for approval. */
+/** True if a run shows a list for approval. */
 export function asksForApproval({ asks }: Answer): boolean {
-  return stepsIn(asks) !== null;
+  return listIn(asks) !== null;
 }
 
-function stepsIn(asks: JsonObject | undefined): JsonObject[] | null {
+/** The list that waits for approval, and its name. */
+function listIn(asks: JsonObject | undefined): { name: string; steps: JsonObject[] } | null {
   const [request] = Array.isArray(asks?.action_requests) ? asks.action_requests : [];
-  const steps: Json | undefined = isObject(request) && isObject(request.args) ? request.args.steps : undefined;
-  return Array.isArray(steps) ? steps.filter(isObject) : null;
+  const [name, steps]: [string, Json?] =
+    isObject(request) && isObject(request.args) ? (Object.entries(request.args)[0] ?? [""]) : [""];
+  return Array.isArray(steps) ? { name, steps: steps.filter(isObject) } : null;
 }
+
+const ABOUT: Record<string, string> = {
+  steps: "These steps are planned. Change them if they miss something. #1 stands for the finding of step 1.",
+  sections: "These sections are planned. Each question is researched on its own. Change them if they miss something.",
+  columns: "Each document is asked these questions. Change them if they miss something.",
+};
 
 interface PlanProps {
+  name: string;
   steps: JsonObject[];
   replying: Action<[string]>;
 }
 
 /** The plan of a run, to be changed and carried out, or rejected. */
-function PlanForm({ steps: shown, replying }: PlanProps) {
+function PlanForm({ name, steps: shown, replying }: PlanProps) {
   const [steps, setSteps] = useState(shown);
   const changed = JSON.stringify(steps) !== JSON.stringify(shown);
   const wrong = steps.some((step, at) => problemOf(textOf(step.question), at + 1));
@@ -64,16 +73,17 @@ function PlanForm({ steps: shown, replying }: PlanProps) {
       aria-label="Plan"
       onSubmit={(event) => {
         event.preventDefault();
-        void replying.run(changed ? JSON.stringify(sent(steps)) : "approve");
+        void replying.run(changed ? JSON.stringify(name === "steps" ? sent(steps) : steps.map(named)) : "approve");
       }}
     >
-      <p>These steps are planned. Change them if they miss something. #1 stands for the finding of step 1.</p>
+      <p>{ABOUT[name]}</p>
       <ol>
         {steps.map((step, at) => (
           <PlanStep
             key={at}
             number={at + 1}
             count={steps.length}
+            label={textOf(step.heading ?? step.name)}
             question={textOf(step.question)}
             onType={(question) => setSteps(steps.with(at, { ...step, question }))}
             onRearrange={rearrange}
@@ -82,10 +92,10 @@ function PlanForm({ steps: shown, replying }: PlanProps) {
       </ol>
       <div className="row">
         <button className="primary" disabled={replying.busy || wrong}>
-          Carry out the plan
+          {name === "steps" ? "Carry out the plan" : "Go on"}
         </button>
         <button type="button" onClick={() => rearrange(extended(steps.length))}>
-          Add a step
+          {name === "steps" ? "Add a step" : "Add a question"}
         </button>
         <button type="button" disabled={replying.busy} onClick={() => void replying.run("reject")}>
           Reject
@@ -96,7 +106,14 @@ function PlanForm({ steps: shown, replying }: PlanProps) {
   );
 }
 
+/** A row as the server takes it: with a new question, a section has no heading yet. */
+function named({ needs: _, ...row }: JsonObject): JsonObject {
+  return row;
+}
+
 interface StepProps {
+  /** The heading of a section, or the name of a column. */
+  label: string;
   number: number;
   count: number;
   question: string;
@@ -104,7 +121,7 @@ interface StepProps {
   onRearrange: (order: number[]) => void;
 }
 
-function PlanStep({ number, count, question, onType, onRearrange }: StepProps) {
+function PlanStep({ label, number, count, question, onType, onRearrange }: StepProps) {
   const at = number - 1;
   const problem = problemOf(question, number);
   const buttons = [
@@ -114,6 +131,7 @@ function PlanStep({ number, count, question, onType, onRearrange }: StepProps) {
   ];
   return (
     <li>
+      {label && <strong>{label}</strong>}
       <div className="plan-step">
         <input
           aria-label={`Step ${number}`}

@@ -37,7 +37,7 @@ export function SurveyTable({ survey: { columns, figures, rows }, id }: Props) {
             Also the {asked.length - counted.length} that do not meet the conditions
           </label>
         )}
-        {id && <Downloads id={id} />}
+        {id && <Downloads run={id} what="table" formats={FORMATS} />}
       </p>
       {figures.length > 0 && (
         <ul className="quiet" aria-label="Figures">
@@ -101,14 +101,22 @@ function CellView({ cell, onOpen }: { cell: Cell | undefined; onOpen: (citation:
   );
 }
 
-function Downloads({ id }: { id: string }) {
+interface DownloadsProps {
+  run: string;
+  /** The part of the run that is saved. */
+  what: "table" | "report";
+  /** The names of the formats. */
+  formats: Record<string, string>;
+}
+
+export function Downloads({ run, what, formats }: DownloadsProps) {
   const saving = useAction(async (format: string) => {
-    const response = await request(`runs/${id}/table?format=${format}`);
-    saveBlob(`survey-${id}.${format}`, await response.blob());
+    const response = await request(`runs/${run}/${what}?format=${format}`);
+    saveBlob(`${what}-${run}.${format}`, await response.blob());
   });
   return (
-    <span className="row" role="group" aria-label="Save the table">
-      {Object.entries(FORMATS).map(([format, label]) => (
+    <span className="row" role="group" aria-label={`Save the ${what}`}>
+      {Object.entries(formats).map(([format, label]) => (
         <button key={format} type="button" disabled={saving.busy} onClick={() => void saving.run(format)}>
           {label}
         </button>

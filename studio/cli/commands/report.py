@@ -1,0 +1,88 @@
+"""`sleuth report`."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import typer
+from rich.text import Text
+
+from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.registry import REPORT, configure
+from sleuth.graphs.runs import check_question
+from sleuth.studio.cli.app import run_async
+from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption, VerboseOption, parse_pairs
+from sleuth.studio.cli.commands.documents import WaitOption, WhereOption, settings_with
+from sleuth.studio.client import open_sleuth
+from sleuth.studio.console import JsonOption, emit, progress_console
+from sleuth.studio.console.report_file import FORMATS, format_of
+from sleuth.studio.console.run_view import answer_view, watch
+
+
+@run_async
+async def report(
+    question: Annotated[str, typer.Argument(help="What the report is about.")],
+    *,
+    method: Annotated[str | None, typer.Option(help="What researches the sections. Default: auto.")] = None,
+    out: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Write the report: .md, .html or .docx; repeatable.")
+    ] = None,
+    approve: Annotated[bool, typer.Option("--approve", help="Edit the outline before the research.")] = False,
+    where: WhereOption = "",
+    thread: Annotated[str | None, typer.Option(help="Thread id (generated if omitted).")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; repeatable.")] = None,
+    wait: WaitOption = None,
+    max_calls: CallsOption = None,
+    max_tokens: TokensOption = None,
+    max_seconds: SecondsOption = None,
+    verbose: VerboseOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a report of several sections, in which every sentence has its sources."""
+    for file in out or []:
+        format_of(file.name)
+    settings = settings_with(wait=wait)
+    budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
+    values: dict[str, Any] = {**parse_pairs(set_ or [])}
+    values |= {"method": method} if method else {}
+    values |= {"approve": True} if approve else {}
+    configure(REPORT, values, settings.profile)
+    check_question(question)
+    async with open_sleuth(settings, command="sleuth report") as sleuth:
+        options: dict[str, Any] = {"method": REPORT.name, "values": values, "budget": budget, "where": where}
+        events = sleuth.stream(question, thread=thread, **options)
+        answer = await watch(events, progress_console(), on_stop=sleuth.runs.stopped, verbose=verbose)
+        while answer.asks is not None and sys.stdin.isatty():
+            reply = await asyncio.to_thread(_edit, answer)
+            events = sleuth.stream(reply, thread=answer.thread, **options)
+            answer = await watch(events, progress_console(), on_stop=sleuth.runs.stopped, verbose=verbose)
+    if answer.asks is None:
+        for file in out or []:
+            await asyncio.to_thread(file.write_bytes, FORMATS[format_of(file.name)][1](answer))
+            progress_console().print(Text(f"Written: {file}"))
+    emit(answer.to_json(), as_json, answer_view(answer))
+
+
+_HELP = """\
+# The outline of the report: a line for each section, as `heading: question`.
+# Unchanged, it is approved. Without any line, it is rejected."""
+
+
+def _edit(answer: Answer) -> str:
+    """Let the person edit the outline in their editor, and return their reply."""
+    assert answer.asks
+    (shown,) = answer.asks["action_requests"]
+    lines = [f"{each['heading']}: {each['question']}" for each in shown["args"]["sections"]]
+    edited = click.edit("\n".join([_HELP, *lines, ""]), extension=".txt")
+    kept = [line.strip() for line in (edited or "").splitlines() if line.strip() and not line.startswith("#")]
+    if edited is None or kept == lines:
+        return "approve"
+    parts = [line.partition(":") for line in kept]
+    sections = [
+        {"heading": before.strip(), "question": after.strip()} if after else before for before, _, after in parts
+    ]
+    return json.dumps(sections, ensure_ascii=False) if sections else "reject"

@@ -1,0 +1,135 @@
+"""A report as a Markdown, HTML or Word file, with numbered sources."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+from io import BytesIO
+
+from sleuth.graphs.core.answer import Answer, Citation
+from sleuth.graphs.evidence.answer_text import with_marks
+from sleuth.tools.errors import UsageError
+from sleuth.tools.text import single_line
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Block:
+    """A line of a report: its kind, and pieces of text, each with the number of the source that follows it."""
+
+    kind: str
+    pieces: list[tuple[str, int | None]]
+
+
+_KINDS = {"# ": "title", "## ": "heading", "- ": "item"}
+
+
+def _blocks(answer: Answer) -> list[_Block]:
+    marked = with_marks(answer.text, answer.citations)
+    blocks, start = [], 0
+    for line in marked.text.split("\n"):
+        end, mark = start + len(line), next((each for each in _KINDS if line.startswith(each)), "")
+        pieces, at = [], start + len(mark)
+        for begin, stop, citation in marked.marks:
+            if start <= begin < end:
+                pieces.append((marked.text[at:begin].rstrip(), citation + 1))
+                at = stop
+        pieces.append((marked.text[at:end], None))
+        if line.strip():
+            blocks.append(_Block(kind=_KINDS.get(mark, "paragraph"), pieces=pieces))
+        start = end + 1
+    return blocks
+
+
+def _source(citation: Citation) -> str:
+    """Return a source in one line: title, place and quote."""
+    place = f", {citation['location']}" if citation.get("location") else ""
+    return f"{single_line(citation['title'])}{place}: “{single_line(citation['quote'])}”"
+
+
+def _md(answer: Answer) -> bytes:
+    marks = {kind: mark for mark, kind in _KINDS.items()}
+    lines = []
+    for block in _blocks(answer):
+        text = "".join(f"{text}[^{number}]" if number else text for text, number in block.pieces)
+        lines.append(f"{marks.get(block.kind, '')}{text}")
+    lines += [f"[^{number}]: {_source(each)}" for number, each in enumerate(answer.citations, start=1)]
+    return ("\n\n".join(lines) + "\n").encode()
+
+
+_TAGS = {"title": "h1", "heading": "h2", "item": "li", "paragraph": "p"}
+_PAGE = """\
+<!doctype html>
+<html>
+<head>
+<meta charset="utf-8">
+<title>{title}</title>
+<style>
+body {{ max-width: 42rem; margin: 2rem auto; padding: 0 1rem; font: 1.05rem/1.6 Georgia, serif }}
+h1, h2 {{ line-height: 1.2 }}
+</style>
+</head>
+<body>
+{lines}
+<h2>Sources</h2>
+<ol>
+{sources}
+</ol>
+</body>
+</html>
+"""
+
+
+def _html(answer: Answer) -> bytes:
+    lines = []
+    for block in _blocks(answer):
+        text = "".join(
+            escape(text) + (f'<sup><a href="#source-{number}">{number}</a></sup>' if number else "")
+            for text, number in block.pieces
+        )
+        lines.append(f"<{_TAGS[block.kind]}>{text}</{_TAGS[block.kind]}>")
+    sources = [
+        f'<li id="source-{at}">{escape(_source(each))}</li>' for at, each in enumerate(answer.citations, start=1)
+    ]
+    title = escape(answer.text.partition("\n")[0].removeprefix("# "))
+    return _PAGE.format(title=title, lines="\n".join(lines), sources="\n".join(sources)).encode()
+
+
+_STYLES = {"title": "Title", "heading": "Heading 1", "item": "List Bullet", "paragraph": "Normal"}
+
+
+def _docx(answer: Answer) -> bytes:
+    from docx import Document
+
+    document = Document()
+    for block in _blocks(answer):
+        paragraph = document.add_paragraph(style=_STYLES[block.kind])
+        for text, number in block.pieces:
+            paragraph.add_run(_printable(text))
+            if number:
+                paragraph.add_run(f" {number}").font.superscript = True
+    document.add_heading("Sources", level=1)
+    for citation in answer.citations:
+        document.add_paragraph(_printable(_source(citation)), style="List Number")
+    file = BytesIO()
+    document.save(file)
+    return file.getvalue()
+
+
+def _printable(text: str) -> str:
+    """Return the text without the control characters that XML cannot have."""
+    return "".join(each for each in text if each.isprintable() or each.isspace())
+
+
+FORMATS: dict[str, tuple[str, Callable[[Answer], bytes]]] = {
+    "md": ("text/markdown; charset=utf-8", _md),
+    "html": ("text/html; charset=utf-8", _html),
+    "docx": ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", _docx),
+}
+"""The media type and the writer of each format."""
+
+
+def format_of(name: str) -> str:
+    """Return the format of a file name; raise UsageError for an unknown one."""
+    suffix = name.rpartition(".")[2].lower()
+    if suffix not in FORMATS:
+        raise UsageError(f"{name!r} must end with one of: {', '.join(f'.{each}' for each in FORMATS)}.")
+    return suffix
