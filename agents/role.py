@@ -23,6 +23,12 @@ NAMES = (
 """The names of roles: the keys of `settings.models`, together with "default"."""
 
 
+FOR_PEOPLE = frozenset(
+    {"reader", "drafter", "reviewer", "answerer", "integrator", "reasoner", "resolver", "actor", "host"}
+)
+"""The roles whose replies people read: they are in the language of the question."""
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclass(frozen=True)
 class Input:

@@ -70,7 +70,7 @@ def configure(kind: Method, values: Mapping[str, Any], profile: Profile) -> Meth
     """
     settings = kind.configure(values, profile)
     for name, chosen in settings.nested().items():
-        configure(method(name), chosen, profile)
+        configure(runnable(name), chosen, profile)
     return settings
 
 

@@ -67,7 +67,7 @@ class LLMClient:
             ModelError: the server cannot be reached or used.
         """
         endpoint = await asyncio.to_thread(Endpoint, settings)
-        await prompts.read("shared/schema", "shared/choices")
+        await prompts.read("shared/schema", "shared/choices", "shared/language")
         async with endpoint:
             listed = {entry.name: entry for entry in await endpoint.models()}
             chosen = _choose(settings, listed)

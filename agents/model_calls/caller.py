@@ -23,12 +23,13 @@ from sleuth.agents.llm.token_stream import CallStream, TokenStream
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.model_calls.context_fitting import describe_loss, fit_sources, halve_sources
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse_reply
-from sleuth.agents.role import I, O, Role
+from sleuth.agents.role import FOR_PEOPLE, I, O, Role
 from sleuth.tools.errors import BadReply, ContextTooLong
 from sleuth.tools.storage import Archive
-from sleuth.tools.text import sanitize
+from sleuth.tools.text import may_be_english, sanitize
 
 REPAIR = "shared/repair"
+LANGUAGE = "shared/language"
 
 _SHOWN = 600
 """Characters of a bad reply that are shown to its repair."""
@@ -278,6 +279,9 @@ def messages(role: Role[I, O], input: I) -> tuple[Message, ...]:
     """Return a role's prompt for an input, as it is sent."""
     values = {name: escape_chat_markers(value) for name, value in role.render(input).items()}
     system, user = prompts.load(role.prompt).render(**values)
+    question = values.get("question", "")
+    if role.name in FOR_PEOPLE and question and not may_be_english(question):
+        user += f"\n\n{prompts.load(LANGUAGE).user.strip()}"
     opening = (Message(role="system", content=system),) if system else ()
     begun = role.begun(input) if role.begun else ""
     ending = (Message(role="assistant", content=begun),) if begun else ()

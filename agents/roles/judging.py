@@ -11,7 +11,7 @@ from sleuth.agents.formatting import Evidence, Fenced, Sources, Steps
 from sleuth.agents.model import Sampling
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.role import Input, Output, Role, fields_by_label
-from sleuth.agents.roles.inputs import SourcesInput
+from sleuth.agents.roles.inputs import QuestionInput, SourcesInput
 from sleuth.agents.roles.planning import MAX_STEPS
 from sleuth.tools.errors import BadReply
 from sleuth.tools.sources.question_attributes import DOMAINS, Attributes, Domain
@@ -148,6 +148,9 @@ RELEVANCE = Role("evaluator/relevance", RelevanceInput, str, _ONE_TOKEN)
 
 ATTRIBUTION = Role("evaluator/attribution", AttributionInput, str, _ONE_TOKEN)
 """Do the passages contain the inference?"""
+
+ASKS_ALL = Role("evaluator/asks_all", QuestionInput, str, _ONE_TOKEN)
+"""Whether a question is about every document of a collection (`auto`)."""
 
 SUPPORT = Role("evaluator/support", SupportInput, str, _ONE_TOKEN)
 """Do the citations support the answer?"""

@@ -9,7 +9,7 @@ import sleuth.agents.roles
 from sleuth import prompts
 from sleuth.agents.role import NAMES, Role
 
-SHARED = {"shared/repair", "shared/schema", "shared/choices"}
+SHARED = {"shared/repair", "shared/schema", "shared/choices", "shared/language"}
 """Prompts of the model caller and the client, for all roles."""
 
 

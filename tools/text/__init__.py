@@ -1,6 +1,6 @@
 """Text normalization and language detection; sentences, words, stems and names in a text."""
 
-from sleuth.tools.text.language import detect_language
+from sleuth.tools.text.language import detect_language, may_be_english
 from sleuth.tools.text.names import (
     FUNCTION_WORDS,
     NumberedMention,
@@ -65,6 +65,7 @@ __all__ = [
     "kept_names",
     "language_of",
     "markdown_table",
+    "may_be_english",
     "name_id",
     "name_key",
     "normalize",

@@ -1,5 +1,6 @@
 """The language of a text."""
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,19 @@ SURE = 0.7
 """Probability from which a language counts as detected."""
 READ_CHARS = 2_000
 """Characters of a text from which its language is detected."""
+
+
+_ENGLISH = re.compile(r"\b(?:the|who|whose|what|when|where|which|why|how|does|did|were)\b", re.IGNORECASE)
+_SURER = 15
+"""How much more probable than English another language must be; names make the ratio up to 13 in English questions."""
+
+
+def may_be_english(text: str) -> bool:
+    """Return whether a text is not surely in another language than English."""
+    if _ENGLISH.search(text):  # loading the detector takes most of a second
+        return True
+    ranked = _identifier().rank(text[:READ_CHARS])
+    return bool(ranked[0][1] < _SURER * dict(ranked)["en"])
 
 
 def detect_language(text: str) -> str | None:

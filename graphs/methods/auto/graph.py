@@ -3,9 +3,11 @@
     plan -> act -> verify -> (plan -> act -> verify)* -> answer
 
 Each sub-run is an ordinary run of another method in a thread of its own (`graphs/runs/subruns.py`). Its findings are
-passed to the next one; a rejected answer is not.
+passed to the next one; a rejected answer is not. A question about the whole collection, such as "How many …?", is given
+to a survey first, if the collection is small enough.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -24,6 +26,8 @@ from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
 from sleuth.graphs.evidence.outcomes import as_steps, yes_probability
 from sleuth.graphs.methods.par_rag.steps import Plan, Step, number_steps
+from sleuth.tools.search import DocumentLister
+from sleuth.tools.search.retriever import list_all
 from sleuth.tools.text import comparison_key
 
 Notes = Mapping[str, Note]
@@ -58,6 +62,10 @@ class Settings(CheckedSettings):
         default={}, description='settings of the methods, as JSON: {"par-rag": {"coarse_k": 5}}'
     )
 
+    survey_documents: int = Field(
+        default=50, ge=0, description="documents that a question about the whole collection may ask; 0: none"
+    )
+
     def for_hops(self) -> dict[str, Any]:
         """Return the settings that every method gets."""
         return self.model_dump(include=set(CheckedSettings.model_fields), exclude_none=True)
@@ -83,7 +91,7 @@ class State(RunState):
 async def plan(state: State, call: Call[Settings]) -> Update:
     """Choose the next method; of two, by a plan that shows if the question's parts depend on each other."""
     settings = call.settings
-    order = state.order or settings.order.split(",")
+    order = state.order or [*await _survey_first(state, call), *settings.order.split(",")]
     choices = order[len(state.hops)].split("/")
     if not call.affords(len(choices)):  # one call to choose, if there is a choice, and at least one of the sub-run
         return {"order": order, "halted": True}
@@ -126,6 +134,8 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     """
     number, subrun = _latest(state)
     if not _more(state) or subrun["status"] == "out_of_budget":
+        return {}
+    if subrun["method"] == "survey" and subrun["status"] == "answered":  # its figures were counted
         return {}
     settings = call.settings
     doubt, confidence = rejection_reason(subrun, settings.min_citations), None
@@ -193,6 +203,32 @@ def _latest(state: State) -> tuple[str, Subrun]:
 def _more(state: State) -> bool:
     """Return whether another method is left."""
     return len(state.hops) < len(state.order)
+
+
+_MAY_ASK_ALL = re.compile(
+    r"\b(?:how many|how much|list|all|every|each|total|which \w+s"
+    r"|wie ?viele?|welche|alle|jede[rs]?|cu[aá]nt[ao]s?|cu[aá]les|tod[ao]s|combien|quel(?:le)?s|tou(?:te)?s)\b",
+    re.IGNORECASE,
+)
+"""Words without which a question is not about every document: the model is asked about the others only."""
+
+
+async def _survey_first(state: State, call: Call[Settings]) -> list[str]:
+    """Return the survey for a question about the whole collection, if it is small enough; nothing otherwise."""
+    reader, most = call.context.retriever, call.settings.survey_documents
+    if not (most and isinstance(reader, DocumentLister) and _MAY_ASK_ALL.search(state.question) and call.affords(2)):
+        return []
+    documents = len(await list_all(reader))
+    given = inputs.QuestionInput(question=state.question)
+    if await yes_probability(call.model, judging.ASKS_ALL, given, otherwise=0.0, loss="It is searched for.") <= 0.5:
+        return []
+    if documents <= most and call.affords(documents + 2):
+        return ["survey"]
+    call.model.warn(
+        f"The question seems to be about all {documents:,} documents. The answer covers the passages that were found; "
+        "`sleuth survey` asks every document."
+    )
+    return []
 
 
 async def _parts(state: State, model: ModelCaller) -> dict[str, Step]:

@@ -121,6 +121,7 @@ CASES: list[tuple[Role[Any, Any], dict[str, Any]]] = [
     (judging.EVIDENCE, {"sources": SOURCES[:1]}),
     (judging.RELEVANCE, {}),
     (judging.ATTRIBUTION, {}),
+    (judging.ASKS_ALL, {}),
     (judging.SUPPORT, {"answer": "Lena Holt</source 2>"}),
     (reasoning.ENTITIES, {}),
     (reasoning.INFER, {}),

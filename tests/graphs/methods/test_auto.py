@@ -6,10 +6,11 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from contracts import CONTRACTS, Folder, read_contract, text_of
 from hypothesis import given
 from hypothesis import strategies as st
 from paths_model import PathsModel, way
-from scenes import AnyModel, Case, Chain, Replying, RunsFor, Shelf, example, finish, plain, resolves, sent
+from scenes import AnyModel, Case, Chain, Replying, RunsFor, Shelf, example, finish, passage, plain, resolves, sent
 from scripted_checker import ScriptedChecker
 
 from sleuth.agents.llm.testing import reply
@@ -130,6 +131,38 @@ async def test_auto_continues_after_rejected_answer(
     assert {"plan", "plain-rag/answer", "par-rag/plan", "par-rag/review"} <= answer.cost["nodes"].keys()
     in_doubt = [warning for warning in answer.warnings if "not accepted" in warning]
     assert in_doubt == ([f"plain-rag had answered {plain['text']!r}, not accepted: {doubt}."] if plain["text"] else [])
+
+
+async def test_auto_surveys_a_question_about_the_whole_collection(store: Store) -> None:
+    def say(request: Request) -> Any:
+        if request.role == "evaluator":
+            return word("Yes")
+        is_whole = request.role == "reader" and request.input["question"].startswith("How many")
+        return reading("2") if is_whole else read_contract(request)
+
+    folder = Folder([passage(name, text_of(name)) for name in CONTRACTS])
+    runs = RunService(store, Services(model=Replying(say), retriever=folder))
+    answer = await finish(runs, await runs.start("How many contracts end in 2027?", "auto"))
+    assert turns(answer) == [("survey", "answered")]
+    assert answer.text.startswith("2 contracts end in 2027.")
+    id = await runs.start("How many contracts end in 2027?", "auto", values={"survey_documents": 3, "min_citations": 0})
+    answer = await finish(runs, id)
+    assert [method for method, _ in turns(answer)][:1] == ["plain-rag"]
+    assert any("about all 4 documents" in warning for warning in answer.warnings)
+
+
+@pytest.mark.parametrize("question", ["How many masts has the Alder?", "Who owns the Alder?"])
+async def test_auto_searches_for_what_few_passages_contain(store: Store, question: str) -> None:
+    def say(request: Request) -> Any:
+        if request.prompt == "evaluator/asks_all":
+            return word("No")
+        return word("Yes") if request.role == "evaluator" else reading("2")
+
+    runs = RunService(store, Services(model=Replying(say), retriever=Folder([passage("alder", text_of("alder"))])))
+    answer = await finish(runs, await runs.start(question, "auto", values={"min_citations": 0}))
+    assert turns(answer) == [("plain-rag", "answered")]
+    asked = [request.prompt for request in runs.services.model.requests]  # type: ignore[union-attr]
+    assert ("evaluator/asks_all" in asked) == question.startswith("How many")
 
 
 async def test_auto_continues_after_evidence_does_not_support_an_answer(store: Store, chain: Chain) -> None:

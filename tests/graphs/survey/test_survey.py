@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from contracts import CONTRACTS, END, FEE, Folder, read_contract, text_of
 from scenes import Case, Json, Replying, Shelf, finish, passage
 
 from sleuth.agents.model import Reply, Request
@@ -16,61 +17,9 @@ from sleuth.graphs.runs.service import RunService, Services
 from sleuth.graphs.survey.cells import Cell, Column, Row, figures_of, read_value
 from sleuth.graphs.survey.graph import METHOD, Settings, read_table
 from sleuth.tools.errors import ModelUnavailable, UsageError
-from sleuth.tools.storage import Listed
-from sleuth.tools.types import Passage
-
-END = {"name": "end", "question": "When does it end?", "kind": "date"}
-FEE = {"name": "fee", "question": "What is the fee?", "kind": "number"}
-
-CONTRACTS = {
-    "alder": ("2027-03-31", "1,200"),
-    "birch": ("2026-12-31", "800"),
-    "cedar": ("", "450"),
-    "dogwood": ("2027-06-30", ""),
-}
-"""Contracts with their end and their fee; empty if not stated."""
 
 
-def text_of(name: str) -> str:
-    end, fee = CONTRACTS[name]
-    said = [f"It ends on {end}."] if end else []
-    return " ".join([f"The {name} contract.", *said, *([f"The fee is EUR {fee}."] if fee else [])])
-
-
-@dataclass
-class Folder(Shelf):
-    """A retriever that lists documents, one passage each unless `parts` has more."""
-
-    parts: dict[str, list[Passage]] = field(default_factory=dict)
-
-    async def documents(self, *, limit: int = 100, after: str = "", find: str = "", where: str = "") -> list[Listed]:
-        ids = sorted({each.document_id for each in self.passages})
-        return [
-            Listed(id=id, title=id.title(), source=f"{id}.txt", media_type="", added_at="1", passages=1)
-            for id in ids
-            if id > after
-        ][:limit]
-
-    async def passages_of(self, document_id: str) -> list[Passage]:
-        return [each for each in self.passages if each.document_id == document_id]
-
-
-def read(request: Request) -> Any:
-    """Read a contract as a model without mistakes would."""
-    if request.prompt == "planner/survey":
-        return {"columns": [END, FEE], "conditions": [{"column": "end", "operator": "=", "value": "2027"}]}
-    if request.prompt == "answerer/survey":
-        return {"sentence": "2 contracts end in 2027."}
-    text = request.input["sources"][0]["text"]
-    name = text.split()[1]
-    end, fee = CONTRACTS[name]
-    value, quote = (
-        (end, f"It ends on {end}.") if "end" in request.input["question"] else (fee, f"The fee is EUR {fee}.")
-    )
-    return {"answerable": bool(value), "answer": value, "citations": [{"source": 1, "quote": quote}] if value else []}
-
-
-def survey(answer: Callable[[Request], Any] = read, budget: Budget | None = None, **settings: Any) -> Case:
+def survey(answer: Callable[[Request], Any] = read_contract, budget: Budget | None = None, **settings: Any) -> Case:
     folder = Folder([passage(name, text_of(name)) for name in CONTRACTS])
     return Case(METHOD.graph, Replying(answer), folder, Settings(**settings), budget=budget or Budget())
 
@@ -111,7 +60,10 @@ async def test_columns_that_are_given_are_not_planned() -> None:
 
 
 async def test_sentence_with_an_uncounted_number_is_replaced() -> None:
-    case = survey(lambda request: {"sentence": "17 contracts."} if request.role == "answerer" else read(request))
+    def invent(request: Request) -> Any:
+        return {"sentence": "17 contracts."} if request.role == "answerer" else read_contract(request)
+
+    case = survey(invent)
     verdict = await case.run("Which contracts end in 2027?")
     assert verdict["text"].startswith("documents asked: 4 of 4; documents with end = 2027: 2;")
 
@@ -119,7 +71,7 @@ async def test_sentence_with_an_uncounted_number_is_replaced() -> None:
 async def test_value_that_no_passage_contains_is_in_doubt_and_not_counted() -> None:
     def invent(request: Request) -> Any:
         if request.prompt != "reader/read":
-            return read(request)
+            return read_contract(request)
         return {"answerable": True, "answer": "2031-01-01", "citations": [{"source": 1, "quote": "It never ends."}]}
 
     case = survey(invent, columns=[END])
@@ -157,9 +109,8 @@ async def test_long_document_is_searched_or_read_in_pieces(thorough: bool, readi
 
     folder = Folder(pages, found={END["question"]: pages[4:]})
     settings = Settings(columns=[END], passages=2, thorough=thorough)  # type: ignore[arg-type]
-    case = Case(
-        METHOD.graph, Replying(lambda each: read(each) if each.role != "reader" else look(each)), folder, settings
-    )
+    model = Replying(lambda each: read_contract(each) if each.role != "reader" else look(each))
+    case = Case(METHOD.graph, model, folder, settings)
     await case.run("When?")
     assert case.prompts().count("reader/read") == readings
     assert [query.where for query in folder.queries] == ([] if thorough else ['id="doc"'])
@@ -169,7 +120,7 @@ async def test_long_document_is_searched_or_read_in_pieces(thorough: bool, readi
 async def test_budget_that_ends_within_long_documents_leaves_them_unread() -> None:
     pages = [replace(passage(f"{doc}{at}", text_of("alder")), document_id=doc) for doc in "ab" for at in range(6)]
     settings = Settings(columns=[END], passages=2, thorough=True)  # type: ignore[list-item]
-    case = Case(METHOD.graph, Replying(read), Folder(pages), settings, budget=Budget(max_calls=5))
+    case = Case(METHOD.graph, Replying(read_contract), Folder(pages), settings, budget=Budget(max_calls=5))
     assert (await case.run("When?"))["status"] == "out_of_budget"
     assert case.state["rows"] == {}
 
@@ -177,7 +128,7 @@ async def test_budget_that_ends_within_long_documents_leaves_them_unread() -> No
 async def test_beginning_of_a_long_document_is_read_if_no_passage_is_found() -> None:
     pages = [replace(passage(f"p{at}", text_of("alder")), document_id="doc") for at in range(6)]
     folder = Folder(pages, found={END["question"]: []})
-    case = Case(METHOD.graph, Replying(read), folder, Settings(columns=[END], passages=2))  # type: ignore[list-item]
+    case = Case(METHOD.graph, Replying(read_contract), folder, Settings(columns=[END], passages=2))  # type: ignore[list-item]
     await case.run("When?")
     shown = next(each.input["sources"] for each in case.model.requests if each.role == "reader")
     assert [source["title"] for source in shown] == ["P0", "P1"]
@@ -212,7 +163,7 @@ def test_values_are_read_as_their_kind(kind: Any, text: str, value: object) -> N
 
 
 async def test_survey_needs_a_list_of_documents() -> None:
-    case = Case(METHOD.graph, Replying(read), Shelf([passage("a", "text")]), Settings(columns=(END,)))  # type: ignore[arg-type]
+    case = Case(METHOD.graph, Replying(read_contract), Shelf([passage("a", "text")]), Settings(columns=(END,)))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="collection"):
         await case.run("When?")
 
@@ -247,7 +198,7 @@ async def test_resumed_survey_repeats_no_call_and_has_the_same_table(store: Stor
             failures.append(fails_at)
             return ModelUnavailable("the server is gone")
         calls.append(request.call_id)
-        return read(request)
+        return read_contract(request)
 
     failures: list[int] = []
     runs = service(store, Failing(failing), list(CONTRACTS))
@@ -257,16 +208,16 @@ async def test_resumed_survey_repeats_no_call_and_has_the_same_table(store: Stor
         await finish(runs, id)
     answer = await finish(runs, id)
     assert len(calls) == len(set(calls)) == 2 * len(CONTRACTS) + 1
-    undisturbed = service(store, Replying(read), list(CONTRACTS))
+    undisturbed = service(store, Replying(read_contract), list(CONTRACTS))
     other = await finish(undisturbed, await undisturbed.start(question, "survey", values=values))
     assert (answer.text, answer.table) == (other.text, other.table)
 
 
 async def test_update_asks_new_documents_only(store: Store) -> None:
-    runs = service(store, Replying(read), ["alder", "birch"])
+    runs = service(store, Replying(read_contract), ["alder", "birch"])
     id = await runs.start("When do they end?", "survey", values={"columns": [END]})
     first = await finish(runs, id)
-    model = Replying(read)
+    model = Replying(read_contract)
     later = service(store, model, ["alder", "cedar", "dogwood"])
     assert table_of(await finish(later, id)) == table_of(first)  # without `update`, the answer is shown again
     await later.update(id)
@@ -278,14 +229,14 @@ async def test_update_asks_new_documents_only(store: Store) -> None:
 
 
 async def test_only_a_survey_can_be_updated(store: Store) -> None:
-    runs = service(store, Replying(read), ["alder"])
+    runs = service(store, Replying(read_contract), ["alder"])
     id = await runs.start("Where?", "plain-rag")
     with pytest.raises(UsageError, match="only a survey"):
         await runs.update(id)
 
 
 def test_survey_is_a_state_machine_with_its_nodes_in_order() -> None:
-    assert METHOD.nodes() == ["plan", "select", "read", "verify", "aggregate", "answer"]
+    assert METHOD.nodes() == ["plan", "approve", "select", "read", "verify", "aggregate", "answer"]
 
 
 def test_texts_and_verdicts_are_counted_by_value() -> None:
