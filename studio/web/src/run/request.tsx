@@ -106,9 +106,9 @@ function PlanForm({ name, steps: shown, replying }: PlanProps) {
   );
 }
 
-/** A row as the server takes it: with a new question, a section has no heading yet. */
-function named({ needs: _, ...row }: JsonObject): JsonObject {
-  return row;
+/** A section or column as the server takes it: nothing builds on another one. */
+function named(row: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(row).filter(([key]) => key !== "needs"));
 }
 
 interface StepProps {

@@ -41,6 +41,10 @@ const WORK: Record<string, [string, string, string]> = {
   converse: ["Replying", "Replied", "Reply"],
   clarify: ["Asking back", "Asked back", "Ask back"],
   approve: ["Waiting for your approval", "Had the plan approved", "Wait for approval"],
+  select: ["Choosing the documents", "Chose the documents", "Choose the documents"],
+  outline: ["Planning the sections", "Planned the sections", "Plan the sections"],
+  research: ["Researching a section", "Researched a section", "Research a section"],
+  write: ["Writing the sections", "Wrote the sections", "Write the sections"],
   answer: ["Writing the answer", "Wrote the answer", "Answer"],
 };
 
@@ -73,7 +77,7 @@ export function findingsOf({ update, node }: Pick<LiveStep, "update" | "node">):
   const entries = (name: string) => (isObject(update[name]) ? Object.values(update[name]).filter(isObject) : []);
   const texts = (name: string, field: string) => entries(name).map((each) => textOf(each[field]));
   const lines = [
-    ...["plan", "parts", "steps"].flatMap((name) => texts(name, "question").map(quoted)),
+    ...["plan", "parts", "steps", "sections", "columns"].flatMap((name) => texts(name, "question").map(quoted)),
     ...texts("rounds", "query").map((query) => query && `Looked for “${query}”`),
     ...(node.startsWith("retrieve") ? passagesOf(update) : []),
     ...texts("drafts", "answer").map((draft) => `Draft: ${draft || "nothing"}`),
