@@ -196,11 +196,14 @@ def known_notes(state: RunState) -> Iterable[Note]:
     return state.notes.values()
 
 
-def new_graph(state: type[StateT], *nodes: Node[Any]) -> StateGraph[StateT, Context, Question, StateT]:
+def new_graph(
+    state: type[StateT], *nodes: Node[Any] | Callable[[Any], Awaitable[Update]]
+) -> StateGraph[StateT, Context, Question, StateT]:
     """Return a method's graph with these nodes, in their order, and no edges."""
     graph = StateGraph(state, context_schema=Context, input_schema=Question)
     for each in nodes:
-        graph.add_node(each)
+        added: Any = each
+        graph.add_node(added)
     return graph
 
 

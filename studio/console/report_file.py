@@ -27,7 +27,8 @@ def _blocks(answer: Answer) -> list[_Block]:
     blocks, start = [], 0
     for line in marked.text.split("\n"):
         end, mark = start + len(line), next((each for each in _KINDS if line.startswith(each)), "")
-        pieces, at = [], start + len(mark)
+        at = start + len(mark)
+        pieces: list[tuple[str, int | None]] = []
         for begin, stop, citation in marked.marks:
             if start <= begin < end:
                 pieces.append((marked.text[at:begin].rstrip(), citation + 1))

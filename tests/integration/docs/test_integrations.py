@@ -127,6 +127,13 @@ async def test_messages_state(environment: dict[str, str]) -> None:
 
 
 @pytest.mark.nightly
+async def test_deep_agent(environment: dict[str, str]) -> None:
+    pytest.importorskip("deepagents", reason="it is not locked: it needs a later langchain-core")
+    out = await run("deep_agent.py", environment, QUESTION)
+    assert out.startswith("I have looked it up: Edric Gannow [1]")
+
+
+@pytest.mark.nightly
 async def test_create_agent(environment: dict[str, str]) -> None:
     out = await run("create_agent.py", environment, QUESTION)
     assert out.startswith("I have looked it up: Edric Gannow [1]")

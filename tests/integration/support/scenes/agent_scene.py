@@ -28,7 +28,7 @@ def script(asked: Asked) -> Any:
 
 
 class WithAgent(Scripted):
-    """Scripted model that is also an agent: it calls the first of its tools, then repeats the result.
+    """Scripted model that is also an agent: it calls a tool, that of a sub-agent if it has one, and repeats the result.
 
     Without tools, it finds the builder in what it reads. Embeddings count words.
     """
@@ -46,7 +46,9 @@ class WithAgent(Scripted):
             return completion(f"I have looked it up: {last['content']}")
         if "tools" not in asked:
             return completion("Edric Gannow" if "Edric Gannow" in last["content"] else "Unknown.")
-        called = {"name": asked["tools"][0]["function"]["name"], "arguments": json.dumps({"question": QUESTION})}
+        names = [tool["function"]["name"] for tool in asked["tools"]]
+        given = {"description": QUESTION, "subagent_type": "documents"} if "task" in names else {"question": QUESTION}
+        called = {"name": "task" if "task" in names else names[0], "arguments": json.dumps(given)}
         reply = json.loads(completion("").body)
         message = reply["choices"][0]["message"]
         message["tool_calls"] = [{"id": "call-1", "type": "function", "function": called}]
