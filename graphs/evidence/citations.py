@@ -65,14 +65,16 @@ def cite_sentence(passage: Passage, at: int) -> Citation:
 
 
 def cite_closest(text: str, passages: Sequence[Passage]) -> list[Citation]:
-    """Cite the sentence of each passage that has the most words of a text; without any, the passage is left out."""
+    """Cite the sentence of each passage with the most words of a text, unless that of another has over twice as many."""
     words = content_words(text)
-    found = []
+    found: list[tuple[int, Citation]] = []
     for passage in passages:
         shared = {span: len(words & content_words(passage.text[slice(*span)])) for span in sentence_spans(passage.text)}
-        best = max(shared, key=shared.__getitem__, default=None)
-        found += [citation_at(passage, best)] if best and shared[best] else []
-    return found
+        if shared:
+            best = max(shared, key=shared.__getitem__)
+            found.append((shared[best], citation_at(passage, best)))
+    most = max((number for number, _ in found), default=0)
+    return [citation for number, citation in found if number and 2 * number >= most]
 
 
 def verified_citations(

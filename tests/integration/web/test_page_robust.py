@@ -109,6 +109,33 @@ async def test_plan_is_changed_before_it_is_carried_out(page: Page, site: Site, 
 
 
 @pytest.mark.nightly
+async def test_outline_of_a_report_is_changed_and_the_report_is_saved(page: Page, site: Site, axe: str) -> None:
+    await drop_documents(page, await site())
+    await page.get_by_role("link", name="Ask", exact=True).click()
+    await page.get_by_role("textbox", name="Question", exact=True).fill("What is known about the fair?")
+    await open_methods(page)
+    await page.get_by_role("radio", name=re.compile("^report")).check()
+    await page.get_by_label("Show me the plan first").check()
+    await page.get_by_role("button", name="Ask", exact=True).click()
+    await expect_status(page, "waiting")
+    plan = page.get_by_role("form", name="Plan")
+    assert await faults(page, axe) == []
+    await plan.get_by_role("button", name="Add a question").click()
+    await plan.get_by_label("Step 2").fill("Which fair is held in Sennick Harbour?")
+    await plan.get_by_role("button", name="Go on").click()
+    await expect_status(page, "answered")
+    answer = page.get_by_role("region", name="Answer")
+    await expect(answer.get_by_role("heading")).to_have_text(
+        ["The fair", "The light", "Which fair is held in Sennick Harbour"]
+    )
+    assert await answer.get_by_role("button", name=re.compile("Footnote")).count() == 2  # one for each section
+    async with page.expect_download() as saving:
+        await answer.get_by_role("button", name="Word").click()
+    assert (await saving.value).suggested_filename.endswith(".docx")
+    assert await faults(page, axe) == []
+
+
+@pytest.mark.nightly
 async def test_feedback_is_stored_and_question_is_retried(page: Page, site: Site) -> None:
     await ask_and_wait(page, await site())
     await page.get_by_role("button", name="Bad answer").click()

@@ -19,8 +19,13 @@ QUESTION = "Which fair is held in the birthplace of the builder of the Pellowrig
 QUOTE = "Every year on the first weekend of March the town holds the Kelp Fair"
 
 FOLLOW_UP = "And what fair do they have where its builder was born?"
-TALK: dict[str, Any] = {"rewriter/rewrite": {"question": QUESTION}, "router/route": "question"}
-"""Messages of a conversation."""
+TALK: dict[str, Any] = {
+    "rewriter/rewrite": {"question": QUESTION},
+    "router/route": "question",
+    "planner/outline": {"title": "The fair", "sections": [{"heading": "The light", "question": QUESTION}]},
+    "answerer/section": {"sentences": [{"text": f"{QUOTE}.", "sources": [1, 2, 3]}]},
+}
+"""Messages of a conversation, and the outline and section of a report."""
 
 MISTAKEN: dict[str, Any] = {
     "steps": [
