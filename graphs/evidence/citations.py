@@ -65,7 +65,7 @@ def cite_sentence(passage: Passage, at: int) -> Citation:
 
 
 def cite_closest(text: str, passages: Sequence[Passage]) -> list[Citation]:
-    """Cite the sentence of each passage with the most words of a text, unless that of another has over twice as many."""
+    """Cite the sentence of each passage with most words of a text, unless that of another has over twice as many."""
     words = content_words(text)
     found: list[tuple[int, Citation]] = []
     for passage in passages:

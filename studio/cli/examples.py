@@ -31,7 +31,7 @@ EXAMPLES = {
         "sleuth ask",
     ],
     "report": [
-        "sleuth report 'What do the contracts say about liability?' --out liability.docx",
+        "sleuth report 'What do the contracts state about liability?' --out liability.docx",
         "sleuth report 'How did the project develop?' --approve --method par-rag",
     ],
     "survey": [

@@ -1,4 +1,4 @@
-"""Roles whose replies people read are told to answer in the language of the question."""
+"""Roles whose replies people read are asked to answer in the language of the question."""
 
 from typing import Any
 

@@ -36,7 +36,7 @@ def test_table_has_every_command_as_it_is() -> None:
         ("ask --max-c", ["--max-calls"]),
         ("ask --method p", ["plain-rag", "par-rag"]),
         ("ask --method ch", ["chat"]),
-        ("runs fork x --method r", ["retro-rag", "ras"]),
+        ("runs fork x --method r", ["retro-rag", "ras", "report"]),
         ("methods crp", ["crp-rag"]),
         ("search --mode g", ["graph"]),
         ("runs pr", ["prune"]),
