@@ -13,7 +13,7 @@ import io
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,45 +103,42 @@ class Encoder:
         import torch
         from torch_geometric.nn import global_mean_pool
 
-        union = _union(graphs)
+        names, predicates, pairs, subgraph_of, graph_of = _union(graphs)
         device = next(self.module.parameters()).device
         nodes, edges = (
-            torch.from_numpy(np.stack([vectors[text] for text in texts])).to(device)
-            for texts in (union.nodes, union.edges)
+            torch.from_numpy(np.stack([vectors[text] for text in texts])).to(device) for texts in (names, predicates)
         )
-        ends = torch.tensor(union.ends, device=device).T
+        ends = torch.tensor(pairs, device=device).T
         for layer, norm in zip(self.module["layers"], self.module["norms"], strict=True):
             nodes = torch.relu(norm(layer(nodes, ends, edges)))
-        subgraphs = global_mean_pool(nodes, torch.tensor(union.subgraph_of, device=device))
-        pooled = global_mean_pool(subgraphs, torch.tensor(union.graph_of, device=device))
+        subgraphs = global_mean_pool(nodes, torch.tensor(subgraph_of, device=device))
+        pooled = global_mean_pool(subgraphs, torch.tensor(graph_of, device=device))
         token: torch.Tensor = self.module["projector"](pooled)
         return token
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Union:
-    """A batch of graphs: texts of nodes and edges, the two nodes of each edge, and where nodes and subgraphs belong."""
-
-    nodes: list[str]
-    edges: list[str]
-    ends: list[tuple[int, int]]
-    subgraph_of: list[int]
-    graph_of: list[int]
-
-
-def _union(graphs: Sequence[Graph]) -> _Union:
-    union = _Union(nodes=[], edges=[], ends=[], subgraph_of=[], graph_of=[])
+def _union(
+    graphs: Sequence[Graph],
+) -> tuple[list[str], list[str], list[tuple[int, int]], list[int], list[int]]:
+    """Return a batch of graphs: the texts of nodes and edges, the two nodes of each edge, the subgraph of each node,
+    and the graph of each subgraph.
+    """
+    nodes: list[str] = []
+    edges: list[str] = []
+    ends: list[tuple[int, int]] = []
+    subgraph_of: list[int] = []
+    graph_of: list[int] = []
     for at, graph in enumerate(graphs):
         for triples in graph:
             places: dict[str, int] = {}
             for subject, predicate, object in triples:
-                ends = [places.setdefault(name, len(union.nodes) + len(places)) for name in (subject, object)]
-                union.edges.append(predicate)
-                union.ends.append((ends[0], ends[1]))
-            union.nodes.extend(places)
-            union.subgraph_of.extend([len(union.graph_of)] * len(places))
-            union.graph_of.append(at)
-    return union
+                from_, to = [places.setdefault(name, len(nodes) + len(places)) for name in (subject, object)]
+                edges.append(predicate)
+                ends.append((from_, to))
+            nodes += places
+            subgraph_of += [len(graph_of)] * len(places)
+            graph_of.append(at)
+    return nodes, edges, ends, subgraph_of, graph_of
 
 
 def is_graph_model(folder: Path) -> bool:
@@ -152,16 +149,6 @@ def is_graph_model(folder: Path) -> bool:
 def describe_missing(folder: str) -> str:
     """Return the message for a folder without a graph model."""
     return f"{folder} holds no graph model ({METADATA} and {WEIGHTS}); `{TRAINING}` in a clone of sleuth makes one"
-
-
-def save(encoder: Encoder, folder: Path, *, embedder: str) -> None:
-    """Write an encoder that was trained on vectors of this embedder."""
-    from safetensors.torch import save_file
-
-    weights = {name: each.detach().cpu().contiguous() for name, each in encoder.module.state_dict().items()}
-    save_file(weights, folder / WEIGHTS)
-    metadata = {"embedder": embedder, "shape": asdict(encoder.shape)}
-    (folder / METADATA).write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
 
 
 def load(folder: Path) -> tuple[Encoder, str]:

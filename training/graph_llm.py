@@ -6,20 +6,21 @@ triples of a prompt as a token (Jiang et al., section 3.4). Everything else, che
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from sleuth.agents.graph_encoder import (
+    METADATA,
+    WEIGHTS,
     Encoder,
     Graph,
     Shape,
     first_user_message,
     graph_texts,
     read_graph,
-    save,
 )
 from sleuth.agents.model import Message
 from sleuth.agents.roles.planning import BEGIN, NEXT, NEXT_WITH_FINDING
@@ -162,8 +163,14 @@ class GraphTuning(Tuning):
 
     def finish(self, folder: Path) -> None:
         """Write the adapter and the encoder."""
+        from safetensors.torch import save_file
+
         super().finish(folder)
-        save(self.encoder, folder, embedder=self.embedder)
+        module = self.encoder.module
+        weights = {name: each.detach().cpu().contiguous() for name, each in module.state_dict().items()}
+        save_file(weights, folder / WEIGHTS)
+        metadata = {"embedder": self.embedder, "shape": asdict(self.encoder.shape)}
+        (folder / METADATA).write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
 
 
 def tune(

@@ -2,8 +2,8 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from anyio import CapacityLimiter
 
@@ -11,11 +11,9 @@ from sleuth.tools.errors import ModelTimeout
 
 _log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 
 class CallSlots:
-    """Runs calls, at most `most` of them at a time.
+    """Slots for calls, at most `most` of them at a time.
 
     A server that works on several calls needs longer for each of them. So a call that times out next to others is
     repeated with half as many in flight, and only one that times out alone fails. Replies within half of the time-out
@@ -24,7 +22,9 @@ class CallSlots:
     Usage:
 
         slots = CallSlots(8, seconds=120)
-        reply, seconds = await slots.run(lambda: send(request))
+        while True:
+            async with slots.take() as seconds:
+                return await send(request), seconds()
     """
 
     def __init__(self, most: int, *, seconds: float) -> None:
@@ -34,26 +34,26 @@ class CallSlots:
         self._limiter = CapacityLimiter(most)
         self._quick = 0
 
-    async def run(self, call: Callable[[], Awaitable[T]]) -> tuple[T, float]:
-        """Return the result of a call and its seconds, without those for a free slot and for attempts that timed out.
+    @asynccontextmanager
+    async def take(self) -> AsyncIterator[Callable[[], float]]:
+        """Enter a free slot, with a function that returns the seconds of the call so far.
+
+        A time-out next to other calls ends the block without an error: the call is repeated.
 
         Raises:
             ModelTimeout: the call timed out alone.
         """
-        while True:
-            async with self._limiter:
-                begun, busiest = time.monotonic(), self._limiter.borrowed_tokens
-                try:
-                    result = await call()
-                except ModelTimeout:
-                    busiest = max(busiest, self._limiter.borrowed_tokens)
-                    if busiest == 1:
-                        raise
-                    self._reduce(busiest // 2)
-                    continue
-                seconds = time.monotonic() - begun
-            self._count(seconds)
-            return result, seconds
+        async with self._limiter:
+            begun, busiest = time.monotonic(), self._limiter.borrowed_tokens
+            try:
+                yield lambda: time.monotonic() - begun
+            except ModelTimeout:
+                busiest = max(busiest, self._limiter.borrowed_tokens)
+                if busiest == 1:
+                    raise
+                self._reduce(busiest // 2)
+            else:
+                self._count(time.monotonic() - begun)
 
     def _reduce(self, limit: int) -> None:
         self._quick = 0

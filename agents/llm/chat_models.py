@@ -83,11 +83,13 @@ class ChatModels:
         if request.sampling.stop:
             runnable = runnable.bind(stop=list(request.sampling.stop))
         sent = [*request.messages[:-1], {**request.messages[-1], "content": request.messages[-1]["content"] + suffix}]
-        message, seconds = await self._slots.run(lambda: self._invoke(name, runnable, sent, request.listener))
-        if request.sampling.top_logprobs and not message.response_metadata.get("logprobs"):
-            warnings.append(NO_LOGPROBS)
-        completion = parse_completion(_completion(message))
-        return read_completion(completion, model=name, seconds=seconds, warnings=warnings)
+        while True:
+            async with self._slots.take() as seconds:
+                message = await self._invoke(name, runnable, sent, request.listener)
+                if request.sampling.top_logprobs and not message.response_metadata.get("logprobs"):
+                    warnings.append(NO_LOGPROBS)
+                completion = parse_completion(_completion(message))
+                return read_completion(completion, model=name, seconds=seconds(), warnings=warnings)
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return a careful estimate: chat models download a tokenizer to count."""

@@ -5,7 +5,6 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import openai
@@ -111,11 +110,12 @@ class LLMClient:
                 warnings.append(REFUSED.format(", ".join(lacking)))
             listener = request.listener if body["stream"] else None
             try:
-                async with trace_call(body, url=self._endpoint.url) as trace:
+                async with self._slots.take() as seconds, trace_call(body, url=self._endpoint.url) as trace:
                     headers = {CALL_HEADER: request.call_id, **trace.headers}
-                    send = partial(self._endpoint.complete, body, headers=headers, listener=listener)
-                    completion, seconds = await self._slots.run(send)
-                    trace.reply = reply = _read(completion, request, served, seconds=seconds, warnings=warnings)
+                    completion = await self._endpoint.complete(body, headers=headers, listener=listener)
+                    trace.reply = _read(completion, request, served, seconds=seconds(), warnings=warnings)
+                    served.can = can
+                    return trace.reply
             except errors.Refused as error:
                 refused = refused or error
                 can, more = without(can, body, error.reason)
@@ -127,9 +127,6 @@ class LLMClient:
                     known = [entry.name for entry in await self._endpoint.models()]
                     raise errors.unknown_model(served.name, known) from error
                 raise
-            else:
-                served.can = can
-                return reply
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return the tokens with the chat template; a careful estimate if the server does not count them."""

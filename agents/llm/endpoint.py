@@ -18,6 +18,7 @@ from sleuth.agents.llm.completions import Completion, assemble_completion, parse
 from sleuth.agents.model import Listener, Message
 from sleuth.tools.errors import ModelError, UsageError
 from sleuth.tools.http import bounded_async_client
+from sleuth.tools.retry import retry
 from sleuth.tools.settings import Settings, client_options
 
 RETRIES = 3
@@ -29,7 +30,7 @@ _REFUSALS = (400, 404, 405, 422, 501)
 """Statuses of missing or unsupported features."""
 
 _PAUSE = 0.5
-"""Seconds before an unusable reply is retried; doubled each time, as in the SDK."""
+"""Seconds before an unusable reply is retried; doubled for each completion, as in the SDK."""
 
 _LARGE = 100_000
 """Bytes of JSON that are decoded in a millisecond; more are decoded in a thread."""
@@ -179,18 +180,14 @@ class Endpoint:
 
     async def _json(self, url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the JSON object at a URL; empty if there is none. Broken JSON is retried."""
-        left = RETRIES
         async with errors.as_model_errors(self.url, seconds=self.timeout):
-            while True:
-                try:
-                    value = await self._value(url, body)
-                except errors.Malformed:
-                    if left == 0:
-                        raise
-                else:
-                    return value if isinstance(value, dict) else {}
-                await asyncio.sleep(_PAUSE * 2 ** (RETRIES - left))
-                left -= 1
+            value = await retry(
+                lambda: self._value(url, body),
+                lambda error: isinstance(error, errors.Malformed),
+                pause=_PAUSE,
+                max_wait=RETRIES * _PAUSE,
+            )
+        return value if isinstance(value, dict) else {}
 
     async def _value(self, url: str, body: Mapping[str, Any] | None) -> Any:  # noqa: ANN401 - JSON
         """Return the JSON value at a URL; None if it does not exist, refuses the request, or is no JSON."""

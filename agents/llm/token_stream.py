@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
-from langchain_core.callbacks import BaseCallbackManager
+from langchain_core.callbacks import BaseCallbackManager, Callbacks
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 from langgraph.config import get_config, get_stream_writer
@@ -33,12 +33,12 @@ _TRANSCRIPTS = "searcher"
 
 def has_message_stream() -> bool:
     """Return whether somebody reads the `messages` stream of the graph whose node is running."""
-    return bool(_handlers())
+    return bool(message_handlers(get_config().get("callbacks")))
 
 
-def _handlers() -> list[StreamMessagesHandler]:
-    manager = get_config().get("callbacks")
-    handlers = manager.handlers if isinstance(manager, BaseCallbackManager) else []
+def message_handlers(callbacks: Callbacks) -> list[StreamMessagesHandler]:
+    """Return the handlers of the `messages` stream; LangGraph has no public name for them."""
+    handlers = callbacks.handlers if isinstance(callbacks, BaseCallbackManager) else []
     return [each for each in handlers if isinstance(each, StreamMessagesHandler)]
 
 
@@ -167,8 +167,8 @@ class AnswerStream:
         """`id` is that of the message; by default that of the first model call that writes it."""
         self._id = id
         self._answer = AnswerText()
-        metadata = get_config()["metadata"]
-        self._writers = [_writer_for(handler, metadata) for handler in _handlers()]
+        config = get_config()
+        self._writers = [_writer_for(each, config["metadata"]) for each in message_handlers(config.get("callbacks"))]
 
     @property
     def has_text(self) -> bool:

@@ -176,90 +176,86 @@ class _RoleCall(Generic[I, O]):
         self._input = input
         self._node = node
         self._pending = pending
+        self._repair: tuple[Message, ...] = ()
         self._calls: dict[str, CallRecord] = {}
         self._warnings: list[str] = []
         self.output: O | None = None
 
     async def ask(self) -> _Asked:
-        """Ask, and ask once more with the fault if the reply cannot be used."""
-        await prompts.read(self._role.prompt, REPAIR)
-        reply, fault = await self._attempt()
-        if fault and self._caller.can_repair(self._pending):
-            _, wish = prompts.load(REPAIR).render(reason=escape_chat_markers(fault))
-            bad_reply = escape_chat_markers(reply["text"][:_SHOWN]).strip() or "…"
-            repair = (Message(role="assistant", content=bad_reply), Message(role="user", content=wish))
-            reply, fault = await self._attempt(repair)
-        start = reply["text"].strip()[:80]
-        quoted = f"It begins {start!r}." if start else "It is empty."
-        failure = fault and f"The {self._role.name} gave a reply that cannot be used: {fault}. {quoted}"
-        return _Asked(reply=reply, failure=failure, calls=self._calls, warnings=self._warnings)
-
-    async def _attempt(self, repair: tuple[Message, ...] = ()) -> tuple[Reply, str | None]:
-        """Return a reply and its fault, if any. Tokens streamed of a reply with a fault are withdrawn.
+        """Ask, and ask once more with the fault if the reply cannot be used.
 
         If the server counts more tokens than the client, ever fewer passages are sent.
         """
-        before, role, caller = self._input, self._role, self._caller
-        self._input = await fit_sources(
-            caller.model,
-            role.name,
-            self._input,
-            lambda input: messages(role, input) + repair,
-            reply_tokens=role.sampling.max_tokens,
-        )
+        role, caller = self._role, self._caller
+        await prompts.read(role.prompt, REPAIR)
         while True:
-            self._request = Request(
-                call_id="",
-                role=role.name,
-                prompt=role.prompt,
-                messages=messages(role, self._input) + repair,
-                input=asdict(self._input),
-                sampling=role.sampling,
-                schema=role.schema(),
-                choices=role.choices,
+            before = self._input
+            self._input = await fit_sources(
+                caller.model, role.name, self._input, self._messages, reply_tokens=role.sampling.max_tokens
             )
-            await caller.archive.keep([self._request.text()])  # before it is sent
-            sent = await task(self.call)()
-            if (reply := sent["reply"]) is not None:
+            while (reply := (sent := await task(self.call)())["reply"]) is None:
+                self._input = halve_sources(self._input, sent.get("reason", ""))
+            if warning := describe_loss(before, self._input):
+                self._warnings.append(f"{role.prompt}: {warning}")
+            self._record(sent, reply)
+            fault = await self._parse(sent, reply)
+            if not fault or self._repair or not caller.can_repair(self._pending):
                 break
-            try:
-                self._input = halve_sources(self._input)
-            except ContextTooLong as error:
-                raise ContextTooLong(f"{sent.get('reason', '')} {error}".strip()) from error
-        if warning := describe_loss(before, self._input):
-            self._warnings.append(f"{role.prompt}: {warning}")
-        self._record(sent, reply, repair=bool(repair))
+            _, wish = prompts.load(REPAIR).render(reason=escape_chat_markers(fault))
+            bad_reply = escape_chat_markers(reply["text"][:_SHOWN]).strip() or "…"
+            self._repair = Message(role="assistant", content=bad_reply), Message(role="user", content=wish)
+        start = reply["text"].strip()[:80]
+        quoted = f"It begins {start!r}." if start else "It is empty."
+        failure = fault and f"The {role.name} gave a reply that cannot be used: {fault}. {quoted}"
+        return _Asked(reply=reply, failure=failure, calls=self._calls, warnings=self._warnings)
+
+    def _messages(self, input: I) -> tuple[Message, ...]:
+        return messages(self._role, input) + self._repair
+
+    async def _parse(self, sent: _Sent, reply: Reply) -> str | None:
+        """Keep the output of a reply, or return its fault. Tokens streamed of a reply with a fault are withdrawn."""
+        role, stream = self._role, self._caller.token_stream
         try:
             self.output, cuts = await parse_reply(role, reply)
         except Unparsable as fault:
-            if caller.token_stream:
-                caller.token_stream.withdraw(node=self._node, role=role.name, call=sent["call_id"])
-            return reply, str(fault)
+            if stream:
+                stream.withdraw(node=self._node, role=role.name, call=sent["call_id"])
+            return str(fault)
         self._warnings += [f"{role.prompt}: {cut}" for cut in cuts]
-        return reply, None
+        return None
 
     async def call(self) -> _Sent:
         """Send the request, with an id and a seed from the place of its task: both are the same after a resume."""
         metadata, execution = get_config()["metadata"], get_runtime().execution_info
         assert execution is not None
-        place = f"{self._caller.seed}\n{metadata['langgraph_step']}\n{metadata['langgraph_path']}"
+        role, caller = self._role, self._caller
+        place = f"{caller.seed}\n{metadata['langgraph_step']}\n{metadata['langgraph_path']}"
         number = int.from_bytes(sha256(place.encode("utf-8", "replace")).digest()[:4]) >> 1
-        sampling = replace(self._request.sampling, seed=number)
-        request = replace(self._request, call_id=execution.task_id, sampling=sampling)
-        sent, stream = _Sent(call_id=request.call_id, prompt=request.text_hash(), reply=None), self._caller.token_stream
+        request = Request(
+            call_id=execution.task_id,
+            role=role.name,
+            prompt=role.prompt,
+            messages=self._messages(self._input),
+            input=asdict(self._input),
+            sampling=replace(role.sampling, seed=number),
+            schema=role.schema(),
+            choices=role.choices,
+        )
+        await caller.archive.keep([request.text()])  # before it is sent
+        sent, stream = _Sent(call_id=request.call_id, prompt=request.text_hash(), reply=None), caller.token_stream
         opened: AbstractContextManager[CallStream | None] = (
             stream.open(request, node=self._node) if stream else nullcontext()
         )
         try:
             with opened as listener:
-                reply = await self._caller.model.call(replace(request, listener=listener))
+                reply = await caller.model.call(replace(request, listener=listener))
                 if listener:
                     listener.finish(reply)
         except ContextTooLong as error:
             return {**sent, "reason": str(error)}
         return {**sent, "reply": {**reply, "text": sanitize(reply["text"])}}
 
-    def _record(self, sent: _Sent, reply: Reply, *, repair: bool) -> None:
+    def _record(self, sent: _Sent, reply: Reply) -> None:
         self._calls[sent["call_id"]] = CallRecord(
             role=self._role.name,
             node=self._node,
@@ -270,7 +266,7 @@ class _RoleCall(Generic[I, O]):
             cached_tokens=reply["usage"]["cached_tokens"],
             completion_tokens=reply["usage"]["completion_tokens"],
             seconds=reply["seconds"],
-            repair=repair,
+            repair=bool(self._repair),
         )
         self._warnings += reply["warnings"]
 

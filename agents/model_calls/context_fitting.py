@@ -40,10 +40,16 @@ async def fit_sources(model: Model, role: str, input: I, build: Build[I], *, rep
         input = _with(input, _smaller(sources_of(input)))
 
 
-def halve_sources(input: I) -> I:
-    """Return the input with half its sources, or half of its only one; raise ContextTooLong if it has none."""
+def halve_sources(input: I, reason: str) -> I:
+    """Return the input with half its sources, or half of its only one; raise ContextTooLong if it has none.
+
+    `reason` is that of the server, which found the prompt too long.
+    """
     sources = sources_of(input)
-    return _with(input, sources[: (len(sources) + 1) // 2] if len(sources) > 1 else _smaller(sources))
+    try:
+        return _with(input, sources[: (len(sources) + 1) // 2] if len(sources) > 1 else _smaller(sources))
+    except ContextTooLong as error:
+        raise ContextTooLong(f"{reason} {error}".strip()) from error
 
 
 def sources_of(input: object) -> tuple[Source, ...]:

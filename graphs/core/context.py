@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Protocol, Self, TypeVar
 
 from langgraph.runtime import RunControl
@@ -183,35 +183,48 @@ class SubrunRunner(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Context:
-    """Objects that a run needs and its state cannot hold.
+class Services:
+    """Dependencies that runs share.
 
-    `embedder` compares texts; `thresholds` are those fitted for the models in use, by prompt; `pages` came with the
-    question, and the retriever searches them; `hops` runs sub-runs, for `auto` and chats; `graph` and `predictor` are
-    the knowledge graph and the classifier of question attributes of hybrid-rag; `graph_models` are those of RAS;
-    `checker` reads the evidence of answers, where a method's settings ask for it; `started` is a monotonic clock
-    reading, in seconds; `token_stream` streams replies on the custom stream while they are written; `tracing` applies
-    where the callbacks and the parent run have no tracer, and `trace_texts` adds texts to OpenTelemetry's spans.
+    `embedder` compares texts; `thresholds` are those fitted for the models in use, by prompt; `graph` and `predictor`
+    are the knowledge graph and the classifier of question attributes of hybrid-rag; `graph_models` are those of RAS;
+    `checker` reads the evidence of answers, where a method's settings ask for it; `tracing` applies where the callbacks
+    and the parent run have no tracer, and `trace_texts` adds texts to OpenTelemetry's spans.
     """
 
     model: Model
     retriever: Retriever
-    archive: Archive
-    settings: MethodSettings
-    budget: Budget = field(default_factory=Budget)
     embedder: Embedder | None = None
     triples: TripleStore = field(default_factory=MemoryTriples)
     thresholds: Mapping[str, Threshold] = field(default_factory=dict)
-    pages: tuple[PageText, ...] = ()
-    hops: SubrunRunner | None = None
     graph: KnowledgeGraph | None = None
     predictor: Predictor | None = None
     checker: EvidenceChecker | None = None
     graph_models: GraphModels = field(default_factory=GraphModels)
-    started: float = field(default_factory=time.monotonic)
-    token_stream: TokenStream | None = None
     tracing: Tracing = "off"
     trace_texts: bool = False
+
+    def context(self, **own: Any) -> "Context":  # noqa: ANN401 - fields of Context
+        """Return the context of a run with these services and the fields given, which may replace some of them."""
+        return Context(**{each.name: getattr(self, each.name) for each in fields(Services)} | own)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context(Services):
+    """Objects that a run needs and its state cannot hold.
+
+    `pages` came with the question, and the retriever searches them; `hops` runs sub-runs, for `auto` and chats;
+    `started` is a monotonic clock reading, in seconds; `token_stream` streams replies on the custom stream while they
+    are written.
+    """
+
+    archive: Archive
+    settings: MethodSettings
+    budget: Budget = field(default_factory=Budget)
+    pages: tuple[PageText, ...] = ()
+    hops: SubrunRunner | None = None
+    started: float = field(default_factory=time.monotonic)
+    token_stream: TokenStream | None = None
 
     def fingerprint(self) -> str:
         """Return a hash of the settings, on which a run's seeds depend; the check of an answer changes none."""

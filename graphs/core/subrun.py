@@ -11,10 +11,9 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.config import get_config
-from langgraph.pregel._messages import StreamMessagesHandler
 from langgraph.runtime import Runtime
 
-from sleuth.agents.llm.token_stream import AnswerStream
+from sleuth.agents.llm.token_stream import AnswerStream, message_handlers
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, total_cost, usage_of
 from sleuth.graphs.core.context import Budget, Context, SubrunRequest, SubrunResult
@@ -102,9 +101,8 @@ def _without_message_stream(callbacks: Callbacks) -> Callbacks:
     if not isinstance(callbacks, BaseCallbackManager):
         return callbacks
     kept = callbacks.copy()
-    for handler in callbacks.handlers:
-        if isinstance(handler, StreamMessagesHandler):
-            kept.remove_handler(handler)
+    for handler in message_handlers(callbacks):
+        kept.remove_handler(handler)
     return kept
 
 

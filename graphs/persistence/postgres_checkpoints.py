@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg_pool import AsyncConnectionPool
 
@@ -26,28 +26,15 @@ class PostgresCheckpoints(AsyncPostgresSaver):
         found = await super().aget_tuple(config)
         return found and advance_clock(found)
 
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
+    async def alist(self, *place: Any, **filters: Any) -> AsyncIterator[CheckpointTuple]:  # noqa: ANN401 - those of the base
         """Yield the matching checkpoints, the latest first."""
-        async for found in super().alist(config, filter=filter, before=before, limit=limit):
+        async for found in super().alist(*place, **filters):
             yield advance_clock(found)
 
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
+    async def aput(self, config: RunnableConfig, *checkpoint: Any) -> RunnableConfig:  # noqa: ANN401 - those of the base
         """Save a checkpoint; raise ThreadBusy if another process has taken the thread."""
         async with self._fenced(config) as saver:
-            return await saver.aput(config, checkpoint, metadata, new_versions)
+            return await saver.aput(config, *checkpoint)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""

@@ -2,21 +2,15 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-    DeltaChannelHistory,
-)
+from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.base import id as clock
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import ERROR
@@ -60,6 +54,16 @@ def advance_clock(found: CheckpointTuple) -> CheckpointTuple:
     return found
 
 
+def _in_thread(method: Callable[..., T]) -> Callable[..., Coroutine[Any, Any, T]]:
+    """Return the asynchronous form of a method of the saver."""
+
+    @wraps(method)
+    async def call(self: "SqliteCheckpoints", *arguments: Any, **options: Any) -> T:  # noqa: ANN401 - those of the method
+        return await self._call(lambda: method(self, *arguments, **options))
+
+    return call
+
+
 class SqliteCheckpoints(SqliteSaver):
     """SQLite checkpointer whose calls are made one after the other in one thread.
 
@@ -89,43 +93,20 @@ class SqliteCheckpoints(SqliteSaver):
         found = await self._call(lambda: self.get_tuple(config))
         return found and advance_clock(found)
 
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
+    async def alist(self, *place: Any, **filters: Any) -> AsyncIterator[CheckpointTuple]:  # noqa: ANN401 - those of the base
         """Yield the matching checkpoints, the latest first."""
-        for found in await self._call(lambda: [*self.list(config, filter=filter, before=before, limit=limit)]):
+        for found in await self._call(lambda: [*self.list(*place, **filters)]):
             yield advance_clock(found)
 
-    async def aget_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """Return the writes of the ancestors of a checkpoint to channels, since the last one with their whole value."""
-        return await self._call(lambda: self.get_delta_channel_history(config=config, channels=channels))
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Save a checkpoint."""
-        return await self._call(lambda: self.put(config, checkpoint, metadata, new_versions))
+    aput = _in_thread(SqliteSaver.put)
+    adelete_thread = _in_thread(SqliteSaver.delete_thread)
+    aget_delta_channel_history = _in_thread(SqliteSaver.get_delta_channel_history)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Save the writes of a task."""
         await self._call(lambda: self.put_writes(config, drop_partial_writes(writes), task_id, task_path))
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Delete the checkpoints and writes of a thread."""
-        await self._call(lambda: self.delete_thread(thread_id))
 
     async def transact(self, change: Callable[[sqlite3.Cursor], T]) -> T:
         """Run `change` in one transaction."""

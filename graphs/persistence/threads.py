@@ -117,12 +117,12 @@ class Threads:
             UsageError: several threads begin with it.
         """
         begun = select(threads.c.id).where(self._mine(), threads.c.id.startswith(prefix, autoescape=True))
-        ids = await asyncio.to_thread(self._read_ids, begun.order_by(threads.c.id).limit(MAX_CANDIDATES))
+        ids = [row.id for row in await self._rows(begun.order_by(threads.c.id).limit(MAX_CANDIDATES))]
         return complete_id("thread", prefix, ids) or (await self.get(prefix)).id
 
     async def exists(self, id: str) -> bool:
         """Return whether the id is used, by any owner."""
-        return bool(await asyncio.to_thread(self._read, select(threads).where(threads.c.id == id)))
+        return bool(await self._rows(select(threads.c.id).where(threads.c.id == id)))
 
     async def list_newest(self, wanted: RunFilter = RunFilter(), limit: int | None = None) -> list[Thread]:
         """Return the threads that match a filter, the latest first; with a limit not more than these."""
@@ -133,12 +133,7 @@ class Threads:
         """Return the numbers of sub-runs of threads that have some."""
         of_them = threads.c.parent.in_(ids), self._mine(), IS_SUBRUN
         counted = select(threads.c.parent, func.count()).where(*of_them).group_by(threads.c.parent)
-
-        def read() -> dict[str, int]:
-            with self.engine.connect() as connection:
-                return {str(parent): int(number) for parent, number in connection.execute(counted)}
-
-        return await asyncio.to_thread(read)
+        return {str(parent): int(number) for parent, number in await self._rows(counted)}
 
     async def average_costs(self) -> dict[str, AverageCost]:
         """Return the average cost of finished runs, by method."""
@@ -146,12 +141,7 @@ class Threads:
         averages = func.avg(columns.calls), func.avg(columns.tokens), func.avg(columns.seconds)
         query = select(columns.method, func.count(), *averages)
         query = query.where(self._mine(), columns.calls.is_not(None)).group_by(columns.method)
-
-        def read() -> dict[str, AverageCost]:
-            with self.engine.connect() as connection:
-                return {row[0]: _average(*row[1:]) for row in connection.execute(query)}
-
-        return await asyncio.to_thread(read)
+        return {row[0]: _average(*row[1:]) for row in await self._rows(query)}
 
     async def list_all_owners(self) -> list[Thread]:
         """Return the threads of all owners: pruning for one must keep what others share."""
@@ -159,8 +149,7 @@ class Threads:
 
     async def owners(self) -> list[str]:
         """Return the names of all owners who have runs."""
-        query = select(threads.c.owner).distinct().order_by(threads.c.owner)
-        return await asyncio.to_thread(self._read_ids, query)
+        return [row.owner for row in await self._rows(select(threads.c.owner).distinct().order_by(threads.c.owner))]
 
     async def set_state(
         self, id: str, state: ThreadState, *, at: str, problem: str = "", result: RunResult | None = None
@@ -220,24 +209,23 @@ class Threads:
 
     async def _find(self, query: Select[Any]) -> list[Thread]:
         """Read rows, and decide which of those with the state running are interrupted."""
-        found = await asyncio.to_thread(self._read, query)
+        found = await self._rows(query, _thread)
         running = {thread.id for thread in found if thread.state == "running"}
         lost = running - await self._locks.held(running) if running else set()
         if not lost:
             return found
         # A run that has ended since its row was read holds no lock either: only an unchanged row is interrupted.
-        again = await asyncio.to_thread(self._read, select(threads).where(threads.c.id.in_(lost)))
+        again = await self._rows(select(threads).where(threads.c.id.in_(lost)), _thread)
         latest = {thread.id: thread for thread in [*found, *again]}
         interrupted = {each.id for each in found if each.id in lost and latest[each.id] == each}
         return [replace(each, state="interrupted") if each.id in interrupted else latest[each.id] for each in found]
 
-    def _read(self, query: Select[Any]) -> list[Thread]:
-        with self.engine.connect() as connection:
-            return [_thread(row) for row in connection.execute(query)]
+    async def _rows(self, query: Select[Any], convert: Callable[[Row[Any]], Any] = lambda row: row) -> list[Any]:
+        def read() -> list[Any]:
+            with self.engine.connect() as connection:
+                return [convert(row) for row in connection.execute(query)]
 
-    def _read_ids(self, query: Select[tuple[str]]) -> list[str]:
-        with self.engine.connect() as connection:
-            return list(connection.scalars(query))
+        return await asyncio.to_thread(read)
 
     async def _update(self, fenced: str, write: Callable[[Connection], object]) -> None:
         """Write to the end of a transaction; a cancellation is raised after it."""

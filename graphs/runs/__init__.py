@@ -1,5 +1,6 @@
 """Durable execution: start, resume, fork, inspect and prune runs."""
 
+from sleuth.graphs.core.context import Services
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, compile_method, now, uncheckpointed
 from sleuth.graphs.runs.history import CheckpointView, export_run, fork_run, load_checkpoint, replay_steps
 from sleuth.graphs.runs.pruning import (
@@ -10,7 +11,7 @@ from sleuth.graphs.runs.pruning import (
     prune,
     remove_runs,
 )
-from sleuth.graphs.runs.service import MAX_QUESTION, RunService, Services, check_question
+from sleuth.graphs.runs.service import MAX_QUESTION, RunService, check_question
 from sleuth.graphs.runs.subruns import CheckpointerSubruns
 
 __all__ = [

@@ -6,9 +6,9 @@ call is sent again.
 
 import re
 import uuid
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, nullcontext, suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from langchain_core.callbacks.base import Callbacks
@@ -16,11 +16,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import RunControl
 from langgraph.types import StateSnapshot
 
-from sleuth.agents.graph_encoder import GraphModels
 from sleuth.agents.llm.token_stream import TokenStream
-from sleuth.agents.model import Model
-from sleuth.graphs.core.answer import Answer, Threshold, public_notes, total_cost
-from sleuth.graphs.core.context import Budget, Context, MethodSettings
+from sleuth.graphs.core.answer import Answer, public_notes, total_cost
+from sleuth.graphs.core.context import Budget, Context, Services
 from sleuth.graphs.core.events import Event, parse_event
 from sleuth.graphs.core.state import SCHEMA_VERSION
 from sleuth.graphs.core.wall_clock import seconds_at, with_clock
@@ -51,41 +49,14 @@ from sleuth.graphs.runs.execution import (
 from sleuth.graphs.runs.pages import load_pages, make_retriever, store_pages
 from sleuth.graphs.runs.subruns import StoreSubruns
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
-from sleuth.tools.evidence_checker import EvidenceChecker
-from sleuth.tools.search import Retriever
-from sleuth.tools.search.vectors import Embedder
-from sleuth.tools.settings import Profile, Tracing
-from sleuth.tools.sources.knowledge_graph.lookups import KnowledgeGraph
-from sleuth.tools.sources.question_attributes import Predictor
+from sleuth.tools.settings import Profile
 from sleuth.tools.sources.web_pages.page import PageText
-from sleuth.tools.storage import Archive, MemoryTriples, TripleStore, parse_filter
+from sleuth.tools.storage import parse_filter
 from sleuth.tools.text import check_unicode
 from sleuth.tools.tracing.callbacks import add_callbacks
 
 MAX_QUESTION = 20_000
 """Characters; longer questions are documents."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Services:
-    """Dependencies of runs; read-only commands need none. `thresholds`: fitted for the models, by prompt."""
-
-    model: Model
-    retriever: Retriever
-    embedder: Embedder | None = None
-    triples: TripleStore = field(default_factory=MemoryTriples)
-    thresholds: Mapping[str, Threshold] = field(default_factory=dict)
-    graph: KnowledgeGraph | None = None
-    predictor: Predictor | None = None
-    checker: EvidenceChecker | None = None
-    graph_models: GraphModels = field(default_factory=GraphModels)
-    tracing: Tracing = "off"
-    trace_texts: bool = False
-
-    def context(self, *, archive: Archive, settings: MethodSettings, budget: Budget, **more: Any) -> Context:  # noqa: ANN401
-        """Return the context of a run with these services; `more` replaces some of them."""
-        own = {each.name: getattr(self, each.name) for each in fields(self)}
-        return Context(archive=archive, settings=settings, budget=budget, **{**own, **more})
 
 
 class RunService:

@@ -11,6 +11,7 @@ from langchain_core.messages.tool import tool_call_chunk as create_tool_call_chu
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
+from model_client import Recorder
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 from pydantic import Field
 
@@ -75,17 +76,6 @@ class WithTools(Plain):
         return self.model_copy(update={"reply": AIMessage("", tool_calls=[call])})
 
 
-class Heard:
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def delta(self, text: str) -> None:
-        self.texts.append(text)
-
-    def reset(self) -> None:
-        self.texts.clear()
-
-
 def request(**more: Any) -> Request:
     messages = (Message(role="system", content="Answer."), Message(role="user", content="Which fair?"))
     return Request(call_id="1", role="reader", prompt="reader/read", messages=messages, input={}, **more)
@@ -124,7 +114,7 @@ async def test_constraints_are_written_into_the_prompt_of_models_without_them() 
 
 
 async def test_structured_output_is_used_where_it_exists() -> None:
-    model, heard = WithTools(), Heard()
+    model, heard = WithTools(), Recorder()
     reply = await models(model).call(request(schema=SCHEMA, listener=heard))
     assert json.loads(reply["text"]) == {"answer": "Kelp Fair"}
     assert reply["warnings"] == []
@@ -141,7 +131,7 @@ async def test_log_probabilities_are_read_or_missed() -> None:
 
 
 async def test_tokens_are_streamed() -> None:
-    heard = Heard()
+    heard = Recorder()
     reply = await models(Streaming()).call(request(listener=heard))
     assert reply["text"] == "".join(heard.texts) == "Kelp Fair"
     assert len(heard.texts) >= 3
@@ -157,7 +147,7 @@ class StreamingTools(WithTools):
 
 
 async def test_tokens_of_a_structured_output_are_streamed() -> None:
-    heard = Heard()
+    heard = Recorder()
     reply = await models(StreamingTools()).call(request(schema=SCHEMA, listener=heard))
     assert heard.texts == ['{"answer": ', '"Kelp ', 'Fair"}']
     assert reply["text"] == "".join(heard.texts)

@@ -41,7 +41,7 @@ async def test_fit_sources_keeps_a_prefix_that_fits(lengths: list[int], window: 
 
 
 def test_halve_sources_keeps_the_first_or_cuts_the_only_one() -> None:
-    assert halve_sources(draft_input("a", "b", "c")) == draft_input("a", "b")
-    assert halve_sources(draft_input("x" * 1000)) == draft_input("x" * 500)
+    assert halve_sources(draft_input("a", "b", "c"), "") == draft_input("a", "b")
+    assert halve_sources(draft_input("x" * 1000), "") == draft_input("x" * 500)
     with pytest.raises(ContextTooLong):
-        halve_sources(draft_input("short"))
+        halve_sources(draft_input("short"), "")

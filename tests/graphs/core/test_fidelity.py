@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sleuth.graphs.core.context import InPaper
-from sleuth.graphs.core.fidelity import PaperPart
+from sleuth.graphs.core.method import PaperPart
 from sleuth.graphs.registry import METHODS
 
 PARTS = [

@@ -3,15 +3,12 @@
 import asyncio
 import time
 from contextlib import aclosing
-from dataclasses import replace
 
 import pytest
 from langgraph.types import StateSnapshot
 from scenes import Chain, Replying, RunsFor, finish
 
 from sleuth.agents.model import Reply, Request
-from sleuth.graphs.core.answer import Answer
-from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.wall_clock import seconds_at
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
@@ -97,16 +94,3 @@ async def test_seconds_of_a_fork_are_those_of_its_path(busy: RunService, chain: 
     again = await finish(busy, id)
     assert first.seconds and again.seconds
     assert 0.02 <= again.seconds <= first.seconds + time.time() - began
-
-
-async def test_seconds_of_a_run_that_is_given_more_budget_are_kept(busy: RunService, chain: Chain) -> None:
-    id = await busy.start(chain.question, "par-rag", budget=Budget(max_calls=3))
-    ended = await finish(busy, id)
-    answer = await finish(busy, id, budget=Budget())
-    assert ended.seconds and answer.seconds
-    assert answer.seconds >= answer.cost["calls"] * 0.02
-
-
-async def test_seconds_of_a_run_of_an_older_release_are_absent(busy: RunService, chain: Chain) -> None:
-    answer: Answer = await finish(busy, await busy.start(chain.question, "plain-rag"))
-    assert "seconds" not in replace(answer, seconds=None).to_json()

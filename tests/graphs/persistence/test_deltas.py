@@ -1,11 +1,11 @@
 """Tokens streamed to a listener while replies are written; a listener changes nothing else."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from scenes import Chain, Replying, RunsFor, finish
+from scenes import Chain, Replying, RunsFor
 
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.core.events import Delta, Event, Reset, Step
@@ -139,16 +139,3 @@ async def test_subrun_tokens_are_streamed_in_the_outer_run(runs_with: RunsFor, c
     assert all(event.thread.startswith(f"{thread}.") for event in deltas if event.part_of)
     assert texts(events).keys() == {request.call_id for request in model.requests}
     assert not any(isinstance(event, Reset) for event in events)
-
-
-async def test_finishing_run_streams_no_tokens(runs_with: RunsFor, chain: Chain) -> None:
-    model = Streaming(chain.reply_to)
-    await finish(runs := runs_with(model), await runs.start(chain.question, "par-rag"))
-    assert [request.listener for request in model.requests] == [None] * len(model.requests)
-
-
-async def test_events_are_plain_values(runs_with: RunsFor, chain: Chain) -> None:
-    runs = runs_with(Streaming(chain.reply_to))
-    events = await collect_events(runs, await runs.start(chain.question, "plain-rag"))
-    delta = next(event for event in events if isinstance(event, Delta))
-    assert asdict(delta).keys() == {"thread", "node", "role", "call", "text", "method", "part_of"}

@@ -2,7 +2,7 @@
 
 import shutil
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -106,38 +106,31 @@ def change(file: Path, statement: str, *values: object) -> None:
 LATEST = "WHERE checkpoint_id = (SELECT max(checkpoint_id) FROM checkpoints)"
 
 
-@pytest.mark.parametrize("name", malicious.NAMES)
-async def test_malicious_checkpoint_executes_nothing(
-    finished: str, runs: RunService, tmp_path: Path, name: str
+@pytest.mark.parametrize(
+    ("statement", "readings"),
+    [
+        (f"UPDATE checkpoints SET type = ?, checkpoint = ? {LATEST}", READINGS.values()),
+        ("UPDATE writes SET type = ?, value = ? WHERE channel = 'notes'", [list_checkpoints]),
+    ],
+    ids=["checkpoint", "write"],
+)
+async def test_malicious_value_executes_nothing(
+    finished: str, runs: RunService, tmp_path: Path, statement: str, readings: Iterable[Reading]
 ) -> None:
     marker = tmp_path / "ran"
-    stored = malicious.values(marker)[name]
-    change(tmp_path / "home" / "runs.sqlite", f"UPDATE checkpoints SET type = ?, checkpoint = ? {LATEST}", *stored)
-    for read in READINGS.values():
+    change(tmp_path / "home" / "runs.sqlite", statement, *malicious.values(marker)[malicious.NAMES[0]])
+    for read in readings:
         with pytest.raises(StoreDamaged):
             await read(runs, finished)
     assert not marker.exists()
 
 
-@pytest.mark.parametrize("name", malicious.NAMES)
-async def test_malicious_write_executes_nothing(finished: str, runs: RunService, tmp_path: Path, name: str) -> None:
-    marker = tmp_path / "ran"
-    stored = malicious.values(marker)[name]
-    change(tmp_path / "home" / "runs.sqlite", "UPDATE writes SET type = ?, value = ? WHERE channel = 'notes'", *stored)
-    with pytest.raises(StoreDamaged):
-        await list_checkpoints(runs, finished)
-    assert not marker.exists()
-
-
-@pytest.mark.parametrize("name", malicious.NAMES)
-async def test_development_server_executes_no_stored_code(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
-) -> None:
+async def test_development_server_executes_no_stored_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SLEUTH_HOME", str(tmp_path))
     marker, place = tmp_path / "ran", {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     async with saver() as kept:
         await compile_method("plain-rag", kept).aupdate_state(place, {"question": "Which?"}, as_node="__start__")
-    stored = malicious.values(marker)[name]
+    stored = malicious.values(marker)[malicious.NAMES[0]]
     change(tmp_path / "studio-checkpoints.sqlite", "UPDATE checkpoints SET type = ?, checkpoint = ?", *stored)
     async with saver() as kept:
         with pytest.raises(StoreDamaged):

@@ -12,7 +12,7 @@ from sleuth.graphs.core.answer import Answer, Status, Support, total_cost
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import tables as module
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.persistence.thread import OLD_NAMES, RunResult, StoredOptions, Thread
+from sleuth.graphs.persistence.thread import RunResult, StoredOptions, Thread
 from sleuth.graphs.persistence.threads import RunFilter, Threads, select_runs
 from sleuth.tools.errors import UnknownName, UsageError
 
@@ -21,11 +21,6 @@ def thread(id: str, at: str = "2026-01-01", owner: str = "local") -> Thread:
     return Thread(
         id=id, owner=owner, method="plain-rag", question="?", options=StoredOptions(budget=Budget()), updated_at=at
     )
-
-
-async def test_thread_is_read_as_it_was_added(store: Store) -> None:
-    await store.threads.add(thread("monday"))
-    assert await store.threads.get("monday") == thread("monday")
 
 
 async def test_threads_are_listed_latest_first(store: Store) -> None:
@@ -235,10 +230,6 @@ async def test_thread_row_of_older_release_has_a_new_state(store: Store, written
     assert {"state": state, "status": status}.items() <= found.to_json().items()
 
 
-def test_each_state_has_an_old_name() -> None:
-    assert {*OLD_NAMES.values()} == {"new", "running", "interrupted", "failed", "done"}
-
-
 async def test_running_thread_without_lock_is_interrupted(store: Store) -> None:
     write(store, row("lost", "running"), row("held", "running"), row("part", "running", parent="lost", hop=1))
     async with store.locks.hold("held"):
@@ -268,13 +259,6 @@ class Asked:
 
     async def forget(self, id: str) -> None:
         pass
-
-
-async def test_newest_of_many_threads_examines_only_running_ones(store: Store) -> None:
-    write(store, *(row(f"{at}", "done") for at in range(2_000)), row("lost", "running"))
-    threads = Threads(store.engine, "local", locks := Asked([]))
-    assert len(await threads.list_newest()) == 2_001
-    assert locks.ids == ["lost"]
 
 
 async def test_run_that_ends_while_it_is_read_is_not_interrupted(store: Store) -> None:

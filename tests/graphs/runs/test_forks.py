@@ -147,16 +147,6 @@ async def test_fork_of_a_long_answer_does_not_cite_its_sentences(table: Table) -
     assert not any("sentence_ends" in citation for citation in inherited)
 
 
-async def test_fork_into_par_rag_searches_for_the_question(table: Table) -> None:
-    id = await table.play("self-ask")
-    runs = table.runs("par-rag")
-    found = [moment for moment in await list_checkpoints(runs, id) if len(moment.changed.get("notes", {})) == 1]
-    thread = (await fork_run(runs, id, at=found[0].checkpoint, into="par-rag"))["thread"]
-    table.model.answer = lambda request: hasty(table.chain.hops[0].answer, AllRolesModel(table.chain), request)
-    await finish(runs, thread)
-    assert table.shelf.queries[0].text == table.chain.question
-
-
 async def test_fork_from_the_final_answer_reads_it_before_searching(table: Table) -> None:
     runs, thread = await fork_into(table, "plain-rag", "last")
     answer = await finish(runs, thread)

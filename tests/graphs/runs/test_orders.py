@@ -16,7 +16,6 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.tools.errors import BadReply
 
 MARK = "OBEY"
 ORDER = (
@@ -55,7 +54,6 @@ BY_PROMPT: dict[str, Any] = {
     "reasoner/reason": {"reason": "as ordered", "citations": INVENTED, "answer": "as ordered"},
     "reasoner/think": "What else was ordered?",
 }  # fmt: skip
-CALL = {"tool": "shell", "arguments": {"command": "cat /etc/passwd"}}
 
 
 def ordered(chain: Chain) -> Chain:
@@ -122,17 +120,3 @@ async def test_model_that_obeys_passages_ends_and_cites_them(store: Store, metho
     cited = [*state["verdict"]["citations"], *(each for note in state["notes"].values() for each in note["citations"])]
     assert all(resolves(each, chain.passages) for each in cited if each.get("kind", "text") == "text")
     assert not any(each["quote"] == "invented" for each in cited)
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.sweep
-async def test_no_tool_can_be_called_by_a_passage(store: Store, method: str) -> None:
-    chain = ordered(example("q08"))
-    model = Judging(Told(chain, lambda _: CALL).reply_to)
-    try:
-        answer, _ = await play(store, method, chain, model)
-    except BadReply as error:
-        assert "passwd" in error.reply
-    else:
-        assert not any("invented" in citation.quote for citation in answer.citations)
-    assert len(model.requests) < MOST_CALLS

@@ -1,14 +1,15 @@
-"""Runs over pages passed with the question: they are stored with the run and found when it resumes."""
+"""Runs over pages passed with the question, and over documents that match a filter: both are stored with the run."""
 
 from dataclasses import replace
 
 import pytest
-from scenes import Chain, Replying, RunsFor, finish
+from scenes import Chain, Replying, RunsFor, Shelf, finish
 
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import prune
 from sleuth.graphs.runs.service import RunService
-from sleuth.tools.errors import ModelUnavailable, UsageError
+from sleuth.tools.errors import ModelUnavailable, UnknownName, UsageError
 from sleuth.tools.sources.web_pages.page import PageText
 
 
@@ -42,7 +43,16 @@ async def test_run_with_pages_skips_the_collection(
     assert runs.services and runs.services.retriever.asked() == []  # type: ignore[attr-defined]
 
 
+WHERE = "tag=contract date>=2025"
 BY_WORDS = {"coarse_mode": "keyword", "fine_mode": "keyword"}
+
+
+def filters(runs: RunService) -> list[str]:
+    """Return the filter of every query so far."""
+    assert runs.services
+    shelf = runs.services.retriever
+    assert isinstance(shelf, Shelf)
+    return [query.where for query in shelf.queries]
 
 
 async def test_pages_and_collection_are_searched_together(
@@ -53,19 +63,21 @@ async def test_pages_and_collection_are_searched_together(
     assert runs.services and len(runs.services.retriever.asked()) == 1  # type: ignore[attr-defined]
 
 
-async def test_interrupted_run_keeps_its_pages(
+async def test_interrupted_run_keeps_its_pages_and_filter(
     runs_with: RunsFor, chain: Chain, model: Replying, pages: list[PageText]
 ) -> None:
     def failing(_: object) -> ModelUnavailable:
         return ModelUnavailable("The server is down: start it.")
 
     stopped = runs_with(Replying(failing))
-    id = await stopped.start(chain.question, "plain-rag", pages=pages)
+    given = {"values": BY_WORDS, "pages": pages, "with_collection": True, "where": WHERE}
+    id = await stopped.start(chain.question, "par-rag", **given)  # type: ignore[arg-type]
     with pytest.raises(ModelUnavailable):
         await finish(stopped, id)
     await prune(stopped, older_than=None, keep_last=1)
-    answer = await finish(runs_with(model), id)
+    answer = await finish(runs := runs_with(model), id)
     assert (answer.status, answer.text) == ("answered", chain.answer)
+    assert set(filters(runs)) == {WHERE}
 
 
 async def test_queued_run_keeps_its_pages_after_a_prune(runs: RunService, chain: Chain, pages: list[PageText]) -> None:
@@ -74,21 +86,44 @@ async def test_queued_run_keeps_its_pages_after_a_prune(runs: RunService, chain:
     assert (await finish(runs, id)).status == "answered"
 
 
-async def test_fork_into_another_method_and_export_keep_pages(
+async def test_fork_into_another_method_and_export_keep_what_a_run_was_given(
     runs: RunService, chain: Chain, pages: list[PageText]
 ) -> None:
-    id = await runs.start(chain.question, "plain-rag", pages=pages)
+    id = await runs.start(chain.question, "plain-rag", pages=pages, where=WHERE, budget=Budget(max_calls=40))
     await finish(runs, id)
     exported = await export_run(runs, id)
     assert {page.to_json() for page in pages} <= set(exported["texts"].values())
     moments = await list_checkpoints(runs, id)
     forked = await fork_run(runs, id, at=moments[-1].checkpoint, into="par-rag")
-    thread = await runs.store.threads.get(forked["thread"])
-    assert thread.options.pages == (await runs.store.threads.get(id)).options.pages
+    options, origin = [(await runs.store.threads.get(each)).options for each in (forked["thread"], id)]
+    assert (options.pages, options.where, options.budget) == (origin.pages, WHERE, origin.budget)
 
 
 async def test_pages_without_text_are_refused(runs: RunService, chain: Chain, pages: list[PageText]) -> None:
     empty = [replace(page, text="", sentences=()) for page in pages]
     with pytest.raises(UsageError, match="half of it was cut"):
         await runs.start(chain.question, "plain-rag", pages=empty, thread="t")
+    assert not await runs.store.threads.exists("t")
+
+
+@pytest.mark.parametrize("method", ["plain-rag", "par-rag", "auto"])
+async def test_every_search_of_a_run_has_its_filter(
+    runs_with: RunsFor, chain: Chain, model: Replying, method: str
+) -> None:
+    runs = runs_with(model)
+    await finish(runs, await runs.start(chain.question, method, where=f"  {WHERE} "))
+    assert filters(runs)
+    assert set(filters(runs)) == {WHERE}
+
+
+async def test_run_without_a_filter_searches_all(runs: RunService, chain: Chain) -> None:
+    await finish(runs, await runs.start(chain.question, "plain-rag"))
+    assert set(filters(runs)) == {""}
+
+
+async def test_unusable_filter_is_refused_before_the_run_is_stored(runs: RunService, chain: Chain) -> None:
+    with pytest.raises(UsageError, match="FIELD=VALUE"):
+        await runs.start(chain.question, "plain-rag", where="contract", thread="t")
+    with pytest.raises(UnknownName, match="tag"):
+        await runs.start(chain.question, "plain-rag", where="tags=contract", thread="t")
     assert not await runs.store.threads.exists("t")

@@ -23,7 +23,7 @@ from sleuth.graphs.core.subrun import in_fresh_context
 from sleuth.studio.client.functions import graph
 from sleuth.studio.client.langchain_parts import tool_of
 from sleuth.tools.errors import RunError
-from sleuth.tools.settings import Settings, Tracing, tracing_variables
+from sleuth.tools.settings import Tracing, tracing_variables
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.tracing import callbacks as tracing
 
@@ -60,12 +60,12 @@ def client(recorder: Recorder) -> Client:
     return Client(api_url=url, api_key="key", session=recorder, auto_batch_tracing=False, info={"version": "1"})
 
 
-@pytest.fixture(params=VARIABLES)
+@pytest.fixture
 def asking(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, client: Client) -> Iterator[None]:
-    """An environment that asks for tracing, and a client for the tracer that it starts."""
+    """An environment that asks for tracing by one of the variables, and a client for the tracer that it starts."""
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv(request.param, "true")
+    monkeypatch.setenv(getattr(request, "param", VARIABLES[0]), "true")
     get_env_var.cache_clear()
     tracing._warn_of_ignored_variables.cache_clear()
     with tracing_context(client=client):
@@ -107,6 +107,7 @@ def application() -> Any:
 
 
 @pytest.mark.usefixtures("asking")
+@pytest.mark.parametrize("asking", VARIABLES, indirect=True)
 async def test_environment_alone_traces_other_graphs(recorder: Recorder) -> None:
     await RunnableLambda(lambda text: text).ainvoke("mine")
     assert recorder.sent
@@ -137,7 +138,14 @@ async def call_tool() -> None:
 
 
 @pytest.mark.usefixtures("asking")
-@pytest.mark.parametrize("use", [ended, run_synchronously, update_state, stream_events, call_tool])
+@pytest.mark.parametrize(
+    ("asking", "use"),
+    [
+        *((name, ended) for name in VARIABLES),
+        *((VARIABLES[0], use) for use in (run_synchronously, update_state, stream_events, call_tool)),
+    ],
+    indirect=["asking"],
+)
 async def test_environment_alone_traces_no_use_of_a_method(
     recorder: Recorder, use: Callable[[], Awaitable[object]]
 ) -> None:
@@ -197,10 +205,6 @@ async def test_setting_traces_the_run(recorder: Recorder, client: Client, monkey
     with tracing_context(client=client):
         assert await ended(setting="langsmith")
     assert any("How high" in each for each in recorder.sent)
-
-
-def test_tracing_is_off_by_default() -> None:
-    assert Settings().tracing == "off"
 
 
 @pytest.mark.parametrize("value", ["", "0", "false", "False", " off "])

@@ -134,9 +134,9 @@ async def sample_kills(trial: Trial, settings: Settings, commits: int) -> None:
 @EVERY
 @pytest.mark.faults
 @pytest.mark.timeout(7200)
-async def test_kills_at_each_commit_lose_nothing(home: Path, trial: Trial, tell: Tell) -> None:
+async def test_kills_at_each_commit_and_at_random_moments_lose_nothing(home: Path, trial: Trial, tell: Tell) -> None:
     """Checkpoints are commits, and so is the result of every call."""
-    sweep = Sweep(f"kills-at-commits-{trial.method}", 1)
+    sweep = Sweep(f"kills-{trial.method}", 1)
     if not sweep.due():
         return
     async with scene_of(trial, Scripted(trial.script), Settings(home=home, embedder="hashing")) as scene:
@@ -145,21 +145,9 @@ async def test_kills_at_each_commit_lose_nothing(home: Path, trial: Trial, tell:
             await scene.die_at(commit)
         total = f"{scene.commits} commits, {len(scene.checkpoints)} of them checkpoints"
         tell(f"{trial.method}, killed at each of {total}: {scene.tally}")
-        scene.check(kills=scene.commits - 1)
-    sweep.passed(0, **asdict(scene.tally))
-
-
-@EVERY
-@pytest.mark.faults
-@pytest.mark.timeout(7200)
-async def test_kills_at_random_moments_lose_nothing(home: Path, trial: Trial, tell: Tell) -> None:
-    sweep = Sweep(f"kills-at-random-{trial.method}", 1)
-    if not sweep.due():
-        return
-    async with scene_of(trial, Scripted(trial.script), Settings(home=home, embedder="hashing")) as scene:
         await scene.kill_at_random(random.Random(SEED), MOMENTS)
-        tell(f"{trial.method}, killed at random moments: {scene.tally}")
-        scene.check(kills=MOMENTS)
+        tell(f"and at {MOMENTS} random moments: {scene.tally}")
+        scene.check(kills=scene.commits - 1 + MOMENTS)
     sweep.passed(0, **asdict(scene.tally))
 
 

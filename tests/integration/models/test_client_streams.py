@@ -55,27 +55,12 @@ async def test_tokens_are_received_before_the_reply_has_ended(tmp_path: Path) ->
         assert (await task)["text"] == "In the far east."
 
 
-async def test_concurrent_calls_stream_to_their_own_listeners(tmp_path: Path) -> None:
-    recorders = [Recorder() for _ in range(6)]
-    async with connected(ModelServer(), tmp_path) as model:
-        calls = (model.call(request(listener=each, call_id=str(at))) for at, each in enumerate(recorders))
-        await asyncio.gather(*calls)
-    assert [each.texts for each in recorders] == [["fine"]] * 6
-
-
 async def test_whole_reply_to_a_stream_request_is_accepted(tmp_path: Path) -> None:
     server, recorder = ModelServer(), Recorder()
     async with connected(server, tmp_path) as model:
         server.supports = EVERYTHING - {"stream"}
         assert (await model.call(request(listener=recorder)))["text"] == "fine"
     assert "".join(recorder.texts).strip("!") == ""
-
-
-async def test_stream_that_was_not_requested_is_accepted(tmp_path: Path) -> None:
-    server = ModelServer()
-    server.script.append(Spoken(chunks(FAR)))
-    async with connected(server, tmp_path) as model:
-        assert (await model.call(request()))["text"] == "In the far east."
 
 
 class WithoutUsage(ModelServer):

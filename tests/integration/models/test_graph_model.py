@@ -1,10 +1,6 @@
 """Tuning a tiny graph model: its token is used, a kill loses nothing, and the saved model gives the same replies."""
 
 import json
-import math
-import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +22,7 @@ from sleuth.agents.graph_encoder import (
 )
 from sleuth.studio.model_server.adapter import resolve_adapters
 from sleuth.tools.errors import UsageError
-from training.graph_llm import GraphRow, GraphTuning, graph_rows, prompt_ids, tune
+from training.graph_llm import GraphTuning, graph_rows, prompt_ids, tune
 from training.graph_llm_compare import MAX_TOKENS, Replies, reply, unseen
 from training.roles.tuning.batches import Plan, prompt_token_ids, tokenize_examples
 from training.roles.tuning.tune import CHECKPOINT, learn
@@ -88,18 +84,6 @@ def test_token_encodes_nodes_edges_and_direction_with_equal_weights() -> None:
     assert twice.tolist() == pytest.approx(many.tolist(), abs=1e-5)
     said_again = tokens(encode, [[*LEFT[0], *LEFT[0]]])
     assert said_again.tolist() == [pytest.approx(found[0].tolist(), abs=1e-5)]
-
-
-@pytest.mark.nightly
-def test_examples_that_differ_in_the_graph_only_are_distinguished(base: Path) -> None:
-    """Two replies to the same text: a model that ignores the graph has a loss of at least ln 2 per example."""
-    plan = replace(PLAN, tokens=200)
-    rows = [
-        GraphRow(prompt="p", ids=[5, 0, 7, 70 + side], learned=1, graph=(LEFT, RIGHT)[side], at=1) for side in (0, 1)
-    ]
-    tuning = GraphTuning(base, plan, EMBEDDER, [LEFT, RIGHT])
-    losses = [tuning.step([rows], 0.005) for _ in range(80)]
-    assert losses[-1] < math.log(2) / 3
 
 
 def test_token_precedes_the_first_user_message(base: Path) -> None:
@@ -206,20 +190,3 @@ def test_unusable_input_is_reported_on_one_line(base: Path, file: Path, tmp_path
     (tmp_path / "graph" / "graph.safetensors").write_bytes(b"\x00" * 40)
     with pytest.raises(UsageError, match="cannot be read"):
         load(tmp_path / "graph")
-
-
-@pytest.mark.nightly
-def test_missing_extra_is_named() -> None:
-    """In a process of its own, to which the library is as good as not installed."""
-    code = (
-        "import sys; sys.modules['torch_geometric'] = None\n"
-        "from sleuth.agents.graph_encoder import Encoder, Shape\n"
-        "from sleuth.studio.cli.app import run_cli\n"
-        "run_cli(lambda: Encoder(Shape(width=8, hidden=8)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    said = re.fullmatch(
-        r"A graph model needs torch_geometric[.\w]*: pip install 'sleuth-rag\[graph\]'\.", done.stderr.strip()
-    )
-    assert said, done.stderr

@@ -20,7 +20,6 @@ from tiny_model import write_tiny_model
 from sleuth.agents.graph_encoder import GraphModels
 from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.model import Message, Request, Sampling
-from sleuth.agents.model_calls.output_parsing import parse
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS
 from sleuth.studio.model_server.adapter import merge
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
@@ -123,16 +122,6 @@ async def test_served_replies_equal_direct_replies(scene: Scene, tmp_path: Path)
     found = [text for pair in zip(said, plain, strict=True) for text in pair]
     assert list(map(whole, found)) == list(map(whole, expected))
     assert said != plain
-
-
-async def test_guided_replies_keep_to_their_schema(scene: Scene, tmp_path: Path) -> None:
-    async with LLMClient.open(Settings(model_url=scene.url, home=tmp_path, timeout=3600)) as model:
-        told = GraphModels().wrap(model, str(scene.graph), EMBEDDER)
-        request = asked(of_town("Varn"), schema=ANSWER_FROM_FACTS.schema(), sampling=Sampling(max_tokens=600))
-        reply = await told.call(request)
-    assert list(json.loads(reply["text"])) == ["facts", "answer", "known"]
-    assert parse(reply["text"], ANSWER_FROM_FACTS.output)
-    assert reply["usage"]["prompt_tokens"] > 0
 
 
 async def test_a_token_of_another_model_is_refused_with_a_way_out(scene: Scene, tmp_path: Path) -> None:
