@@ -35,6 +35,7 @@ from benchmarks.servers import free_port, running, serving, wait_until_up
 from benchmarks.soak import model
 from benchmarks.throughput import recorder
 from sleuth.graphs.ingestion.pipeline import ingest
+from sleuth.studio.client import open_sleuth
 from sleuth.studio.evaluation.run_folder import read_lines
 from sleuth.studio.model_server.convert import ensure_checkpoint
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
@@ -102,7 +103,7 @@ async def bare(http: httpx.AsyncClient, url: str, body: bytes) -> float:
 async def record(settings: sleuth.Settings, questions: Sequence[str]) -> list[bytes]:
     """Return the request of each question."""
     async with recorder(settings.model_url, tokens=1) as (url, recorded):
-        async with sleuth.open(settings.model_copy(update={"model_url": url})) as app:
+        async with open_sleuth(settings.model_copy(update={"model_url": url})) as app:
             for question in questions:
                 async with aclosing(app.stream(question, method=METHOD, deltas=True)) as events:
                     async for event in events:
@@ -116,7 +117,7 @@ async def measure(settings: sleuth.Settings, questions: Sequence[str]) -> list[P
     assert len(bodies) == len(questions), "one call for each question"
     pairs: list[Pair] = []
     headers = {"Content-Type": "application/json"}
-    async with httpx.AsyncClient(timeout=600, headers=headers, trust_env=False) as http, sleuth.open(settings) as app:
+    async with httpx.AsyncClient(timeout=600, headers=headers, trust_env=False) as http, open_sleuth(settings) as app:
         for number, (question, body) in enumerate(zip([questions[0], *questions], [bodies[0], *bodies], strict=True)):
             alone = await bare(http, settings.model_url, body) if number % 2 else 0.0
             ours, search = await through_sleuth(app, question)

@@ -21,6 +21,7 @@ import httpx
 
 from benchmarks.harness import half_of
 from sleuth.agents.formatting import Source, format_sources
+from sleuth.agents.model import Message
 from sleuth.agents.model_calls.caller import messages
 from sleuth.agents.roles.inputs import ReadInput
 from sleuth.agents.roles.reading import READ
@@ -76,12 +77,13 @@ async def shown(data: Path, home: Path, half: int, count: int) -> list[dict[str,
     return rows
 
 
-def to_messages(form: str, sources: list[Source], question: str) -> list[dict[str, str]]:
+def to_messages(form: str, sources: list[Source], question: str) -> list[Message]:
     """Return the messages of a call; "reader" is the prompt of plain-rag's reader."""
     if form == "reader":
-        return [dict(each) for each in messages(READ, ReadInput(question=question, sources=sources, known=[]))]
+        return list(messages(READ, ReadInput(question=question, sources=tuple(sources))))
     asked = f"{format_sources(sources)}\n\nQuestion: {question}"
-    return [{"role": "system", "content": JSON if form == "json" else TEXT}, {"role": "user", "content": asked}]
+    system = JSON if form == "json" else TEXT
+    return [Message(role="system", content=system), Message(role="user", content=asked)]
 
 
 async def reply(client: httpx.AsyncClient, model: str, form: str, row: dict[str, Any]) -> dict[str, Any]:

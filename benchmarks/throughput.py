@@ -41,7 +41,7 @@ from sleuth.agents.model import Reply, Request
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.runs import RunService, Services
-from sleuth.studio.client import last_answer
+from sleuth.studio.client import last_answer, open_sleuth
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.tools.collection import Collection
 
@@ -120,7 +120,7 @@ class Passed:
 
 async def through_sleuth(settings: sleuth.Settings, method: str, questions: Sequence[str], at_once: int) -> Passed:
     passed, left = Passed(), iter(questions)
-    async with sleuth.open(settings) as opened:
+    async with open_sleuth(settings) as opened:
         await opened.ask(questions[0], method=method)  # warm
         began = time.perf_counter()
 
