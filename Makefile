@@ -103,7 +103,7 @@ test-mutants: setup ## Check that tests notice altered methods; some minutes
 check: setup ## Formatting, lint, types and known vulnerabilities, as in CI
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy -p sleuth -p training
+	$(BIN)/mypy -p sleuth -p training -p benchmarks
 	@$(MAKE) --no-print-directory audit
 
 audit: ## Known vulnerabilities of what is locked; asks PyPI, and says so where that does not tell

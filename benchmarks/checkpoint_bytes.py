@@ -156,11 +156,11 @@ async def main(steps: list[int], again: list[int]) -> int:
     good &= ratio <= MOST_GROWTH
     for turns in again:
         with tempfile.TemporaryDirectory() as home:
-            found = await long_run(steps[-1], turns, Path(home))
-        print(", ".join(f"{name} {value:,.4g}" for name, value in found.items()))
-        growth = {name: found[f"late {name}"] / found[f"early {name}"] for name in ("bytes", "ms")}
-        print("late against early: " + ", ".join(f"{name} {value:.3f}" for name, value in growth.items()))
-        good &= growth["bytes"] <= MOST_GROWTH
+            taken = await long_run(steps[-1], turns, Path(home))
+        print(", ".join(f"{name} {value:,.4g}" for name, value in taken.items()))
+        ratios = {name: taken[f"late {name}"] / taken[f"early {name}"] for name in ("bytes", "ms")}
+        print("late against early: " + ", ".join(f"{name} {value:.3f}" for name, value in ratios.items()))
+        good &= ratios["bytes"] <= MOST_GROWTH
     return 0 if good else 1
 
 

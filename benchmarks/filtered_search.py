@@ -10,14 +10,14 @@ have the same load of the machine; the first question of each warms up. Prints p
 import argparse
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.growth.corpus import passage, questions
+from benchmarks.growth.corpus import line_of, questions
 from benchmarks.harness import Projected, clock, write_json
 from sleuth.tools.collection import Collection, corpus_entry
-from sleuth.tools.documents.corpus import CorpusLine
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.settings import Settings
 
@@ -37,7 +37,7 @@ async def fill(collection: Collection, passages: int) -> None:
     _, known = await collection.count()
     for start in range(known, passages, BATCH):
         numbers = range(start, min(start + BATCH, passages))
-        lines = [CorpusLine(**passage(number, 0), tags=tags_of(number)) for number in numbers]
+        lines = [replace(line_of(number), tags=tags_of(number)) for number in numbers]
         await collection.put([corpus_entry(source="filtered.jsonl", line=line) for line in lines])
         await collection.catch_up()
 

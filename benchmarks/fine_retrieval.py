@@ -21,13 +21,13 @@ from langgraph.func import entrypoint
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.graphs.methods.par_rag.steps import extract_names
 from sleuth.studio.client import client_class
+from sleuth.studio.evaluation.run_folder import write_lines
 from sleuth.studio.evaluation.scoring import interval
 from sleuth.studio.simulation.wording import fill_references
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import MemoryArchive
-from training.roles.data.mix import write_lines
 from training.roles.data.questions import TrainingSet, read
 
 MODES: tuple[Mode, ...] = ("dense", "hybrid", "graph", "knowledge-graph")
@@ -58,7 +58,7 @@ async def name_all(drafts: Sequence[str], settings: Settings) -> tuple[list[tupl
             calls = caller.calls.values()
             return names, sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls)
 
-        found = await asyncio.gather(*map(extract.ainvoke, drafts))
+        found: list[Any] = await asyncio.gather(*(extract.ainvoke(draft) for draft in drafts))
     tokens, seconds = sum(tokens for _, tokens in found), time.perf_counter() - began
     each = {"tokens": round(tokens / len(drafts), 1), "seconds": round(seconds / len(drafts), 2)}
     return [names for names, _ in found], each

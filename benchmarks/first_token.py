@@ -21,29 +21,27 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 import httpx
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
 
 import sleuth
-from benchmarks.harness import EXAMPLES, Spent, read_lines, write_json
-from benchmarks.servers import USAGE, completion, free_port, model_routes, running, serve_app, serving, wait_until_up
+from benchmarks.harness import EXAMPLES, Spent, write_json
+from benchmarks.servers import free_port, running, serving, wait_until_up
+from benchmarks.soak import model
 from benchmarks.throughput import recorder
 from sleuth.graphs.ingestion.pipeline import ingest
+from sleuth.studio.client import open_sleuth
+from sleuth.studio.evaluation.run_folder import read_lines
 from sleuth.studio.model_server.convert import ensure_checkpoint
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
 
 MOST = 1.2
 METHOD = "plain-rag"
-REPLY = ('{"answerable": ', "false, ", '"answer": "", ', '"citations": []}')
 
 
 @dataclass(frozen=True)
@@ -55,33 +53,11 @@ class Pair:
     search: Spent
 
 
-def serve(first: float, port: int) -> None:
-    """Run the mock server, whose replies begin after some seconds."""
-
-    async def chunks() -> AsyncIterator[str]:
-        await asyncio.sleep(first)
-        parts = [{"delta": {"content": text}, "finish_reason": None} for text in REPLY]
-        for part in [*parts, {"delta": {}, "finish_reason": "stop"}]:
-            yield f"data: {json.dumps(completion(part, 'chat.completion.chunk'))}\n\n"
-        last = completion({}, "chat.completion.chunk") | {"choices": [], "usage": USAGE}
-        yield f"data: {json.dumps(last)}\n\ndata: [DONE]\n\n"
-
-    async def chat(request: Request) -> Response:
-        body = await request.json()
-        if body.get("stream"):
-            return StreamingResponse(chunks(), media_type="text/event-stream")
-        text = "amber" if "structured_outputs" in body else '{"ready":true}'
-        return JSONResponse(completion({"message": {"role": "assistant", "content": text}}) | {"usage": USAGE})
-
-    own = Route("/v1/chat/completions", chat, methods=["POST"])
-    serve_app(Starlette(routes=[*model_routes(), own]), port)
-
-
 @contextmanager
 def mock(first: float) -> Iterator[str]:
-    """Run the mock server in a process of its own; yield its URL."""
+    """Run the mock server, whose replies begin after some seconds, in a process of its own; yield its URL."""
     port = free_port()
-    with serving(serve, first, port):
+    with serving(model.serve, port, 0.0, first):
         wait_until_up(f"http://127.0.0.1:{port}/v1/models")
         yield f"http://127.0.0.1:{port}/v1"
 
@@ -127,7 +103,7 @@ async def bare(http: httpx.AsyncClient, url: str, body: bytes) -> float:
 async def record(settings: sleuth.Settings, questions: Sequence[str]) -> list[bytes]:
     """Return the request of each question."""
     async with recorder(settings.model_url, tokens=1) as (url, recorded):
-        async with sleuth.open(settings.model_copy(update={"model_url": url})) as app:
+        async with open_sleuth(settings.model_copy(update={"model_url": url})) as app:
             for question in questions:
                 async with aclosing(app.stream(question, method=METHOD, deltas=True)) as events:
                     async for event in events:
@@ -141,7 +117,7 @@ async def measure(settings: sleuth.Settings, questions: Sequence[str]) -> list[P
     assert len(bodies) == len(questions), "one call for each question"
     pairs: list[Pair] = []
     headers = {"Content-Type": "application/json"}
-    async with httpx.AsyncClient(timeout=600, headers=headers, trust_env=False) as http, sleuth.open(settings) as app:
+    async with httpx.AsyncClient(timeout=600, headers=headers, trust_env=False) as http, open_sleuth(settings) as app:
         for number, (question, body) in enumerate(zip([questions[0], *questions], [bodies[0], *bodies], strict=True)):
             alone = await bare(http, settings.model_url, body) if number % 2 else 0.0
             ours, search = await through_sleuth(app, question)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from hashlib import sha1
 from multiprocessing import get_context
 from pathlib import Path
-from threading import RLock
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
+from sleuth.studio.evaluation.run_folder import read_lines
 from sleuth.studio.simulation import Gold, gold_of
 from sleuth.tools.collection import Collection
 from sleuth.tools.search.vectors import Vectors
@@ -52,20 +52,18 @@ class Spent:
 
 
 class Clock:
-    """The time that was spent in its blocks; those of several threads run one after the other."""
+    """The time that was spent in its blocks."""
 
     def __init__(self) -> None:
         self.spent = Spent()
-        self._lock = RLock()
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        with self._lock:
-            began = Spent.so_far()
-            try:
-                yield
-            finally:
-                self.spent += Spent.so_far() - began
+        began = Spent.so_far()
+        try:
+            yield
+        finally:
+            self.spent += Spent.so_far() - began
 
 
 @contextmanager
@@ -118,17 +116,6 @@ def write_json(file: Path, value: object) -> None:
 def half_of(key: str) -> int:
     """Return 0 for questions that choose settings, 1 for those that are reported."""
     return int(sha1(key.encode(), usedforsecurity=False).hexdigest(), 16) // 2 % 2
-
-
-def read_lines(file: Path) -> list[dict[str, Any]]:
-    """Return the rows of a file of JSON lines; a truncated last line is ignored."""
-    lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("\n")]
-
-
-def append_line(file: Path, row: dict[str, Any]) -> None:
-    with file.open("a", encoding="utf-8") as lines:
-        lines.write(json.dumps(row) + "\n")
 
 
 async def golds(collection: Collection, questions: Path) -> list[Gold]:

@@ -1,20 +1,18 @@
-"""Neighbor graphs of pgvector and Chroma: seconds to build, size, recall and time of a search, by the graph's settings.
+"""Neighbor graphs of pgvector: seconds to build, size, recall and time of a search, by the graph's settings.
 
     python -m benchmarks.neighbor_graphs [--passages 10000] [--corpus FILE --questions FILE] [--graphs 16,64 32,200]
-        [--kinds pgvector chroma] [--efforts 200 400 1000] [--json FILE]
+        [--efforts 200 400 1000] [--json FILE]
 
 Without FILES, passages and questions are generated (`benchmarks/growth/corpus.py`) and embedded without a model. FILES
 are JSON lines with the fields `title` and `text`, and `question`; the embedder of the settings embeds them. A graph is
 given by the neighbors of a vector and the effort of building; `--efforts` are those of a search: the vectors that it
-keeps on its way through the graph. Chroma's graph has the settings of the product and is built while vectors are
-inserted; its size is that of all its files. Recall is the share of the ten nearest vectors. The Postgres on the PATH
-must have pgvector.
+keeps on its way through the graph. Recall is the share of the ten nearest vectors. The Postgres on the PATH must have
+pgvector.
 """
 
 import argparse
 import json
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,17 +20,14 @@ import numpy as np
 from sqlalchemy import text
 
 from benchmarks.growth.corpus import passage, questions
-from benchmarks.growth.passages import bytes_of
-from benchmarks.harness import Projected, clock, read_lines, write_json
+from benchmarks.harness import Projected, clock, write_json
 from benchmarks.servers import postgres
+from sleuth.studio.evaluation.run_folder import read_lines
 from sleuth.tools.search.vectors import Embedder, Vectors, make_embedder, pgvector_index
-from sleuth.tools.search.vectors.chroma_index import ChromaIndex
-from sleuth.tools.search.vectors.index import VectorIndex
 from sleuth.tools.search.vectors.pgvector_index import PgVectorIndex
 from sleuth.tools.settings import Settings
 
 K, ASKED, BATCH = 10, 100, 2_048
-KINDS = ["pgvector", "chroma"]
 
 Row = dict[str, float | str]
 
@@ -53,7 +48,7 @@ def embedded(given: argparse.Namespace) -> tuple[Embedder, Vectors, Vectors]:
     return embedder, np.concatenate(batches), np.stack([embedder.embed_query(each) for each in wanted])
 
 
-def searched(index: VectorIndex, vectors: Vectors, asked: Vectors) -> Row:
+def searched(index: PgVectorIndex, vectors: Vectors, asked: Vectors) -> Row:
     """Return recall and the median time; passages with the score of the last one may replace each other."""
     shares, spent = [], []
     for question in asked:
@@ -68,21 +63,16 @@ def searched(index: VectorIndex, vectors: Vectors, asked: Vectors) -> Row:
 
 def measure(given: argparse.Namespace) -> Iterator[Row]:
     embedder, vectors, asked = embedded(given)
-    if "chroma" in given.kinds:
-        yield from in_chroma(given.efforts, embedder, vectors, asked)
-    if "pgvector" in given.kinds:
-        yield from in_postgres(given, embedder, vectors, asked)
-
-
-def in_postgres(given: argparse.Namespace, embedder: Embedder, vectors: Vectors, asked: Vectors) -> Iterator[Row]:
-    pgvector_index.MAX_EXACT = 0
+    pgvector_index.MAX_EXACT = 0  # type: ignore[attr-defined]  # imported there
     with postgres(maintenance_work_mem="2GB") as server:
         for neighbors, effort in given.graphs:
             pgvector_index._NEIGHBORS, pgvector_index._BUILD_EFFORT = neighbors, effort
             index = PgVectorIndex(server.url, owner="", collection="graphs", embedder=embedder)
             index.clear()
             index._remember(dimension=vectors.shape[1])
-            insert(index, vectors)
+            for at in range(0, len(vectors), BATCH):
+                part = vectors[at : at + BATCH]
+                index._change([str(at + row) for row in range(len(part))], part, [])
             with clock() as building:
                 index.tidy()
             row: Row = {"graph": f"pgvector {neighbors} {effort}", "build_s": round(building.spent.wall, 1)}
@@ -90,26 +80,6 @@ def in_postgres(given: argparse.Namespace, embedder: Embedder, vectors: Vectors,
             for searching in given.efforts:
                 pgvector_index._EFFORT = searching
                 yield row | {"effort": searching} | searched(index, vectors, asked)
-
-
-def in_chroma(efforts: list[int], embedder: Embedder, vectors: Vectors, asked: Vectors) -> Iterator[Row]:
-    with tempfile.TemporaryDirectory() as folder:
-        index = ChromaIndex(Path(folder), owner="", collection="graphs", embedder=embedder)
-        with clock() as building:
-            insert(index, vectors)
-        row: Row = {"graph": "chroma", "build_s": round(building.spent.wall, 1)}
-        row["mb"] = round(bytes_of(Path(folder)) / 1e6, 1)
-        for searching in efforts:
-            index._collection.modify(configuration={"hnsw": {"ef_search": searching}})
-            index.refresh()
-            yield row | {"effort": searching} | searched(index, vectors, asked)
-        index.close()
-
-
-def insert(index: VectorIndex, vectors: Vectors) -> None:
-    for at in range(0, len(vectors), BATCH):
-        part = vectors[at : at + BATCH]
-        index._change([str(at + row) for row in range(len(part))], part, [])
 
 
 def size(index: PgVectorIndex) -> int:
@@ -130,7 +100,6 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path)
     parser.add_argument("--questions", type=Path)
     parser.add_argument("--graphs", type=pair, nargs="+", default=[(16, 64), (32, 200)])
-    parser.add_argument("--kinds", choices=KINDS, nargs="+", default=KINDS)
     parser.add_argument("--efforts", type=int, nargs="+", default=[200, 400, 1000])
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()

@@ -19,12 +19,14 @@ from typing import Any
 
 import httpx
 
-from benchmarks.harness import append_line, half_of, read_lines
+from benchmarks.harness import half_of
 from sleuth.agents.formatting import Source, format_sources
+from sleuth.agents.model import Message
 from sleuth.agents.model_calls.caller import messages
 from sleuth.agents.roles.inputs import ReadInput
 from sleuth.agents.roles.reading import READ
 from sleuth.graphs.ingestion.pipeline import ingest
+from sleuth.studio.evaluation.run_folder import append_line, read_lines
 from sleuth.studio.evaluation.scoring import exact_match, f1, interval
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Query
@@ -49,91 +51,15 @@ SCHEMA: dict[str, Any] = {
     "required": ["answerable", "answer"],
     "additionalProperties": False,
 }
-FACTS = RULES + (
-    'Reply with JSON: "facts": the facts from the sources that lead to the answer, in order, each in a short sentence '
-    'such as "Ada was born in 1815."; "answerable": true if the sources contain the answer, else false; "answer": the '
-    "answer that follows from the facts, in as few words as possible; empty if there is none."
-)
-FACTS_SCHEMA = {
-    **SCHEMA,
-    "properties": {
-        "facts": {"type": "array", "items": {"type": "string", "maxLength": 160}, "minItems": 1, "maxItems": 4},
-        **SCHEMA["properties"],
-    },
-    "required": ["facts", *SCHEMA["required"]],
-}
-QUOTES = (
-    '- "citations": for each source that leads to the answer its number in "source", and in "quote" the words copied '
-    "from it exactly, in the order in which they lead to the answer.\n"
-    '- "answerable": true if they contain the answer, else false.\n'
-    '- "answer": the answer that follows from the quotes, in as few words as possible; empty if there is none.'
-)
-READER = READ.schema()
-QUOTES_SCHEMA = {
-    **READER,
-    "properties": {key: READER["properties"][key] for key in ("citations", "answerable", "answer")},
-}
-EXAMPLES = [
-    (
-        [
-            Source(
-                title="Orrin Vale", text="Orrin Vale (1871 - 1932) was a Norden shipwright. He built the ketch Marrow."
-            ),
-            Source(title="Marrow (ketch)", text="The Marrow is a ketch of 1902. She lies in the harbor of Tessel."),
-        ],
-        "In which harbor does the ketch built by Orrin Vale lie?",
-        "Tessel",
-    ),
-    (
-        [Source(title="Lake Ambry", text="Lake Ambry is a lake in the north of Corland. It is 40 m deep.")],
-        "Who discovered Lake Ambry?",
-        "unknown",
-    ),
-    (
-        [
-            Source(title="Sel Dorran", text="Sel Dorran, born on 3 May 1920, was a singer."),
-            Source(title="Ina Quist", text="Ina Quist (12 June 1918 - 1990) was a Corland painter."),
-        ],
-        "Were Sel Dorran and Ina Quist born in the same year?",
-        "no",
-    ),
-]
 
-
-def asked(sources: list[Source], question: str) -> str:
-    """Return the text of a prompt."""
-    return f"{format_sources(sources)}\n\nQuestion: {question}"
-
-
-def shots() -> list[dict[str, str]]:
-    """Return the examples as turns."""
-    turns = [(asked(sources, question), answer) for sources, question, answer in EXAMPLES]
-    return [
-        {"role": role, "content": text}
-        for turn in turns
-        for role, text in zip(("user", "assistant"), turn, strict=True)
-    ]
-
-
-FORMS: dict[str, tuple[str, list[dict[str, str]], dict[str, Any] | None]] = {
-    "text": (TEXT, [], None),
-    "text-examples": (TEXT, shots(), None),
-    "json": (JSON, [], SCHEMA),
-    "facts": (FACTS, [], FACTS_SCHEMA),
-    "reader": ("", [], READER),
-    "reader-quotes-first": (QUOTES, [], QUOTES_SCHEMA),
-}
-
-
-def shown_file(home: Path, half: int, count: int) -> Path:
-    """Return the file of the questions with their passages."""
-    return home / f"shown-{half}-{count}.json"
+FORMS: dict[str, dict[str, Any] | None] = {"text": None, "json": SCHEMA, "reader": READ.schema()}
+"""Forms of reply by name, each with its schema."""
 
 
 async def shown(data: Path, home: Path, half: int, count: int) -> list[dict[str, Any]]:
     """Return questions with the passages that search finds for them."""
     settings = Settings(home=home, embedder="none")
-    file = shown_file(home, half, count)
+    file = home / f"shown-{half}-{count}.json"
     if file.is_file():
         return list(json.loads(file.read_text(encoding="utf-8")))
     await ingest([data / "corpus.jsonl.gz"], settings=settings)
@@ -151,24 +77,21 @@ async def shown(data: Path, home: Path, half: int, count: int) -> list[dict[str,
     return rows
 
 
-def to_messages(form: str, sources: list[Source], question: str) -> list[dict[str, str]]:
-    """Return the messages of a call; "reader" is the prompt of plain-rag's reader, with other fields if it has some."""
-    system, turns, _ = FORMS[form]
-    if form.startswith("reader"):
-        prompt = [dict(each) for each in messages(READ, ReadInput(question=question, sources=sources, known=[]))]
-        if system:
-            beginning, _, _ = prompt[0]["content"].partition('- "answerable"')
-            prompt[0]["content"] = beginning + system
-        return prompt
-    return [{"role": "system", "content": system}, *turns, {"role": "user", "content": asked(sources, question)}]
+def to_messages(form: str, sources: list[Source], question: str) -> list[Message]:
+    """Return the messages of a call; "reader" is the prompt of plain-rag's reader."""
+    if form == "reader":
+        return list(messages(READ, ReadInput(question=question, sources=tuple(sources))))
+    asked = f"{format_sources(sources)}\n\nQuestion: {question}"
+    system = JSON if form == "json" else TEXT
+    return [Message(role="system", content=system), Message(role="user", content=asked)]
 
 
 async def reply(client: httpx.AsyncClient, model: str, form: str, row: dict[str, Any]) -> dict[str, Any]:
     """Return the answer in one form."""
-    schema = FORMS[form][2]
+    schema = FORMS[form]
     sources = [Source(title=title, text=text) for title, text in row["sources"]]
     prompted = to_messages(form, sources, row["question"])
-    longest = 400 if form in ("reader", "reader-quotes-first", "facts") else 80
+    longest = 400 if form == "reader" else 80
     body: dict[str, Any] = {"model": model, "messages": prompted, "max_tokens": longest, "temperature": 0}
     if schema:
         body["response_format"] = {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}

@@ -37,12 +37,12 @@ from starlette.routing import Route
 import sleuth
 from benchmarks.harness import EXAMPLES, golds, write_json
 from benchmarks.servers import USAGE, completion, free_port, model_routes, serve_app, serving, wait_until_up
-from sleuth.agents.model import Message, Reply, Request
+from sleuth.agents.model import Reply, Request
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.runs import RunService, Services
-from sleuth.studio.client import last_answer
-from sleuth.studio.simulation import SimulatedModel, Simulation
+from sleuth.studio.client import last_answer, open_sleuth
+from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.tools.collection import Collection
 
 ENOUGH = 0.9
@@ -53,24 +53,17 @@ def key(messages: Sequence[Any]) -> str:
     return sha256("\0".join(str(message["content"]) for message in messages).encode()).hexdigest()
 
 
-@dataclass
-class Noting:
+class Noting(SimulatedModel):
     """A simulated model that records its replies."""
 
-    model: SimulatedModel
-    texts: Replies
-
-    @property
-    def context_window(self) -> int:
-        return self.model.context_window
+    def __init__(self, gold: Gold, texts: Replies) -> None:
+        super().__init__(gold, Simulation())
+        self._texts = texts
 
     async def call(self, request: Request) -> Reply:
-        reply = await self.model.call(request)
-        self.texts[key(request.messages)] = reply["text"]
+        reply = await super().call(request)
+        self._texts[key(request.messages)] = reply["text"]
         return reply
-
-    async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
-        return await self.model.count_tokens(messages, role=role)
 
 
 async def simulated(settings: sleuth.Settings, method: str, folder: Path) -> tuple[list[str], Replies]:
@@ -80,7 +73,7 @@ async def simulated(settings: sleuth.Settings, method: str, folder: Path) -> tup
     async with await Collection.open(settings) as collection, open_store(own) as store:
         known = await golds(collection, EXAMPLES / "questions.jsonl")
         for gold in known:
-            model = Noting(SimulatedModel(gold, Simulation()), texts)
+            model = Noting(gold, texts)
             runs = RunService(store, Services(model=model, retriever=collection, embedder=collection.embedder))
             await last_answer(runs.run(await runs.start(gold.question, method)))
     return [gold.question for gold in known], texts
@@ -127,7 +120,7 @@ class Passed:
 
 async def through_sleuth(settings: sleuth.Settings, method: str, questions: Sequence[str], at_once: int) -> Passed:
     passed, left = Passed(), iter(questions)
-    async with sleuth.open(settings) as opened:
+    async with open_sleuth(settings) as opened:
         await opened.ask(questions[0], method=method)  # warm
         began = time.perf_counter()
 

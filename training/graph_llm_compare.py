@@ -24,6 +24,7 @@ from sleuth.agents.role import Role
 from sleuth.agents.roles.planning import NEXT, NEXT_WITH_FINDING, Next
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS, FromFacts
 from sleuth.studio.cli.app import run_cli
+from sleuth.studio.evaluation.run_folder import read_lines
 from sleuth.studio.evaluation.scoring import Difference, Interval, difference, exact_match, f1, interval, paired
 from sleuth.studio.model_server.adapter import merge
 from sleuth.tools.errors import UsageError
@@ -125,7 +126,7 @@ def _key(row: Mapping[str, Any]) -> str:
 
 def reply(rows: Sequence[Mapping[str, Any]], folders: Sequence[Path], base: Path, out: Path, embedder: Embedder) -> int:
     """Append the replies that are missing in `out`, of one model after the other; return their number."""
-    done = {(line["model"], line["example"]) for line in _stored(out)}
+    done = {(line["model"], line["example"]) for line in read_lines(out)}
     missing = [(name, row) for name in MODELS for row in rows if (name, _key(row)) not in done]
     model: Replies | None = None
     shown = ""
@@ -137,12 +138,6 @@ def reply(rows: Sequence[Mapping[str, Any]], folders: Sequence[Path], base: Path
             file.write(json.dumps({"model": name, "example": _key(row), "reply": said}, ensure_ascii=False) + "\n")
             file.flush()
     return len(missing)
-
-
-def _stored(file: Path) -> list[dict[str, str]]:
-    if not file.is_file():
-        return []
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
 def reply_scores(row: Mapping[str, Any], said: str) -> dict[str, float]:
@@ -219,7 +214,7 @@ def main(
     rows = unseen(examples, learned or examples, limit)
     reply(rows, (graph, text), base, out, make_embedder(Settings()))
     counts = {prompt: sum(row["prompt"] == prompt for row in rows) for prompt in ROLES}
-    typer.echo(json.dumps({"examples": counts, **compare(by_question(rows, _stored(out)))}, indent=1))
+    typer.echo(json.dumps({"examples": counts, **compare(by_question(rows, read_lines(out)))}, indent=1))
 
 
 if __name__ == "__main__":

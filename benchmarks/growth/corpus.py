@@ -10,6 +10,8 @@ from itertools import accumulate
 from pathlib import Path
 from random import Random
 
+from sleuth.tools.documents.corpus import CorpusLine
+
 NEAR = 50
 SENTENCES, WORDS = 6, 12
 VOCABULARY = 60_000
@@ -59,6 +61,11 @@ def passage(number: int, seed: int) -> dict[str, str]:
         sentences[at].insert(dice.randint(2, WORDS - 2), f"of {name(other)}")
     text = " ".join(" ".join([words[0].capitalize(), *words[1:]]) + "." for words in sentences)
     return {"id": f"p{number:07}", "title": name(number), "text": text}
+
+
+def line_of(number: int) -> CorpusLine:
+    """Return the same as ingestion reads it."""
+    return CorpusLine(**passage(number, 0), tags=())
 
 
 def questions(passages: int, seed: int, count: int) -> list[tuple[str, str]]:

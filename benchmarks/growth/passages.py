@@ -27,13 +27,12 @@ from typing import Literal
 import numpy as np
 from sqlalchemy import create_engine, text
 
-from benchmarks.growth.corpus import passage, questions, write
+from benchmarks.growth.corpus import line_of, questions, write
 from benchmarks.growth.fits import Row, read_rows, table
 from benchmarks.harness import Projected, Spent, clock, in_own_process, write_json
 from benchmarks.servers import Server, chroma, postgres
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection import Collection, corpus_entry
-from sleuth.tools.documents.corpus import CorpusLine
 from sleuth.tools.documents.resource_limits import peak_megabytes
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.vectors import Embedder, NoEmbedder, VectorIndex
@@ -151,7 +150,7 @@ async def search(collection: Collection, mode: Mode, asked: Questions) -> Row:
 
 async def add(collection: Collection, number: int) -> tuple[str, Spent]:
     """Add a document to every index; return its id, and the time."""
-    new = corpus_entry(source="growth", line=CorpusLine(**passage(number, 0)))
+    new = corpus_entry(source="growth", line=line_of(number))
     with clock() as taken:
         await collection.put([new])
         await collection.catch_up()

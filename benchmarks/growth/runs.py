@@ -1,7 +1,6 @@
-"""Cost of thousands of runs in one store: creating, listing, history, pruning; and of a long run among them.
+"""Cost of thousands of runs in one store: creating, listing, history, pruning.
 
-    python -m benchmarks.growth.runs --out FOLDER [--threads 1000 2000 10000] [--steps 40]
-        [--database sqlite|postgres]
+    python -m benchmarks.growth.runs --out FOLDER [--threads 1000 2000 10000] [--database sqlite|postgres]
 
 The runs are plain RAG's with a model that answers immediately and passages of their own for each, so that every run
 leaves five of 700 characters in the archive, and a prompt. The store grows from one number to the next; each is
@@ -26,12 +25,11 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from benchmarks.checkpoint_bytes import Shelf, replies
+from benchmarks.checkpoint_bytes import Shelf
 from benchmarks.growth.fits import Row, read_rows, table
 from benchmarks.harness import clock, in_own_process, write_json
 from benchmarks.servers import postgres
 from benchmarks.streams import Instant
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.persistence import Store, open_store
 from sleuth.graphs.runs import RunService, Services, prune
 from sleuth.graphs.runs.history import list_checkpoints
@@ -44,7 +42,7 @@ REPEATS, RECENT = 20, 200
 
 @dataclass(frozen=True)
 class RunStore:
-    """runs.sqlite below a home, or a Postgres database; it can be copied and compacted."""
+    """runs.sqlite below a home, or a Postgres database; it can be copied."""
 
     home: Path
     url: str | None = None
@@ -80,14 +78,6 @@ class RunStore:
         shutil.copytree(self.home, copy)
         yield RunStore(copy)
         shutil.rmtree(copy)
-
-    def compact(self) -> None:
-        if self.url:
-            with psycopg.connect(self.url, autocommit=True) as connection:
-                connection.execute("VACUUM FULL")
-        else:
-            with closing(sqlite3.connect(self.home / "runs.sqlite")) as sqlite:
-                sqlite.execute("VACUUM")
 
 
 Stage = Callable[[Store, RunStore, int], Awaitable[Row]]
@@ -125,29 +115,6 @@ async def look(store: Store, _place: RunStore, _threads: int) -> Row:
     }
 
 
-async def long_run(store: Store, place: RunStore, steps: int) -> Row:
-    """Measure PAR-RAG with a plan of many steps (at most 40), with two to four nodes each."""
-
-    def used_mb() -> float:
-        sizes = place.sizes()
-        return float(sizes.get("used_mb") or sizes["file_mb"])
-
-    before = used_mb()
-    runs = RunService(store, Services(model=ScriptedModel(replies(steps), context_window=100_000), retriever=Shelf()))
-    thread = await runs.start("Who was the last of the line?", "par-rag")
-    with clock() as taken:
-        answer = await last_answer(runs.run(thread))
-    assert len(answer.notes) == steps
-    with clock() as looked:
-        moments = await list_checkpoints(runs, thread)
-    return {
-        "long_run_s": taken.spent.wall,
-        "long_run_checkpoints": len(moments),
-        "long_run_history_s": looked.spent.wall,
-        "long_run_mb": used_mb() - before,
-    }
-
-
 async def keep_last(store: Store, place: RunStore, _threads: int) -> Row:
     return await _prune(store, place, "keep_last", older_than=None, keep=1)
 
@@ -175,14 +142,12 @@ def run_stage(stage: Stage, place: RunStore, number: int) -> Row:
     return asyncio.run(run())
 
 
-def measure(place: RunStore, threads: int, steps: int) -> Row:
+def measure(place: RunStore, threads: int) -> Row:
     row: Row = {"threads": threads} | in_own_process(run_stage, make, place, threads) | place.sizes()
     row |= in_own_process(run_stage, look, place, threads)
-    for stage, number in ((long_run, steps), (keep_last, threads), (older_half, threads)):
+    for stage in (keep_last, older_half):
         with place.copied() as copy:
-            row |= in_own_process(run_stage, stage, copy, number)
-            copy.compact()
-            row[f"{stage.__name__}_vacuumed_mb"] = copy.sizes()["file_mb"]
+            row |= in_own_process(run_stage, stage, copy, threads)
     return row
 
 
@@ -190,7 +155,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--threads", type=int, nargs="+", default=[1_000, 2_000, 10_000])
-    parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--database", choices=("sqlite", "postgres"), default="sqlite")
     given = parser.parse_args()
     with ExitStack() as stack:
@@ -201,7 +165,7 @@ def main() -> None:
         rows = read_rows(file)
         for threads in sorted(set(given.threads) - {row["threads"] for row in rows}):
             print(f"{threads} runs", file=sys.stderr)
-            rows.append(measure(place, threads, given.steps))
+            rows.append(measure(place, threads))
             write_json(file, rows)
     print(table(rows, "threads"))
 

@@ -35,10 +35,10 @@ import httpx
 import psutil
 from scipy.stats import linregress, t
 
-from benchmarks.harness import append_line, read_lines
 from benchmarks.servers import free_port, running, serving, wait_until_up
 from benchmarks.soak import model
 from benchmarks.soak.client import DOCUMENTS, Client
+from sleuth.studio.evaluation.run_folder import append_line, read_lines
 
 MEASURES = ("rss_mib", "handles", "threads", "disk_mb")
 ENOUGH = 0.01

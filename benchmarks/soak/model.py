@@ -1,4 +1,4 @@
-"""The soak test's model server: replies immediately with what a request's schema allows, and sometimes fails.
+"""A model server that replies with what a request's schema allows, and sometimes fails.
 
 Replies are words of the request itself, so that some quotes are in their sources.
 """
@@ -57,10 +57,11 @@ def _typed(schema: dict[str, Any], dice: Random, words: list[str], whole: dict[s
 
 
 class Standin:
-    """One server; `rate` is the share of requests that fail."""
+    """One server; `rate` is the share of requests that fail, `first` the seconds before a streamed reply begins."""
 
-    def __init__(self, rate: float) -> None:
+    def __init__(self, rate: float, first: float) -> None:
         self._rate = rate
+        self._first = first
         self._dice = Random(0)
         self._vectors = Projected()
         self._counts: Counter[str] = Counter()
@@ -94,7 +95,7 @@ class Standin:
             await asyncio.sleep(SILENCE)
         text = '{"unexpected": 1}' if fault == "schema" else self._reply_to(asked)
         if asked.get("stream") and fault not in ("half", "cut"):
-            return StreamingResponse(_streamed(text), media_type="text/event-stream")
+            return StreamingResponse(_streamed(text, self._first), media_type="text/event-stream")
         return _sent(completion({"message": {"role": "assistant", "content": text}}) | {"usage": USAGE}, fault)
 
     def _fault(self, what: str, faults: Sequence[str]) -> str:
@@ -127,7 +128,8 @@ def _sent(value: object, fault: str) -> Response:
     return Response(body, media_type="application/json", headers=length)
 
 
-async def _streamed(text: str) -> AsyncIterator[str]:
+async def _streamed(text: str, first: float) -> AsyncIterator[str]:
+    await asyncio.sleep(first)
     kind = "chat.completion.chunk"
     deltas = [{"role": "assistant", "content": text[at : at + 40]} for at in range(0, len(text), 40)]
     chunks = [completion({"delta": delta, "finish_reason": None}, kind) for delta in deltas]
@@ -137,5 +139,5 @@ async def _streamed(text: str) -> AsyncIterator[str]:
     yield "data: [DONE]\n\n"
 
 
-def serve(port: int, rate: float) -> None:
-    serve_app(Standin(rate).app(), port)
+def serve(port: int, rate: float, first: float = 0.0) -> None:
+    serve_app(Standin(rate, first).app(), port)

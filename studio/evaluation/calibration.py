@@ -8,8 +8,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import to_json
-
 from sleuth import prompts
 from sleuth.agents.roles.judging import VERIFY
 from sleuth.graphs.core.answer import Threshold
@@ -17,8 +15,8 @@ from sleuth.graphs.core.thresholds import store_threshold
 from sleuth.graphs.methods.crp_rag import SOURCE
 from sleuth.studio.client import Sleuth, last_answer, open_sleuth
 from sleuth.studio.evaluation.data import GoldQuestion, read_questions, sample
-from sleuth.studio.evaluation.reporting import Page
-from sleuth.studio.evaluation.run_folder import open_folder
+from sleuth.studio.evaluation.reporting import Page, write_report
+from sleuth.studio.evaluation.run_folder import open_folder, settle_plan, write_lines
 from sleuth.studio.evaluation.runs import process
 from sleuth.studio.evaluation.scoring import contained
 from sleuth.studio.simulation.wording import ask_relation, fill_references, split_relation
@@ -190,12 +188,13 @@ async def calibrate(
     """
     files = read_questions(paths)
     asked = probes(sample([each for file in files for each in file.questions], limit, seed=seed))
-    async with open_folder(out) as folder:
-        here = settings.model_copy(update={"runs": folder.path})
+    async with open_folder(out):
+        here = settings.model_copy(update={"runs": out})
         async with open_sleuth(here, command="sleuth calibrate") as sleuth:
             await sleuth.collection.require_documents()
             server = {"url": settings.model_url, "model": settings.model, "models": settings.models}
-            await folder.settle({"probes": [asdict(probe) for probe in asked], **server, "prompt": await _version()})
+            plan = {"probes": [asdict(probe) for probe in asked], **server, "prompt": await _version()}
+            await asyncio.to_thread(settle_plan, out, plan)
             answers: dict[Probe, MeasuredAnswer] = {}
 
             async def work(probe: Probe) -> None:
@@ -221,10 +220,8 @@ async def calibrate(
             "questions": [{"path": file.path, "sha256": file.sha256} for file in files],
         }
         page = await asyncio.to_thread(_write_page, found, report)
-        await folder.write("report.md", page.to_markdown())
-        await folder.write("report.html", page.to_html())
-        await folder.write_lines("probes.jsonl", [asdict(each) for each in measured])
-        await folder.write("report.json", to_json(report, indent=2).decode() + "\n")
+        await asyncio.to_thread(write_lines, out / "probes.jsonl", map(asdict, measured))
+        await asyncio.to_thread(write_report, out, page, report)
         return report
 
 

@@ -266,12 +266,14 @@ def systems(
     given = {name: _own(name, values or {}) for name in chosen}
     _require_used(values or {}, chosen)
     for name in chosen:
+        variants: dict[str, dict[str, Any]] = {"": {}}
+        if name in ablations:
+            variants |= {f" {part}": changed for part, changed in method(name).ablations().items()}
+        if name in ladders:
+            if not (stages := method(name).stages()):
+                raise UsageError(f"{name} has no ladder: only methods with a cumulative ablation have one.")
+            variants |= {f" {stage}": changed for stage, changed in stages.items()}
         for profile in profiles:
-            variants: dict[str, dict[str, Any]] = {"": {}}
-            if name in ablations:
-                variants |= {f" {part}": changed for part, changed in method(name).ablations().items()}
-            if name in ladders:
-                variants |= {f" {stage}": changed for stage, changed in _stages(name).items()}
             title = name if profile == "default" else f"{name} {profile}"
             made += [
                 System(name=f"{title}{suffix}", method=name, profile=profile, values={**given[name], **changed})
@@ -280,12 +282,6 @@ def systems(
     for system in made:
         configure(method(system.method), system.values, system.profile)
     return made
-
-
-def _stages(name: str) -> dict[str, dict[str, Any]]:
-    if not (stages := method(name).stages()):
-        raise UsageError(f"{name} has no ladder: only methods with a cumulative ablation have one.")
-    return stages
 
 
 def _own(name: str, values: Mapping[str, str]) -> dict[str, str]:

@@ -13,8 +13,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import to_json
-
 from sleuth import prompts
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import open_store
@@ -23,9 +21,10 @@ from sleuth.studio.evaluation.data import GoldQuestion, QuestionFile, System, re
 from sleuth.studio.evaluation.gold import PASSAGES, read_gold
 from sleuth.studio.evaluation.models import EvaluationBudget, open_models
 from sleuth.studio.evaluation.report import write_page
+from sleuth.studio.evaluation.reporting import write_report
 from sleuth.studio.evaluation.results import MethodsResult, Results, methods_result
 from sleuth.studio.evaluation.retrieval import FOUND, measure_search, open_search_systems
-from sleuth.studio.evaluation.run_folder import REPORT, RunFolder, open_folder
+from sleuth.studio.evaluation.run_folder import name_of_runs, open_folder, settle_plan, write_lines
 from sleuth.studio.evaluation.runs import Job, JobRunner, judge_all, make_jobs, process
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.collection import Collection
@@ -93,7 +92,7 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
     files = read_questions(wanted.paths)
     questions = sample([each for file in files for each in file.questions], wanted.limit, seed=wanted.seed)
     async with (
-        open_folder(wanted.out) as folder,
+        open_folder(wanted.out),
         hold(settings.home, "shared", command="sleuth eval", wait=settings.wait),
         await Collection.open(settings) as collection,
     ):
@@ -104,7 +103,7 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
             raise UsageError("--gold passages: none of the questions names its gold_ids.")
         data = await _data_record(collection, settings, files)
         versions = await prompts.versions() if wanted.systems else {}
-        await folder.settle({"data": data, **wanted.plan(), "prompts": versions})
+        await asyncio.to_thread(settle_plan, wanted.out, {"data": data, **wanted.plan(), "prompts": versions})
         result = {
             **_record(settings, wanted, collection),
             "questions": len(questions),
@@ -113,17 +112,12 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
             "warnings": [missing] if missing else [],
         }
         if wanted.modes:
-            result["retrieval"] = await _search(
-                settings, wanted, collection, folder, questions, on_progress=on_progress
-            )
+            result["retrieval"] = await _search(settings, wanted, collection, questions, on_progress=on_progress)
         if wanted.systems:
-            models, methods = await _methods(settings, wanted, collection, folder, questions, on_progress=on_progress)
+            models, methods = await _methods(settings, wanted, collection, questions, on_progress=on_progress)
             result |= {"models": models, "methods": methods}
             result["warnings"] += _shortfalls(methods)
-        page = write_page(result, folder.path)
-        await folder.write("report.md", page.to_markdown())
-        await folder.write("report.html", page.to_html())
-        await folder.write(REPORT, to_json(result, indent=2).decode() + "\n")
+        await asyncio.to_thread(lambda: write_report(wanted.out, write_page(result, wanted.out), result))
         return result
 
 
@@ -197,15 +191,16 @@ async def _methods(
     settings: Settings,
     wanted: Evaluation,
     collection: Collection,
-    folder: RunFolder,
     questions: Sequence[GoldQuestion],
     *,
     on_progress: OnProgress,
 ) -> tuple[dict[str, str], MethodsResult]:
     """Return the names of the models, and the results of all runs."""
-    results = await asyncio.to_thread(Results, folder.path)
+    results = await asyncio.to_thread(Results, wanted.out)
     by_thread, by_key = results.by_thread, {question.key: question for question in questions}
-    jobs = make_jobs(wanted.systems, questions, await folder.name_of_runs() if settings.ray else "")
+    jobs = make_jobs(
+        wanted.systems, questions, await asyncio.to_thread(name_of_runs, wanted.out) if settings.ray else ""
+    )
     spent = [kept["cost"] for kept in by_thread.values()]
     tokens = sum(cost["prompt_tokens"] + cost["completion_tokens"] for cost in spent)
     budget = EvaluationBudget(limits=wanted.budget, calls=sum(cost["calls"] for cost in spent), tokens=tokens)
@@ -220,7 +215,7 @@ async def _methods(
                 open_cluster(settings, simulation=simulation, gold=gold, texts=known.texts)
             )
         else:
-            store = await opened.enter_async_context(open_store(settings.model_copy(update={"runs": folder.path})))
+            store = await opened.enter_async_context(open_store(settings.model_copy(update={"runs": wanted.out})))
             runner = JobRunner(store, models.services_for, known, simulated=simulation is not None)
             run_job = runner.run
 
@@ -257,7 +252,6 @@ async def _search(
     settings: Settings,
     wanted: Evaluation,
     collection: Collection,
-    folder: RunFolder,
     questions: Sequence[GoldQuestion],
     *,
     on_progress: OnProgress,
@@ -272,5 +266,5 @@ async def _search(
             on_progress("searches", next(done), judged * len(systems))
 
         result = await measure_search(systems, questions, seed=wanted.seed, tick=tick)
-    await folder.write_lines(FOUND, result["found"])
+    await asyncio.to_thread(write_lines, wanted.out / FOUND, result["found"])
     return {key: value for key, value in result.items() if key != "found"}

@@ -2,52 +2,37 @@
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sleuth.graphs.core.answer import Answer
-from sleuth.graphs.persistence import RunFilter, Thread
+from sleuth.graphs.persistence import RunFilter
 from sleuth.graphs.runs import RunService
+from sleuth.studio.evaluation.run_folder import append_line
 from sleuth.tools.errors import RunError, UsageError
 
 WITH_GOLD, WITHOUT_GOLD = "good_answer", "bad_answer"
 """Types of the questions: the answer is gold, or a person has to add one after reading the comment."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FeedbackExport:
-    """Lines of a question file: those that were added, and the number of those that were there before."""
-
-    added: list[dict[str, Any]] = field(default_factory=list)
-    kept: int = 0
-
-    def count(self, type_: str) -> int:
-        """Return the number of added questions of a type."""
-        return sum(row["type"] == type_ for row in self.added)
-
-
-async def export_feedback(runs: RunService, path: Path) -> FeedbackExport:
+async def export_feedback(runs: RunService, path: Path) -> tuple[list[dict[str, Any]], int]:
     """Append the rated runs that a question file does not contain yet; its lines are not changed.
 
     Args:
         runs: the runs of one owner.
         path: a JSON Lines file; it is created if it is missing.
 
+    Returns:
+        The added lines, and the number of those that were there before.
+
     Raises:
-        UsageError: the file cannot be read or written, or contains something else.
+        UsageError: the file cannot be read, or contains something else.
+        StoreError: it cannot be written.
     """
     known = _ids_in(path)
     added = [row async for row in _questions(runs) if row["id"] not in known]
-    if not added:
-        return FeedbackExport(kept=len(known))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as out:
-            out.writelines(f"{json.dumps(row, ensure_ascii=False)}\n" for row in added)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error}. Choose another file with --out.") from None
-    return FeedbackExport(added=added, kept=len(known))
+    for row in added:
+        append_line(path, row)
+    return added, len(known)
 
 
 async def _questions(runs: RunService) -> AsyncIterator[dict[str, Any]]:
@@ -61,17 +46,13 @@ async def _questions(runs: RunService) -> AsyncIterator[dict[str, Any]]:
             answer = await runs.answer(thread.id)
         except RunError:  # it was forked or resumed after the rating
             continue
-        yield _question(thread, answer, comment, is_good=rating == "up")
-
-
-def _question(thread: Thread, answer: Answer, comment: str, *, is_good: bool) -> dict[str, Any]:
-    """Return a line of a question file. A good answer is gold with its citations; a bad one is only shown."""
-    about = {"id": thread.id, "question": answer.question, "method": thread.method, "comment": comment}
-    accepted = {"answered": answer.text, "unknown": "", "refused": ""}.get(answer.status)
-    if not is_good or accepted is None:
-        return {**about, "type": WITHOUT_GOLD, "rejected_answer": answer.text}
-    passages = [citation["passage"] for citation in answer.citations if citation["passage"]]
-    return {**about, "type": WITH_GOLD, "answer": accepted, "gold_ids": list(dict.fromkeys(passages))}
+        about = {"id": thread.id, "question": answer.question, "method": thread.method, "comment": comment}
+        accepted = {"answered": answer.text, "unknown": "", "refused": ""}.get(answer.status)
+        if rating == "up" and accepted is not None:
+            passages = [citation["passage"] for citation in answer.citations if citation["passage"]]
+            yield {**about, "type": WITH_GOLD, "answer": accepted, "gold_ids": list(dict.fromkeys(passages))}
+        else:
+            yield {**about, "type": WITHOUT_GOLD, "rejected_answer": answer.text}
 
 
 def _ids_in(path: Path) -> set[str]:

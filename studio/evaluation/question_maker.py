@@ -13,7 +13,6 @@ import json
 import os
 import random
 import re
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,6 +36,7 @@ from sleuth.agents.roles.questions import (
 from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.private_graph import PrivateGraph
+from sleuth.studio.evaluation.models import BudgetSpent, EvaluationBudget, EvaluationModel
 from sleuth.studio.evaluation.run_folder import append_line
 from sleuth.studio.evaluation.scoring import contained, f1, normalise
 from sleuth.tools.collection import Collection
@@ -50,8 +50,6 @@ AGREES = 0.6
 """F1 from which two answers count as the same."""
 LEAST_CHARACTERS = 120
 """Shorter passages seldom contain a question."""
-MOST_CALLS = 8
-"""Model calls for one question: writing, up to three checks, and a repair of each."""
 ATTEMPTS = 10
 """Candidates of a kind that are tried for each question; if none of them gives one, the kind is given up."""
 FOUND_AMONG = 5
@@ -95,7 +93,6 @@ class Made:
     candidate: Candidate
     row: Mapping[str, Any] | None = None
     reason: str = ""
-    calls: int = 0
     tokens: int = 0
 
 
@@ -173,7 +170,6 @@ class QuestionPlan:
     seed: int = 0
     budget: Budget = field(default_factory=Budget)
     concurrency: int = 4
-    started: float = field(default_factory=time.monotonic)
 
 
 def plan_questions(number: int, *, multi: float, unanswerable: float) -> dict[Kind, int]:
@@ -215,35 +211,39 @@ async def make_questions(
     await collection.require_documents()
 
     async def write(state: _State) -> dict[str, Made]:
-        return {"made": await _write(state.candidate, model, collection)}
+        return {"made": await _write(state.candidate, limited, collection)}
 
+    limited = EvaluationModel(model=model, allowance=EvaluationBudget(limits=plan.budget))
     builder = StateGraph(_State)
     builder.add_node(write)
     builder.add_edge(START, "write")
     compiled = PrivateGraph(builder).compile(name="questions")
     file.shortfalls = {}
-    budget, calls, tokens, attempts = plan.budget, 0, 0, Counter[Kind]()
+    attempts, is_spent = Counter[Kind](), False
     candidates = _candidates(collection, file, plan, attempts)
-    while True:
-        if (
-            (budget.max_calls is not None and calls + MOST_CALLS > budget.max_calls)
-            or (budget.max_tokens is not None and tokens >= budget.max_tokens)
-            or (budget.max_seconds is not None and time.monotonic() - plan.started >= budget.max_seconds)
-        ):
-            file.shortfalls = dict.fromkeys(_missing(file, plan), "the budget is used up")
-            return
-        batch = [each for _ in range(plan.concurrency) if (each := await anext(candidates, None))]
-        if not batch:
-            file.shortfalls = {kind: _shortfall(kind, file, attempts) for kind in _missing(file, plan)}
-            return
-        for state in await asyncio.gather(*(compiled.ainvoke(_State(candidate=each)) for each in batch)):
-            made: Made = state["made"]
-            calls, tokens = calls + made.calls, tokens + made.tokens
-            if made.row is not None and file.has(str(made.row["question"])):
-                made = replace(made, row=None, reason="the question was written before")
-            if made.row is None or file.count(made.candidate.kind) < plan.counts[made.candidate.kind]:
-                file.add(made)
+    while not is_spent and (
+        batch := [each for _ in range(plan.concurrency) if (each := await anext(candidates, None))]
+    ):
+        states = (compiled.ainvoke(_State(candidate=each)) for each in batch)
+        for state in await asyncio.gather(*states, return_exceptions=True):
+            if isinstance(state, BudgetSpent):
+                is_spent = True
+            elif isinstance(state, BaseException):
+                raise state
+            elif (made := _added(state["made"], file, plan)) is not None:
                 yield made
+    reasons = {kind: _shortfall(kind, file, attempts) for kind in _missing(file, plan)}
+    file.shortfalls = dict.fromkeys(reasons, "the budget is used up") if is_spent else reasons
+
+
+def _added(made: Made, file: WrittenQuestions, plan: QuestionPlan) -> Made | None:
+    """Add a question or a dropped candidate to the file; None if there are enough questions of its kind."""
+    if made.row is not None and file.has(str(made.row["question"])):
+        made = replace(made, row=None, reason="the question was written before")
+    if made.row is not None and file.count(made.candidate.kind) >= plan.counts[made.candidate.kind]:
+        return None
+    file.add(made)
+    return made
 
 
 def _missing(file: WrittenQuestions, plan: QuestionPlan) -> list[Kind]:
@@ -324,7 +324,7 @@ class _Dropped(Exception):
 
 async def _write(candidate: Candidate, model: Model, collection: Collection) -> Made:
     """Write a question from a candidate, and check it."""
-    caller = ModelCaller(model, MemoryArchive(), seed=candidate.key, limit=MOST_CALLS)
+    caller = ModelCaller(model, MemoryArchive(), seed=candidate.key)
     row, reason = None, ""
     try:
         row = await _WRITERS[candidate.kind](candidate, caller, collection)
@@ -332,9 +332,8 @@ async def _write(candidate: Candidate, model: Model, collection: Collection) -> 
         reason = str(dropped)
     except (BadReply, ContextTooLong) as error:
         reason = f"the model's reply cannot be used ({type(error).__name__})"
-    records = caller.calls.values()
-    tokens = sum(record["prompt_tokens"] + record["completion_tokens"] for record in records)
-    return Made(candidate=candidate, row=row, reason=reason, calls=len(records), tokens=tokens)
+    tokens = sum(record["prompt_tokens"] + record["completion_tokens"] for record in caller.calls.values())
+    return Made(candidate=candidate, row=row, reason=reason, tokens=tokens)
 
 
 async def _write_single(candidate: Candidate, caller: ModelCaller, collection: Collection) -> dict[str, Any]:

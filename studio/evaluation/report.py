@@ -13,6 +13,7 @@ from sleuth.studio.evaluation.results import (
     COMPARED,
     COST,
     EVIDENCE,
+    METRICS,
     QUALITY,
     Failure,
     MethodsResult,
@@ -20,7 +21,8 @@ from sleuth.studio.evaluation.results import (
     read_scores,
 )
 from sleuth.studio.evaluation.retrieval import COMPARED as SEARCH_COMPARED
-from sleuth.studio.evaluation.retrieval import METRICS, RetrievalResult, read_found
+from sleuth.studio.evaluation.retrieval import METRICS as SEARCH_METRICS
+from sleuth.studio.evaluation.retrieval import RetrievalResult, read_found
 from sleuth.studio.evaluation.run_folder import PLAN, REPORT, read_json
 from sleuth.studio.evaluation.scoring import (
     LEVEL,
@@ -37,26 +39,9 @@ from sleuth.tools.errors import UsageError
 
 Rows = list[list[str]]
 
-NAMES = {
-    "em": "EM",
-    "f1": "F1",
-    "rouge_l": "ROUGE-L",
-    "acc_lm": "Acc-LM",
-    "crag": "CRAG score",
-    "answered_em": "EM of answered",
-    "answered_f1": "F1 of answered",
-    "quoted": "answer quoted",
-    "shown": "gold shown",
-    "all_shown": "all gold shown",
-    "prompt_tokens": "prompt",
-    "cached_tokens": "of it cached",
-    "completion_tokens": "completion",
-}
-"""Headings of metrics; the other metrics are shown under their own names, with spaces."""
-
 
 def _heading(metric: str) -> str:
-    return NAMES.get(metric, metric.replace("_", " "))
+    return METRICS[metric][0] if metric in METRICS else metric
 
 
 def cell(metric: str, interval: Interval) -> str:
@@ -72,17 +57,17 @@ def cell(metric: str, interval: Interval) -> str:
 
 def retrieval_table(result: RetrievalResult) -> Rows:
     """Search as a table with its header: a mode per line."""
-    rows = [["search", *METRICS, "index s", "p50 ms", "p95 ms", "first s", "MiB"]]
+    rows = [["search", *SEARCH_METRICS, "index s", "p50 ms", "p95 ms", "first s", "MiB"]]
     for mode in result["modes"]:
         speed, line = result["speed"][mode], result["summary"]["all"]["systems"][mode]
         costs = (speed["p50_ms"], speed["p95_ms"], speed["first_seconds"])
         indexed = "–" if speed["index_seconds"] is None else f"{speed['index_seconds']:,.1f}"
         shown = [indexed, *(f"{number:.1f}" for number in costs), f"{speed['memory_mib']:.0f}"]
-        rows.append([mode, *(cell(metric, line[metric]) for metric in METRICS), *shown])
+        rows.append([mode, *(cell(metric, line[metric]) for metric in SEARCH_METRICS), *shown])
     return rows
 
 
-def methods_table(result: MethodsResult, metrics: Sequence[str]) -> Rows:
+def methods_table(result: MethodsResult, metrics: Iterable[str]) -> Rows:
     """Return some metrics, a system per line; those without a value for any question are left out."""
     lines = result["summary"]["all"]["systems"]
     shown = [metric for metric in metrics if any(line[metric]["n"] for line in lines.values())]
@@ -184,16 +169,10 @@ def _add_methods(page: Page, report: Mapping[str, Any], result: MethodsResult, o
     for at, line in enumerate(verdict(result)):
         (page.paragraph if at else page.label)(line)
     page.paragraph(f"{result['runs']:,} runs, {counted} questions with a run of every system. Models: {models}.")
-    page.heading(3, "Quality")
-    page.table(methods_table(result, QUALITY))
-    page.paragraph(QUALITY_LEGEND)
-    page.heading(3, "Evidence")
-    page.table(methods_table(result, EVIDENCE))
-    page.paragraph(EVIDENCE_LEGEND)
-    page.paragraph(CHECKER_LEGEND)
-    page.heading(3, "Cost per question")
-    page.table(methods_table(result, COST))
-    page.paragraph("Tokens are prompt and completion together; cached ones count in full.")
+    for title, metrics in (("Quality", QUALITY), ("Evidence", EVIDENCE), ("Cost per question", COST)):
+        page.heading(3, title)
+        page.table(methods_table(result, metrics))
+        page.paragraph(" ".join(f"{heading}: {meaning}" for heading, meaning in metrics.values()))
     if counted:
         draw_pictures(page, result, label=_kind(report))
     for by, groups in result["summary"]["by"].items():
@@ -246,20 +225,6 @@ def _add_answers(page: Page, answers: list[Failure]) -> None:
     page.folded_table(f"All {len(answers):,} answers with the gold answers", rows)
 
 
-QUALITY_LEGEND = (
-    "EM, F1: as in SQuAD 2.0, over all aliases; a refusal is an empty answer, right only if there is no answer. "
-    "Contained: the answer contains a right one. CRAG score: +1 right, 0 refused, −1 wrong, as percent."
-)
-EVIDENCE_LEGEND = (
-    "Support: answers with a citation of a gold passage. Answer quoted: answers, other than yes and no, that a "
-    "citation contains verbatim. Gold shown: the share of gold passages that were in any prompt of the run."
-)
-CHECKER_LEGEND = (
-    "Faithfulness, answerability: probabilities by the evidence checker, without gold, that the cited passages support "
-    "the answer, and that they answer the question."
-)
-
-
 def _add_failures(page: Page, failures: list[Failure], out: Path) -> None:
     if not failures:
         return
@@ -288,7 +253,7 @@ def _add_search(page: Page, result: RetrievalResult) -> None:
     page.table(retrieval_table(result))
     for by, groups in result["summary"]["by"].items():
         page.heading(3, f"Search by {by}")
-        page.table(group_table(groups, by, METRICS))
+        page.table(group_table(groups, by, SEARCH_METRICS))
     _add_differences(page, result["summary"], "Differences in search")
 
 

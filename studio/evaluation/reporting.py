@@ -8,9 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from html import escape
 from io import StringIO
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from sleuth.studio.evaluation.results import MethodsResult, NodeMeans
+from pydantic_core import to_json
+
+from sleuth.studio.evaluation.results import METRICS, MethodsResult, NodeMeans
+from sleuth.studio.evaluation.run_folder import REPORT, write
 from sleuth.studio.evaluation.scoring import Group, Interval
 from sleuth.tools.text import markdown_table
 
@@ -22,29 +26,7 @@ _COLOURS = 10
 _MARKERS, _HATCHES = "os^", ("", "//", "..")
 """Styles that distinguish the second and third ten from the first, which have the same colors."""
 
-MEANINGS = {
-    "F1": "Words that the answer shares with the right one, as in SQuAD 2.0; 0 for a wrong refusal.",
-    "EM": "Answers that equal a right one, apart from case, articles and punctuation.",
-    "contained": "Answers that contain a right one.",
-    "ROUGE-L": "Longest common subsequence of words with the right answer.",
-    "Acc-LM": "Answers that the judge model accepts.",
-    "CRAG score": "+1 for a right answer, 0 for a refusal, -1 for a wrong answer, as percent.",
-    "refused": "Runs that ended without an answer.",
-    "EM of answered": "EM over the questions that were not refused.",
-    "F1 of answered": "F1 over the questions that were not refused.",
-    "support": "Answers with a citation of a gold passage.",
-    "citation precision": "Citations that are of gold passages.",
-    "citation recall": "Gold passages that are cited.",
-    "answer quoted": "Answers, other than yes and no, that a citation contains verbatim.",
-    "faithfulness": "Probability, by the evidence checker, that the cited passages support the answer.",
-    "answerability": "Probability, by the evidence checker, that the cited passages answer the question.",
-    "gold shown": "Gold passages that were in any prompt of the run.",
-    "all gold shown": "Questions of which all gold passages were in a prompt of the run.",
-    "calls": "Model calls per question.",
-    "tokens": "Prompt and completion tokens per question.",
-    "of it cached": "Prompt tokens that the server had cached.",
-    "model seconds": "Seconds of all model calls together.",
-    "seconds": "Seconds by the clock.",
+MEANINGS = dict(METRICS.values()) | {
     "p": "Probability of a difference at least as large by chance (permutation test).",
     "detectable": "The smallest true difference that these questions detect four times in five.",
     "questions needed": "Questions that would detect the difference found four times in five.",
@@ -125,6 +107,13 @@ class Page:
     def _add(self, markdown: str, html: str) -> None:
         self._markdown.append(markdown)
         self._html.append(html)
+
+
+def write_report(folder: Path, page: Page, report: Mapping[str, Any]) -> None:
+    """Write the report as JSON, Markdown and HTML. Blocks."""
+    write(folder / "report.md", page.to_markdown())
+    write(folder / "report.html", page.to_html())
+    write(folder / REPORT, to_json(report, indent=2).decode() + "\n")
 
 
 def _html_table(rows: Rows) -> str:

@@ -27,13 +27,44 @@ from sleuth.studio.evaluation.scoring import (
 
 RESULTS = "results.jsonl"
 
-QUALITY = ("f1", "em", "contained", "rouge_l", "acc_lm", "crag", "refused")
-EVIDENCE = (
-    *("answered_em", "answered_f1", "support", "citation_precision", "citation_recall"),
-    *("quoted", "faithfulness", "answerability", "shown", "all_shown"),
-)
-COST = ("calls", "tokens", "prompt_tokens", "cached_tokens", "completion_tokens", "model_seconds", "seconds")
-METRICS = (*QUALITY, *EVIDENCE, *COST)
+QUALITY = {
+    "f1": ("F1", "Words that the answer shares with the right one, as in SQuAD 2.0; 0 for a wrong refusal."),
+    "em": ("EM", "Answers that equal a right one, apart from case, articles and punctuation."),
+    "contained": ("contained", "Answers that contain a right one."),
+    "rouge_l": ("ROUGE-L", "Longest common subsequence of words with the right answer."),
+    "acc_lm": ("Acc-LM", "Answers that the judge model accepts."),
+    "crag": ("CRAG score", "+1 for a right answer, 0 for a refusal, −1 for a wrong answer, as percent."),
+    "refused": ("refused", "Runs that ended without an answer."),
+}
+EVIDENCE = {
+    "answered_em": ("EM of answered", "EM over the questions that were not refused."),
+    "answered_f1": ("F1 of answered", "F1 over the questions that were not refused."),
+    "support": ("support", "Answers with a citation of a gold passage."),
+    "citation_precision": ("citation precision", "Citations that are of gold passages."),
+    "citation_recall": ("citation recall", "Gold passages that are cited."),
+    "quoted": ("answer quoted", "Answers, other than yes and no, that a citation contains verbatim."),
+    "faithfulness": (
+        "faithfulness",
+        "Probability by the evidence checker that the cited passages support the answer.",
+    ),
+    "answerability": (
+        "answerability",
+        "Probability by the evidence checker that the cited passages answer the question.",
+    ),
+    "shown": ("gold shown", "Gold passages that were in any prompt of the run."),
+    "all_shown": ("all gold shown", "Questions of which all gold passages were in a prompt of the run."),
+}
+COST = {
+    "calls": ("calls", "Model calls per question."),
+    "tokens": ("tokens", "Prompt and completion tokens per question; cached ones count in full."),
+    "prompt_tokens": ("prompt", "Prompt tokens."),
+    "cached_tokens": ("of it cached", "Prompt tokens that the server had cached."),
+    "completion_tokens": ("completion", "Completion tokens."),
+    "model_seconds": ("model seconds", "Seconds of all model calls together."),
+    "seconds": ("seconds", "Seconds by the clock."),
+}
+METRICS = {**QUALITY, **EVIDENCE, **COST}
+"""Heading and meaning of each metric."""
 COMPARED = ("f1", "em", "tokens")
 
 FAILURES = 5
@@ -116,7 +147,7 @@ class Results:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / RESULTS
-        self.by_thread = _by_thread(read_lines(self._path, repair=True))
+        self.by_thread = _read(self._path, repair=True)
 
     async def add(self, result: Result) -> None:
         """Append a line; a failed run has none, so that it is tried again."""
@@ -125,21 +156,21 @@ class Results:
             await asyncio.to_thread(append_line, self._path, result)
 
 
-def _by_thread(lines: Iterable[dict[str, Any]]) -> dict[str, Result]:
-    return {result["thread"]: result for result in map(_result, lines)}
-
-
-def _result(line: dict[str, Any]) -> Result:
-    """Return a line as a result; in those of older releases `seconds` were the model's."""
-    scores = line["scores"]
-    if "model_seconds" not in scores and "seconds" in scores:
-        scores = {**scores, "model_seconds": scores["seconds"], "seconds": None}
-    return Result(**{**line, "cost": upgrade_cost(line["cost"]), "scores": scores})  # type: ignore[typeddict-item]  # as it was stored
+def _read(path: Path, *, repair: bool = False) -> dict[str, Result]:
+    """Return the results by thread; in those of older releases `seconds` were the model's."""
+    found: dict[str, Result] = {}
+    for line in read_lines(path, repair=repair):
+        scores = line["scores"]
+        if "model_seconds" not in scores and "seconds" in scores:
+            scores = {**scores, "model_seconds": scores["seconds"], "seconds": None}
+        fields = {**line, "cost": upgrade_cost(line["cost"]), "scores": scores}
+        found[line["thread"]] = Result(**fields)  # type: ignore[typeddict-item]  # as it was stored
+    return found
 
 
 def read_scores(folder: Path) -> dict[str, SystemScores]:
     """Return the scores of an evaluation's runs by system and question; empty where it made none."""
-    return scores_by("system", _by_thread(read_lines(folder / RESULTS)).values())
+    return scores_by("system", _read(folder / RESULTS).values())
 
 
 def scores(result: Result, question: GoldQuestion) -> dict[str, float | None]:
@@ -175,7 +206,7 @@ def methods_result(
         failed=sum(result["status"] == "failed" for result in by_place.values()),
         unfinished=len(systems) * len(questions) - len(by_place),
         ended=ended,
-        summary=summarise(table, whole, METRICS, compared=COMPARED, seed=seed),
+        summary=summarise(table, whole, list(METRICS), compared=COMPARED, seed=seed),
         nodes={name: node_means(own.values()) for name, own in kept.items()},
         failures=[failure for own in kept.values() for failure in _failures(own, whole)],
         answers=[_answer(question, own[question.key]) for question in whole for own in kept.values()],

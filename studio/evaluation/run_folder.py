@@ -18,56 +18,9 @@ REPORT = "report.json"
 NAME = "runs-name.txt"
 
 
-class RunFolder:
-    """Reads and writes an evaluation's files; made by `open_folder`."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    async def settle(self, plan: Mapping[str, Any]) -> None:
-        """Store the plan of the evaluation; in a folder that has a plan, check that it is the same.
-
-        Raises:
-            UsageError: the folder holds another evaluation; names what differs.
-        """
-        wanted = json.loads(json.dumps(plan))
-        if not (self.path / PLAN).exists():
-            await self.write(PLAN, json.dumps(wanted, indent=2, ensure_ascii=False) + "\n")
-            return
-        kept = await asyncio.to_thread(read_json, self.path / PLAN)
-        if differing := sorted(key for key in {*wanted, *kept} if wanted.get(key) != kept.get(key)):
-            raise UsageError(
-                f"{self.path} holds another evaluation, which differs in: {', '.join(differing)}. "
-                "Give --out another folder, or remove this one."
-            )
-
-    async def name_of_runs(self) -> str:
-        """Return the beginning of the names of the evaluation's runs in a database that others use too."""
-        path = self.path / NAME
-        if not await asyncio.to_thread(path.exists):
-            await self.write(NAME, f"eval-{uuid4().hex[:8]}.\n")
-        return (await asyncio.to_thread(path.read_text, encoding="utf-8")).strip()
-
-    async def write(self, name: str, text: str) -> None:
-        """Replace a file atomically: a reader sees the old one or the new one."""
-        path, fresh = self.path / name, self.path / f".{name}-{uuid4().hex[:8]}"
-        try:
-            await asyncio.to_thread(fresh.write_text, text, encoding="utf-8")
-            fresh.replace(path)
-        except OSError as error:
-            fresh.unlink(missing_ok=True)
-            raise StoreError(
-                f"{path} cannot be written: {error}. Free some space, or give --out another folder."
-            ) from error
-
-    async def write_lines(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Replace a file with one JSON value per line."""
-        await self.write(name, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-
-
 @asynccontextmanager
-async def open_folder(path: Path) -> AsyncIterator[RunFolder]:
-    """Open the folder, made where it is not there, locked as long as the block lasts.
+async def open_folder(path: Path) -> AsyncIterator[None]:
+    """Make the folder where it is not there, and lock it as long as the block lasts.
 
     Raises:
         StoreBusy: another process evaluates into it.
@@ -82,9 +35,53 @@ async def open_folder(path: Path) -> AsyncIterator[RunFolder]:
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error}. Give --out another folder.") from error
     try:
-        yield RunFolder(path)
+        yield
     finally:
         lock.release()
+
+
+def settle_plan(folder: Path, plan: Mapping[str, Any]) -> None:
+    """Store the plan of the evaluation; in a folder that has a plan, check that it is the same. Blocks.
+
+    Raises:
+        UsageError: the folder holds another evaluation; names what differs.
+    """
+    wanted = json.loads(json.dumps(plan))
+    if not (folder / PLAN).exists():
+        write(folder / PLAN, json.dumps(wanted, indent=2, ensure_ascii=False) + "\n")
+        return
+    kept = read_json(folder / PLAN)
+    if differing := sorted(key for key in {*wanted, *kept} if wanted.get(key) != kept.get(key)):
+        raise UsageError(
+            f"{folder} holds another evaluation, which differs in: {', '.join(differing)}. "
+            "Give --out another folder, or remove this one."
+        )
+
+
+def name_of_runs(folder: Path) -> str:
+    """Return the beginning of the names of the evaluation's runs in a database that others use too. Blocks."""
+    if not (path := folder / NAME).exists():
+        write(path, f"eval-{uuid4().hex[:8]}.\n")
+    return path.read_text(encoding="utf-8").strip()
+
+
+def write(path: Path, text: str) -> None:
+    """Replace a file atomically: a reader sees the old one or the new one. Blocks."""
+    fresh = path.with_name(f".{path.name}-{uuid4().hex[:8]}")
+    try:
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(path)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise StoreError(
+            f"{path} cannot be written: {error}. Free some space, or give --out another folder."
+        ) from error
+
+
+def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a file with one JSON value per line; its folder is made where it is not there. Blocks."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def read_json(path: Path) -> dict[str, Any]:

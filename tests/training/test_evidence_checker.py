@@ -1,5 +1,3 @@
-import gzip
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +8,7 @@ import onnx
 import pytest
 import torch
 from checker import TOKENIZER, tiny_encoder
+from json_lines import write_rows
 from safetensors.torch import load_file
 
 from sleuth.tools.errors import UsageError
@@ -32,7 +31,7 @@ from training.evidence_checker.examples import (
 from training.evidence_checker.export import convert, fit_temperatures
 from training.evidence_checker.measure import area, held_out, measure, reliability
 from training.evidence_checker.model import from_pretrained, losses
-from training.evidence_checker.sources import Item, of_part, part_of, read_items, read_worlds
+from training.evidence_checker.sources import Item, of_part, read_items, read_worlds
 from training.evidence_checker.train import CHECKPOINT, WEIGHTS, Plan, train
 
 LAYOUT = Layout(TOKENIZER)
@@ -46,12 +45,6 @@ ASKED = Item(
 HOPS = replace(ASKED, set="2wiki", answers=("Kestrow",), gold=(FERRY, BRASK), others=(RAIN,))
 CLAIM = replace(ASKED, set="fever", text="Oda Brask built it in 1911.", kind="supported", answers=())
 NONE = replace(ASKED, kind="none", answers=())
-
-
-def write(data: Path, name: str, *lines: object) -> None:
-    file = data / f"{name}.jsonl.gz"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
 
 
 def made_of(item: Item, count: int = 300) -> list[Example]:
@@ -83,7 +76,8 @@ def claims(count: int) -> list[dict[str, object]]:
 
 def test_items_of_one_passage_are_in_one_part(tmp_path: Path) -> None:
     rows = questions(60)
-    write(tmp_path, "train/squad2", *rows, *({**row, "id": f"{row['id']}-2", "question": "Who?"} for row in rows))
+    rows += [{**row, "id": f"{row['id']}-2", "question": "Who?"} for row in rows]
+    write_rows(tmp_path / "train/squad2.jsonl.gz", *rows)
     items = read_items(tmp_path)
     assert len(items) == 120
     for passage in {item.gold[0] for item in items}:
@@ -98,7 +92,7 @@ def test_multi_hop_training_shares_no_gold_passage_with_held_back(tmp_path: Path
          "paragraphs": [{"title": "Own", "text": f"Text {at % 40}.", "is_supporting": True}, *[shared] * (at >= 90)]}
         for at in range(120)
     ]  # fmt: skip
-    write(tmp_path, "train/hotpot", *rows)
+    write_rows(tmp_path / "train/hotpot.jsonl.gz", *rows)
     items = read_items(tmp_path)
     held_back = {passage.text for item in items if item.part != "train" for passage in item.gold}
     learned = {passage.text for item in of_part(items, "train") for passage in item.gold}
@@ -114,9 +108,7 @@ def test_questions_of_a_world_are_in_one_part(tmp_path: Path) -> None:
          "paragraphs": [gold, other] if answer else [other]}
         for world in range(40) for at, (kind, answer) in enumerate(kinds)
     ]  # fmt: skip
-    file = tmp_path / "complete" / "training.jsonl"
-    file.parent.mkdir()
-    file.write_text("\n".join(map(json.dumps, rows)))
+    write_rows(tmp_path / "complete" / "training.jsonl", *rows)
     items = read_worlds(tmp_path)
     assert [(item.kind, item.answers, len(item.gold)) for item in items[:3]] == [
         ("span", ("1911",), 1), ("span", (), 1), ("none", (), 0),
@@ -128,7 +120,8 @@ def test_questions_of_a_world_are_in_one_part(tmp_path: Path) -> None:
 
 
 def test_claims_of_unknown_terms_are_left_out(tmp_path: Path) -> None:
-    write(tmp_path, "train/claims", *claims(2), {**claims(1)[0], "set": "attribution"}, {**claims(1)[0], "label": "?"})
+    others = ({**claims(1)[0], "set": "attribution"}, {**claims(1)[0], "label": "?"})
+    write_rows(tmp_path / "train/claims.jsonl.gz", *claims(2), *others)
     assert [(item.set, item.kind) for item in read_items(tmp_path)] == [
         ("fever", "supported"),
         ("fever", "contradicted"),
@@ -140,8 +133,8 @@ def test_scientific_claims_without_evidence_are_not_mentioned(tmp_path: Path) ->
     rows = [
         {"id": at, "claim": "It floats.", "evidence": own, "cited_doc_ids": [7]} for at, own in enumerate(([], found))
     ]
-    write(tmp_path, "scifact/claims", *rows)
-    write(tmp_path, "scifact/corpus", {"id": 7, "title": "Buoyancy", "abstract": ["It sank.", "Twice."]})
+    write_rows(tmp_path / "scifact/claims.jsonl.gz", *rows)
+    write_rows(tmp_path / "scifact/corpus.jsonl.gz", {"id": 7, "title": "Buoyancy", "abstract": ["It sank.", "Twice."]})
     first, second = read_items(tmp_path)
     assert (first.kind, second.kind) == ("not mentioned", "contradicted")
     assert second.gold == (Evidence(title="Buoyancy", text="It sank. Twice."),)
@@ -150,11 +143,6 @@ def test_scientific_claims_without_evidence_are_not_mentioned(tmp_path: Path) ->
 def test_a_folder_without_training_files_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="contains no training files"):
         read_items(tmp_path)
-
-
-def test_parts_have_their_shares() -> None:
-    counts = [sum(part_of(str(at), one_of=20) == part for at in range(4000)) for part in ("report", "tune", "train")]
-    assert 150 < counts[0] < 250 and 150 < counts[1] < 250 and sum(counts) == 4000
 
 
 # The examples
@@ -230,11 +218,6 @@ def test_neighbours_are_similar_and_may_not_be_evidence() -> None:
     assert tolne in first.others and same not in first.others and FERRY not in first.others
 
 
-def test_epochs_repeat_by_seed_and_differ_between_seeds() -> None:
-    items = [ASKED, HOPS, CLAIM, NONE] * 5
-    assert epoch(items, 1) == epoch(items, 1) != epoch(items, 2)
-
-
 # Rows and batches
 
 
@@ -286,8 +269,8 @@ def test_loss_of_a_span_is_that_of_all_its_places_together() -> None:
 
 
 def small_data(folder: Path) -> Path:
-    write(folder, "train/squad2", *questions(60))
-    write(folder, "train/claims", *claims(60))
+    write_rows(folder / "train/squad2.jsonl.gz", *questions(60))
+    write_rows(folder / "train/claims.jsonl.gz", *claims(60))
     return folder
 
 
@@ -317,11 +300,6 @@ def test_training_lowers_the_loss_and_another_plan_is_refused(tmp_path: Path) ->
     assert end < 0.8 * begin
     with pytest.raises(UsageError, match="of another training"):
         train(data, out, Plan(tokens=50_000), base=base)
-
-
-def test_rate_rises_then_falls_to_zero() -> None:
-    plan = Plan(tokens=1000, rate=1.0, warm_up=0.1)
-    assert [round(plan.rate_at(tokens), 3) for tokens in (0, 50, 100, 550, 1000)] == [0, 0.5, 1, 0.5, 0]
 
 
 @pytest.mark.nightly

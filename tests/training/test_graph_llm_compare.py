@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_lines import write_rows
 
 from sleuth.tools.errors import UsageError
 from training.graph_llm_compare import by_question, compare, reply_scores, unseen
@@ -31,16 +32,11 @@ def answering(question: int, answer: str = "Varn") -> dict[str, Any]:
     return example(question, ANSWER, json.dumps({"facts": [1], "answer": answer, "known": True}))
 
 
-def written(file: Path, rows: list[dict[str, Any]]) -> Path:
-    file.write_text("\n".join(map(json.dumps, rows)))
-    return file
-
-
 def test_unseen_are_the_held_out_questions_and_those_that_were_not_learned(tmp_path: Path) -> None:
-    tuned_on = written(tmp_path / "examples.jsonl", [answering(at) for at in (*LEARNED[:3], HELD[0])])
+    tuned_on = write_rows(tmp_path / "examples.jsonl", *(answering(at) for at in (*LEARNED[:3], HELD[0])))
     everything = [answering(at) for at in (*LEARNED, *HELD)]
     others = [example(at, "extractor/extract", "{}") for at in HELD]
-    rows = unseen(written(tmp_path / "all.jsonl", [*everything, *everything, *others]), tuned_on)
+    rows = unseen(write_rows(tmp_path / "all.jsonl", *everything, *everything, *others), tuned_on)
     assert sorted(int(row["question"]) for row in rows) == sorted([*LEARNED[3:], *HELD])
     assert {row["prompt"] for row in rows} == {ANSWER}
     assert len(unseen(tmp_path / "all.jsonl", tuned_on, limit=2)) == 2
@@ -48,7 +44,7 @@ def test_unseen_are_the_held_out_questions_and_those_that_were_not_learned(tmp_p
 
 
 def test_learned_questions_alone_are_refused(tmp_path: Path) -> None:
-    file = written(tmp_path / "examples.jsonl", [answering(LEARNED[0])])
+    file = write_rows(tmp_path / "examples.jsonl", answering(LEARNED[0]))
     with pytest.raises(UsageError, match="were learned: compare with others"):
         unseen(file, file)
 

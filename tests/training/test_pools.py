@@ -1,7 +1,7 @@
-import json
 from pathlib import Path
 
 import pytest
+from json_lines import write_rows
 
 from sleuth.tools.errors import UsageError
 from training.pools import pools, read_training
@@ -11,19 +11,13 @@ BRASK = {"title": "Oda Brask", "text": "She was born in Kestrow.", "is_supportin
 RAIN = {"title": "Rain", "text": "Rain falls.", "is_supporting": False}
 
 
-def written(file: Path, *lines: object) -> Path:
-    file.parent.mkdir(exist_ok=True)
-    file.write_text("\n".join(map(json.dumps, lines)))
-    return file
-
-
 def line(id_: str, *paragraphs: object) -> dict[str, object]:
     return {"id": id_, "question": "Where was the one born for whom the ferry was built?", "paragraphs": paragraphs}
 
 
 def test_paragraphs_of_all_files_are_one_collection_without_repeats(tmp_path: Path) -> None:
-    first = written(tmp_path / "a" / "train.jsonl", line("1", FERRY, RAIN))
-    second = written(tmp_path / "b" / "train.jsonl", line("2", RAIN, BRASK, FERRY))
+    first = write_rows(tmp_path / "a" / "train.jsonl", line("1", FERRY, RAIN))
+    second = write_rows(tmp_path / "b" / "train.jsonl", line("2", RAIN, BRASK, FERRY))
     passages, questions = read_training([first, second])
     assert [passage.title for passage in passages] == ["Ferry", "Rain", "Oda Brask"]
     assert [question.set for question in questions] == ["a/train", "b/train"]
@@ -31,13 +25,13 @@ def test_paragraphs_of_all_files_are_one_collection_without_repeats(tmp_path: Pa
 
 
 def test_a_question_without_gold_teaches_nothing(tmp_path: Path) -> None:
-    _, questions = read_training([written(tmp_path / "train.jsonl", line("1", RAIN), line("2", FERRY))])
+    _, questions = read_training([write_rows(tmp_path / "train.jsonl", line("1", RAIN), line("2", FERRY))])
     assert [question.id for question in questions] == ["2"]
 
 
 def test_pools_are_what_search_finds_with_the_gold_marked(tmp_path: Path) -> None:
     fillers = [{"title": f"Report {number}", "text": f"Weather of {number}."} for number in range(10)]
-    passages, questions = read_training([written(tmp_path / "train.jsonl", line("1", FERRY, BRASK, *fillers))])
+    passages, questions = read_training([write_rows(tmp_path / "train.jsonl", line("1", FERRY, BRASK, *fillers))])
     (pool,), names = pools(passages, questions)
     assert pool.rows.shape == (len(pool.ids), len(names))
     assert {id_ for id_, gold in zip(pool.ids, pool.gold, strict=True) if gold} == questions[0].gold
@@ -45,6 +39,6 @@ def test_pools_are_what_search_finds_with_the_gold_marked(tmp_path: Path) -> Non
 
 def test_a_broken_line_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"train\.jsonl, line 2 is not a training question"):
-        read_training([written(tmp_path / "train.jsonl", line("1", FERRY), {"question": "?"})])
+        read_training([write_rows(tmp_path / "train.jsonl", line("1", FERRY), {"question": "?"})])
     with pytest.raises(UsageError, match="cannot be read"):
         read_training([tmp_path / "none.jsonl"])

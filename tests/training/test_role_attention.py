@@ -7,8 +7,9 @@ from torch.nn.functional import scaled_dot_product_attention
 from training.roles.tuning.attention import BLOCK, attention_on, blocked
 
 
-@pytest.mark.parametrize("length", [1, 5, BLOCK, BLOCK + 1, 2 * BLOCK + 3])
-@pytest.mark.parametrize(("heads", "kept"), [(4, 4), (6, 2), (3, 1)])
+@pytest.mark.parametrize(
+    ("length", "heads", "kept"), [(1, 4, 4), (5, 6, 2), (BLOCK, 3, 1), (BLOCK + 1, 6, 2), (2 * BLOCK + 3, 4, 4)]
+)
 def test_values_and_slopes_are_those_of_causal_attention(length: int, heads: int, kept: int) -> None:
     torch.manual_seed(length + heads)
     query = torch.randn(2, heads, length, 8, dtype=torch.float64, requires_grad=True)

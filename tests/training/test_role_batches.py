@@ -1,9 +1,9 @@
-import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from json_lines import write_rows
 
 from sleuth.tools.errors import UsageError
 from training.roles.tuning.batches import (
@@ -92,7 +92,7 @@ def test_steps_have_several_batches_and_rates_rise_and_fall() -> None:
 
 def test_the_examples_of_a_question_are_learned_or_held_out_together(tmp_path: Path) -> None:
     rows = [{"question": str(at // 3), "prompt": "ab"[at % 2], "reply": "x"} for at in range(900)]
-    (tmp_path / "examples.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    write_rows(tmp_path / "examples.jsonl", *rows)
     learned, held_out = read_examples(tmp_path / "examples.jsonl")
     assert len(learned) + len(held_out) == 900
     assert not {row["question"] for row in learned} & {row["question"] for row in held_out}

@@ -87,12 +87,10 @@ def test_the_threshold_is_where_yes_and_no_part_best() -> None:
     assert thresholds([asked(0.0, yes=False), asked(1.0, yes=True)])["p"]["auroc"] == 1.0
 
 
-def test_reliability_weighs_the_tenths_by_their_examples() -> None:
+def test_reliability_is_of_the_probability_of_yes() -> None:
     found = reliability([asked(0.95, yes=True), asked(0.95, yes=True), asked(0.95, yes=False), asked(0.15, yes=False)])
     assert [line["examples"] for line in found["tenths"]] == [1, 3]
-    assert found["calibration_error"] == pytest.approx(0.15 / 4 + (0.95 - 2 / 3) * 3 / 4, abs=1e-3)
     assert found["right"] == 0.75
-    assert reliability([])["calibration_error"] is None
 
 
 def test_threshold_is_stored_only_if_the_probability_discriminates() -> None:

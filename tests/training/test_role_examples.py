@@ -8,11 +8,11 @@ from typing import Any
 
 import jsonschema
 import pytest
+from json_lines import write_rows
 
 from sleuth.agents import roles
 from sleuth.agents.graph_encoder import read_graph
 from sleuth.agents.role import Role
-from sleuth.studio.simulation import gold_of
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Hit, Passage
@@ -29,7 +29,7 @@ from training.roles.data.examples import (
 )
 from training.roles.data.facts import PassageFacts
 from training.roles.data.questions import TrainingSet, read
-from training.roles.data.source_order import ArrangedRetriever, passage_of, remove_answers
+from training.roles.data.source_order import ArrangedRetriever, passage_of
 from training.roles.data.teacher import Example
 
 FERRY = {"title": "Ferry", "text": "The ferry was built for Oda Brask.", "is_supporting": True}
@@ -48,12 +48,6 @@ HOPS = {
 SINGLE = {"id": "2", "question": "Where was Oda Brask born?", "answer": "Kestrow", "title": "Oda Brask"}
 
 
-def written(file: Path, *lines: object) -> Path:
-    file.parent.mkdir(exist_ok=True)
-    file.write_text("\n".join(map(json.dumps, lines)))
-    return file
-
-
 @dataclass
 class All:
     """A retriever that finds everything."""
@@ -67,8 +61,8 @@ class All:
 
 @pytest.fixture
 def known(tmp_path: Path) -> TrainingSet:
-    hops = written(tmp_path / "many" / "train.jsonl", HOPS)
-    return read([hops, written(tmp_path / "one" / "dev.jsonl", {**SINGLE, "paragraph": BRASK["text"]})])
+    hops = write_rows(tmp_path / "many" / "train.jsonl", HOPS)
+    return read([hops, write_rows(tmp_path / "one" / "dev.jsonl", {**SINGLE, "paragraph": BRASK["text"]})])
 
 
 def test_files_become_one_corpus_and_questions_with_their_gold(known: TrainingSet) -> None:
@@ -81,7 +75,7 @@ def test_files_become_one_corpus_and_questions_with_their_gold(known: TrainingSe
 
 def test_a_line_that_is_no_question_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"train\.jsonl, line 1 is not a training question"):
-        read([written(tmp_path / "train.jsonl", {"id": "1", "question": "?"})])
+        read([write_rows(tmp_path / "train.jsonl", {"id": "1", "question": "?"})])
 
 
 def by_prompt(examples: list[Example]) -> dict[str, list[Any]]:
@@ -157,16 +151,11 @@ async def test_ras_learns_not_to_search_for_what_the_base_model_knows(known: Tra
         {"question": name, "system": system, "scores": {"em": em}}
         for name, system, em in (("1", "closed-book", 1), ("2", "closed-book", 0), ("3", "ras", 1))
     ]
-    found = read_unaided(written(tmp_path / "report" / "results.jsonl", *rows))
+    found = read_unaided(write_rows(tmp_path / "report" / "results.jsonl", *rows))
     turns = plan_runs(known, seed=0, limit=None, which=Which(unaided=found))
     assert {(turn.row["id"], turn.unaided) for turn in turns} == {("1", True), ("2", False)}
     with pytest.raises(UsageError, match="make them with `sleuth eval --methods closed-book`"):
         read_unaided(tmp_path / "none.jsonl")
-
-
-async def test_some_planners_of_ras_note_no_findings(known: TrainingSet) -> None:
-    prompts = {each.prompt for seed in range(8) for each in await played(known, "ras", seed)}
-    assert prompts >= {"planner/next", "planner/next_with_finding"}
 
 
 def test_only_named_methods_run_with_their_own_settings(known: TrainingSet) -> None:
@@ -201,19 +190,24 @@ def passage(id: str, text: str = "?") -> Passage:
     return passage_of(id, id, text)
 
 
-async def test_what_is_withheld_is_not_found_and_others_take_its_place(known: TrainingSet) -> None:
-    arranged = ArrangedRetriever(retriever=All(known), withheld=frozenset({"p1"}), given={}, seed=0)
-    assert [hit.passage.id for hit in await arranged.search(Query(text="?", k=2))] == ["p0", "p2"]
-
-
-async def test_what_is_given_takes_the_place_of_the_last(known: TrainingSet) -> None:
-    arranged = ArrangedRetriever(retriever=All(known), withheld=frozenset(), given={"p9": passage("p9")}, seed=0)
+@pytest.mark.parametrize(
+    ("withheld", "given", "then"),
+    [
+        ("p0", passage("p1", "It was launched."), {"p1": "It was launched.", "p2": BRASK["text"]}),
+        ("", passage("p9"), {"p0": RAIN["text"], "p9": "?"}),
+    ],
+)
+async def test_withheld_passages_are_not_found_and_given_ones_are(
+    known: TrainingSet, withheld: str, given: Passage, then: dict[str, str]
+) -> None:
+    own = {given.id: given}
+    arranged = ArrangedRetriever(retriever=All(known), withheld=frozenset({withheld} - {""}), given=own, seed=0)
     found = await arranged.search(Query(text="?", k=2))
-    assert {hit.passage.id for hit in found} == {"p0", "p9"}
+    assert {hit.passage.id: hit.passage.text for hit in found} == then
     assert [hit.rank for hit in found] == [1, 2]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 async def test_positions_do_not_depend_on_the_search_order(known: TrainingSet, seed: int) -> None:
     async def places(texts: list[str]) -> dict[str, list[str]]:
         given = {"p8": passage("p8"), "p9": passage("p9")}
@@ -221,24 +215,6 @@ async def test_positions_do_not_depend_on_the_search_order(known: TrainingSet, s
         return {text: [hit.passage.id for hit in await arranged.search(Query(text=text, k=4))] for text in texts}
 
     assert await places(["who?", "when?"]) == await places(["when?", "who?"])
-
-
-async def test_a_passage_that_is_given_has_the_text_that_it_is_given_with(known: TrainingSet) -> None:
-    silent = passage("p1", "It was launched in May.")
-    arranged = ArrangedRetriever(retriever=All(known), withheld=frozenset(), given={"p1": silent}, seed=0)
-    found = await arranged.search(Query(text="?", k=3))
-    assert [hit.passage.text for hit in found if hit.passage.id == "p1"] == ["It was launched in May."]
-
-
-def test_silent_passage_omits_only_the_answer(known: TrainingSet) -> None:
-    row = known.questions[0]
-    gold = gold_of(row, {id: known.passages[id] for id in row["gold_ids"]})
-    told = passage("p1", "The ferry was launched in May. She was built for Oda Brask. She sank.")
-    silent = remove_answers(told, gold)
-    assert silent
-    assert silent.text == "The ferry was launched in May. She sank."
-    assert remove_answers(silent, gold) is None
-    assert remove_answers(passage("p1", FERRY["text"]), gold) is None
 
 
 @pytest.fixture
@@ -267,12 +243,6 @@ async def test_steps_that_are_only_derived_teach_no_planning(known: TrainingSet)
     assert {example.role for example in await played(known, "par-rag")} <= WHOLE_QUESTION
 
 
-def test_errors_of_an_example_depend_on_its_position(known: TrainingSet) -> None:
-    turns = plan_runs(known, seed=3, limit=None)
-    assert len({turn.name for turn in turns}) == len(turns) == len(METHODS) + 1
-    assert turns[0].dice.random() == plan_runs(known, seed=3, limit=1)[0].dice.random()
-
-
 def test_interrupted_log_resumes_after_its_last_whole_line(tmp_path: Path) -> None:
     diary = RunLog(tmp_path / "played.jsonl")
     for name in ("a", "b"):
@@ -291,7 +261,7 @@ def test_the_extractor_learns_from_triples_that_are_known(tmp_path: Path) -> Non
         "text": "The ferry was built for Oda Brask.",
         "triples": [["ferry", "built for", "Oda Brask"]],
     }
-    [learned], triples = extractions([written(tmp_path / "triples.jsonl", line)])
+    [learned], triples = extractions([write_rows(tmp_path / "triples.jsonl", line)])
     assert json.loads(learned.reply) == {
         "triples": [{"subject": "ferry", "predicate": "built for", "object": "Oda Brask"}]
     }

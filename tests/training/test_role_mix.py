@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from sleuth.studio.evaluation.run_folder import write_lines
 from sleuth.studio.simulation import Gold, gold_of
 from sleuth.tools.errors import UsageError
 from training.roles.data.facts import by_rule
@@ -21,7 +22,6 @@ from training.roles.data.mix import (
     mix_examples,
     read_all,
     tokens,
-    write_lines,
 )
 from training.roles.data.teacher import Example, uses_later_information
 from training.roles.data.wording import guided, is_awkward, paraphrase_naturally, reword

@@ -1,10 +1,10 @@
 """Steps of questions that have none of their own: from decompositions in Break's form, or written by a model."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from json_lines import write_rows
 
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.roles.planning import SubQueryOfDocument
@@ -88,17 +88,12 @@ def test_step_becomes_a_question(step: str, question: str) -> None:
     assert as_question(step) == question
 
 
-def written(file: Path, *rows: object) -> Path:
-    file.write_text("\n".join(map(json.dumps, rows)))
-    return file
-
-
 def test_decompositions_are_joined_by_the_words_of_the_question(tmp_path: Path) -> None:
     own = {**ROW, "id": "2", "decomposition": [{"question": "Own?", "answer": "Kestrow", "paragraph": 0}]}
     unplaced = {**ROW, "id": "3", "decomposition": [{"question": "Where?", "answer": "Kestrow"}]}
-    file = written(tmp_path / "train.jsonl", ROW, own, unplaced)
+    file = write_rows(tmp_path / "train.jsonl", ROW, own, unplaced)
     given = {"question": f"{ASKED.lower()[:-1]} ?", "dataset": "hotpot", "decomposition": STEPS}
-    known = read([file], read_decompositions(written(tmp_path / "break.jsonl", given)))
+    known = read([file], read_decompositions(write_rows(tmp_path / "break.jsonl", given)))
     first, second, third = known.questions
     assert [step["question"] for step in first["decomposition"]] == [step["question"] for step in MAPPED]
     assert [known.passages[step["gold_id"]][0] for step in first["decomposition"]] == ["Ferry", "Oda Brask (mayor)"]
@@ -108,7 +103,7 @@ def test_decompositions_are_joined_by_the_words_of_the_question(tmp_path: Path) 
     assert played == set(METHODS)
     assert read([file]).questions[0]["decomposition"] == []
     with pytest.raises(UsageError, match=r"break\.jsonl, line 1"):
-        read_decompositions(written(tmp_path / "break.jsonl", {"question": ASKED}))
+        read_decompositions(write_rows(tmp_path / "break.jsonl", {"question": ASKED}))
 
 
 FIRST = SubQueryOfDocument(question="For whom was the ferry built?", answer="Oda Brask")

@@ -22,7 +22,6 @@ from training.worlds.__main__ import write
 from training.worlds.chains import Chain
 from training.worlds.collection import Chapter, question_rows, worlds
 from training.worlds.model import Fact, World
-from training.worlds.pages import agree
 from training.worlds.questions import UNANSWERABLE, Question
 from training.worlds.schema import Schema, load
 
@@ -126,54 +125,6 @@ def test_answers_follow_from_the_facts(pairs: list[tuple[Chapter, Chapter]]) -> 
     assert min(seen.values()) >= 100 and len(seen) == 9, seen
 
 
-def contains(text: str, wordings: Iterable[str]) -> bool:
-    """Return whether a text has all literal parts of one of the wordings."""
-    parts = [re.split(r"\{\w+\}|\?", agree(each, plural=plural)) for each in wordings for plural in (False, True)]
-    return any(all(part.strip().casefold() in text.casefold() for part in own) for own in parts)
-
-
-def test_questions_ask_for_their_meaning(pairs: list[tuple[Chapter, Chapter]]) -> None:
-    for world, question in asked(pairs):
-        relations, named = world.schema.relations, [each for each in flat(question.program) if each in world.entities]
-        for id in named:
-            assert world.entities[str(id)].mention.casefold() in question.text.casefold(), question.text
-        match question.program:
-            case ("more" | "less" as way, relation, *_):
-                own = relations[relation].more if way == "more" else relations[relation].less
-                other = relations[relation].less if way == "more" else relations[relation].more
-                assert own in question.text and other not in question.text
-            case ("years", a, b):
-                events = [relations[each.steps[-1].relation].words for each in (a, b)]
-                later = events[1]["event"]
-                assert contains(question.text, later), question.text
-            case _:
-                for step in steps_of(question.program):
-                    words = relations[step].words
-                    assert contains(question.text, [text for key in ("ask", "np", "vp") for text in words.get(key, ())])
-
-
-def flat(program: Any) -> Iterator[Any]:
-    """Yield the entities of a meaning, but not the relations."""
-    for part in program:
-        if isinstance(part, Chain):
-            yield part.start
-        elif isinstance(part, tuple):
-            yield from flat(part)
-        elif isinstance(part, str):
-            yield part
-
-
-def steps_of(program: Any) -> Iterator[str]:
-    """Yield the relations of a meaning."""
-    for part in program:
-        if isinstance(part, Chain):
-            yield from (step.relation for step in part.steps)
-        elif isinstance(part, tuple):
-            yield from steps_of(part)
-        elif part in load("test").relations and part not in load("test").kinds:
-            yield part
-
-
 def test_yes_and_no_are_equally_frequent(pairs: list[tuple[Chapter, Chapter]]) -> None:
     answers = Counter(question.answer for _, question in asked(pairs, "yes_no"))
     assert abs(answers["yes"] - answers["no"]) <= 0.1 * answers.total()
@@ -210,18 +161,6 @@ def test_names_in_questions_are_unambiguous(pairs: list[tuple[Chapter, Chapter]]
     assert max(titles.values()) == 1
 
 
-def test_lives_and_works_are_in_order(pairs: list[tuple[Chapter, Chapter]]) -> None:
-    for complete, _ in pairs:
-        relations, entities = complete.world.schema.relations, complete.world.entities
-        for fact in complete.world.facts:
-            subject, other = entities[fact.subject], entities.get(str(fact.object))
-            made = other and other.kind == "person" and subject.kind != "person" and subject.year
-            if made and not relations[fact.relation].timeless:
-                assert (other.year or 0) + 20 <= made < (other.last or 0), fact  # type: ignore[union-attr]
-            if fact.relation == "based_on":
-                assert (other.year or 0) <= (subject.year or 0)  # type: ignore[union-attr]
-
-
 # Pages
 
 
@@ -247,16 +186,6 @@ def test_hops_are_answered_by_their_gold_passage(pairs: list[tuple[Chapter, Chap
                 assert texts[part["gold_id"]][part["start"] : part["end"]] == part["text"]
             assert row["answerable"] == (row["answer"] != "")
             assert not row["answerable"] or {each["gold_id"] for each in row["evidence"]} == {*row["gold_ids"]}
-
-
-def test_bridges_need_a_page_for_each_hop(pairs: list[tuple[Chapter, Chapter]]) -> None:
-    hops: Counter[int] = Counter()
-    for complete, _ in pairs:
-        for row in question_rows(complete, complete.edition):
-            if row["type"] == "bridge":
-                assert len(row["gold_ids"]) == row["hops"] >= 2
-                hops[row["hops"]] += 1
-    assert {*hops} == {2, 3, 4}
 
 
 @pytest.mark.parametrize(
@@ -310,13 +239,6 @@ def test_removed_facts_are_stated_nowhere(pairs: list[tuple[Chapter, Chapter]]) 
     assert removed > 400
 
 
-def test_gaps_leave_all_other_sentences_unchanged(pairs: list[tuple[Chapter, Chapter]]) -> None:
-    for complete, gaps in pairs:
-        kept = gaps.edition.places.keys() & complete.edition.places.keys()
-        changed = [fact for fact in kept if gaps.edition.places[fact].text != complete.edition.places[fact].text]
-        assert len(changed) < 0.15 * len(kept)  # a pronoun may become a name, an insertion a sentence
-
-
 def test_removed_questions_lack_a_fact_and_controls_none(pairs: list[tuple[Chapter, Chapter]]) -> None:
     for complete, gaps in pairs:
         known = {question.id: question for question in complete.questions}
@@ -330,25 +252,7 @@ def test_removed_questions_lack_a_fact_and_controls_none(pairs: list[tuple[Chapt
                 assert not missing and known[question.id] == question
 
 
-def test_gaps_remove_no_fact_that_others_imply(pairs: list[tuple[Chapter, Chapter]]) -> None:
-    for complete, gaps in pairs:
-        gone = {fact.relation for fact in complete.edition.places.keys() - gaps.edition.places.keys()}
-        assert not gone & {"town_region", "region_country"}
-
-
 # Splits
-
-
-def test_there_are_many_kinds_relations_and_wordings() -> None:
-    for split in SPLITS:
-        schema = load(split)
-        assert len(schema.kinds) >= 12 and len(schema.relations) >= 40
-        for name, relation in schema.relations.items():
-            words = relation.words
-            states = sum(len(words.get(each, ())) for each in ("tell", "back", "clause"))
-            asks = len(words["ask"]) + (2 * len(words["np"]) if relation.object else 0)
-            assert states >= (3 if split == "test" else 4), name
-            assert asks >= (2 if split == "test" else 3), name
 
 
 def wordings(schema: Schema) -> set[str]:
@@ -368,30 +272,11 @@ def test_splits_share_no_wording_name_style_or_title_word() -> None:
 
 def test_test_split_has_kinds_relations_and_styles_of_its_own() -> None:
     train, test = (load(split) for split in SPLITS)
-    assert (
-        len(test.relations.keys() - train.relations.keys()) >= 6 and not train.relations.keys() - test.relations.keys()
-    )
+    assert len(test.relations.keys() - train.relations.keys()) == 9
+    assert not train.relations.keys() - test.relations.keys()
     assert test.kinds.keys() - train.kinds.keys() == {"festival", "instrument"}
     own = [{style.name for style in each.styles} for each in (train, test)]
     assert own[1] - own[0] == {"letter", "diary", "catalogue"} and own[0] & own[1]
-
-
-def test_train_and_test_worlds_share_no_title(pairs: list[tuple[Chapter, Chapter]]) -> None:
-    titles: list[set[str]] = [
-        {page.title for complete, _ in pairs if complete.world.schema.split == split for page in complete.edition.pages}
-        for split in SPLITS
-    ]
-    assert not titles[0] & titles[1]
-
-
-def test_no_name_is_taken_from_the_example_corpus(pairs: list[tuple[Chapter, Chapter]]) -> None:
-    words = {word for path in (ROOT / "examples/corpus").iterdir() for word in path.stem.split("-")}
-    invented = {
-        each.name.split()[-1].casefold()
-        for complete, _ in pairs
-        for each in complete.world.of("person", "town", "region", "country")
-    }
-    assert not invented & words
 
 
 # Files

@@ -6,7 +6,6 @@ are scored by prompt, before any repair or filter.
 
 import asyncio
 import json
-import math
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,6 +33,7 @@ from sleuth.studio.evaluation.calibration import MeasuredAnswer, fit
 from sleuth.studio.evaluation.scoring import f1
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
+from training.evidence_checker import measure
 from training.roles.tuning import read_examples
 
 ROLES: dict[str, Role[Any, Any]] = {
@@ -48,7 +48,6 @@ ROLES: dict[str, Role[Any, Any]] = {
     )
 }
 """What is learned, by prompt."""
-BINS = 10
 _LEAST = 1e-9
 
 
@@ -140,26 +139,9 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def reliability(checked: Sequence[Checked]) -> dict[str, Any]:
-    """Return how often Yes was right in each tenth of P(yes), and the expected calibration error.
-
-    The error is the mean difference of both over the tenths, weighted by their examples (Naeini et al., 2015).
-    """
+    """Return how often Yes was right in each tenth of P(yes), the calibration error, and the share of right."""
     asked = [(row["p_yes"], row["yes"]) for row in checked if row["p_yes"] is not None]
-    tenths: dict[int, list[tuple[float, bool]]] = defaultdict(list)
-    for chance, yes in asked:
-        tenths[min(BINS - 1, math.floor(chance * BINS))].append((chance, yes))
-    lines = [
-        {
-            "from": at / BINS,
-            "examples": len(own),
-            "p_yes": round(mean(chance for chance, _ in own), 4),
-            "yes": round(mean(yes for _, yes in own), 4),
-        }
-        for at, own in sorted(tenths.items())
-    ]
-    error = sum(line["examples"] * abs(line["p_yes"] - line["yes"]) for line in lines) / len(asked) if asked else None
-    right = _mean([(chance > 0.5) == yes for chance, yes in asked])
-    return {"examples": len(asked), "right": right, "calibration_error": error and round(error, 4), "tenths": lines}
+    return {**measure.reliability(asked), "right": _mean([(chance > 0.5) == yes for chance, yes in asked])}
 
 
 def thresholds(checked: Sequence[Checked]) -> dict[str, dict[str, Any]]:

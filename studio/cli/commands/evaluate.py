@@ -93,16 +93,14 @@ async def feedback(
 ) -> None:
     """Write the questions of rated runs: good answers as gold, bad ones with a comment without gold."""
     async with open_store(settings_with()) as store:
-        made = await export_feedback(RunService(store), out)
-    good, bad = made.count(WITH_GOLD), made.count(WITHOUT_GOLD)
-    lines = [
-        f"{out}: {counted(len(made.added), 'question')} added, {good} with gold, {bad} without; {made.kept} were there."
-    ]
+        added, kept = await export_feedback(RunService(store), out)
+    good, bad = (sum(row["type"] == kind for row in added) for kind in (WITH_GOLD, WITHOUT_GOLD))
+    lines = [f"{out}: {counted(len(added), 'question')} added, {good} with gold, {bad} without; {kept} were there."]
     if bad:
         lines.append(f"The {bad} of type {WITHOUT_GOLD} have no answer yet: read the comment, then add `answer`.")
-    if not made.added and not made.kept:
+    if not added and not kept:
         lines.append("No run has a rating yet. The page has thumbs below each answer.")
-    shown = {"file": str(out), "added": len(made.added), "with_gold": good, "without_gold": bad, "kept": made.kept}
+    shown = {"file": str(out), "added": len(added), "with_gold": good, "without_gold": bad, "kept": kept}
     emit(shown, as_json, Text("\n".join(lines)))
 
 

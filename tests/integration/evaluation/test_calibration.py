@@ -1,11 +1,11 @@
 """A threshold fitted against a model server over HTTP, and what becomes of it in later runs."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from entries import entry
+from json_lines import write_questions
 from recording_proxy import Proxy, proxying
 from scripted_backend import Asked, Scripted, Sure
 
@@ -46,12 +46,6 @@ async def place(tmp_path: Path) -> Settings:
     return settings
 
 
-def written(folder: Path, *lines: dict[str, Any]) -> Path:
-    path = folder / "questions.jsonl"
-    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    return path
-
-
 async def run(place: Settings, proxy: Proxy, questions: Path, out: Path) -> dict[str, Any]:
     settings = place.model_copy(update={"model_url": proxy.url})
     return await calibrate(settings, [questions], out=out, on_progress=lambda done, total: None)
@@ -59,7 +53,7 @@ async def run(place: Settings, proxy: Proxy, questions: Path, out: Path) -> dict
 
 async def test_discriminating_threshold_is_stored_and_named_in_later_answers(place: Settings, tmp_path: Path) -> None:
     async with proxying(Scripted(script)) as proxy:
-        report = await run(place, proxy, written(tmp_path, *rows()), tmp_path / "out")
+        report = await run(place, proxy, write_questions(tmp_path, *rows()), tmp_path / "out")
         assert (report["right"], report["wrong"], report["auroc"]) == (4, 2, 1.0)
         kept = fitted_thresholds([place.home], lambda _: "scripted").get(VERIFY.prompt)
         assert kept == report["threshold"]
@@ -74,18 +68,18 @@ async def test_discriminating_threshold_is_stored_and_named_in_later_answers(pla
 
 
 async def test_what_was_asked_is_not_asked_again(place: Settings, tmp_path: Path) -> None:
-    questions = written(tmp_path, *rows())
+    questions = write_questions(tmp_path, *rows())
     async with proxying(Scripted(script)) as proxy:
         first = await run(place, proxy, questions, tmp_path / "out")
         sent = len(proxy.calls)
         assert await run(place, proxy, questions, tmp_path / "out") == first
         assert len(proxy.calls) == sent
         with pytest.raises(UsageError, match="differs in: probes"):
-            await run(place, proxy, written(tmp_path, *rows()[:2]), tmp_path / "out")
+            await run(place, proxy, write_questions(tmp_path, *rows()[:2]), tmp_path / "out")
 
 
 async def test_where_nothing_is_right_nothing_is_kept(place: Settings, tmp_path: Path) -> None:
     async with proxying(Scripted(script)) as proxy:
         with pytest.raises(UsageError, match="All 6 answers are wrong"):
-            await run(place, proxy, written(tmp_path, *rows(answers=0)), tmp_path / "out")
+            await run(place, proxy, write_questions(tmp_path, *rows(answers=0)), tmp_path / "out")
     assert fitted_thresholds([place.home], lambda _: "scripted") == {}

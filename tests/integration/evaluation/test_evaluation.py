@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from entries import entry
 from four_hops import QUESTION, four_hops
+from json_lines import write_questions
 from recording_proxy import proxying
 from scripted_backend import Asked, Scripted
 
@@ -49,12 +50,6 @@ TWO = {
 }
 
 
-def write(folder: Path, *rows: dict[str, Any]) -> Path:
-    path = folder / "questions.jsonl"
-    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    return path
-
-
 @pytest.fixture
 async def place(tmp_path: Path) -> Settings:
     settings = Settings(home=tmp_path / "home", embedder="none")
@@ -75,7 +70,7 @@ async def run(settings: Settings, wanted: Evaluation) -> dict[str, Any]:
 
 @pytest.mark.nightly
 async def test_methods_are_judged_and_every_run_can_be_opened(place: Settings, tmp_path: Path) -> None:
-    report = await run(place, asked(write(tmp_path, ONE, TWO), tmp_path / "out"))
+    report = await run(place, asked(write_questions(tmp_path, ONE, TWO), tmp_path / "out"))
     methods = report["methods"]
     par = methods["summary"]["all"]["systems"]["par-rag"]
     assert [par[name]["mean"] for name in ("em", "support", "quoted", "shown")] == [1, 1, 1, 1]
@@ -110,8 +105,10 @@ async def test_crag_questions_use_their_pages_without_a_collection(tmp_path: Pat
     settings = Settings(home=tmp_path / "home", embedder="none")
     climbed = tuple(systems([], ladders=["hybrid-rag"], values={"attributes": "false"}))
     simulation = Simulation.parse("", seed=0)
-    questions = write(
-        tmp_path, CRAG, {**CRAG, "interaction_id": "who", "answer": "Rosa Quill", "query": "who built it?"}
+    questions = write_questions(
+        tmp_path,
+        CRAG,
+        {**CRAG, "interaction_id": "who", "answer": "Rosa Quill", "query": "who built it?"},
     )
     report = await run(
         settings, Evaluation(paths=(questions,), out=tmp_path / "out", systems=climbed, simulation=simulation)
@@ -132,7 +129,7 @@ async def test_crag_questions_use_their_pages_without_a_collection(tmp_path: Pat
 
 @pytest.mark.nightly
 async def test_what_is_done_is_not_done_again(place: Settings, tmp_path: Path) -> None:
-    questions, out = write(tmp_path, ONE, TWO), tmp_path / "out"
+    questions, out = write_questions(tmp_path, ONE, TWO), tmp_path / "out"
     whole = await run(place, asked(questions, tmp_path / "whole"))
     one_by_one = place.model_copy(update={"concurrency": 1})
     short = await run(one_by_one, asked(questions, out, budget=Budget(max_calls=2)))
@@ -149,7 +146,7 @@ async def test_what_is_done_is_not_done_again(place: Settings, tmp_path: Path) -
 
 @pytest.mark.nightly
 async def test_evaluations_are_compared_question_by_question(place: Settings, tmp_path: Path) -> None:
-    questions = write(tmp_path, ONE, TWO)
+    questions = write_questions(tmp_path, ONE, TWO)
     better = asked(questions, tmp_path / "better")
     worse = replace(better, out=tmp_path / "worse", systems=tuple(systems(["plain-rag"], values={"top_k": "1"})))
     await run(place, better)
@@ -169,7 +166,7 @@ async def test_evaluations_are_compared_question_by_question(place: Settings, tm
 
 
 async def test_the_prompts_are_part_of_the_plan(place: Settings, tmp_path: Path) -> None:
-    wanted = asked(write(tmp_path, ONE), tmp_path / "out")
+    wanted = asked(write_questions(tmp_path, ONE), tmp_path / "out")
     await run(place, wanted)
     plan = tmp_path / "out" / "plan.json"
     kept = json.loads(plan.read_text())
@@ -229,7 +226,11 @@ async def test_a_model_server_is_asked_and_named(tmp_path: Path) -> None:
         settings = Settings(home=tmp_path / "home", embedder="none", model_url=proxy.url)
         assert (await ingest([CORPUS], settings=settings)).failed == 0
         rows = {"id": "hops", "question": QUESTION, "answer": "no such answer", "gold_ids": ["pellowrig-light.md"]}
-        wanted = Evaluation(paths=(write(tmp_path, rows),), out=tmp_path / "out", systems=tuple(systems(["par-rag"])))
+        wanted = Evaluation(
+            paths=(write_questions(tmp_path, rows),),
+            out=tmp_path / "out",
+            systems=tuple(systems(["par-rag"])),
+        )
         report = await run(settings, wanted)
         asked_once = len(proxy.calls)
         again = await run(settings, wanted)
@@ -273,7 +274,10 @@ async def test_parts_that_are_gold_leave_the_rest_to_the_model_and_to_search(
         values = {"coarse_mode": "keyword", "fine_mode": "keyword", "coarse_k": "2", "fine_k": "2"}
         compared = tuple(systems(["par-rag"], values={**values, "skip_supported": "false"}))
         wanted = Evaluation(
-            paths=(write(tmp_path, TWO),), out=tmp_path / "out", systems=compared, gold=oracle_parts(gold)
+            paths=(write_questions(tmp_path, TWO),),
+            out=tmp_path / "out",
+            systems=compared,
+            gold=oracle_parts(gold),
         )
         report = await run(settings, wanted)
     [kept] = map(json.loads, (tmp_path / "out" / "results.jsonl").read_text().splitlines())

@@ -1,22 +1,17 @@
 """An evaluation on a Ray cluster gives the numbers of one machine."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_process import sleuth
+from json_lines import write_questions, write_rows
 from postgres_fixture import database
 from ray_fixture import ray_cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.postgres, pytest.mark.timeout(240)]
 
 BRIDGES = {f"bridge{at}": f"The Hollin Bridge {at} was designed by Ilse Corrodane {at} in 1887." for at in range(8)}
-
-
-def lines(path: Path, rows: list[dict[str, Any]]) -> str:
-    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    return str(path)
 
 
 def without_times(value: Any) -> Any:
@@ -38,11 +33,11 @@ async def test_evaluation_on_a_cluster_gives_the_same_numbers(tmp_path: Path, po
         }
         for at in range(8)
     ]
-    asked = lines(tmp_path / "questions.jsonl", questions)
+    asked = str(write_questions(tmp_path, *questions))
     with database(postgres_url) as url, ray_cluster() as cluster:
         own = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none", "SLEUTH_DATABASE_URL": url}
         own |= cluster.environment
-        done = await sleuth("ingest", lines(tmp_path / "corpus.jsonl", corpus), **own)
+        done = await sleuth("ingest", str(write_rows(tmp_path / "corpus.jsonl", *corpus)), **own)
         assert done.status == 0, done.err
         options = [
             "--methods",
@@ -73,7 +68,7 @@ async def test_evaluation_on_a_cluster_gives_the_same_numbers(tmp_path: Path, po
 
 @pytest.mark.parametrize(("option", "reason"), [("", "need a database"), ("--max-calls=3", "share no budget")])
 async def test_evaluation_that_a_cluster_cannot_run_is_refused(tmp_path: Path, option: str, reason: str) -> None:
-    asked = lines(tmp_path / "questions.jsonl", [{"question": "Who?", "answer": "Ilse"}])
+    asked = str(write_questions(tmp_path, {"question": "Who?", "answer": "Ilse"}))
     own = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none", "SLEUTH_RAY": "127.0.0.1:1"}
     own |= {"SLEUTH_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"} if option else {}
     given = ["eval", asked, "--methods", "plain-rag", "--out", str(tmp_path / "out"), *filter(None, [option])]

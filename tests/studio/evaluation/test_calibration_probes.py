@@ -1,5 +1,7 @@
 """Which questions a threshold is fitted on."""
 
+import pytest
+
 from sleuth.studio.evaluation.calibration import Probe, probes
 from sleuth.studio.evaluation.data import GoldQuestion, Hop
 
@@ -14,28 +16,31 @@ def asked(
 DESIGNER = ("Who designed it?", "Ilse Corrodane")
 
 
-def test_steps_are_asked_with_earlier_answers_filled_in() -> None:
-    assert probes([asked(DESIGNER, ("Where was #1 born?", "in Tolvane"))]) == [
-        Probe(question="Who designed it?", answers=("Ilse Corrodane",)),
-        Probe(question="Where was Ilse Corrodane born?", answers=("in Tolvane", "Tolvane")),
-    ]
-
-
-def test_a_relation_becomes_a_question() -> None:
-    found = probes([asked(("Van Hook >> county", "Mountrail"), ("#1 >> seat", "Tolvane"))])
-    assert [probe.question for probe in found] == ["What is the county of Van Hook?", "What is the seat of Mountrail?"]
-
-
-def test_without_steps_or_an_answer_the_question_itself_is_asked() -> None:
-    assert probes([asked()]) == [Probe(question="Where was the designer born?", answers=("Tolvane",))]
-    unanswerable = asked(("Who is it?", ""), answer="")
-    assert probes([unanswerable]) == [Probe(question="Where was the designer born?", answers=())]
-
-
-def test_what_several_questions_share_is_asked_once() -> None:
-    two = [asked(DESIGNER, (f"Which {each} is #1 from?", each)) for each in ("town", "island")]
-    assert [probe.question for probe in probes(two)] == [
-        "Who designed it?",
-        "Which town is Ilse Corrodane from?",
-        "Which island is Ilse Corrodane from?",
-    ]
+@pytest.mark.parametrize(
+    ("questions", "found"),
+    [
+        pytest.param(
+            [asked(DESIGNER, ("Where was #1 born?", "in Tolvane"))],
+            {DESIGNER[0]: (DESIGNER[1],), "Where was Ilse Corrodane born?": ("in Tolvane", "Tolvane")},
+            id="steps, with earlier answers filled in",
+        ),
+        pytest.param(
+            [asked(("Van Hook >> county", "Mountrail"), ("#1 >> seat", "Tolvane"))],
+            {"What is the county of Van Hook?": ("Mountrail",), "What is the seat of Mountrail?": ("Tolvane",)},
+            id="relations become questions",
+        ),
+        pytest.param([asked()], {"Where was the designer born?": ("Tolvane",)}, id="the question without steps"),
+        pytest.param([asked(("Who is it?", ""), answer="")], {"Where was the designer born?": ()}, id="no answer"),
+        pytest.param(
+            [asked(DESIGNER, (f"Which {each} is #1 from?", each), answer=each) for each in ("town", "island")],
+            {
+                DESIGNER[0]: (DESIGNER[1],),
+                "Which town is Ilse Corrodane from?": ("town",),
+                "Which island is Ilse Corrodane from?": ("island",),
+            },
+            id="shared steps once",
+        ),
+    ],
+)
+def test_probes_are_steps_or_questions(questions: list[GoldQuestion], found: dict[str, tuple[str, ...]]) -> None:
+    assert probes(questions) == [Probe(question=asked, answers=answers) for asked, answers in found.items()]

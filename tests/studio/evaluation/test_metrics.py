@@ -1,5 +1,6 @@
 """Scores worked out by hand from their definitions (for EM and F1 those of SQuAD 2.0's script)."""
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
@@ -14,64 +15,47 @@ THIRD = Fraction(1, 3)
 # Reply, accepted answers, exact match. Normalization is tested here, for all metrics that use it.
 EXACT: list[tuple[str, list[str], float]] = [
     # articles
-    ("the cat", ["cat"], 1),
     ("A cat", ["the cat"], 1),
-    ("an apple", ["apple"], 1),
     ("theatre", ["the atre"], 0),
     ("Anna", ["na"], 0),
     ("a", ["the"], 1),
-    ("vitamin A", ["vitamin"], 1),
     # letter case and white space
-    ("  New   York ", ["new york"], 1),
-    ("New\nYork\t", ["new york"], 1),
+    ("  New   York\n", ["new york"], 1),
     ("NewYork", ["New York"], 0),
     # punctuation
     ("U.S.A.", ["USA"], 1),
-    ("rock-n-roll", ["rocknroll"], 1),
     ("rock-n-roll", ["rock n roll"], 0),
     ("“Paris”", ["Paris"], 0),
-    ("Washington, D.C.", ["washington dc"], 1),
-    ("...", [""], 1),
     # yes, no and numbers
     ("yes", ["Yes."], 1),
     ("Yes, it is", ["yes"], 0),
     ("1,907", ["1907"], 1),
     ("1907.0", ["1907"], 0),
-    ("twelve", ["12"], 0),
     # aliases
     ("812 m", ["812 metres", "812", "812 m"], 1),
-    ("Kennedy", ["John F. Kennedy", "JFK"], 0),
     # empty
-    ("", [""], 1),
+    ("...", [""], 1),
     ("", ["cat"], 0),
     ("cat", [""], 0),
-    ("the", [""], 1),
     # an answer that normalizes to nothing does not count if there is another
     ("", ["A", "blood group A"], 0),
     ("a", ["A", "blood group A"], 0),
-    ("group", ["A", "group"], 1),
     # unicode
     ("ÉCOLE", ["école"], 1),
-    ("Zürich", ["Zurich"], 0),
     ("東京。", ["東京"], 0),
     ("cafe\u0301", ["caf\u00e9"], 0),
 ]
 
 # Reply, accepted answers, F1: 2 * common words / (words of the reply + words of the answer).
 OVERLAP: list[tuple[str, list[str], float]] = [
-    ("cat", ["cat"], 1),
-    ("cat", ["dog"], 0),
-    ("big cat", ["cat"], 2 / 3),
-    ("big black cat", ["black cat"], 4 / 5),
     ("cat dog", ["dog cat"], 1),
-    ("a b c d", ["b c d"], 1),
+    ("cat", ["dog"], 0),
+    ("big black cat", ["black cat"], 4 / 5),
     ("one two three four", ["four five six"], 2 / 7),
     # repeated words count as often as both have them
     ("cat cat", ["cat cat cat"], 4 / 5),
-    ("no no no", ["no"], 1 / 2),
     # HotpotQA's script gives 0 for words next to a yes or a no
     ("Yes, it is", ["yes"], 1 / 2),
-    ("yes", ["yes it is"], 1 / 2),
     # aliases: the best counts
     ("John Kennedy", ["JFK", "John F. Kennedy"], 4 / 5),
     # empty
@@ -80,43 +64,33 @@ OVERLAP: list[tuple[str, list[str], float]] = [
     ("cat", [""], 0),
     ("...", ["cat", ""], 1),
     ("", ["The", "cat"], 0),
-    ("the cat", ["The", "black cat"], 2 / 3),
     ("", ["The"], 1),
 ]
 
 # Reply, accepted answers, whether one is contained.
 CONTAINED: list[tuple[str, list[str], float]] = [
     ("It was the Quarve Haven.", ["Quarve Haven"], 1),
-    ("She was born in Paris", ["Lyon"], 0),
     # only whole words, in their order, side by side
     ("It was in 19071.", ["1907"], 0),
     ("Bell, Anna", ["Anna Bell"], 0),
     ("Anna Maria Bell", ["Anna Bell"], 0),
-    ("Bell", ["Anna Bell"], 0),
     # articles do not count, in any position
-    ("the cat on the mat", ["a cat"], 1),
     ("cat on mat", ["the cat on the mat"], 1),
-    ("a", ["the"], 1),
-    ("Yes, it is", ["yes"], 1),
     ("Nothing", ["no"], 0),
     # aliases and empty texts
     ("Anna Bell", ["JFK", "bell"], 1),
     ("", ["cat"], 0),
     ("", [""], 1),
     ("cat", [""], 0),
-    ("the", [""], 1),
 ]
 
 # Reply, accepted answers, ROUGE-L: 2 * longest common subsequence / (words of the reply + words of the answer).
 ROUGE_L: list[tuple[str, list[str], float]] = [
     ("the big cat sat", ["a cat sat down"], 1 / 2),  # articles are words here
-    ("cat", ["dog"], 0),
     ("one two three", ["three two one"], 1 / 3),
     ("U.S.", ["u s"], 1),
     ("cat", ["dog", "cat"], 1),
     ("", [""], 1),
-    ("", ["cat"], 0),
-    ("cat", [""], 0),
     ("...", ["cat"], 0),
     ("東京", ["東京"], 0),  # only Latin letters and digits count
 ]
@@ -130,17 +104,13 @@ ENDED: list[tuple[str, str, list[str], bool | None, float, float]] = [
     ("answered", "cat " * 51, ["cat " * 50], None, 1, 0),
     ("answered", "cat " * 51, ["cat " * 51], None, -1, 0),
     ("answered", "", ["cat"], None, -1, 0),
-    ("failed", "", ["cat"], None, -1, 0),
     # an answer where there is none
     ("answered", "cat", [""], None, -1, 0),
-    ("answered", "the", [""], None, 1, 0),
     # the text of a refusal is no answer
-    ("refused", "cat", ["cat"], None, 0, 1),
     ("unknown", "What is missing: the cat", ["cat"], None, 0, 1),
     ("invalid_question", "", ["cat"], None, 0, 1),
     # refused where there is no answer
     ("refused", "", [""], None, 1, 1),
-    ("unknown", "I cannot say", [""], None, 1, 1),
     ("invalid_question", "cat", [""], None, 1, 1),
     # a false premise
     ("invalid_question", "", ["he never won", INVALID], None, 1, 1),
@@ -151,24 +121,18 @@ ENDED: list[tuple[str, str, list[str], bool | None, float, float]] = [
     ("answered", "a feline", ["cat"], True, 1, 0),
     ("answered", "a feline", ["cat"], False, -1, 0),
     ("answered", "cat", ["cat"], False, 1, 0),
-    ("refused", "", ["cat"], False, 0, 1),
 ]
 
 # The cited passages, the gold; support, precision and recall.
 CITED: list[tuple[str, list[str], float, float | Fraction | None, float | Fraction]] = [
     # by passage
-    ("a#1", ["a#1"], 1, 1, 1),
     ("a#1", ["a#2"], 0, 0, 0),
-    ("b#1 a#1", ["a#1", "b#1"], 1, 1, 1),
     ("a#1 c#1 d#1", ["a#1"], 1, THIRD, 1),
     ("a#1 b#1 d#1", ["a#1", "b#1", "c#1"], 1, 2 * THIRD, 2 * THIRD),
-    ("a#1", ["a#1", "b#1", "c#1", "d#1"], 1, 1, 0.25),
     # by document: any of its passages counts, each for precision, all together once for recall
-    ("a#7", ["a"], 1, 1, 1),
     ("a#1 a#2", ["a", "b"], 1, 1, 0.5),
     ("a#1 a#2 b#1", ["a"], 1, 2 * THIRD, 1),
     ("a#2", ["a", "a#1"], 1, 1, 0.5),
-    ("a#1 b#2", ["a#1", "b"], 1, 1, 1),
     # gold named twice is one passage; without citations there is no precision; ids are compared literally
     ("a#1", ["a#1", "a#1", "b#1"], 1, 1, 0.5),
     ("", ["a", "b"], 0, None, 0),
@@ -178,59 +142,48 @@ CITED: list[tuple[str, list[str], float, float | Fraction | None, float | Fracti
 
 # The passages found, best first, the gold; recall at 2, 5 and 20, and whether all of it is among the first five.
 FOUND: list[tuple[str, list[str], float | Fraction, float | Fraction, float | Fraction, float]] = [
-    ("x a", ["a"], 1, 1, 1, 1),
     ("x y z w a", ["a"], 0, 1, 1, 1),
     ("x y z w v a", ["a"], 0, 0, 1, 0),
     ("b c d e f g h i j k l m n o p q r s t a", ["a"], 0, 0, 1, 0),
     ("b c d e f g h i j k l m n o p q r s t u a", ["a"], 0, 0, 0, 0),
-    ("a x b", ["a", "b"], 0.5, 1, 1, 1),
-    ("a x y z w b", ["a", "b"], 0.5, 0.5, 1, 0),
     ("a x b y c", ["a", "b", "c"], THIRD, 1, 1, 1),
     ("a b c d e f", ["a", "b", "c", "d", "e", "f"], THIRD, Fraction(5, 6), 1, 0),
     # the first passage of a document finds it; the others take places
     ("a#1 a#2 a#3 b#1", ["a", "b"], 0.5, 1, 1, 1),
-    ("a#2 b#1", ["a#1"], 0, 0, 0, 0),
     ("a#2 a#1", ["a", "a#1"], 1, 1, 1, 1),
     ("", ["a", "b"], 0, 0, 0, 0),
-    ("10 11", ["1"], 0, 0, 0, 0),
 ]
 
 # Answer, quotes, whether one of them contains the answer.
 QUOTED: list[tuple[str, list[str], float | None]] = [
     ("1868", ["It was founded.", "That was in 1868"], 1.0),
     ("1868", [], 0.0),
-    ("1868", [""], 0.0),
     ("1868", ["18681 of them"], 0.0),
     ("1868", ["from 1868–1870"], 0.0),  # as for EM, marks beyond ASCII join
     ("The Skerry Suite", ["a Skerry   Suite"], 1.0),
     ("Skerry Suite", ["Skerry", "Suite"], 0.0),  # no single one contains it
     ("Lena Holt", ["Lena B. Holt"], 0.0),
-    ("yes", ["yes"], None),
     ("No.", ["no"], None),
     ("yes, it is", ["yes, it is so"], 1.0),
-    ("", ["Varn"], None),
     ("the", ["the"], None),
 ]
 
 
-@pytest.mark.parametrize(("reply", "answers", "score"), EXACT)
-def test_exact_match(reply: str, answers: list[str], score: float) -> None:
-    assert scoring.exact_match(reply, answers) == score
-
-
-@pytest.mark.parametrize(("reply", "answers", "score"), OVERLAP)
-def test_f1(reply: str, answers: list[str], score: float) -> None:
-    assert scoring.f1(reply, answers) == pytest.approx(score)
-
-
-@pytest.mark.parametrize(("reply", "answers", "score"), CONTAINED)
-def test_contained(reply: str, answers: list[str], score: float) -> None:
-    assert scoring.contained(reply, answers) == score
-
-
-@pytest.mark.parametrize(("reply", "answers", "score"), ROUGE_L)
-def test_rouge_l(reply: str, answers: list[str], score: float) -> None:
-    assert scoring.rouge_l(reply, answers) == pytest.approx(score)
+@pytest.mark.parametrize(
+    ("metric", "reply", "answers", "score"),
+    [
+        (metric, *row)
+        for metric, rows in (
+            *((scoring.exact_match, EXACT), (scoring.f1, OVERLAP)),
+            *((scoring.contained, CONTAINED), (scoring.rouge_l, ROUGE_L)),
+        )
+        for row in rows
+    ],
+)
+def test_text_is_scored(
+    metric: Callable[[str, list[str]], float], reply: str, answers: list[str], score: float
+) -> None:
+    assert metric(reply, answers) == pytest.approx(score)
 
 
 @pytest.mark.parametrize(("status", "text", "answers", "judged", "crag", "refused"), ENDED)

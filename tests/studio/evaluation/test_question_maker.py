@@ -74,10 +74,8 @@ async def library(settings: Settings) -> AsyncIterator[Collection]:
         yield opened
 
 
-async def make(
-    library: Collection, model: Replying, out: Path, counts: Mapping[Kind, int], budget: Budget | None = None
-) -> list[Made]:
-    plan = QuestionPlan(counts=counts, budget=budget or Budget(), concurrency=1)
+async def make(library: Collection, model: Replying, out: Path, counts: Mapping[Kind, int]) -> list[Made]:
+    plan = QuestionPlan(counts=counts, concurrency=1)
     return [made async for made in make_questions(library, model, WrittenQuestions(out), plan)]
 
 
@@ -104,7 +102,6 @@ async def test_questions_of_each_kind_are_written_for_eval(library: Collection, 
     ("kind", "model", "reason"),
     [
         ("single", writing(lambda _: found("Edric Gannow")), "the second pass gives another answer"),
-        ("single", writing(lambda _: UNKNOWN), "the second pass gives another answer"),
         ("single", writing(single={**SINGLE, "answer": "Ada Brask"}), "the answer is not in the passage"),
         ("single", writing(single={**SINGLE, "answer": "Pellowrig Light"}), "the question contains its answer"),
         ("single", writing(single={**SINGLE, "question": "Who is in the passage?"}), "without the passage"),
@@ -114,7 +111,6 @@ async def test_questions_of_each_kind_are_written_for_eval(library: Collection, 
         ("multi", writing(lambda _: found("Sennick Harbour")), "one passage alone answers it"),
         ("multi", writing(multi={**MULTI, "question": MULTI["second"]}), "contains the name"),
         ("multi", writing(multi={**MULTI, "answer": "Bastian Oake"}), "the answer is the name"),
-        ("multi", writing(lambda _: UNKNOWN), "the second pass gives another answer"),
         ("unanswerable", writing(lambda _: found("ten crowns")), "the documents answer it"),
     ],
 )
@@ -128,7 +124,7 @@ async def test_question_that_fails_its_check_is_dropped_with_the_reason(
     assert {each["reason"] for each in dropped} == reasons(made)
 
 
-@pytest.mark.parametrize("size", [1, 9, 22, 40, 80])
+@pytest.mark.parametrize("size", [1, 22, 80])
 async def test_rerun_continues_after_a_kill(library: Collection, tmp_path: Path, size: int) -> None:
     out = tmp_path / "q.jsonl"
     await make(library, writing(), out, {"single": 1})
@@ -141,23 +137,11 @@ async def test_rerun_continues_after_a_kill(library: Collection, tmp_path: Path,
     assert out.read_bytes() == kept
 
 
-def test_line_separators_in_a_question_do_not_end_its_line(tmp_path: Path) -> None:
-    out = tmp_path / "q.jsonl"
-    out.write_text('{"id": "single-1", "question": "a\u2028b?", "type": "single", "made_from": "single+a"}\n')
-    assert WrittenQuestions(out).has("a\u2028b?")
-
-
 async def test_same_question_is_kept_once(library: Collection, tmp_path: Path) -> None:
     await library.put([entry("copy", LIGHT + " Again.", title="Copy")])
     made = await make(library, writing(), tmp_path / "q.jsonl", {"single": 3})
     assert sum(each.row is not None for each in made) == 1
     assert "the question was written before" in reasons(made)
-
-
-async def test_budget_ends_the_writing(library: Collection, tmp_path: Path) -> None:
-    model = writing()
-    assert await make(library, model, tmp_path / "q.jsonl", {"single": 2}, Budget(max_calls=3)) == []
-    assert model.requests == []
 
 
 async def test_empty_collection_is_refused(settings: Settings, tmp_path: Path) -> None:
@@ -166,27 +150,20 @@ async def test_empty_collection_is_refused(settings: Settings, tmp_path: Path) -
             await make(empty, writing(), tmp_path / "q.jsonl", {"single": 1})
 
 
-def test_file_of_something_else_is_refused(tmp_path: Path) -> None:
-    other = tmp_path / "questions.jsonl"
-    other.write_text('{"question": "Who?"}\n')
-    with pytest.raises(UsageError, match=r"line 1, was not made by this command.*--out"):
-        WrittenQuestions(other)
-
-
-@pytest.mark.parametrize("text", ['{"question": "Who?"}', '{"question": "Who?"}\nnotes', "not JSON"])
-def test_file_of_something_else_stays_unchanged(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", ['{"question": "Who?"}\n', '{"question": "Who?"}\nnotes', "not JSON"])
+def test_file_of_something_else_is_refused_and_unchanged(tmp_path: Path, text: str) -> None:
     other = tmp_path / "questions.jsonl"
     other.write_text(text)
-    with pytest.raises(UsageError, match="was not made by this command"):
+    with pytest.raises(UsageError, match=r"line 1, was not made by this command.*--out"):
         WrittenQuestions(other)
     assert other.read_text() == text
 
 
 def test_last_line_without_its_newline_is_completed(tmp_path: Path) -> None:
     out = tmp_path / "q.jsonl"
-    row = '{"id": "single-1", "question": "Who?", "type": "single", "made_from": "single+a"}'
+    row = '{"id": "single-1", "question": "a\u2028b?", "type": "single", "made_from": "single+a"}'
     out.write_text(row)
-    assert WrittenQuestions(out).count("single") == 1
+    assert WrittenQuestions(out).has("a\u2028b?")
     assert out.read_text() == row + "\n"
 
 
@@ -209,8 +186,10 @@ async def test_kind_that_always_fails_leaves_the_others_complete(library: Collec
 async def test_shortfall_names_the_budget_or_the_failed_checks(library: Collection, tmp_path: Path) -> None:
     await library.put([entry(f"copy{n}", f"{LIGHT} Copy {n}.", title=f"Copy {n}") for n in range(12)])
     file = WrittenQuestions(tmp_path / "q.jsonl")
-    plan = QuestionPlan(counts={"single": 1}, budget=Budget(max_calls=3), concurrency=1)
-    _ = [made async for made in make_questions(library, writing(), file, plan)]
+    plan = QuestionPlan(counts={"single": 1}, budget=Budget(max_calls=1), concurrency=1)
+    model = writing()
+    assert [made async for made in make_questions(library, model, file, plan)] == []
+    assert len(model.requests) == 1
     assert file.shortfalls == {"single": "the budget is used up"}
     plan = QuestionPlan(counts={"single": 1}, concurrency=1)
     _ = [made async for made in make_questions(library, writing(lambda _: UNKNOWN), file, plan)]

@@ -1,25 +1,23 @@
 import bz2
 import gzip
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from json_lines import write_questions, write_rows
 
 from sleuth.studio.evaluation.data import read_questions, sample
 from sleuth.tools.errors import UsageError
 
-Write = Callable[..., Path]
 
-
-def test_a_question_alone_is_enough(write: Write) -> None:
-    [file] = read_questions([write({"question": "Why?"}, "", {"question": "How?"})])
+def test_a_question_alone_is_enough(tmp_path: Path) -> None:
+    [file] = read_questions([write_questions(tmp_path, {"question": "Why?"}, "", {"question": "How?"})])
     assert [question.id for question in file.questions] == ["1", "3"]
     assert file.questions[0].answers == ()
     assert file.questions[0].hops is None
 
 
-def test_everything_that_a_line_may_hold(write: Write) -> None:
+def test_everything_that_a_line_may_hold(tmp_path: Path) -> None:
     row = {
         "id": 7,
         "question": " Who? ",
@@ -31,7 +29,7 @@ def test_everything_that_a_line_may_hold(write: Write) -> None:
         "evidence_triples": [["s", "p", "o"]],
         "level": "hard",
     }
-    [file] = read_questions([write(row)])
+    [file] = read_questions([write_questions(tmp_path, row)])
     question = file.questions[0]
     assert (question.key, question.question) == ("questions/7", "Who?")
     assert question.answers == ("Ann", "Anna")
@@ -93,27 +91,30 @@ def test_gzipped_files_of_one_name_are_named_with_their_folders(tmp_path: Path) 
         ('{"question": "Why?", "id": "q1"}', "line 2: the id 'q1' is already used on line 1"),
     ],
 )
-def test_a_broken_line_is_named(write: Write, line: str, told: str) -> None:
+def test_a_broken_line_is_named(tmp_path: Path, line: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        read_questions([write({"id": "q1", "question": "Why?"}, line)])
+        read_questions([write_questions(tmp_path, {"id": "q1", "question": "Why?"}, line)])
 
 
-@pytest.mark.parametrize("name", ["nowhere.jsonl", "broken.jsonl.gz", "broken.jsonl.bz2"])
-def test_unreadable_file_is_refused(tmp_path: Path, name: str) -> None:
-    if name.startswith("broken"):
-        (tmp_path / name).write_bytes(b"not compressed")
-    with pytest.raises(UsageError, match="cannot be read"):
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("nowhere.jsonl", None, "cannot be read"),
+        ("broken.jsonl.gz", b"not compressed", "cannot be read"),
+        ("broken.jsonl.bz2", b"not compressed", "cannot be read"),
+        ("empty.jsonl", b"", "holds no question"),
+    ],
+)
+def test_unusable_file_is_refused(tmp_path: Path, name: str, content: bytes | None, message: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match=message):
         read_questions([tmp_path / name])
 
 
-def test_file_without_questions_is_refused(write: Write) -> None:
-    with pytest.raises(UsageError, match="holds no question"):
-        read_questions([write("")])
-
-
-def test_a_sample_is_drawn_per_file_by_the_seed(write: Write) -> None:
+def test_a_sample_is_drawn_per_file_by_the_seed(tmp_path: Path) -> None:
     rows = [{"question": f"Question {number}?"} for number in range(20)]
-    files = read_questions([write(*rows, name=f"{name}.jsonl") for name in ("a", "b")])
+    files = read_questions([write_rows(tmp_path / f"{name}.jsonl", *rows) for name in ("a", "b")])
     everything = [question for file in files for question in file.questions]
     drawn = sample(everything, 5, seed=1)
     assert [question.set for question in drawn] == ["a"] * 5 + ["b"] * 5
@@ -124,6 +125,6 @@ def test_a_sample_is_drawn_per_file_by_the_seed(write: Write) -> None:
     assert len(sample(everything, 100, seed=1)) == 40
 
 
-def test_line_separators_of_unicode_do_not_end_a_line(write: Write) -> None:
-    [file] = read_questions([write(json.dumps({"question": "one\u2028two"}, ensure_ascii=False))])
+def test_line_separators_of_unicode_do_not_end_a_line(tmp_path: Path) -> None:
+    [file] = read_questions([write_questions(tmp_path, json.dumps({"question": "one\u2028two"}, ensure_ascii=False))])
     assert file.questions[0].question == "one\u2028two"

@@ -23,12 +23,14 @@ def test_markdown_has_neither_pictures_nor_folded_tables() -> None:
     )
 
 
-def test_html_is_whole_and_escapes_what_people_wrote() -> None:
+def test_html_is_whole_escaped_explained_and_folded() -> None:
     shown = page().to_html()
     assert "<h1>Evaluation &lt;1&gt;</h1>" in shown
     assert "<td>&lt;50&gt;</td>" in shown
     assert '<p class="label">All of it is simulated.</p>' in shown
     assert "</svg>\n<figcaption>A &amp; B</figcaption></figure>" in shown
+    assert '<th><abbr title="Words that the answer shares' in shown
+    assert "<details><summary>All answers</summary>" in shown
     body = shown[shown.index("<body>") : shown.index("</html>")]
     assert ElementTree.fromstring(body).tag == "body"
 
@@ -36,13 +38,6 @@ def test_html_is_whole_and_escapes_what_people_wrote() -> None:
 def test_a_table_for_a_terminal() -> None:
     assert align_columns([["mode", "R"], ["keyword", "1.5"]]) == "mode       R\nkeyword  1.5"
     assert align_columns([["a"]]) == "a"
-
-
-def test_headings_are_explained_and_answers_are_folded() -> None:
-    shown = page().to_html()
-    assert '<th><abbr title="Words that the answer shares' in shown
-    assert "<details><summary>All answers</summary>" in shown
-    assert "<td>Why?</td>" in shown
 
 
 def interval(mean: float) -> Interval:

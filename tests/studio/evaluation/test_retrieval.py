@@ -1,11 +1,11 @@
 import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from entries import entry
+from json_lines import write_questions
 
 from sleuth.studio.evaluation.evaluate import Evaluation, evaluate
 from sleuth.studio.evaluation.run_folder import open_folder
@@ -13,7 +13,6 @@ from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import StoreBusy, UsageError
 from sleuth.tools.settings import Settings
 
-Write = Callable[..., Path]
 FISH = {"id": "fish", "question": "Which fish swims in the lake?", "gold_ids": ["lake"], "type": "one"}
 BOTH = {"id": "both", "question": "Which bird sits on the hill?", "gold_ids": ["hill", "moon"], "type": "two"}
 
@@ -33,8 +32,8 @@ async def judge(settings: Settings, questions: Path, out: Path, **more: Any) -> 
     return await evaluate(settings, wanted, on_progress=lambda what, done, total: None)
 
 
-async def test_search_is_judged_in_all_and_by_group(shelf: Settings, write: Write, tmp_path: Path) -> None:
-    report = await judge(shelf, write(FISH, BOTH), tmp_path / "out")
+async def test_search_is_judged_in_all_and_by_group(shelf: Settings, tmp_path: Path) -> None:
+    report = await judge(shelf, write_questions(tmp_path, FISH, BOTH), tmp_path / "out")
     summary = report["retrieval"]["summary"]
     assert summary["all"]["systems"]["keyword"]["recall@5"]["mean"] == 0.75
     assert summary["by"]["type"]["two"]["systems"]["keyword"]["recall@5"]["mean"] == 0.5
@@ -51,17 +50,19 @@ async def test_search_is_judged_in_all_and_by_group(shelf: Settings, write: Writ
     ]
 
 
-async def test_questions_of_other_documents_are_refused(shelf: Settings, write: Write, tmp_path: Path) -> None:
+async def test_questions_of_other_documents_are_refused(shelf: Settings, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="None of the 1 gold_ids"):
-        await judge(shelf, write({"question": "Where?", "gold_ids": ["mars"]}), tmp_path / "out")
+        await judge(
+            shelf,
+            write_questions(tmp_path, {"question": "Where?", "gold_ids": ["mars"]}),
+            tmp_path / "out",
+        )
     with pytest.raises(UsageError, match="none of the questions names its gold_ids"):
-        await judge(shelf, write({"question": "Where?"}), tmp_path / "out")
+        await judge(shelf, write_questions(tmp_path, {"question": "Where?"}), tmp_path / "out")
 
 
-async def test_folder_belongs_to_one_evaluation_of_the_same_documents(
-    shelf: Settings, write: Write, tmp_path: Path
-) -> None:
-    questions, out = write(FISH, BOTH), tmp_path / "out"
+async def test_folder_belongs_to_one_evaluation_of_the_same_documents(shelf: Settings, tmp_path: Path) -> None:
+    questions, out = write_questions(tmp_path, FISH, BOTH), tmp_path / "out"
     first = await judge(shelf, questions, out, limit=1)
     again = await judge(shelf, questions, out, limit=1)
     assert again["retrieval"]["summary"] == first["retrieval"]["summary"]
@@ -76,9 +77,9 @@ async def test_folder_belongs_to_one_evaluation_of_the_same_documents(
         await judge(shelf, questions, out, limit=1)
 
 
-async def test_graph_search_is_judged_without_its_parts(shelf: Settings, write: Write, tmp_path: Path) -> None:
+async def test_graph_search_is_judged_without_its_parts(shelf: Settings, tmp_path: Path) -> None:
     bare, out = shelf.model_copy(update={"embedder": "none"}), tmp_path / "out"
-    wanted = Evaluation(paths=(write(FISH),), out=out, modes=("graph",), graph_parts=True)
+    wanted = Evaluation(paths=(write_questions(tmp_path, FISH),), out=out, modes=("graph",), graph_parts=True)
     ticks: list[tuple[int, int]] = []
     report = await evaluate(bare, wanted, on_progress=lambda _what, done, total: ticks.append((done, total)))
     # No vectors: there is nothing to switch off.

@@ -120,7 +120,6 @@ def test_parameters_cover_every_role_and_error() -> None:
     ("labels", "domain", "change"),
     [
         ({}, "open", "static"),
-        ({"domain": "music", "static_or_dynamic": "real-time"}, "music", "dynamic"),
         ({"domain": "movie", "static_or_dynamic": "fast-changing"}, "movie", "dynamic"),
         ({"domain": "finance", "static_or_dynamic": "slow-changing"}, "finance", "static"),
     ],
@@ -133,9 +132,7 @@ async def test_classifier_returns_the_benchmark_labels(labels: dict[str, str], d
 
 async def test_classifier_errors_return_other_labels_per_sample() -> None:
     given = ClassifyInput(question=GOLD.question, examples=())
-    always = [(await reply(role, given, errors(misfiled=1), seed=1))["text"] for role in (DOMAIN, DYNAMIC)]
-    assert always[0] in {"finance", "sports", "music", "movie"}
-    assert always[1] == "dynamic"
+    assert (await reply(DOMAIN, given, errors(misfiled=1)))["text"] in {"finance", "sports", "music", "movie"}
     sometimes = {(await reply(DYNAMIC, given, errors(misfiled=0.5), seed=seed))["text"] for seed in range(20)}
     assert sometimes == {"static", "dynamic"}
 
@@ -191,14 +188,11 @@ async def test_closed_book_rate_decides_per_question() -> None:
 # Plans
 
 
-async def test_plan_has_the_hops_with_their_needs() -> None:
+async def test_plan_has_the_unknown_hops_with_their_needs_and_known_answers() -> None:
     said = await reply(PLAN, StepsInput(question=GOLD.question))
     plan = Plan.model_validate_json(said["text"])
     assert [step.needs for step in plan.steps] == [[], [1], [2]]
     assert plan.steps[1].question == "In which town was the person who built the Pellowrig Light born?"
-
-
-async def test_plan_skips_known_hops_and_uses_their_answers() -> None:
     known = (Step(question=HOPS[0][0], answer="Bastian Oake"),)
     said = await reply(PLAN, StepsInput(question=GOLD.question, known=known))
     assert Plan.model_validate_json(said["text"]).steps[0].question == HOPS[1][0]
@@ -368,18 +362,29 @@ def test_gold_from_2wiki_triples() -> None:
     ]
 
 
-def test_gold_from_hotpotqa_passages_links_them() -> None:
-    row = {"question": "Which town is the home of the maker of Nine Tides?", "answer": "Varn", "gold_ids": ["a", "b"]}
-    passages = {"a": ("Oda Brell", "A painter. She lived in Varn."), "b": ("Nine Tides", "A window by Oda Brell.")}
-    gold = gold_of(row, passages)
+@pytest.mark.parametrize(
+    ("question", "answer", "passages", "hops"),
+    [
+        (
+            "Which town is the home of the maker of Nine Tides?",
+            "Varn",
+            {"a": ("Oda Brell", "A painter. She lived in Varn."), "b": ("Nine Tides", "A window by Oda Brell.")},
+            [("b", "Oda Brell", []), ("a", "Varn", [1])],
+        ),
+        (  # "#1" is no reference
+            "Who sang the #1 hit of 1961?",
+            "Oda Brell",
+            {"a": ("Hits of 1961", "At #1: Nine Tides."), "b": ("Nine Tides", "A song by Oda Brell.")},
+            [("a", "Nine Tides", []), ("b", "Oda Brell", [1])],
+        ),
+    ],
+)
+def test_gold_from_hotpotqa_passages_links_them(
+    question: str, answer: str, passages: dict[str, tuple[str, str]], hops: list[tuple[str, str, list[int]]]
+) -> None:
+    gold = gold_of({"question": question, "answer": answer, "gold_ids": ["a", "b"]}, passages)
     assert gold.origin == "derived"
-    assert [(hop.passage, hop.answer, hop.needs()) for hop in gold.hops] == [("b", "Oda Brell", []), ("a", "Varn", [1])]
-
-
-def test_number_signs_of_a_hotpotqa_question_are_no_references() -> None:
-    row = {"question": "Who sang the #1 hit of 1961?", "answer": "Oda Brell", "gold_ids": ["a", "b"]}
-    passages = {"a": ("Hits of 1961", "At #1: Nine Tides."), "b": ("Nine Tides", "A song by Oda Brell.")}
-    assert [hop.needs() for hop in gold_of(row, passages).hops] == [[], [1]]
+    assert [(hop.passage, hop.answer, hop.needs()) for hop in gold.hops] == hops
 
 
 def test_gold_of_a_comparison_is_not_a_chain() -> None:
@@ -441,13 +446,10 @@ def test_rate_uses_the_most_specific_entry() -> None:
     ("given", "message"),
     [
         ("draftr=0.1", "Did you mean drafter"),
-        ("mised=0.1", "Did you mean missed"),
         ("drafter.inventd=0.1", "drafter.invented"),
         ("drafter.flattering=0.1", "no simulated role or error"),
         ("drafter", "write drafter=0.1"),
-        ("drafter=often", "write drafter=0.1"),
         ("drafter=1.5", "drafter=1.5"),
-        ("drafter=nan", "drafter=nan"),
     ],
 )
 def test_parse_invalid_rate_is_explained(given: str, message: str) -> None:

@@ -28,6 +28,7 @@ from sleuth.graphs.registry import configure, method
 from sleuth.graphs.runs import RECURSION_LIMIT, compile_method
 from sleuth.studio.cli.app import run_cli
 from sleuth.studio.cli.commands.ask import parse_pairs
+from sleuth.studio.evaluation.run_folder import write_lines
 from sleuth.studio.simulation import Simulation, gold_of
 from sleuth.studio.simulation.parameters import CLOSED_BOOK
 from sleuth.tools.collection import Collection
@@ -40,7 +41,7 @@ from sleuth.tools.text import comparison_key
 from training.roles.data.decompositions import read_decompositions
 from training.roles.data.facts import Known, PassageFacts, extraction_of
 from training.roles.data.judgements import attributions, irrelevances, supports
-from training.roles.data.mix import BUDGET, count_by_prompt, mix_examples, write_lines
+from training.roles.data.mix import BUDGET, count_by_prompt, mix_examples
 from training.roles.data.questions import TrainingSet, read
 from training.roles.data.source_order import arrange
 from training.roles.data.teacher import Example, Learned, Teacher

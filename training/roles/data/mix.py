@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from sleuth.studio.cli.app import run_cli
+from sleuth.studio.evaluation.run_folder import write_lines
 from sleuth.tools.errors import UsageError
 from training.roles.data.teacher import Example
 
@@ -195,13 +196,6 @@ def count_by_prompt(examples: Sequence[Example]) -> dict[str, Any]:
         }
         for prompt, those in sorted(own.items())
     }
-
-
-def write_lines(file: Path, rows: Iterable[Any]) -> None:
-    """Write one JSON value per line."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("w", encoding="utf-8") as lines:
-        lines.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 if __name__ == "__main__":
