@@ -217,27 +217,6 @@ class Taken(BaseModel):
     ingest: str
 
 
-class FailureView(BaseModel):
-    """A file that could not be ingested."""
-
-    source: str
-    problem: str
-
-
-class IngestView(BaseModel):
-    """The progress of an upload."""
-
-    id: str
-    status: Literal["waiting", "reading", "stopping", "stopped", "done", "failed"]
-    files: list[str]
-    read: int
-    total: int
-    failed: list[FailureView]
-    outcomes: dict[str, Literal["added", "replaced", "unchanged"]] = Field(description="of the files ingested so far")
-    done: bool
-    at: str
-
-
 class Edge(BaseModel):
     """An edge between two nodes; a router chooses among conditional edges."""
 

@@ -44,16 +44,6 @@ async def test_log_contains_names_and_numbers_but_no_texts(serving: Serve, caplo
     assert not [text for text in [*FILES.values(), QUESTION, "Gannow", "apple-secret"] if text in written]
 
 
-async def test_metrics_count_requests_runs_and_tokens(client: httpx.AsyncClient) -> None:
-    await upload(client)
-    await told(client, await begin(client))
-    found = (await client.get("/metrics")).text
-    assert 'sleuth_run_seconds_count{method="plain-rag",outcome="done"} 1.0' in found
-    assert 'sleuth_model_calls_total{method="plain-rag"} 1.0' in found
-    assert 'sleuth_request_seconds_count{method="POST",route="/v1/runs",status="201"} 1.0' in found
-    assert "sleuth_runs_active 0.0" in found
-
-
 @pytest.mark.parametrize("stream", [False, True])
 async def test_completion_closed_after_its_answer_counts_as_done(client: httpx.AsyncClient, stream: bool) -> None:
     await upload(client)
@@ -76,20 +66,6 @@ def spans_in_memory() -> InMemorySpanExporter:
     return kept
 
 
-async def test_traces_contain_requests_runs_and_nodes(serving: Serve) -> None:
-    kept = spans_in_memory()
-    async with serving(tracing="otel") as client:
-        await upload(client)
-        await told(client, await begin(client))
-    spans = {span.name: span for span in kept.get_finished_spans()}
-    assert {"POST /v1/runs", "run plain-rag", "retrieve", "retrieval", "answer"} <= spans.keys()
-    run = spans["run plain-rag"]
-    assert (run.attributes or {})["sleuth.status"] == "answered"
-    parent = spans["answer"].parent
-    assert parent
-    assert parent.span_id == (run.context.span_id if run.context else None)
-
-
 async def test_trace_contains_a_subrun_once_below_its_node(serving: Serve) -> None:
     kept = spans_in_memory()
     async with serving(tracing="otel") as client:
@@ -98,10 +74,12 @@ async def test_trace_contains_a_subrun_once_below_its_node(serving: Serve) -> No
         begun = await client.post("/v1/runs", json=asked)
         await told(client, begun.json()["thread"])
     spans = kept.get_finished_spans()
+    assert {"POST /v1/runs", "retrieve", "answer"} <= {span.name for span in spans}
     (outer,) = (span for span in spans if span.name == "run auto")
     (inner,) = (span for span in spans if span.name == "run plain-rag")
     nodes = {id_of(span): span for span in spans if (span.attributes or {}).get("sleuth.node")}
     assert inner.parent
+    assert (inner.attributes or {})["sleuth.status"] == "answered"
     node = nodes[inner.parent.span_id]
     assert node.parent and node.parent.span_id == id_of(outer)
     assert len([span for span in spans if span.name == "retrieval"]) == 1
@@ -109,14 +87,6 @@ async def test_trace_contains_a_subrun_once_below_its_node(serving: Serve) -> No
 
 def id_of(span: ReadableSpan) -> int:
     return span.context.span_id if span.context else 0
-
-
-async def test_server_makes_no_spans_by_default(serving: Serve) -> None:
-    kept = spans_in_memory()
-    async with serving() as client:
-        await upload(client)
-        await told(client, await begin(client))
-    assert kept.get_finished_spans() == ()
 
 
 async def test_requests_beyond_the_rate_limit_are_refused_per_owner(serving: Serve) -> None:
