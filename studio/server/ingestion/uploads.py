@@ -60,7 +60,7 @@ class Failure(BaseModel):
 class Ingest(BaseModel):
     """The progress of an upload; a file's name may contain folders."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, json_schema_serialization_defaults_required=True)
 
     id: str
     owner: str = Field(exclude=True)
@@ -72,7 +72,7 @@ class Ingest(BaseModel):
     at: str = ""
     outcomes: dict[str, Outcome] = Field(default={}, description="of the files ingested so far")
 
-    @computed_field
+    @computed_field  # type: ignore[prop-decorator]  # mypy supports no decorator on a property
     @property
     def done(self) -> bool:
         """True if the ingest has ended."""

@@ -79,7 +79,7 @@ class Buckets:
         self._left: dict[str, tuple[float, float]] = {}
         """What was left in each bucket, and the monotonic time at that moment."""
 
-    def take(self, name: str) -> float:
+    async def take(self, name: str) -> float:
         """Take a token; return 0, or the seconds to wait if there is none."""
         moment = time.monotonic()
         left, before = self._left.get(name, (float(self._a_minute), moment))
@@ -155,9 +155,7 @@ class Quota:
 
     async def take_request(self, owner: str) -> float:
         """Count a request of an owner; return 0, or the seconds to wait if there were too many."""
-        if isinstance(self._buckets, SharedBuckets):
-            return await self._buckets.take(owner)
-        return self._buckets.take(owner) if self._buckets else 0.0
+        return await self._buckets.take(owner) if self._buckets else 0.0
 
     async def require(self, owner: str) -> None:
         """Raise QuotaUsedUp if an owner has used the day's tokens; active runs are not interrupted."""

@@ -94,10 +94,9 @@ class Begun(BaseModel):
     status: ThreadStatus = Field(default="running", deprecated=True, description=_OLD)
 
 
-class Stopped(BaseModel):
+class Stopped(Begun):
     """A run that was stopped."""
 
-    thread: str
     state: ThreadState = "stopped"
     status: ThreadStatus = Field(default="interrupted", deprecated=True, description=_OLD)
 
@@ -257,10 +256,3 @@ class Health(BaseModel):
     model: str | None = None
     problem: str | None = Field(default=None, description="why the model server cannot be used")
     running: int | None = Field(default=None, description="active runs")
-
-
-class Readiness(BaseModel):
-    """Readiness to answer runs; `checks` needs a valid key."""
-
-    status: Literal["ok", "degraded", "unavailable"]
-    checks: dict[str, str] | None = Field(default=None, description="`ok` or the problem, of each store and the model")
