@@ -2,14 +2,7 @@
 
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, compile_method, now, uncheckpointed
 from sleuth.graphs.runs.history import CheckpointView, export_run, fork_run, load_checkpoint, replay_steps
-from sleuth.graphs.runs.pruning import (
-    PrunePreview,
-    PruneReport,
-    materialize_checkpoint,
-    preview_prune,
-    prune,
-    remove_runs,
-)
+from sleuth.graphs.runs.pruning import PrunePreview, PruneReport, preview_prune, prune, remove_runs
 from sleuth.graphs.runs.service import MAX_QUESTION, RunService, Services, check_question
 from sleuth.graphs.runs.subruns import CheckpointerSubruns
 
@@ -27,7 +20,6 @@ __all__ = [
     "export_run",
     "fork_run",
     "load_checkpoint",
-    "materialize_checkpoint",
     "now",
     "preview_prune",
     "prune",

@@ -211,11 +211,6 @@ def test_invalid_keys_are_refused_without_printing_them(given: str) -> None:
     assert "name:secret" in str(error.value)
 
 
-def test_several_keys_may_have_one_owner() -> None:
-    keys = Keys(Settings(api_keys="anna:one, anna:two"))
-    assert [keys.owner_of(each) for each in ("one", "two", "three")] == ["anna", "anna", None]
-
-
 async def test_reading_never_calls_the_model(client: httpx.AsyncClient, oracle: Oracle) -> None:
     await upload(client)
     app = app_of(client)
