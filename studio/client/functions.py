@@ -72,18 +72,7 @@ async def stream(
 async def resume(
     thread: str, *, budget: Budget | None = None, callbacks: Callbacks = None, settings: Settings | None = None
 ) -> Answer:
-    """Resume a run from its last checkpoint; return the stored answer if it is finished.
-
-    Args:
-        thread: the run.
-        budget: a new budget; by default that of the run.
-        callbacks: those of `ask`.
-        settings: those of the environment by default.
-
-    Raises:
-        UnknownName: there is no such run.
-        ThreadBusy: another process runs it.
-    """
+    """Resume a run from its last checkpoint; return the stored answer if it is finished. See `Sleuth.resume`."""
     async with open_sleuth(settings) as sleuth:
         return await sleuth.resume(thread, budget=budget, callbacks=callbacks)
 

@@ -191,17 +191,7 @@ class Sleuth:
         return await in_fresh_context(last_answer(events))
 
     async def search(self, query: str, *, k: int = 5, mode: Mode = "hybrid", where: str = "") -> list[Hit]:
-        """Return the best `k` passages, best first; no model is called.
-
-        Args:
-            query: the question.
-            k: the number of passages.
-            mode: a search mode; the hits of graph modes contain the path to the passage.
-            where: a filter of the documents that are searched, such as "tag=contract date>=2025-01-01".
-
-        Raises:
-            UsageError: the question or the collection is empty, or the filter cannot be parsed.
-        """
+        """Return the best `k` passages, best first; takes the arguments of `sleuth.search`."""
         return await self.searched.search(Query(text=query, k=k, mode=find_mode(mode), where=where))
 
     async def history(self, thread: str) -> list[CheckpointView]:

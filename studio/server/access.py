@@ -19,7 +19,7 @@ from sleuth.studio.server.state import ServerState, ServerStateDep
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """One owner's threads, by the ids that clients use; `runs` can be read without a model server.
+    """One owner's threads, by the ids that clients use.
 
     Ids are unique among all owners. On a server with keys, a thread with a chosen id is stored as `owner:id`, so that
     nobody learns which ids others have chosen.
@@ -27,7 +27,11 @@ class Access:
 
     server: ServerState
     owner: str
-    runs: RunService
+
+    @property
+    def runs(self) -> RunService:
+        """The owner's runs, for reading."""
+        return self.server.tenants.read_only_runs(self.owner)
 
     async def find(self, name: str) -> Thread | None:
         """Return a thread of the owner, or None."""
@@ -113,13 +117,8 @@ class Access:
         return made
 
 
-async def access_of(server: ServerState, owner: str) -> Access:
-    """Return the access of an owner."""
-    return Access(server=server, owner=owner, runs=await server.tenants.read_only_runs(owner))
-
-
 async def _access(server: ServerStateDep, owner: Owner) -> Access:
-    return await access_of(server, owner)
+    return Access(server=server, owner=owner)
 
 
 AccessDep = Annotated[Access, Depends(_access)]

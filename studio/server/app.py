@@ -11,6 +11,7 @@ from starlette.middleware import Middleware
 from sleuth.studio.client import client_class
 from sleuth.studio.mcp.server import mcp_app, running
 from sleuth.studio.server import langgraph_api
+from sleuth.studio.server.access import Access
 from sleuth.studio.server.middleware.auth import Authentication
 from sleuth.studio.server.middleware.keys import Keys
 from sleuth.studio.server.middleware.limits import BodyLimit, RateLimit
@@ -71,7 +72,7 @@ def create_app(
     errors.install(app, postgres=settings.database_url is not None)
     for router in (about.router, chat.router, runs.router, documents.router, langgraph_api.router):
         app.include_router(router)
-    mcp = mcp_app(lambda owner: ServerBackend(server=server_state_of(app), owner=str(owner)))
+    mcp = mcp_app(lambda owner: ServerBackend(Access(server=server_state_of(app), owner=str(owner))))
     app.router.routes.extend(mcp.routes)
     app.include_router(page.router)  # the last one: it has a route for every name
     return app

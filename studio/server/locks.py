@@ -41,19 +41,14 @@ class SharedHomeLock:
             await asyncio.shield(self._release(mode))
 
     async def _acquire(self, mode: LockMode) -> None:
-        async with self._changing:
-            self._users[mode] += 1
-            try:
-                await self._adjust()
-            except BaseException:
-                await self._remove_user(mode)
-                raise
+        self._users[mode] += 1
+        try:
+            await self._adjust()
+        except BaseException:
+            await self._release(mode)
+            raise
 
     async def _release(self, mode: LockMode) -> None:
-        async with self._changing:
-            await self._remove_user(mode)
-
-    async def _remove_user(self, mode: LockMode) -> None:
         """Release what no remaining user needs.
 
         Another process may acquire the lock in between. Runs that continue are safe: both processes respect the lock of
@@ -64,13 +59,13 @@ class SharedHomeLock:
             await self._adjust()
 
     async def _adjust(self) -> None:
-        needed: LockMode | None = (
-            "exclusive" if self._users["exclusive"] else "shared" if self._users["shared"] else None
-        )
-        if needed == self._held:
-            return
-        self._held = None
-        await self._lock.aclose()
-        if needed is not None:
-            await self._lock.enter_async_context(hold(self._home, needed, command="sleuth serve"))
-        self._held = needed
+        async with self._changing:
+            modes: tuple[LockMode, ...] = ("exclusive", "shared")
+            needed = next((mode for mode in modes if self._users[mode]), None)
+            if needed == self._held:
+                return
+            self._held = None
+            await self._lock.aclose()
+            if needed is not None:
+                await self._lock.enter_async_context(hold(self._home, needed, command="sleuth serve"))
+            self._held = needed

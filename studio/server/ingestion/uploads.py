@@ -10,19 +10,18 @@ import shutil
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
+from pydantic import BaseModel, ConfigDict, Field, computed_field
 from sqlalchemy import Column, Integer, MetaData, String, Table, Text, insert, select, update
 from sqlalchemy.engine import Engine
 
 from sleuth.tools.errors import StoreError
 from sleuth.tools.storage import in_thread, make_tables, transaction
 
-Outcome = Literal["added", "replaced", "unchanged", ""]
-"""What happened to a file; empty until it was ingested, and if it failed."""
+Outcome = Literal["added", "replaced", "unchanged"]
 
 Status = Literal["waiting", "reading", "stopping", "stopped", "done", "failed"]
 ENDS: tuple[Status, ...] = ("stopped", "done", "failed")
@@ -49,36 +48,35 @@ ingests = Table(
 _IS_UNFINISHED = ingests.c.status.not_in(ENDS)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Failure:
+class Failure(BaseModel):
     """A file that could not be ingested; with an empty `source`, the error of the whole upload."""
+
+    model_config = ConfigDict(frozen=True)
 
     source: str
     problem: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ingest:
-    """One upload and its progress; a file's name may contain folders."""
+class Ingest(BaseModel):
+    """The progress of an upload; a file's name may contain folders."""
+
+    model_config = ConfigDict(frozen=True, json_schema_serialization_defaults_required=True)
 
     id: str
-    owner: str
+    owner: str = Field(exclude=True)
     files: tuple[str, ...]
     status: Status = "waiting"
     read: int = 0
     total: int = 0
     failed: tuple[Failure, ...] = ()
     at: str = ""
-    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = Field(default={}, description="of the files ingested so far")
 
+    @computed_field  # type: ignore[prop-decorator]  # mypy supports no decorator on a property
     @property
     def done(self) -> bool:
         """True if the ingest has ended."""
         return self.status in ENDS
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields that its owner sees."""
-        return {**asdict(self), "done": self.done}
 
 
 class Uploads:
@@ -175,8 +173,7 @@ class Uploads:
             found = connection.execute(select(ingests).where(wanted).order_by(ingests.c.at))
             rows = [dict(row._mapping) for row in found]
         for row in rows:
-            row["failed"] = tuple(Failure(**each) for each in json.loads(row["failed"]))
-            files = json.loads(row["files"])
+            files, row["failed"] = json.loads(row["files"]), json.loads(row["failed"])
             # Older releases stored a list of names; they read this object as one.
             row["outcomes"] = {name: files[name] for name in files if files[name]} if isinstance(files, dict) else {}
             row["files"] = tuple(files)
@@ -184,9 +181,8 @@ class Uploads:
 
 
 def _row(ingest: Ingest) -> dict[str, Any]:
-    row = asdict(ingest)
-    files = {name: row["outcomes"].get(name, "") for name in ingest.files}
-    del row["outcomes"]
+    row = {**ingest.model_dump(exclude={"outcomes", "done"}), "owner": ingest.owner}
+    files = {name: ingest.outcomes.get(name, "") for name in ingest.files}
     return {**row, "files": json.dumps(files), "failed": json.dumps(row["failed"])}
 
 

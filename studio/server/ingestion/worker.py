@@ -10,7 +10,7 @@ import logging
 import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -103,7 +103,7 @@ class IngestionWorker:
         if pending is None or pending.ended:
             return ingest
         if pending.started:
-            pending.ingest, pending.due = replace(pending.ingest, status="stopping"), 0.0
+            pending.ingest, pending.due = pending.ingest.model_copy(update={"status": "stopping"}), 0.0
             self._changed.set()
             await self.uploads.mark_stopping(id)
         else:
@@ -165,7 +165,7 @@ class IngestionWorker:
                 await self._end_with_retry(pending, "stopped" if pending.is_stopping() else "failed")
                 return
         if not pending.is_stopping():
-            pending.ingest = replace(pending.ingest, status="waiting")
+            pending.ingest = pending.ingest.model_copy(update={"status": "waiting"})
         pending.pause = min(2 * pending.pause, LONGEST_PAUSE) or FIRST_PAUSE
         pending.due = monotonic() + pending.pause
 
@@ -182,7 +182,7 @@ class IngestionWorker:
                 return
             pending.started, pending.began = True, pending.began or monotonic()
             paths = await self.uploads.place(ingest)
-            pending.ingest = replace(pending.ingest, read=0, failed=())
+            pending.ingest = pending.ingest.model_copy(update={"read": 0, "failed": ()})
             folder = self.uploads.folder_of(ingest.owner)
 
             def show(progress: IngestProgress) -> None:
@@ -202,7 +202,7 @@ class IngestionWorker:
     async def _end(self, pending: _Pending, status: Status) -> None:
         """Store the end of an ingest, remove its files, then publish the end."""
         pending.ended = True
-        ingest = replace(pending.ingest, status=status)
+        ingest = pending.ingest.model_copy(update={"status": status})
         try:
             await self.uploads.finish(ingest, is_placed=pending.started)
         except errors.StoreError:
@@ -235,7 +235,8 @@ def _after(ingest: Ingest, progress: IngestProgress, folder: Path) -> Ingest:
         else:
             outcomes.setdefault(str(Path(path).relative_to(folder)), "unchanged")
     status: Status = "stopping" if ingest.status == "stopping" else "reading"
-    return replace(ingest, status=status, read=progress.files, failed=failed, outcomes=outcomes)
+    changes = {"status": status, "read": progress.files, "failed": failed, "outcomes": outcomes}
+    return ingest.model_copy(update=changes)
 
 
 def _is_temporary(error: BaseException) -> bool:
@@ -248,4 +249,4 @@ def _with_error(ingest: Ingest, error: BaseException) -> Ingest:
     """Return the ingest with the error of the whole upload; it replaces an earlier one."""
     problem = STORE_AWAY if isinstance(error, OSError) else describe_failure(error)[0]
     of_files = (each for each in ingest.failed if each.source)
-    return replace(ingest, failed=(*of_files, Failure(source="", problem=problem)))
+    return ingest.model_copy(update={"failed": (*of_files, Failure(source="", problem=problem))})

@@ -3,11 +3,12 @@
 import ipaddress
 import logging
 import re
+import time
 from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
 
-from sleuth.studio.server.middleware.limits import Buckets
+from sleuth.studio.server.middleware.limits import MINUTE
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
@@ -112,24 +113,24 @@ class WrongKeys:
     """Limit of the different wrong keys of an address; the same one, of a misconfigured client, counts once."""
 
     def __init__(self) -> None:
-        self._buckets = Buckets(WRONG_KEYS_A_MINUTE, most=_MAX_ADDRESSES)
+        self._minute = 0.0
         self._seen: dict[str, set[bytes]] = {}
 
     def wait(self, address: str) -> float:
         """Return the seconds for which requests of an address are refused; 0 if they are accepted."""
-        return self._buckets.wait(_network(address))
+        is_full = len(self._of(address)) >= WRONG_KEYS_A_MINUTE
+        return MINUTE - time.monotonic() % MINUTE if is_full else 0.0
 
     def add(self, address: str, secret: str) -> None:
         """Count a wrong key."""
-        network, digest = _network(address), digest_of(secret)
-        if len(self._seen) > _MAX_ADDRESSES:
-            self._seen.clear()
-        seen = self._seen.setdefault(network, set())
-        if digest not in seen:
-            seen.add(digest)
-            self._buckets.take(network)
-        if len(seen) > WRONG_KEYS_A_MINUTE:
-            seen.clear()
+        self._of(address).add(digest_of(secret))
+
+    def _of(self, address: str) -> set[bytes]:
+        """Return the wrong keys of an address in this minute."""
+        minute = time.monotonic() // MINUTE
+        if minute != self._minute or len(self._seen) > _MAX_ADDRESSES:
+            self._minute, self._seen = minute, {}
+        return self._seen.setdefault(_network(address), set())
 
 
 def _network(address: str) -> str:

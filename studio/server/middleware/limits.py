@@ -74,31 +74,19 @@ class BodyLimit:
 class Buckets:
     """Token buckets by name: each is full at first, and is filled again in a minute."""
 
-    def __init__(self, a_minute: int, *, most: int | None = None) -> None:
-        """Forget all buckets beyond `most` of them."""
+    def __init__(self, a_minute: int) -> None:
         self._a_minute = a_minute
-        self._most = most
         self._left: dict[str, tuple[float, float]] = {}
         """What was left in each bucket, and the monotonic time at that moment."""
 
-    def wait(self, name: str) -> float:
-        """Return the seconds until a bucket has a token; 0 if it has one."""
-        left, _ = self._now(name)
-        return max(0.0, (1 - left) * MINUTE / self._a_minute)
-
-    def take(self, name: str) -> float:
+    async def take(self, name: str) -> float:
         """Take a token; return 0, or the seconds to wait if there is none."""
-        wait = self.wait(name)
-        left, moment = self._now(name)
-        if self._most and len(self._left) > self._most:
-            self._left.clear()
-        self._left[name] = (left if wait else left - 1, moment)
-        return wait
-
-    def _now(self, name: str) -> tuple[float, float]:
         moment = time.monotonic()
         left, before = self._left.get(name, (float(self._a_minute), moment))
-        return min(self._a_minute, left + (moment - before) * self._a_minute / MINUTE), moment
+        left = min(self._a_minute, left + (moment - before) * self._a_minute / MINUTE)
+        wait = max(0.0, (1 - left) * MINUTE / self._a_minute)
+        self._left[name] = (left if wait else left - 1, moment)
+        return wait
 
 
 class SharedBuckets:
@@ -167,9 +155,7 @@ class Quota:
 
     async def take_request(self, owner: str) -> float:
         """Count a request of an owner; return 0, or the seconds to wait if there were too many."""
-        if isinstance(self._buckets, SharedBuckets):
-            return await self._buckets.take(owner)
-        return self._buckets.take(owner) if self._buckets else 0.0
+        return await self._buckets.take(owner) if self._buckets else 0.0
 
     async def require(self, owner: str) -> None:
         """Raise QuotaUsedUp if an owner has used the day's tokens; active runs are not interrupted."""

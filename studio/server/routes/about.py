@@ -15,6 +15,7 @@ from sleuth.studio.server.access import AccessDep
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.state import ServerStateDep
+from sleuth.studio.server.telemetry.readiness import Readiness
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.optional_imports import DISTRIBUTION
 
@@ -41,17 +42,16 @@ async def livez() -> forms.Health:
     return forms.Health()
 
 
-@router.get("/readyz", response_model_exclude_none=True, responses={503: {"model": forms.Readiness}})
-async def readyz(request: Request, response: Response, server: ServerStateDep) -> forms.Readiness:
+@router.get("/readyz", response_model_exclude_none=True, responses={503: {"model": Readiness}})
+async def readyz(request: Request, response: Response, server: ServerStateDep) -> Readiness:
     """Report whether runs can be answered; with a valid key, also the problem of each store and of the model server.
 
     The status is 503 if a store cannot be used. Without the model server it is 200 and `degraded`: documents, search
     and finished runs still work.
     """
     report = await server.readiness.report()
-    response.status_code = 503 if report.state == "unavailable" else 200
-    problems = report.problems if request.state.owner is not None else None
-    return forms.Readiness(status=report.state, checks=problems and {k: v or "ok" for k, v in problems.items()})
+    response.status_code = 503 if report.status == "unavailable" else 200
+    return report if request.state.owner is not None else Readiness(status=report.status)
 
 
 @router.get("/metrics", response_class=PlainTextResponse)

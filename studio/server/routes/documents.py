@@ -155,23 +155,22 @@ IngestDep = Annotated[Ingest, Depends(_ingest)]
 
 
 @router.get("/ingests/{id}")
-async def show_ingest(ingest: IngestDep) -> forms.IngestView:
+async def show_ingest(ingest: IngestDep) -> Ingest:
     """Return the progress of an upload."""
-    return forms.IngestView(**ingest.to_json())
+    return ingest
 
 
 @router.post("/ingests/{id}/stop", status_code=202)
-async def stop_ingest(ingest: IngestDep, server: ServerStateDep, owner: Owner) -> forms.IngestView:
+async def stop_ingest(ingest: IngestDep, server: ServerStateDep, owner: Owner) -> Ingest:
     """Stop an upload; its ingested files stay. It is `stopping` until the current file is ingested."""
-    return forms.IngestView(**(await server.ingestion.stop(owner, ingest.id)).to_json())
+    return await server.ingestion.stop(owner, ingest.id)
 
 
 @router.get("/ingests/{id}/events", response_class=EventSourceResponse, responses=STREAM_ERRORS)
 async def ingest_events(ingest: IngestDep, server: ServerStateDep) -> AsyncIterator[ServerSentEvent]:
     """Stream the progress of an upload: `progress` events with its whole state, the last one is `done`."""
     async for each in server.ingestion.follow(ingest):
-        view = forms.IngestView(**each.to_json())
-        yield ServerSentEvent(event="done" if each.done else "progress", raw_data=view.model_dump_json())
+        yield ServerSentEvent(event="done" if each.done else "progress", raw_data=each.model_dump_json())
 
 
 @router.get("/passages/{id:path}")

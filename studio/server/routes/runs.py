@@ -51,7 +51,7 @@ async def _listed_runs(
             raise UsageError("Only the operator may list the runs of other owners. SLEUTH_OPERATOR names the operator.")
         if owner not in (known := await server.tenants.store.threads.owners()):
             raise UnknownName("owner", owner, known)
-    return await server.tenants.read_only_runs(owner or caller)
+    return server.tenants.read_only_runs(owner or caller)
 
 
 @router.get("")

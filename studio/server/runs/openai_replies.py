@@ -18,15 +18,7 @@ from sleuth.graphs.core.answer import Verdict, total_cost
 from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.registry import runnable
 from sleuth.studio.server.runs.event_log import Event
-
-STATUSES = {
-    "invalid_request_error": 400,
-    "conflict_error": 409,
-    "insufficient_quota": 429,
-    "internal_error": 500,
-    "store_error": 503,
-}
-"""HTTP statuses of the errors that end a run; others are errors of the model server."""
+from sleuth.studio.server.schemas.errors import STATUSES
 
 INTERRUPTED = "The server is shutting down. The run is resumed at its next start."
 
@@ -39,7 +31,7 @@ class RunFailed(Exception):
     def __init__(self, message: str, kind: str) -> None:
         super().__init__(message)
         self.kind = kind
-        self.status = STATUSES.get(kind, 502)
+        self.status = next((status for _, status, name in reversed(STATUSES) if name == kind), 500)
 
 
 @dataclass(kw_only=True)

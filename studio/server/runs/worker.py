@@ -262,7 +262,7 @@ class RunWorker:
     async def _register(self, job: _Job) -> None:
         if job.is_recovered and not await self._queue.contains(job.thread):
             raise ThreadBusy(f"Thread {job.thread} was ended by another server.")
-        job.runs = await self._tenants.read_only_runs(job.owner)
+        job.runs = self._tenants.read_only_runs(job.owner)
         job.token = self._tenants.store.locks.token(job.thread)
         await self._queue.add(job.owner, job.thread, job.token, is_recovered=job.is_recovered)
         job.events = await self._log.writer(job.thread, token=job.token)

@@ -95,10 +95,9 @@ class Begun(BaseModel):
     status: ThreadStatus = Field(default="running", deprecated=True, description=_OLD)
 
 
-class Stopped(BaseModel):
+class Stopped(Begun):
     """A run that was stopped."""
 
-    thread: str
     state: ThreadState = "stopped"
     status: ThreadStatus = Field(default="interrupted", deprecated=True, description=_OLD)
 
@@ -218,27 +217,6 @@ class Taken(BaseModel):
     ingest: str
 
 
-class FailureView(BaseModel):
-    """A file that could not be ingested."""
-
-    source: str
-    problem: str
-
-
-class IngestView(BaseModel):
-    """The progress of an upload."""
-
-    id: str
-    status: Literal["waiting", "reading", "stopping", "stopped", "done", "failed"]
-    files: list[str]
-    read: int
-    total: int
-    failed: list[FailureView]
-    outcomes: dict[str, Literal["added", "replaced", "unchanged"]] = Field(description="of the files ingested so far")
-    done: bool
-    at: str
-
-
 class Edge(BaseModel):
     """An edge between two nodes; a router chooses among conditional edges."""
 
@@ -279,10 +257,3 @@ class Health(BaseModel):
     model: str | None = None
     problem: str | None = Field(default=None, description="why the model server cannot be used")
     running: int | None = Field(default=None, description="active runs")
-
-
-class Readiness(BaseModel):
-    """Readiness to answer runs; `checks` needs a valid key."""
-
-    status: Literal["ok", "degraded", "unavailable"]
-    checks: dict[str, str] | None = Field(default=None, description="`ok` or the problem, of each store and the model")

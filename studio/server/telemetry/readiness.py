@@ -3,11 +3,11 @@
 import asyncio
 import os
 from collections.abc import Coroutine
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Literal
 
 import httpx
+from pydantic import BaseModel, Field
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
@@ -21,23 +21,15 @@ SECONDS = 3.0
 FRESH = 5.0
 """Seconds in which a result is used again: anybody may ask for it, and each check calls other servers."""
 
-State = Literal["ok", "degraded", "unavailable"]
 
-
-@dataclass(frozen=True, kw_only=True)
-class ReadinessReport:
-    """The result of the checks by name: empty, or the problem.
+class Readiness(BaseModel):
+    """Readiness to answer runs; `checks` needs a valid key.
 
     Without the model server the page, documents, search and finished runs still work: the server is `degraded`.
     """
 
-    problems: dict[str, str]
-
-    @property
-    def state(self) -> State:
-        """`unavailable` if a store cannot be used, `degraded` if only the model server cannot."""
-        wrong = {name for name, problem in self.problems.items() if problem}
-        return "unavailable" if wrong - {"model"} else "degraded" if wrong else "ok"
+    status: Literal["ok", "degraded", "unavailable"]
+    checks: dict[str, str] | None = Field(default=None, description="`ok` or the problem, of each store and the model")
 
 
 class ReadinessProbe:
@@ -47,10 +39,10 @@ class ReadinessProbe:
         self._settings = settings
         self._engine = engine
         self._turn = asyncio.Lock()
-        self._report: ReadinessReport | None = None
+        self._report: Readiness | None = None
         self._until = 0.0
 
-    async def report(self) -> ReadinessReport:
+    async def report(self) -> Readiness:
         """Return the latest result, or a new one if it is too old."""
         async with self._turn:
             if self._report is None or monotonic() > self._until:
@@ -58,7 +50,7 @@ class ReadinessProbe:
                 self._until = monotonic() + FRESH
             return self._report
 
-    async def _check(self) -> ReadinessReport:
+    async def _check(self) -> Readiness:
         checks: dict[str, Coroutine[Any, Any, None]] = {"database": self._database(), "home": self._home()}
         key = self._settings.model_key
         bearer = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
@@ -67,7 +59,9 @@ class ReadinessProbe:
             checks["chroma"] = _reach(f"{self._settings.chroma_url.rstrip('/')}/api/v2/heartbeat", {}, None)
         limited = [asyncio.wait_for(check, SECONDS) for check in checks.values()]
         results = await asyncio.gather(*limited, return_exceptions=True)
-        return ReadinessReport(problems={name: _problem(each) for name, each in zip(checks, results, strict=True)})
+        found = {name: _problem(each) or "ok" for name, each in zip(checks, results, strict=True)}
+        wrong = {name for name, state in found.items() if state != "ok"}
+        return Readiness(status="unavailable" if wrong - {"model"} else "degraded" if wrong else "ok", checks=found)
 
     @in_thread
     def _database(self) -> None:

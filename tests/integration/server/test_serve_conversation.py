@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 from serve_fixture import BOTH_STORES, Serve
-from serve_scene import ANNA, BEN, KEYS, QUESTION, Oracle, begin, told, upload
+from serve_scene import QUESTION, Oracle, begin, told, upload
 
 from sleuth.agents.model import Request
 from sleuth.tools.errors import ModelUnavailable
@@ -25,9 +25,8 @@ def oracle() -> Oracle:
 
 
 async def follow(client: httpx.AsyncClient, after: str, asked: str = ASKED, **more: Any) -> httpx.Response:
-    headers = more.pop("headers", {})
     body = {"question": asked, "method": "plain-rag", "after": after, **more}
-    return await client.post("/v1/runs", json=body, headers=headers)
+    return await client.post("/v1/runs", json=body)
 
 
 async def followed(client: httpx.AsyncClient, after: str) -> str:
@@ -98,16 +97,6 @@ async def test_follow_up_on_a_run_without_answer_is_refused(client: httpx.AsyncC
     oracle.said = lambda _: ModelUnavailable("The model server is down.")
     assert (await follow(client, first)).status_code == 503
     assert len((await client.get("/v1/runs")).json()) == 1
-
-
-async def test_follow_up_on_a_run_of_another_owner_is_refused(serving: Serve) -> None:
-    async with serving(keys=KEYS) as client:
-        for owner in (ANNA, BEN):
-            await upload(client, headers=owner)
-        first = await begin(client, headers=ANNA)
-        await told(client, first, headers=ANNA)
-        assert (await follow(client, first, headers=BEN)).status_code == 404
-        assert (await follow(client, first, headers=ANNA)).status_code == 201
 
 
 async def test_chat_continues_over_http(client: httpx.AsyncClient, oracle: Oracle) -> None:

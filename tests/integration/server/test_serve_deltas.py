@@ -72,14 +72,6 @@ async def test_deltas_arrive_within_their_step_without_id_and_once(client: httpx
     assert [id for id, _, _ in kept] == [1, 2, 3, 4, 5]
 
 
-async def test_chat_completion_streams_no_deltas(client: httpx.AsyncClient, oracle: Oracle) -> None:
-    oracle.free.set()
-    question = {"model": "plain-rag", "messages": [{"role": "user", "content": "Who built the light?"}]}
-    streamed = await client.post("/v1/chat/completions", json={**question, "stream": True})
-    assert "Edric Gannow" in streamed.text
-    assert oracle.requests[0].listener is None
-
-
 async def test_text_before_a_stop_is_reset_when_the_run_is_resumed(client: httpx.AsyncClient, oracle: Oracle) -> None:
     thread = await begin(client)
     await oracle.asked.wait()

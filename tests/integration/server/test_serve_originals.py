@@ -1,11 +1,11 @@
-"""Originals over HTTP: kept for uploads, served to their owner, deleted with their document."""
+"""Originals over HTTP: kept for uploads, deleted with their document."""
 
 from pathlib import Path
 
 import httpx
 import pytest
 from serve_fixture import BOTH_STORES, Serve
-from serve_scene import ANNA, BEN, FILES, KEYS, upload
+from serve_scene import FILES, upload
 
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings
@@ -29,19 +29,9 @@ async def test_upload_is_kept_replaced_and_deleted(client: httpx.AsyncClient, tm
     assert (await client.get(LIGHT)).text == "It fell in 1950."
     assert len(copies(tmp_path / "home")) == len(FILES)
     await client.delete("/v1/documents/light.md")
-    assert (await client.get(LIGHT)).status_code == 404
+    missing = await client.get(LIGHT)
+    assert (missing.status_code, "There is no document" in missing.json()["error"]["message"]) == (404, True)
     assert len(copies(tmp_path / "home")) == len(FILES) - 1
-
-
-async def test_original_is_served_to_its_owner_only(serving: Serve) -> None:
-    async with serving(keys=KEYS) as client:
-        await upload(client, headers=ANNA)
-        assert (await client.get(LIGHT, headers=ANNA)).status_code == 200
-        assert (await client.get(LIGHT, headers=BEN)).status_code == 404
-        assert (await client.get(LIGHT)).status_code == 401
-        await upload(client, {"light.md": FILES["light.md"]}, headers=BEN)
-        await client.delete("/v1/documents/light.md", headers=ANNA)
-        assert (await client.get(LIGHT, headers=BEN)).text == FILES["light.md"]
 
 
 @pytest.mark.parametrize(
@@ -71,12 +61,6 @@ async def test_server_keeps_no_uploads_if_turned_off(serving: Serve, tmp_path: P
         assert missing.status_code == 404
         assert "There is no original 'light.md'. No copy of its file is kept." in missing.json()["error"]["message"]
     assert copies(tmp_path / "home") == []
-
-
-async def test_missing_document_has_no_original(client: httpx.AsyncClient) -> None:
-    missing = await client.get("/v1/documents/none/original")
-    assert missing.status_code == 404
-    assert "document" in missing.json()["error"]["message"]
 
 
 async def test_document_with_an_id_that_ends_in_original_is_shown(serving: Serve, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.integration
 
 async def begin_tree(server: ServerState) -> None:
     """Store a chat whose turn has a run, which has a run of its own; each with a page and an event."""
-    runs = await server.tenants.read_only_runs("local")
+    runs = server.tenants.read_only_runs("local")
     outer = ""
     for id, method in (("talk", "chat"), ("talk.1", "auto"), ("talk.1.1", "plain-rag")):
         origin = Origin(parent=outer, checkpoint="", hop=1) if outer else None

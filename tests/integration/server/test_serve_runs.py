@@ -35,6 +35,8 @@ async def test_run_streams_its_steps_and_ends_with_its_answer(client: httpx.Asyn
     assert shown["state"]["question"] == QUESTION
     assert shown["cost"]["calls"] == 1
     assert [row["id"] for row in (await client.get("/v1/runs")).json()] == [thread]
+    assert await told(client, thread, after=2) == events[2:]
+    assert await told(client, thread, after=len(events)) == []
 
 
 async def test_shown_citation_of_an_updated_document_is_marked(client: httpx.AsyncClient) -> None:
@@ -75,14 +77,6 @@ async def test_runs_are_filtered_and_searched(client: httpx.AsyncClient, oracle:
     assert (await client.get("/v1/runs", params={"status": "done-ish"})).status_code == 400
     await client.delete(f"/v1/runs/{answered}")
     assert await listed(find="gannow") == []
-
-
-async def test_reconnecting_client_receives_missed_events_once(client: httpx.AsyncClient) -> None:
-    await upload(client)
-    thread = await begin(client)
-    whole = await told(client, thread)
-    assert await told(client, thread, after=2) == whole[2:]
-    assert await told(client, thread, after=len(whole)) == []
 
 
 @BOTH_STORES

@@ -25,19 +25,23 @@ def refused(*options: str, **environment: str) -> tuple[int, str]:
 
 
 @pytest.mark.nightly
-def test_serve_with_unusable_home_explains_the_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("home", "options", "environment", "expected"),
+    [
+        ("file", (), {}, (1, "cannot be created")),
+        (".", (), {}, (1, "runs.sqlite are damaged")),
+        ("home", (), {"SLEUTH_DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none"}, (1, "Connection refused")),
+        ("home", ("--host", "nowhere.invalid"), {"SLEUTH_API_KEYS": "anna:apple-secret"}, (2, "nowhere.invalid")),
+    ],
+)
+def test_serve_that_cannot_start_explains_the_error(
+    tmp_path: Path, home: str, options: tuple[str, ...], environment: dict[str, str], expected: tuple[int, str]
+) -> None:
     (tmp_path / "file").write_text("no folder")
     (tmp_path / "runs.sqlite").write_bytes(b"no database" * 1_000)
-    for home, problem in ((tmp_path / "file", "cannot be created"), (tmp_path, "runs.sqlite are damaged")):
-        status, line = refused("--port", str(free_port()), SLEUTH_HOME=str(home))
-        assert (status, problem in line) == (1, True), line
-
-
-@pytest.mark.nightly
-def test_serve_with_unreachable_database_explains_the_error(tmp_path: Path) -> None:
-    url = f"postgresql://nobody@127.0.0.1:{free_port()}/none"
-    status, line = refused("--port", str(free_port()), SLEUTH_HOME=str(tmp_path), SLEUTH_DATABASE_URL=url)
-    assert (status, "Connection refused" in line) == (1, True), line
+    own = {"SLEUTH_HOME": str(tmp_path / home), **environment}
+    status, line = refused("--port", str(free_port()), *options, **own)
+    assert (status, expected[1] in line) == (expected[0], True), line
 
 
 def test_serve_with_used_port_explains_the_error(tmp_path: Path) -> None:
@@ -47,12 +51,6 @@ def test_serve_with_used_port_explains_the_error(tmp_path: Path) -> None:
     assert status == 2
     assert f"Port {port} at 127.0.0.1" in line and "--port" in line
     assert not (tmp_path / "home").exists(), "looked at the port first"
-
-
-@pytest.mark.nightly
-def test_serve_with_invalid_address_explains_the_error(tmp_path: Path) -> None:
-    status, line = refused("--host", "nowhere.invalid", SLEUTH_HOME=str(tmp_path), SLEUTH_API_KEYS="anna:apple-secret")
-    assert (status, "nowhere.invalid" in line) == (2, True), line
 
 
 @pytest.mark.nightly

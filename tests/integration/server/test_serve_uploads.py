@@ -4,7 +4,6 @@ import asyncio
 import os
 import time
 import zipfile
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -88,21 +87,16 @@ async def test_upload_waits_for_the_embedder_and_delays_the_next(serving: Serve,
     assert not files_in(settings)
 
 
-async def test_waiting_upload_is_ingested_after_a_restart(serving: Serve) -> None:
+async def test_waiting_upload_is_stopped_or_ingested_after_a_restart(serving: Serve) -> None:
     async with serving(embedder=Away(ModelUnavailable("They are away."))) as client:
-        ingest = await send(client, {"notes.txt": "The notes."})
+        stopped, ingest = [await send(client, {"notes.txt": text}) for text in ("Old notes.", "The notes.")]
+        await complaint(client, stopped)
+        await client.post(f"/v1/ingests/{stopped}/stop")
+        assert (await ended(client, stopped))["status"] == "stopped"
         await complaint(client, ingest)
     async with serving(embedder=HashingEmbedder()) as client:
         assert (await ended(client, ingest))["status"] == "done"
         assert await text_of(client, "notes.txt") == "The notes."
-
-
-async def test_waiting_upload_can_be_stopped(serving: Serve) -> None:
-    async with serving(embedder=Away(ModelUnavailable("They are away."))) as client:
-        ingest = await send(client, {"notes.txt": "The notes."})
-        await complaint(client, ingest)
-        await client.post(f"/v1/ingests/{ingest}/stop")
-        assert (await ended(client, ingest))["status"] == "stopped"
 
 
 async def test_waiting_upload_does_not_delay_other_owners(serving: Serve) -> None:
@@ -171,8 +165,8 @@ async def test_orphaned_files_of_a_kill_are_removed(tmp_path: Path) -> None:
     with (tmp_path / "sent").open("wb+") as sent:
         kept = Ingest(id="a1", owner="anna", files=("notes.txt",), at="2026-01-01")
         await uploads.add(kept, {"notes.txt": sent})
-        await uploads.add(replace(kept, id="b2"), {"notes.txt": sent})
-    await uploads.finish(replace(kept, id="b2", status="done"), is_placed=False)
+        await uploads.add(kept.model_copy(update={"id": "b2"}), {"notes.txt": sent})
+    await uploads.finish(kept.model_copy(update={"id": "b2", "status": "done"}), is_placed=False)
     left = [tmp_path / "uploads" / "c3" / "notes.txt", uploads.folder_of("anna") / "more.txt"]
     placed = uploads.folder_of("anna") / "notes.txt"
     for path in (*left, placed):

@@ -6,10 +6,8 @@ from uuid import uuid4
 
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from sleuth.graphs.persistence.store import open_store
-from sleuth.studio.langgraph_dev.checkpointer import DevCheckpoints
 from sleuth.tools.settings import Settings
 
 conformance = pytest.importorskip("langgraph.checkpoint.conformance", reason="run `make setup`: the suite is new in it")
@@ -26,13 +24,3 @@ async def test_run_savers_conform(tmp_path: Path, database_url: str | None) -> N
 
     report = await conformance.validate(saver)
     assert report.passed_all_base(), report.to_dict()
-
-
-async def test_development_saver_conforms(tmp_path: Path) -> None:
-    @conformance.checkpointer_test(name=f"dev {uuid4().hex}")
-    async def saver() -> AsyncGenerator[BaseCheckpointSaver[str]]:
-        async with DevCheckpoints.open(tmp_path / f"{uuid4().hex}.db", JsonPlusSerializer()) as opened:
-            yield opened
-
-    report = await conformance.validate(saver)
-    assert report.passed_all(), report.to_dict()

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kelp_fair import FAIR, QUESTION, READING, Fixed, replying
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
-from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -24,9 +23,7 @@ from sleuth.tools.search import Query
 from sleuth.tools.search.langchain_retriever import LangChainRetriever
 from sleuth.tools.search.vectors.langchain_embedder import LangChainEmbedder
 
-FAIR = "The Kelp Fair is held at Brindlecote every May."
-QUESTION = "Which fair is held at Brindlecote?"
-READING = '{"answerable": true, "answer": "Kelp Fair", "citations": [{"source": 1, "quote": "The Kelp Fair"}]}'
+FOUND = (Document(FAIR, metadata={"source": "fair.md", "title": "Fairs"}), Document(FAIR), Document("Nothing."))
 
 
 @pytest.fixture
@@ -43,19 +40,8 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def model(*replies: str) -> GenericFakeChatModel:
-    return GenericFakeChatModel(messages=iter(AIMessage(reply) for reply in replies))
-
-
-class Fixed(BaseRetriever):
-    """A retriever of others."""
-
-    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        return [Document(FAIR, metadata={"source": "fair.md", "title": "Fairs"}), Document(FAIR), Document("Nothing.")]
-
-
 async def test_model_and_retriever_of_others_answer(settings: sleuth.Settings) -> None:
-    async with sleuth.open(settings, model=model(READING), retriever=Fixed()) as app:
+    async with sleuth.open(settings, model=replying(READING), retriever=Fixed(found=FOUND)) as app:
         answer = await app.ask(QUESTION, method="plain-rag")
     assert (answer.status, answer.text) == ("answered", "Kelp Fair")
     (citation,) = answer.citations
@@ -75,7 +61,7 @@ async def test_embeddings_of_others_are_used(settings: sleuth.Settings, folder: 
     embeddings = AboutFairs()
     report = await sleuth.ingest(folder, embedder=embeddings, settings=settings)
     assert report.added == 3
-    async with sleuth.open(settings, model=model(), embedder=embeddings) as app:
+    async with sleuth.open(settings, model=replying(), embedder=embeddings) as app:
         hits = await app.search("Which fair?", k=1, mode="dense")
     assert [hit.passage.text for hit in hits] == [FAIR]
     with pytest.raises(sleuth.SleuthError, match="AboutFairs"):
@@ -119,7 +105,7 @@ async def test_functions_of_the_package(settings: sleuth.Settings, folder: Path)
     assert [each.id for each in await sleuth.documents(settings=settings)] == ["fair.md", "inn.md", "light.md"]
     (hit,) = await sleuth.search("fair at Brindlecote", k=1, settings=settings)
     assert hit.passage.text == FAIR
-    async with sleuth.open(settings, model=model(READING)) as app:
+    async with sleuth.open(settings, model=replying(READING)) as app:
         answer = await app.ask(QUESTION, method="plain-rag")
         assert [each.id for each in await app.documents(find="fair")] == ["fair.md"]
     moments = await sleuth.history(answer.thread, settings=settings)
@@ -134,7 +120,7 @@ async def test_functions_of_the_package(settings: sleuth.Settings, folder: Path)
 def test_functions_without_await(settings: sleuth.Settings, folder: Path) -> None:
     assert sync.ingest(folder, settings=settings).added == 3
     assert sync.search("fair", k=1, settings=settings)[0].passage.text == FAIR
-    with sync.open(settings, model=model(READING, READING, READING)) as app:
+    with sync.open(settings, model=replying(READING, READING, READING)) as app:
         answer = app.ask(QUESTION, method="plain-rag")
         *steps, last = app.stream(QUESTION, method="plain-rag")
         assert app.resume(answer.thread) == answer
@@ -154,7 +140,7 @@ async def test_functions_without_await_work_in_a_running_loop(settings: sleuth.S
 
 
 async def test_synchronous_call_does_not_block_the_loop_of_an_open_sleuth(settings: sleuth.Settings) -> None:
-    async with sleuth.open(settings, model=model(READING), retriever=Fixed()) as app:
+    async with sleuth.open(settings, model=replying(READING), retriever=Fixed(found=FOUND)) as app:
         retriever, tool = app.as_retriever(), app.as_tool("plain-rag")
         assert tool.args["question"]["type"] == "string"
         with pytest.raises(UsageError, match="use `ainvoke`"):
@@ -203,7 +189,7 @@ class _Tool:
     @pytest.fixture(autouse=True)
     def _opened(self, tmp_path: Path) -> Iterator[None]:
         settings = sleuth.Settings(home=tmp_path / "home", embedder="none")
-        with sync.open(settings, model=model(*[READING] * 9), retriever=Fixed()) as app:
+        with sync.open(settings, model=replying(*[READING] * 9), retriever=Fixed(found=FOUND)) as app:
             self.made = app.as_tool("plain-rag")
             yield
 

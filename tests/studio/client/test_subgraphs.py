@@ -1,15 +1,13 @@
 """Methods as subgraphs and tools of graphs of others: their checkpointer, streams and interrupts."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kelp_fair import FAIR, QUESTION, READING, USAGE, replying
 from langchain.agents import create_agent
-from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -20,25 +18,9 @@ from typing_extensions import TypedDict
 import sleuth
 from sleuth import sync
 
-FAIR = "The Kelp Fair is held at Brindlecote every May."
-QUESTION = "Which fair is held at Brindlecote?"
-READING = '{"answerable": true, "answer": "Kelp Fair", "citations": [{"source": 1, "quote": "The Kelp Fair"}]}'
 PLAN = json.dumps([{"question": QUESTION, "needs": []}])
 DRAFT = '{"answer": "Kelp Fair", "citations": [{"source": 1, "quote": "The Kelp Fair is held at Brindlecote"}]}'
-USAGE: Any = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
 THREAD: Any = {"configurable": {"thread_id": "t"}}
-
-
-class Replies(GenericFakeChatModel):
-    """A chat model with given replies, which also takes tools."""
-
-    def bind_tools(self, tools: Any, **options: Any) -> "Replies":
-        return self
-
-
-def replying(*replies: str | AIMessage) -> Replies:
-    messages = (each if isinstance(each, AIMessage) else AIMessage(each, usage_metadata=USAGE) for each in replies)
-    return Replies(messages=messages)
 
 
 @pytest.fixture
@@ -71,24 +53,6 @@ async def test_method_answers_in_a_graph_with_messages(app: sleuth.Sleuth) -> No
     assert answer.usage_metadata == {**USAGE, "input_token_details": {"cache_read": 0}}
     (citation,) = answer.additional_kwargs["sleuth"]["citations"]
     assert citation["quote"] == "The Kelp Fair"
-
-
-async def test_method_answers_synchronously_from_another_thread(app: sleuth.Sleuth) -> None:
-    graph = parent_of(app.as_subgraph("plain-rag")).compile()
-    state = await asyncio.to_thread(graph.invoke, {"messages": [HumanMessage(QUESTION)]})
-    assert state["messages"][-1].text.startswith("Kelp Fair")
-
-
-async def test_steps_of_a_subgraph_are_streamed_by_its_parent(app: sleuth.Sleuth) -> None:
-    graph = parent_of(app.as_subgraph("plain-rag")).compile(checkpointer=InMemorySaver())
-    given = {"messages": [HumanMessage(QUESTION)]}
-    inner = [
-        list(update)
-        async for namespace, update in graph.astream(given, THREAD, stream_mode="updates", subgraphs=True)
-        if namespace
-    ]
-    assert ["retrieve"] in inner
-    assert ["answer"] in inner
 
 
 async def test_completed_calls_are_not_repeated_after_a_failure(settings: sleuth.Settings) -> None:
@@ -136,20 +100,14 @@ async def test_interrupt_of_the_chat_stops_the_parent_until_it_is_answered(setti
     assert state["messages"][-1].text.startswith("Kelp Fair")
 
 
-@pytest.mark.parametrize("saver", ["memory", "sqlite"])
-def test_graph_that_is_called_without_await_streams_and_stops(
-    settings: sleuth.Settings, saver: str, tmp_path: Path
-) -> None:
+def test_graph_that_is_called_without_await_streams_and_stops(settings: sleuth.Settings, tmp_path: Path) -> None:
     """The parent has a synchronous checkpointer, and its whole run is in a thread without an event loop."""
     model = replying("question", PLAN, DRAFT, '{"known": true, "answer": "Kelp Fair"}')
     values = {"method": "par-rag", "approve_plan": True, "ask_back": False}
-    with ExitStack() as stack:
-        app = stack.enter_context(sync.open(settings, model=model))
-        kept = (
-            InMemorySaver()
-            if saver == "memory"
-            else stack.enter_context(SqliteSaver.from_conn_string(str(tmp_path / "kept.sqlite")))
-        )
+    with (
+        sync.open(settings, model=model) as app,
+        SqliteSaver.from_conn_string(str(tmp_path / "kept.sqlite")) as kept,
+    ):
         graph = parent_of(app.as_subgraph("chat", values=values)).compile(checkpointer=kept)
         given = {"messages": [HumanMessage(QUESTION)]}
         *steps, (namespace, last) = graph.stream(given, THREAD, stream_mode="updates", subgraphs=True)

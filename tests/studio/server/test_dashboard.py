@@ -47,16 +47,3 @@ def test_every_metric_is_on_the_dashboard_and_documented() -> None:
     page = (ROOT / "docs" / "operations" / "monitoring.md").read_text()
     documented = {SUFFIX.sub("", name) for name in re.findall(r"^\| `(sleuth_\w+)`", page, re.MULTILINE)}
     assert shown == documented == set(existing())
-
-
-def test_panels_have_different_ids_and_places() -> None:
-    panels = DASHBOARD["panels"]
-    assert len({panel["id"] for panel in panels}) == len(panels)
-    cells = [
-        (x, y)
-        for panel in panels
-        for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
-        for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
-    ]
-    assert len(cells) == len(set(cells))
-    assert max(x for x, _ in cells) < 24

@@ -56,15 +56,6 @@ def test_server_does_not_start_without_a_key_in_the_file(tmp_path: Path, text: s
         Keys(Settings(api_keys_file=tmp_path / "missing"))
 
 
-def test_different_wrong_keys_of_an_address_are_limited() -> None:
-    wrong = WrongKeys()
-    for number in range(WRONG_KEYS_A_MINUTE):
-        assert not wrong.wait("10.0.0.1")
-        wrong.add("10.0.0.1", f"guess {number}")
-    assert 0 < wrong.wait("10.0.0.1") <= 60
-    assert not wrong.wait("10.0.0.2")
-
-
 def test_the_same_wrong_key_counts_once() -> None:
     wrong = WrongKeys()
     for _ in range(10 * WRONG_KEYS_A_MINUTE):

@@ -47,9 +47,9 @@ def test_deltas_wait_for_the_events_before_them(subscribers: Subscribers, subscr
 
 def test_deltas_of_each_call_keep_their_order(subscribers: Subscribers, subscriber: Subscriber) -> None:
     publish(subscribers, delta("a"), delta("x", "d"), delta("b"))
-    assert received(subscriber) == ["c:ab", "d:x"]
+    assert received(subscriber) == ["c:a", "d:x", "c:b"]
     publish(subscribers, delta("c"), reset(), delta("new"), delta("y", "d"))
-    assert received(subscriber) == ["c!", "c:new", "d:y"]
+    assert received(subscriber) == ["c:c", "c!", "c:new", "d:y"]
     assert received(subscriber) == []
 
 
@@ -64,7 +64,7 @@ def test_text_of_a_finished_step_is_received_before_its_event(subscribers: Subsc
 
 def test_late_subscriber_receives_the_text_so_far() -> None:
     subscribers = Subscribers()
-    for item in (delta("In "), delta("Varn"), reset("d")):
+    for item in (reset("d"), delta("In "), delta("Varn")):
         subscribers.publish("t", item, after=1)
     with (
         subscribers.subscribe("t", persisted_only=False, is_reconnect=False) as first,
@@ -72,7 +72,7 @@ def test_late_subscriber_receives_the_text_so_far() -> None:
     ):
         subscribers.publish("t", delta("."), after=1)
         assert received(first) == ["c:In Varn."]
-        assert received(reconnected) == ["c!", "c:In Varn.", "d!"]
+        assert received(reconnected) == ["d!", "c!", "c:In Varn."]
 
 
 def test_text_of_a_finished_step_or_run_is_removed() -> None:
