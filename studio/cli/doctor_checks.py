@@ -26,7 +26,7 @@ from sleuth.studio.model_server.install import locked_pins, missing_pins
 from sleuth.studio.model_server.process import ServerFiles
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
 from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, place_of
-from sleuth.tools.settings import Settings, client_options, tracing_variables
+from sleuth.tools.settings import Settings, client_options, is_loopback, tracing_variables
 from sleuth.tools.sources.knowledge_graph.backends import is_url, open_graph
 from sleuth.tools.storage import SCHEMA_VERSION, catalogue_url, collections, documents, meta, open_engine
 from sleuth.tools.tracing.exporter import check_tracing, endpoint
@@ -71,7 +71,7 @@ async def examine(settings: Settings) -> list[Finding]:
 
 def _checks(settings: Settings) -> list[tuple[str, Run, str, bool]]:
     """Return name, function and remedy of each check, and whether it applies, in the order of the report."""
-    local = urlsplit(settings.model_url).hostname in {"127.0.0.1", "localhost", "::1"}
+    local = is_loopback(urlsplit(settings.model_url).hostname or "")
     serve, install = "sleuth model serve", "sleuth model install"
     chroma = "chroma run" if settings.chroma_url else "sleuth ingest --rebuild"
     graph = "export SLEUTH_KNOWLEDGE_GRAPH=FILE.json or URL, or unset it"
