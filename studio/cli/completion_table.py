@@ -18,13 +18,14 @@ _VALUES = {
 """Parameters with values of their own, and the kind of the values."""
 
 
-def to_table() -> Table:
-    """Return the table of all commands; imports all of them."""
-    return {
+def to_text() -> str:
+    """Return the content of `completion.json`: the table of all commands. Imports all of them."""
+    table = {
         "commands": {name: _entry(load(name), name) for name in COMMANDS},
         "methods": {name: method.line for name, method in [*METHODS.items(), *OTHERS.items()]},
         "modes": dict.fromkeys(MODES, ""),
     }
+    return json.dumps(table, indent=1, ensure_ascii=False) + "\n"
 
 
 def _entry(command: Any, path: str) -> Table:  # noqa: ANN401 - the class differs between versions of Typer
@@ -44,11 +45,6 @@ def _described(param: Any, command: str) -> Table:  # noqa: ANN401 - as above
         about |= {"options": [*param.opts, *param.secondary_opts], "help": param.help or ""}
         about |= {"is_flag": param.is_flag or None}
     return {name: value for name, value in about.items() if value is not None}
-
-
-def to_text() -> str:
-    """Return the content of `completion.json`."""
-    return json.dumps(to_table(), indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

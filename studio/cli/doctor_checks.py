@@ -7,7 +7,7 @@ import platform
 import shutil
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -26,7 +26,7 @@ from sleuth.studio.model_server.install import locked_pins, missing_pins
 from sleuth.studio.model_server.process import ServerFiles
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
 from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, place_of
-from sleuth.tools.settings import Settings, client_options, tracing_variables
+from sleuth.tools.settings import Settings, client_options, is_loopback, tracing_variables
 from sleuth.tools.sources.knowledge_graph.backends import is_url, open_graph
 from sleuth.tools.storage import SCHEMA_VERSION, catalogue_url, collections, documents, meta, open_engine
 from sleuth.tools.tracing.exporter import check_tracing, endpoint
@@ -71,7 +71,7 @@ async def examine(settings: Settings) -> list[Finding]:
 
 def _checks(settings: Settings) -> list[tuple[str, Run, str, bool]]:
     """Return name, function and remedy of each check, and whether it applies, in the order of the report."""
-    local = urlsplit(settings.model_url).hostname in {"127.0.0.1", "localhost", "::1"}
+    local = is_loopback(urlsplit(settings.model_url).hostname or "")
     serve, install = "sleuth model serve", "sleuth model install"
     chroma = "chroma run" if settings.chroma_url else "sleuth ingest --rebuild"
     graph = "export SLEUTH_KNOWLEDGE_GRAPH=FILE.json or URL, or unset it"
@@ -180,14 +180,10 @@ async def _embedded_model(settings: Settings) -> str:
 
 async def _answers(settings: Settings) -> bool:
     try:
-        return bool(await _listed(settings))
+        async with _endpoint(settings) as endpoint:
+            return bool(await endpoint.models())
     except SleuthError:
         return False
-
-
-async def _listed(settings: Settings) -> list[ServedModel]:
-    async with _endpoint(settings) as endpoint:
-        return await endpoint.models()
 
 
 def _endpoint(settings: Settings) -> Endpoint:
@@ -195,26 +191,26 @@ def _endpoint(settings: Settings) -> Endpoint:
 
 
 async def _model_server(settings: Settings) -> str:
-    listed = await _listed(settings)
-    names = [model.name for model in listed]
-    absent = {settings.model, *settings.models.values()} - {None, *names}
-    if absent or not names:
-        wanted = ", ".join(str(name) for name in absent) or "any model"
-        raise ModelError(f"{settings.model_url} does not serve {wanted}; it lists: {', '.join(names) or 'nothing'}")
-    if len(names) > 1 and settings.model is None and "default" not in settings.models:
-        raise ModelError(f"{settings.model_url} lists several models, set SLEUTH_MODEL to one: {', '.join(names)}")
-    served = ", ".join([await _with_window(settings, model) for model in listed[:MOST_MODELS]])
+    async with _endpoint(settings) as endpoint:
+        listed = await endpoint.models()
+        names = [model.name for model in listed]
+        absent = {settings.model, *settings.models.values()} - {None, *names}
+        if absent or not names:
+            wanted = ", ".join(str(name) for name in absent) or "any model"
+            raise ModelError(f"{settings.model_url} does not serve {wanted}; it lists: {', '.join(names) or 'nothing'}")
+        if len(names) > 1 and settings.model is None and "default" not in settings.models:
+            raise ModelError(f"{settings.model_url} lists several models, set SLEUTH_MODEL to one: {', '.join(names)}")
+        served = ", ".join([await _with_window(endpoint, model) for model in listed[:MOST_MODELS]])
     more = f" and {len(listed) - MOST_MODELS} more" if len(listed) > MOST_MODELS else ""
     notice = f". {DEMO_NOTICE}" if DEMO_MODEL in names else ""
     return f"{settings.model_url} serves {served}{more}{notice}"
 
 
-async def _with_window(settings: Settings, model: ServedModel) -> str:
+async def _with_window(endpoint: Endpoint, model: ServedModel) -> str:
     """Return a model's name with its context window, if the server reports it without loading the model."""
     if model.context_window is not None:
         return f"{model.name} ({model.context_window} tokens)"
-    async with _endpoint(settings) as endpoint:
-        window = await find_window(endpoint, model.name, load=False)
+    window = await find_window(endpoint, model.name, load=False)
     if window is None or not window.tokens:
         return model.name
     return f"{model.name} ({window.tokens} tokens{f': {window.advice}' if window.advice else ''})"
@@ -319,20 +315,17 @@ def _connection(url: URL) -> Iterator[Connection]:
         engine.dispose()
 
 
-async def _pgvector(settings: Settings) -> str:
+def _pgvector(settings: Settings) -> str:
     from sleuth.tools.search.vectors.pgvector_index import engine_of
 
-    await asyncio.to_thread(engine_of, str(place_of(settings)))
+    engine_of(str(place_of(settings)))
     return "ready"
 
 
-async def _chroma(settings: Settings) -> str:
-    if settings.chroma_url is None:
-        return await asyncio.to_thread(_embedded_chroma, settings.home / "chroma" / "chroma.sqlite3")
-    return await _reached(f"{settings.chroma_url.rstrip('/')}/api/v2/heartbeat")
-
-
-def _embedded_chroma(file: Path) -> str:
+def _chroma(settings: Settings) -> str | Awaitable[str]:
+    if settings.chroma_url is not None:
+        return _reached(f"{settings.chroma_url.rstrip('/')}/api/v2/heartbeat")
+    file = settings.home / "chroma" / "chroma.sqlite3"
     if not file.exists():
         return EMPTY
     try:
@@ -354,17 +347,10 @@ def _tracing(settings: Settings) -> str:
     return "off, no trace is sent anywhere" + (f"; ignored: {', '.join(ignored)}" if ignored else "")
 
 
-def _is_installed(module: str) -> bool:
-    """Return whether a module can be imported, without importing it; the packages around it are imported."""
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # a package around it is missing
-        return False
-
-
 def _extras(_settings: Settings) -> str:
-    installed = [name for name, modules in EXTRAS.items() if all(map(_is_installed, modules))]
-    missing = [name for name in EXTRAS if name not in installed]
-    return f"installed: {', '.join(installed) or 'none'}" + (
-        f"; not installed: {', '.join(missing)}" if missing else ""
-    )
+    installed = []
+    for name, modules in EXTRAS.items():
+        with suppress(ModuleNotFoundError):  # a package around the module is missing
+            installed += [name] if all(map(importlib.util.find_spec, modules)) else []
+    missing = ", ".join(name for name in EXTRAS if name not in installed)
+    return f"installed: {', '.join(installed) or 'none'}{f'; not installed: {missing}' if missing else ''}"

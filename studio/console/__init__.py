@@ -3,7 +3,16 @@
 The views of runs, which import all methods, are in `run_view`.
 """
 
-from sleuth.studio.console.output import JsonOption, Listing, Report, activity, counted, emit, progress_console
+from sleuth.studio.console.output import (
+    JsonOption,
+    Listing,
+    Report,
+    activity,
+    counted,
+    emit,
+    progress_bars,
+    progress_console,
+)
 from sleuth.studio.console.search_view import explanation_lines
 
 __all__ = [
@@ -14,5 +23,6 @@ __all__ = [
     "counted",
     "emit",
     "explanation_lines",
+    "progress_bars",
     "progress_console",
 ]

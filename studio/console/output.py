@@ -10,7 +10,15 @@ from pydantic_core import to_json
 from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.panel import Panel
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -105,6 +113,14 @@ def _lines(human: RenderableType) -> Iterator[str]:
                 yield "\t".join(" ".join(" ".join(_lines(cell)).split()) for cell in row)
         case _:
             raise TypeError(f"{type(human).__name__} has no plain form.")
+
+
+def progress_bars(*, transient: bool = True) -> Progress:
+    """Return bars with counts, elapsed and remaining time, shown on a terminal only."""
+    console = progress_console()
+    times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), *times
+    return Progress(*columns, console=console, transient=transient, disable=not console.is_terminal)
 
 
 @contextmanager

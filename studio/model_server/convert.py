@@ -78,7 +78,8 @@ async def ensure_checkpoint(
         )
         if status:
             raise ModelError("The model could not be converted: " + " / ".join(lines[-3:]))
-        await asyncio.to_thread(_replace, folder, partial)
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        partial.rename(folder)
     return folder
 
 
@@ -88,11 +89,6 @@ def _fresh_folder(parent: Path) -> Path:
     for leftover in parent.glob(f"{PARTIAL}*"):
         shutil.rmtree(leftover, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=PARTIAL, dir=parent))
-
-
-def _replace(folder: Path, complete: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    complete.rename(folder)
 
 
 def write_checkpoint(target: Path, weights: Path, wanted: Checkpoint) -> None:

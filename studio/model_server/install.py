@@ -6,10 +6,12 @@ import importlib.util
 import platform
 import re
 import sys
+from itertools import count
 from pathlib import Path
 
 from sleuth.studio.console import Report
 from sleuth.studio.model_server.torch_index import index_options
+from sleuth.studio.model_server.weights import run_python
 from sleuth.tools.errors import SleuthError
 
 LOCK = Path(__file__).with_name("server.lock")
@@ -69,22 +71,15 @@ async def install(report: Report) -> list[str]:
 
 
 async def _run_pip(arguments: list[str], total: int, report: Report) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "pip", "install", "--no-deps", "--no-input", *arguments),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    if process.stdout is None:
-        raise AssertionError("a pipe was asked for")
-    errors, collected = [], 0
-    async for raw in process.stdout:
-        line = raw.decode(errors="replace").rstrip()
+    numbers = count(1)
+
+    def show(line: str) -> None:
         if found := re.match(r"Collecting (\S+)", line):
-            collected += 1
-            report(f"Fetching {found[1]} ({collected} of {total})")
+            report(f"Fetching {found[1]} ({next(numbers)} of {total})")
         elif line.startswith("Installing collected packages"):
             report(f"Installing {total} packages")
-        elif line.startswith("ERROR:"):
-            errors.append(line)
-    if await process.wait():
+
+    status, lines = await run_python("-m", "pip", "install", "--no-deps", "--no-input", *arguments, on_line=show)
+    if status:
+        errors = [line for line in lines if line.startswith("ERROR:")]
         raise SleuthError("pip could not install the embedded model server:\n" + "\n".join(errors[-2:]))

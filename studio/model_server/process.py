@@ -8,7 +8,6 @@ import signal
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from sleuth.studio.model_server.flags import ServeOptions
 from sleuth.tools.errors import StoreError
@@ -27,19 +26,12 @@ class Process:
     boot: str
 
 
-class _Stat(NamedTuple):
-    pid: int
-    running: bool
-    session: int
-    ticks: int
-
-
 def identify(pid: int) -> Process:
     """Return the identity of a process that the caller has just started."""
     stat = _stat(pid)
     if stat is None:
         raise ProcessLookupError(pid)
-    return Process(pid=pid, ticks=stat.ticks, boot=BOOT_ID.read_text().strip())
+    return Process(pid=pid, ticks=int(stat[19]), boot=BOOT_ID.read_text().strip())
 
 
 def is_alive(leader: Process) -> bool:
@@ -56,10 +48,11 @@ def session_members(leader: Process) -> list[int]:
     if not BOOT_ID.is_file() or BOOT_ID.read_text().strip() != leader.boot:
         return []
     found = _stat(leader.pid)
-    if found is not None and found.ticks != leader.ticks:
+    if found is not None and int(found[19]) != leader.ticks:
         return []
-    stats = [_stat(int(entry.name)) for entry in PROC.iterdir() if entry.name.isdigit()]
-    return [s.pid for s in stats if s and s.running and s.session == leader.pid and s.ticks >= leader.ticks]
+    stats = {int(entry.name): _stat(int(entry.name)) for entry in PROC.iterdir() if entry.name.isdigit()}
+    session = {pid: stat for pid, stat in stats.items() if stat and int(stat[3]) == leader.pid}
+    return [pid for pid, stat in session.items() if stat[0] not in "ZX" and int(stat[19]) >= leader.ticks]
 
 
 async def end_session(leader: Process) -> int:
@@ -77,13 +70,12 @@ async def end_session(leader: Process) -> int:
     return len(members)
 
 
-def _stat(pid: int) -> _Stat | None:
+def _stat(pid: int) -> list[str] | None:
+    """Return the fields after the name, which may contain spaces: the state, at 3 the session, at 19 the start."""
     try:
-        text = (PROC / str(pid) / "stat").read_text()
+        return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    fields = text.rpartition(")")[2].split()  # the name before the bracket may contain spaces
-    return _Stat(pid=pid, running=fields[0] not in "ZX", session=int(fields[3]), ticks=int(fields[19]))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,16 +98,15 @@ class ServerFiles:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.state = home / MODEL_SERVER_STATE
-        self.folder = self.state.parent
-        self.log = self.folder / "server.log"
-        self.lock = self.folder / "lock"
+        self.log, self.lock = self.state.with_name("server.log"), self.state.with_name("lock")
 
     def prepare(self) -> None:
         """Make the folder."""
+        folder = self.state.parent
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(f"{self.folder} cannot be made ({error.strerror}). Set SLEUTH_HOME elsewhere.") from None
+            raise StoreError(f"{folder} cannot be made ({error.strerror}). Set SLEUTH_HOME elsewhere.") from None
 
     def read(self) -> ModelServerState | None:
         """Return the stored state; None while stopped."""

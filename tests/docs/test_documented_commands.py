@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 import typer
-
-from sleuth.studio.cli.app import COMMANDS, load
+from every_command import every_command
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "training").rglob("*.md"))]
 BLOCK = re.compile(r"^ *```(?:bash|sh|console)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 UsageError = typer.BadParameter.__mro__[1]
 """Of the click that Typer comes with."""
+ALL = every_command()
 ENDS = ("|", "||", "&&", ";", "&", ">", ">>", "<", "2>", "2>&1")
 
 
@@ -37,18 +37,12 @@ def _until_redirected(words: list[str]) -> Iterator[str]:
 
 def parse(arguments: list[str]) -> None:
     """Parse a command with its options; raise UsageError for one that does not exist."""
-    name, *rest = arguments
-    if name.startswith("-"):
-        return
-    if name not in COMMANDS:
-        raise UsageError(f"No such command {name!r}.")
-    command = load(name)
-    while rest and rest[0] in getattr(command, "commands", {}):
-        command, *rest = command.commands[rest[0]], *rest[1:]
-    if hasattr(command, "commands") and rest and not rest[0].startswith("-"):
-        raise UsageError(f"No such command {rest[0]!r}.")
-    if not hasattr(command, "commands"):
-        command.make_context(name, rest)
+    found = [length for length in (1, 2) if " ".join(arguments[:length]) in ALL]
+    if found:
+        name = " ".join(arguments[: found[0]])
+        ALL[name].make_context(name, arguments[found[0] :])
+    elif not arguments[-1].startswith("-"):  # an option of a group, such as --help
+        raise UsageError(f"No such command {shlex.join(arguments)!r}.")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -1,17 +1,13 @@
-"""A whole SLEUTH_HOME that an older release left is opened, searched, changed, and its run resumed, by this one."""
+"""A whole SLEUTH_HOME that an older release left is opened, searched and changed by this one."""
 
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 from hashing_embedder import HashingEmbedder
-from make import AFTER, TEXTS, THREAD, Shelf, corpus
+from make import TEXTS, corpus
 
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.ingestion.pipeline import ingest
-from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.runs.service import RunService, Services
-from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.search.retriever import Mode, Query
 from sleuth.tools.settings import Settings
@@ -50,10 +46,3 @@ async def test_golden_documents_are_changed_and_deleted(home: Settings, tmp_path
         await library.delete(["ferry"])
         assert [document.id for document in await library.documents()] == ["yard"]
         assert ["ferry"] not in (await found(library, f"Ferry. {new}")).values()
-
-
-async def test_golden_run_resumes_to_its_answer(home: Settings) -> None:
-    async with open_store(home) as store:
-        runs = RunService(store, Services(model=ScriptedModel(AFTER), retriever=Shelf()))
-        answer = await last_answer(runs.run(THREAD))
-    assert (answer.status, answer.text) == ("answered", "1868")

@@ -134,14 +134,6 @@ def test_state_survives_a_round_trip(tmp_path: Path) -> None:
     assert state.url == "http://127.0.0.1:8123/v1"
 
 
-def test_the_log_s_end_is_quoted_without_blank_lines(tmp_path: Path) -> None:
-    files = ServerFiles(tmp_path)
-    assert files.last_lines() == ""
-    files.prepare()
-    files.log.write_text("one\n\ntwo\n\n\nthree\n")
-    assert files.last_lines(2) == "two\nthree"
-
-
 @pytest.mark.parametrize("killed", [False, True])
 async def test_session_ends_with_all_its_members(*, killed: bool) -> None:
     leader = start_family()
@@ -178,23 +170,25 @@ def test_resolve_adapters_defaults_to_the_packaged_one(tmp_path: Path) -> None:
     assert resolve_adapters(["none"]) == ()
 
 
-@pytest.mark.parametrize(("names", "served"), [([], "smollm2-135m-instruct"), (["a"], "sleuth-small")])
-def test_single_adapter_is_merged_into_the_weights(tmp_path: Path, names: list[str], served: str) -> None:
-    options = ServeOptions(adapters=tuple(str(adapter(tmp_path / name)) for name in names))
+@pytest.mark.parametrize(
+    ("ranks", "served", "loaded"),
+    [
+        ({}, "smollm2-135m-instruct", ""),
+        ({"a": 4}, "sleuth-small", ""),
+        ({"a": 4, "b": 12}, "smollm2-135m-instruct", "--enable-lora --max-loras 2 --max-lora-rank 16 --lora-modules"),
+    ],
+)
+def test_single_adapter_is_merged_and_several_are_loaded(
+    tmp_path: Path, ranks: dict[str, int], served: str, loaded: str
+) -> None:
+    folders = [str(adapter(tmp_path / name, rank=rank)) for name, rank in ranks.items()]
+    options = ServeOptions(adapters=tuple(folders))
     command = serve_command(options, tmp_path)
-    assert options.merged == (tmp_path / "a" if names else None)
+    assert options.merged == (tmp_path / "a" if len(ranks) == 1 else None)
     assert value_after(command, "--served-model-name") == options.model_name == served
-    assert "--enable-lora" not in command
-
-
-def test_several_adapters_are_served_with_the_bare_model(tmp_path: Path) -> None:
-    folders = (adapter(tmp_path / "a", rank=4), adapter(tmp_path / "b", rank=12))
-    options = ServeOptions(adapters=tuple(map(str, folders)))
-    command = serve_command(options, tmp_path)
-    assert options.merged is None
-    assert options.model_name == "smollm2-135m-instruct"
-    assert value_after(command, "--max-lora-rank") == "16"
-    assert command[-2:] == [f"a={tmp_path / 'a'}", f"b={tmp_path / 'b'}"]
+    modules = [f"{name}={tmp_path / name}" for name in ranks]
+    assert not loaded or command[command.index("--enable-lora") :] == [*loaded.split(), *modules]
+    assert ("--enable-lora" in command) == bool(loaded)
 
 
 def test_graph_model_is_served_alone_and_takes_embeddings(tmp_path: Path) -> None:

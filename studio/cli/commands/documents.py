@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, Group
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.console import Group
 from rich.text import Text
 
 from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport
 from sleuth.graphs.ingestion.pipeline import ingest as ingest_paths
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.durations import seconds_in
-from sleuth.studio.console import JsonOption, Listing, counted, emit, explanation_lines, progress_console
+from sleuth.studio.console import JsonOption, Listing, counted, emit, explanation_lines, progress_bars
 from sleuth.tools.collection import Collection
 from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import UsageError
@@ -101,7 +100,7 @@ async def ingest(
         raise UsageError("One of the paths is empty. Check shell variables; `.` is the working folder.")
     roots = [Path(path) for path in paths or []]
     failures: list[str] = []
-    with show_progress(progress_console(), failures) as show:
+    with show_progress(failures) as show:
         report = await ingest_paths(roots, settings=settings, on_progress=show, rebuild=rebuild)
     in_words = _in_words(report, failures, has_files=bool(roots))
     emit({**asdict(report), "failures": failures}, as_json, in_words)
@@ -110,21 +109,18 @@ async def ingest(
 
 
 @contextmanager
-def show_progress(console: Console, failures: list[str]) -> Iterator[Callable[[IngestProgress], None]]:
+def show_progress(failures: list[str]) -> Iterator[Callable[[IngestProgress], None]]:
     """Show a progress bar; print the first failures and add all to `failures`."""
-    columns = SpinnerColumn(), TextColumn("files"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")
-    with Progress(
-        *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("", total=None)
+    with progress_bars() as bars:
+        task = bars.add_task("files", total=None)
 
         def show(progress: IngestProgress) -> None:
             if progress.failure:
                 failures.append(progress.failure)
             if progress.failure and len(failures) <= MAX_SKIPPED:
-                bar.console.print(Text(f"! {progress.failure}", style="yellow"), soft_wrap=True)
-            passages = f"{progress.embedded:,} of {progress.stored:,} new passages indexed"
-            bar.update(task, completed=progress.files, total=progress.total or None, description=passages)
+                bars.console.print(Text(f"! {progress.failure}", style="yellow"), soft_wrap=True)
+            indexed = f"{progress.embedded:,} of {progress.stored:,} new passages indexed, files"
+            bars.update(task, completed=progress.files, total=progress.total or None, description=indexed)
 
         yield show
 
@@ -234,13 +230,10 @@ async def refresh(
     as_json: JsonOption = False,
 ) -> None:
     """Read author, date, language and tags of documents that an older release ingested from their files."""
-    console = progress_console()
-    with Progress(
-        SpinnerColumn(), TextColumn("{task.completed} documents"), console=console, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("", total=None)
+    with progress_bars() as bars:
+        task = bars.add_task("documents", total=None)
         async with _collection("sleuth docs refresh", "exclusive", wait=wait) as collection:
-            report = await collection.refresh_metadata(everything=everything, on_document=lambda _: bar.advance(task))
+            report = await collection.refresh_metadata(everything=everything, on_document=lambda _: bars.advance(task))
     lines = [f"{counted(report.documents, 'document')} read, {report.updated} updated.", *report.unreadable]
     emit(asdict(report), as_json, Text("\n".join(lines)))
 

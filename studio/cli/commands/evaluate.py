@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
 from sleuth.graphs.core.context import Budget
@@ -18,7 +17,7 @@ from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption, parse_pairs
 from sleuth.studio.cli.commands.documents import WaitOption, settings_with
 from sleuth.studio.client import open_sleuth
-from sleuth.studio.console import JsonOption, counted, emit, progress_console
+from sleuth.studio.console import JsonOption, counted, emit, progress_bars
 from sleuth.studio.evaluation import Evaluation
 from sleuth.studio.evaluation.data import systems
 from sleuth.studio.evaluation.evaluate import evaluate
@@ -240,14 +239,13 @@ def _check_complete(wanted: Evaluation, out: Path | None) -> None:
 @contextmanager
 def _progress() -> Iterator[Callable[[str, int, int], None]]:
     """Show a progress bar with the remaining time for each task."""
-    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=progress_console()) as bar:
+    with progress_bars(transient=False) as bars:
         tasks: dict[str, Any] = {}
 
         def show(what: str, done: int, total: int) -> None:
             if what not in tasks:
-                tasks[what] = bar.add_task(what, total=total, completed=done)
-            bar.update(tasks[what], completed=done)
+                tasks[what] = bars.add_task(what, total=total, completed=done)
+            bars.update(tasks[what], completed=done)
 
         yield show
 

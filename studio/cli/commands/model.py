@@ -20,7 +20,7 @@ from sleuth.studio.model_server.install import install as install_lock
 from sleuth.studio.model_server.models import DEFAULT_MODEL, MODELS, ModelName
 from sleuth.studio.model_server.weights import ensure_weights
 from sleuth.tools.errors import ModelError, ModelUnavailable
-from sleuth.tools.settings import Settings
+from sleuth.tools.settings import Settings, is_loopback
 
 model_app = typer.Typer(
     no_args_is_help=True, help="Manage the embedded vLLM server, or print the flags of a larger one."
@@ -31,13 +31,12 @@ _SIZES = "; ".join(
     f"{name}: {row.served}, {row.gigabytes:g} GB of memory, {row.expect}" for name, row in MODELS.items()
 )
 ModelOption = Annotated[ModelName, typer.Option("--model", help=f"{_SIZES}.")]
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def default_port(model_url: str) -> int:
     """Return the port of SLEUTH_MODEL_URL if it is on this machine, else the default."""
     parts = urlsplit(model_url)
-    return (parts.port if parts.hostname in LOOPBACK else None) or DEFAULTS.port
+    return (parts.port if is_loopback(parts.hostname or "") else None) or DEFAULTS.port
 
 
 @model_app.command()

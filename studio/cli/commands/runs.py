@@ -5,7 +5,7 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -36,7 +36,7 @@ from sleuth.studio.console.run_view import answer_view, graph_view, outcome_in_w
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
-from sleuth.tools.storage import hold
+from sleuth.tools.storage import LockMode, hold
 from sleuth.tools.storage.id_prefix import shorten_ids
 
 ThreadArgument = Annotated[str, typer.Argument(help="A run's id, or its beginning.")]
@@ -45,8 +45,10 @@ runs_app = typer.Typer(no_args_is_help=True, help="List, inspect, fork, export, 
 
 
 @asynccontextmanager
-async def _open_runs() -> AsyncIterator[RunService]:
-    async with open_store(Settings()) as store:
+async def _open_runs(lock: LockMode | None = None, command: str = "") -> AsyncIterator[RunService]:
+    settings = Settings()
+    held = hold(settings.home, lock, command=command, wait=settings.wait) if lock else nullcontext()
+    async with held, open_store(settings) as store:
         yield RunService(store)
 
 
@@ -185,14 +187,10 @@ async def delete_(
     """Delete runs with their checkpoints, sub-runs and events. Texts that no other run uses are deleted too."""
     from sleuth.studio.server.runs.event_log import EventLog
 
-    settings = Settings()
-    async with (
-        hold(settings.home, "shared", command="sleuth runs delete", wait=settings.wait),
-        open_store(settings) as store,
-    ):
-        ids = [await store.threads.complete(thread) for thread in threads]
-        deleted = await remove_runs(RunService(store), *ids)
-        log = await asyncio.to_thread(EventLog, store.engine)
+    async with _open_runs("shared", "sleuth runs delete") as runs:
+        ids = [await runs.store.threads.complete(thread) for thread in threads]
+        deleted = await remove_runs(runs, *ids)
+        log = await asyncio.to_thread(EventLog, runs.store.engine)
         for thread in deleted:
             await log.remove(thread.id)
     subruns = sum(1 for thread in deleted if thread.hop)
@@ -229,13 +227,10 @@ async def prune(
         return
     from sleuth.studio.server.runs.event_log import EventLog
 
-    settings = Settings()
-    async with (
-        hold(settings.home, "exclusive", command="sleuth runs prune", wait=settings.wait),
-        open_store(settings) as store,
-    ):
-        gone = await prune_runs(RunService(store), older_than=seconds, keep_last=keep_last)
-        await (await asyncio.to_thread(EventLog, store.engine)).remove_orphans()  # a server does this only at its start
+    async with _open_runs("exclusive", "sleuth runs prune") as runs:
+        gone = await prune_runs(runs, older_than=seconds, keep_last=keep_last)
+        log = await asyncio.to_thread(EventLog, runs.store.engine)
+        await log.remove_orphans()  # a server does this only at its start
     human = f"Removed {counted(gone.threads, 'run')}, {counted(gone.checkpoints, 'checkpoint')}"
     human += f" and {counted(gone.texts, 'text')}."
     emit(gone, as_json, human)

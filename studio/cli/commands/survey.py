@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress
 from rich.text import Text
 
 from sleuth.graphs.core.answer import Answer
@@ -21,7 +20,7 @@ from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption, parse_pairs
 from sleuth.studio.cli.commands.documents import WaitOption, WhereOption, settings_with
 from sleuth.studio.client import Sleuth, open_sleuth
-from sleuth.studio.console import JsonOption, counted, emit, progress_console
+from sleuth.studio.console import JsonOption, counted, emit, progress_bars, progress_console
 from sleuth.studio.console.run_view import watch
 from sleuth.studio.console.survey_table import FORMATS, format_of, survey_view
 from sleuth.tools.errors import UsageError
@@ -87,7 +86,7 @@ async def survey(
             events = sleuth.stream(
                 question, method=SURVEY.name, values=values, budget=budget, thread=thread, where=where
             )
-        with _progress(console) as progress:
+        with progress_bars() as progress:
             answer = await watch(_count(events, progress), progress.console, on_stop=sleuth.runs.stopped)
     for file in out or []:
         await asyncio.to_thread(file.write_bytes, FORMATS[format_of(file.name)][1](answer.table or {}))
@@ -120,17 +119,6 @@ async def _estimate(sleuth: Sleuth, where: str, chosen: dict[str, Any]) -> str:
         return f"{told}. How long a call takes is not known yet: --limit 5 tries it."
     seconds = calls * sum(each.seconds or 0 for each in runs) / sum(each.calls or 0 for each in runs)
     return f"{told}, about {seconds / 60:.0f} minutes at the speed of earlier runs. Ctrl-C stops it; it can be resumed."
-
-
-def _progress(console: Console) -> Progress:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 async def _count(events: AsyncGenerator[Event], progress: Progress) -> AsyncGenerator[Event]:

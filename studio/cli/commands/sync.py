@@ -62,7 +62,7 @@ async def sync(
             _emit_plan(diff, folder, watch=watch, as_json=as_json, is_shown=asks)
             return
     failures: list[str] = []
-    with show_progress(console, failures) as show:
+    with show_progress(failures) as show:
         report = await apply_diff(diff, settings=settings, on_progress=show)
     _emit_report(diff, report, failures, as_json)
     if watch:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
 from sleuth.graphs.core.context import Budget
@@ -17,7 +16,7 @@ from sleuth.graphs.methods.ras.triple_graph import prompt_version
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption
 from sleuth.studio.client import client_class
-from sleuth.studio.console import JsonOption, counted, emit, progress_console
+from sleuth.studio.console import JsonOption, counted, emit, progress_bars, progress_console
 from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.triple_import import read_triples
@@ -93,19 +92,16 @@ async def _coverage(collection: Collection, name: str) -> tuple[int, int]:
 
 @contextmanager
 def _progress(before: int, passages: int) -> Iterator[Callable[[ExtractionReport], None]]:
-    columns = TextColumn("passages"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}")
-    with Progress(
-        *columns, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), console=progress_console()
-    ) as bar:
-        task = bar.add_task("", total=passages, completed=before)
+    with progress_bars(transient=False) as bars:
+        task = bars.add_task("passages", total=passages, completed=before)
         triples = 0
 
         def show(update: ExtractionReport) -> None:
             nonlocal triples
             triples += update.triples
             for warning in update.warnings:
-                bar.console.print(Text(f"! {warning}", style="yellow"), soft_wrap=True)
-            bar.update(task, advance=update.read, description=f"{triples:,} triples")
+                bars.console.print(Text(f"! {warning}", style="yellow"), soft_wrap=True)
+            bars.update(task, advance=update.read, description=f"{triples:,} triples, passages")
 
         yield show
 

@@ -76,6 +76,8 @@ async def test_ask_history_and_fork(env: dict[str, str]) -> None:
     resumed = (await sleuth("resume", "first", "--json", **env)).json()
     assert (resumed["text"], resumed["notes"]) == (answer["text"], answer["notes"])
     assert resumed["checkpoint"] != answer["checkpoint"]
+    nobody = f"http://127.0.0.1:{free_port()}/v1"
+    assert (await sleuth("resume", "first", "--json", **env | {"SLEUTH_MODEL_URL": nobody})).json() == resumed
     assert_explained(
         await sleuth("ask", QUESTION, "--thread", "first", **env), 2, "used already", "sleuth resume first"
     )
@@ -197,11 +199,3 @@ async def test_run_stopped_by_ctrl_c_can_be_resumed(env: dict[str, str]) -> None
     assert (row["state"], row["status"]) == ("stopped", "interrupted")
     resumed = await sleuth("resume", "stopped", "--json", **env)
     assert resumed.json()["text"] == "the fair at Brindlecote"
-
-
-@pytest.mark.nightly
-async def test_finished_run_is_shown_without_a_model_server(env: dict[str, str]) -> None:
-    asked = await sleuth("ask", QUESTION, "--method", "par-rag", "--thread", "kept", *BY_WORDS, "--json", **env)
-    nobody = f"http://127.0.0.1:{free_port()}/v1"
-    again = await sleuth("resume", "kept", "--json", **env | {"SLEUTH_MODEL_URL": nobody})
-    assert (again.status, again.json()) == (0, asked.json())

@@ -1,12 +1,7 @@
 """`sleuth sync` in a terminal, and while it follows a folder."""
 
-import os
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 
 import pytest
 from terminal import SLEUTH, Terminal
@@ -41,22 +36,3 @@ def test_watch_follows_changes_until_it_is_interrupted(tmp_path: Path, environme
     (tmp_path / "notes" / "fair.md").rename(tmp_path / "notes" / "kelp.md")
     terminal.wait_for("1 added, 0 updated, 1 removed")
     assert terminal.end(interrupted=True) == 130
-
-
-@pytest.mark.faults
-@pytest.mark.timeout(7_200)
-def test_watch_ends_at_each_of_200_interrupts(tmp_path: Path, environment: dict[str, str]) -> None:
-    """Interrupt at random moments, while files change and both cores are busy."""
-    random = Random(0)
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
-    try:
-        for number in range(200):
-            terminal = Terminal([*COMMAND, str(tmp_path / "notes"), "--yes", "--watch"], environment)
-            terminal.wait_for("Ctrl-C ends it.")
-            (tmp_path / "notes" / f"{number % 5}.md").write_text(f"The kelp fair of {number}.", encoding="utf-8")
-            time.sleep(random.uniform(0, 3))
-            assert terminal.end(interrupted=True) == 130, f"interrupt {number}"
-    finally:
-        for process in busy:
-            process.kill()
-            process.wait()

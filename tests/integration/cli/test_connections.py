@@ -18,6 +18,7 @@ import httpx
 import pytest
 from connections import attempts, outside, recorded
 from dev_server import COMMAND as DEV
+from every_command import every_command
 from mcp import Client, StdioServerParameters
 from process import free_port, program
 from ray_fixture import ray_cluster
@@ -25,9 +26,7 @@ from recording_proxy import Proxy, Said, proxying
 from scripted_backend import Asked, Scripted, Sure
 from serve_process import COMMAND as SERVE
 from serve_scene import FILES, QUESTION, upload
-from typer.core import TyperGroup
 
-from sleuth.studio.cli.app import COMMANDS, load
 from sleuth.studio.model_server.install import locked_pins, missing_pins
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_800)]
@@ -98,13 +97,6 @@ def script(asked: Asked) -> Any:
         case "extractor/extract":
             return {"triples": [{"subject": "Edric Gannow", "predicate": "built", "object": "the light"}]}
     return {"answer": "somebody", "known": True}
-
-
-def commands() -> Iterator[str]:
-    """Yield every command of the command line as it is typed."""
-    for name in COMMANDS:
-        found = load(name)
-        yield from (f"{name} {each}" for each in found.commands) if isinstance(found, TyperGroup) else (name,)
 
 
 @dataclass
@@ -276,7 +268,7 @@ async def test_commands_connect_to_nothing_outside(home: Home) -> None:
     else:
         home.tried["model install"] = ["the package index"]
     await home.run("init", "--yes")
-    assert set(commands()) == {*home.tried, "serve", "mcp"}, "a command is missing above"
+    assert every_command().keys() == {*home.tried, "serve", "mcp"}, "a command is missing above"
 
 
 @pytest.mark.nightly

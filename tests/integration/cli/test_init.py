@@ -16,58 +16,41 @@ from sleuth.studio.cli.commands.init import FILE, find_servers
 pytestmark = pytest.mark.integration
 
 
+SEVERAL = [{"id": "text-embed"}, {"id": "small"}, {"id": "large"}]
+
+
 @pytest.mark.parametrize(
-    ("server", "answers", "expected"),
+    ("server", "answers", "expected", "told"),
     [
-        (ollama(), ["", "", ""], {"embedder": "all-MiniLM-L6-v2"}),
-        (ollama(), ["1", "2", ""], {"embedder": "none"}),
-        (ollama(), ["", "BAAI/bge-small-en-v1.5", ""], {"embedder": "BAAI/bge-small-en-v1.5"}),
-        (lm_studio(), ["", "none", ""], {"embedder": "none"}),
+        (ollama(), "\n\n\n", {"embedder": "all-MiniLM-L6-v2"}, "Next: sleuth ingest FOLDER"),
+        (ollama(), "1\n2\n\n", {"embedder": "none"}, "Next: sleuth ingest FOLDER"),
+        (ollama(), "\nBAAI/bge-small-en-v1.5\n\n", {"embedder": "BAAI/bge-small-en-v1.5"}, "Next: sleuth ingest"),
+        (lm_studio(), "\nnone\n\n", {"embedder": "none"}, "Next: sleuth ingest FOLDER"),
+        (ModelServer(models=SEVERAL), "1\n2\nnone\npapers\n", {"model": "large", "embedder": "none"}, "1 added"),
+        (ModelServer(models=SEVERAL), None, {"model": "small", "embedder": "all-MiniLM-L6-v2"}, "Next: sleuth"),
     ],
 )
 async def test_init_writes_the_answers(
     server: ModelServer,
-    answers: list[str],
+    answers: str | None,
     expected: dict[str, str],
+    told: str,
     *,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    async with serving(server):
-        monkeypatch.setenv("SLEUTH_MODEL_URL", server.url)
-        done = await asyncio.to_thread(CliRunner().invoke, app, ["init"], input="\n".join([*answers, ""]))
-    assert done.exit_code == 0, done.output
-    assert tomllib.loads(FILE.read_text()) == {"model_url": server.url, **expected}
-    assert "Next: sleuth ingest FOLDER" in done.output
-
-
-async def test_init_ingests_the_folder_and_asks_for_one_of_several_models(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    """Without answers, `--yes` takes the first of everything."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SLEUTH_HOME", str(tmp_path / "home"))
     (tmp_path / "papers").mkdir()
     (tmp_path / "papers" / "light.txt").write_text("Edric Gannow built the Pellowrig Light.")
-    server = ModelServer(models=[{"id": "small"}, {"id": "large"}])
     async with serving(server):
         monkeypatch.setenv("SLEUTH_MODEL_URL", server.url)
-        done = await asyncio.to_thread(CliRunner().invoke, app, ["init"], input="1\n2\nnone\npapers\n")
+        command = ["init"] if answers else ["init", "--yes"]
+        done = await asyncio.to_thread(CliRunner().invoke, app, command, input=answers)
     assert done.exit_code == 0, done.output
-    assert tomllib.loads(FILE.read_text()) == {"model_url": server.url, "model": "large", "embedder": "none"}
-    assert "1 added" in done.output
-    assert "Next: sleuth ask QUESTION" in done.output
-
-
-async def test_init_yes_takes_the_first_of_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    server = ModelServer(models=[{"id": "text-embed"}, {"id": "small"}, {"id": "large"}])
-    async with serving(server):
-        monkeypatch.setenv("SLEUTH_MODEL_URL", server.url)
-        done = await asyncio.to_thread(CliRunner().invoke, app, ["init", "--yes"])
-    assert done.exit_code == 0, done.output
-    written = {"model_url": server.url, "model": "small", "embedder": "all-MiniLM-L6-v2"}
-    assert tomllib.loads(FILE.read_text()) == written
+    assert tomllib.loads(FILE.read_text()) == {"model_url": server.url, **expected}
+    assert told in done.output
 
 
 async def test_server_that_does_not_answer_is_not_found() -> None:

@@ -61,6 +61,8 @@ async def test_base_embeds_searches_and_answers_without_torch(tmp_path: Path) ->
     assert read.status == 0 and "1 added" in read.out, read.err
     found = await sleuth("search", "Who erected the beacon?", "--mode", "dense", without=OPTIONAL, **own)
     assert found.status == 0 and "Oda Marsh" in found.out, found.err
+    for command in ("methods", "runs list"):
+        assert (await sleuth(*command.split(), without=OPTIONAL, **own)).status == 0
     async with proxying(Scripted(four_hops)) as proxy:
         asked = await sleuth(
             "ask", QUESTION, "--method", "par-rag", "--json", without=OPTIONAL, SLEUTH_MODEL_URL=proxy.url, **own
@@ -76,13 +78,3 @@ async def test_model_that_only_torch_computes_names_the_extra(tmp_path: Path) ->
     done = await sleuth("ingest", str(tmp_path / "a.md"), without=OPTIONAL, **own)
     assert done.status == 1
     assert "pip install 'sleuth-rag[torch]'" in done.err and "Traceback" not in done.err
-
-
-@pytest.mark.nightly
-async def test_other_commands_work_without_extras(tmp_path: Path) -> None:
-    (tmp_path / "light.md").write_text("# The light\n\nIt was built by Oda.\n")
-    own = {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_EMBEDDER": "none"}
-    for command in ("methods", f"ingest {tmp_path / 'light.md'}", "search light --mode keyword", "runs list"):
-        done = await sleuth(*command.split(), without=OPTIONAL, **own)
-        assert done.status == 0, (command, done.err)
-        assert "Traceback" not in done.err

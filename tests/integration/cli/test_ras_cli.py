@@ -1,6 +1,5 @@
 """RAS from outside: its graph is shown, passages are read once by all runs, and what was read goes with a document."""
 
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,8 @@ from typing import Any
 import pytest
 from cli_process import sleuth
 from hashing_embedder import HashingEmbedder
-from recording_proxy import CHAT, Proxy, Said, completion, proxying
+from recording_proxy import Proxy, proxying
+from scripted_backend import Asked, Scripted
 
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.search.vectors.embedder import make_embedder
@@ -20,33 +20,21 @@ BY_WORDS = ("--method", "ras", "--set", "mode=keyword")
 BORN = {"subject": "Oda Brell", "predicate": "born in", "object": "Varn"}
 
 
-class Reader:
-    """A model that reads one fact in the passage that has it, and answers from it."""
-
-    async def say(self, method: str, path: str, body: bytes) -> Said:
-        if path != CHAT:
-            known = {"/v1/models": {"data": [{"id": "scripted"}]}, "/tokenize": {"count": 1000}}
-            return Said(200, json.dumps(known.get(path, {})).encode())
-        return completion(_reply(json.loads(body)))
-
-
-def _reply(asked: dict[str, Any]) -> str:
-    if "response_format" not in asked:
-        choices = asked.get("structured_outputs", {}).get("choice", ["fine"])
-        return "[SUBQ]" if "[SUBQ]" in choices else str(choices[0])
-    match asked["response_format"]["json_schema"]["name"]:
-        case "extractor_extract":
-            return json.dumps({"triples": [BORN] if "born in Varn" in asked["messages"][-1]["content"] else []})
-        case "planner_next_with_finding":
-            return json.dumps({"finding": "Varn", "facts": [1], "plan": "[SUFFICIENT]"})
-        case "answerer_from_facts":
-            return json.dumps({"facts": [1], "answer": "Varn", "known": True})
-    return json.dumps({"ready": True})
+def script(asked: Asked) -> Any:
+    """Read one fact in the passage that has it, and answer from it."""
+    match asked.prompt:
+        case "planner/begin":
+            return "[SUBQ]"
+        case "extractor/extract":
+            return {"triples": [BORN] if "born in Varn" in asked.text else []}
+        case "planner/next_with_finding":
+            return {"finding": "Varn", "facts": [1], "plan": "[SUFFICIENT]"}
+    return {"facts": [1], "answer": "Varn", "known": True}
 
 
 @pytest.fixture
 async def proxy() -> AsyncIterator[Proxy]:
-    async with proxying(Reader()) as running:
+    async with proxying(Scripted(script)) as running:
         yield running
 
 

@@ -8,13 +8,13 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_process import sleuth
-from recording_proxy import CHAT, Proxy, Said, completion, proxying
+from recording_proxy import Proxy, proxying
+from scripted_backend import Asked, Scripted
 
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.settings import Settings
@@ -25,26 +25,16 @@ PASSAGES, AT_ONCE, KILLED_AT = 40, 3, 12
 MAIN = "import sys; from sleuth.studio import cli; sys.argv[0] = 'sleuth'; cli.main()"
 
 
-@dataclass
 class Reader:
-    """A slow model that reads one fact in each passage; counts how often it was asked about each."""
+    """A script that reads one fact in each passage; counts how often it was asked about each."""
 
-    asked: Counter[str] = field(default_factory=Counter)
+    def __init__(self) -> None:
+        self.asked = Counter[str]()
 
-    async def say(self, method: str, path: str, body: bytes) -> Said:
-        if path != CHAT:
-            known = {"/v1/models": {"data": [{"id": "scripted"}]}, "/tokenize": {"count": 1000}}
-            return Said(200, json.dumps(known.get(path, {})).encode())
-        return completion(await self._reply(json.loads(body)))
-
-    async def _reply(self, asked: dict[str, Any]) -> str:
-        found = re.findall(r"Oda \d+", asked["messages"][-1]["content"])
-        if not found:
-            choices = asked.get("structured_outputs", {}).get("choice", ["fine"])
-            return json.dumps({"ready": True}) if "response_format" in asked else str(choices[0])
-        self.asked[found[0]] += 1
-        await asyncio.sleep(0.05)
-        return json.dumps({"triples": [{"subject": found[0], "predicate": "born in", "object": "Varn"}]})
+    def __call__(self, asked: Asked) -> Any:
+        found = re.findall(r"Oda \d+", asked.text)[0]
+        self.asked[found] += 1
+        return {"triples": [{"subject": found, "predicate": "born in", "object": "Varn"}]}
 
 
 @pytest.fixture
@@ -54,7 +44,7 @@ def reader() -> Reader:
 
 @pytest.fixture
 async def proxy(reader: Reader) -> AsyncIterator[Proxy]:
-    async with proxying(reader) as running:
+    async with proxying(Scripted(reader)) as running:
         yield running
 
 

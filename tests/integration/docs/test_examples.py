@@ -9,18 +9,16 @@ import asyncio
 import os
 import re
 import shutil
-import socket
 import sys
 from asyncio.subprocess import PIPE, STDOUT
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from recording_proxy import proxying
 from scripted_backend import Asked, Scripted
+from serve_process import sleuth_serve
 
 pytestmark = pytest.mark.integration
 
@@ -100,7 +98,11 @@ async def test_examples_of_a_page_run(page: Path, home: Path, tmp_path: Path) ->
         shutil.copytree(home, tmp_path / "home")
     async with proxying(Scripted(script)) as proxy:
         environment = settings(tmp_path, SLEUTH_HOME=str(tmp_path / "home"), SLEUTH_MODEL_URL=proxy.url)
-        async with serving(environment, tmp_path) if SERVER in code else no_server() as address:
+        async with AsyncExitStack() as stack:
+            address = SERVER
+            if SERVER in code:
+                served = await stack.enter_async_context(sleuth_serve(tmp_path, **environment))
+                address = served.url.removeprefix("http://")
             for language, text in blocks(page):
                 await run(language, text.replace(SERVER, address), environment, tmp_path)
 
@@ -128,38 +130,3 @@ async def run(language: str, code: str, environment: dict[str, str], folder: Pat
     )
     output, _ = await asyncio.wait_for(process.communicate(), 500)
     assert process.returncode == 0, f"{code}\n---\n{output.decode()}"
-
-
-@asynccontextmanager
-async def no_server() -> AsyncIterator[str]:
-    """No `sleuth serve`: the page needs none."""
-    yield SERVER
-
-
-@asynccontextmanager
-async def serving(environment: dict[str, str], folder: Path) -> AsyncIterator[str]:
-    """A `sleuth serve` on a free port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    process = await asyncio.create_subprocess_exec(
-        "sleuth", "serve", "--port", str(port), env=environment, cwd=folder, stdout=PIPE, stderr=STDOUT
-    )
-    try:
-        async with httpx.AsyncClient() as client:
-            while not await answers(client, f"http://127.0.0.1:{port}/healthz"):
-                assert process.returncode is None
-                await asyncio.sleep(0.1)
-        yield f"127.0.0.1:{port}"
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.communicate()
-
-
-async def answers(client: httpx.AsyncClient, url: str) -> bool:
-    """Return whether a server is up."""
-    try:
-        return (await client.get(url)).status_code == 200
-    except httpx.TransportError:
-        return False

@@ -1,4 +1,4 @@
-"""The programs of the reference page of integrations, run as they are, and the numbers in its table."""
+"""The programs in `examples` that embed sleuth, run as they are, and the numbers in the table of integrations."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 from agent_chat_ui import agent_chat_ui, chat_page
-from agent_scene import WithAgent, script
+from chat_scene import BACK, GREETING, WithAgent, archive, script
 from langgraph_scene import talking
 from node_fixture import run_script
 from otlp_collector import collecting
@@ -18,15 +18,15 @@ from playwright.async_api import Page, expect
 from recording_proxy import Proxy, proxying
 from serve_scene import FILES, QUESTION, Oracle
 
-from sleuth.graphs.ingestion.pipeline import ingest
-from sleuth.tools.settings import Settings
+import sleuth
 
 pytestmark = pytest.mark.integration
 
 __all__ = ["agent_chat_ui"]
 
 ROOT = Path(__file__).parents[3]
-PROGRAMS = ROOT / "examples" / "integrations"
+EXAMPLES = ROOT / "examples"
+PROGRAMS = EXAMPLES / "integrations"
 TESTS = ROOT / "tests" / "integration"
 PAGE = (ROOT / "docs" / "reference" / "integrations.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| \[(.+)\]\(#(.+)\) \| .+ \| (\d+) \| `(.+)` \| `(.+)` \|$", re.MULTILINE)
@@ -56,25 +56,22 @@ async def proxy() -> AsyncIterator[Proxy]:
 @pytest.fixture
 async def environment(proxy: Proxy, tmp_path: Path) -> dict[str, str]:
     """The environment of a program: the model server of sleuth and OpenAI's are the scripted one."""
-    notes = tmp_path / "notes"
-    notes.mkdir()
-    for name, text in FILES.items():
-        (notes / name).write_text(text)
-    await ingest([notes], settings=Settings(home=tmp_path / "home", embedder="none"))
+    (notes := tmp_path / "notes").mkdir()
     openai = {"OPENAI_BASE_URL": proxy.url, "OPENAI_API_KEY": "none"}
-    return {"SLEUTH_HOME": str(tmp_path / "home"), "SLEUTH_MODEL_URL": proxy.url, "SLEUTH_EMBEDDER": "none", **openai}
+    return {**await archive(notes, tmp_path / "home"), "SLEUTH_MODEL_URL": proxy.url, **openai}
 
 
-async def run(file: str, environment: dict[str, str], *arguments: str) -> str:
+async def run(file: str, environment: dict[str, str], *arguments: str, said: str = "", folder: Path = PROGRAMS) -> str:
     """Run a program; return its output."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLEUTH_", "OTEL_", "OPENAI_"))}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, str(PROGRAMS / file), *arguments),
+        *(sys.executable, "-W", "error::DeprecationWarning:__main__", str(folder / file), *arguments),
         env=kept | environment,
+        stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    out, err = await asyncio.wait_for(process.communicate(), 300)
+    out, err = await asyncio.wait_for(process.communicate(said.encode()), 300)
     assert process.returncode == 0, err.decode()
     return out.decode()
 
@@ -180,3 +177,33 @@ async def test_opentelemetry(environment: dict[str, str]) -> None:
         assert await run("otel_spans.py", environment, QUESTION) == "Edric Gannow\n"
     assert collector.named("run auto").parent == ""
     assert {"chat scripted", "retrieval"} <= {span.name for span in collector.spans}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("file", "argument", "said", "shown"),
+    [
+        ("ask.py", QUESTION, "", ["Edric Gannow\n", "built by Edric Gannow"]),
+        ("tool.py", "About the light.", "", ["I have looked it up: Edric Gannow [1]", "[1] The Pellowrig Light: “"]),
+        ("node.py", QUESTION, "", ["It is Edric Gannow."]),
+        ("subgraph.py", QUESTION, "", ["Edric Gannow [1]"]),
+        ("chat.py", "", "Hello!\nWho built it?\nthe light\n", [GREETING, BACK["question"], "Edric Gannow [1]"]),
+    ],
+)
+async def test_embedding(file: str, argument: str, said: str, shown: list[str], environment: dict[str, str]) -> None:
+    arguments = [argument] if argument else []
+    out = await run(file, environment, *arguments, said=said, folder=EXAMPLES / "embedding")
+    places = [out.find(text) for text in shown]
+    assert -1 not in places and places == sorted(places), out
+
+
+async def test_once_runs_a_question_once_per_key(
+    environment: dict[str, str], proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    async with sleuth.open() as app:
+        answers = [await app.once(key, QUESTION, method="plain-rag") for key in ("a", "a", "b")]
+    assert answers[0] == answers[1]
+    assert answers[0].thread != answers[2].thread
+    assert len(proxy.calls) == 2

@@ -1,24 +1,15 @@
 """The examples in the help of the commands."""
 
 import shlex
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
+from every_command import every_command
 from typer.testing import CliRunner
 
-from sleuth.studio.cli.app import COMMANDS, app, load
+from sleuth.studio.cli.app import app
 from sleuth.studio.cli.examples import EXAMPLES
 
-
-def commands() -> Iterator[tuple[str, Any]]:
-    for name in COMMANDS:
-        command = load(name)
-        inner = getattr(command, "commands", None)
-        yield from ((f"{name} {each}", found) for each, found in inner.items()) if inner else [(name, command)]
-
-
-ALL = dict(commands())
+ALL = every_command()
 
 
 def test_every_command_has_examples() -> None:

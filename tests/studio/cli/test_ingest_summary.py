@@ -1,22 +1,19 @@
 """The text of an ingest's result: a few lines, whatever fails."""
 
-from io import StringIO
-
 import pytest
-from rich.console import Console
 
 from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport
 from sleuth.studio.cli.commands.documents import MAX_SKIPPED, report_lines, show_progress
 
 
 @pytest.mark.parametrize("reasons", [["has no text"], ["has no text", "is empty", "is encrypted"]])
-def test_many_failures_are_counted_by_reason(reasons: list[str]) -> None:
-    shown, failures = StringIO(), list[str]()
-    with show_progress(Console(file=shown, width=200), failures) as show:
+def test_many_failures_are_counted_by_reason(reasons: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    failures = list[str]()
+    with show_progress(failures) as show:
         for number in range(2_000):
             show(IngestProgress(failure=f"notes.jsonl, line {number}: {reasons[number % len(reasons)]}"))
     lines = report_lines(IngestReport(failed=2_000, warnings=failures[:20]), failures)
-    assert len(shown.getvalue().splitlines()) == MAX_SKIPPED and len(failures) == 2_000
+    assert len(capsys.readouterr().err.splitlines()) == MAX_SKIPPED and len(failures) == 2_000
     assert len(lines) == len(reasons)
     assert sum(int(line.removeprefix("! ").partition(" ")[0].replace(",", "")) for line in lines) == 1_990
 

@@ -85,36 +85,14 @@ def test_any_log_can_be_summarized(lines: list[str]) -> None:
     json.dumps([*summarize_log(lines)])
 
 
+REQUEST = {"at": "2026-01-01T00:00:00.000Z", "level": "info", "status": 200, "route": "/v1/runs/{thread}"}
+CRASH = 'Traceback:\n  File "/srv/anna/sleuth/studio/app.py", line 7, in run\n    secret()\nValueError: a text'
+PLACE = {"errors": ["ValueError"], "frames": ["sleuth/studio/app.py:7 run"]}
+
+
 @pytest.mark.parametrize(
     ("line", "kept"),
-    [
-        (
-            {
-                "at": "2026-01-01T00:00:00.000Z",
-                "level": "info",
-                "message": "request",
-                "route": "/v1/runs/{thread}",
-                "owner": "anna",
-                "status": 200,
-                "seconds": 0.2,
-            },
-            {
-                "at": "2026-01-01T00:00:00.000Z",
-                "level": "info",
-                "status": 200,
-                "seconds": 0.2,
-                "route": "/v1/runs/{thread}",
-            },
-        ),
-        (
-            {
-                "level": "error",
-                "traceback": 'Traceback:\n  File "/srv/anna/sleuth/studio/app.py", line 7, in run\n'
-                "    secret()\nValueError: a text",
-            },
-            {"level": "error", "errors": ["ValueError"], "frames": ["sleuth/studio/app.py:7 run"]},
-        ),
-    ],
+    [({**REQUEST, "message": "request", "owner": "anna"}, REQUEST), ({"traceback": CRASH, "thread": "anna"}, PLACE)],
 )
 def test_log_line_keeps_numbers_and_places(line: dict[str, Any], kept: dict[str, Any]) -> None:
     assert [*summarize_log([json.dumps(line)])] == [kept]

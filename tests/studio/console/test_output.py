@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
@@ -38,15 +38,22 @@ def listing() -> Listing:
     return table
 
 
-def test_listing_piped_is_tab_separated_and_unwrapped(capsys: pytest.CaptureFixture[str]) -> None:
-    emit(None, False, Group(listing(), Text("more [x]")))
-    question = " ".join(["Which [red]tower[/red] stands here?"] * 6)
-    assert capsys.readouterr().out == f"thread\thops\tquestion\n{'i' * 60}\t2\t{question}\nmore [x]\n"
+TABLE = f"thread\thops\tquestion\n{'i' * 60}\t2\t{' '.join(['Which [red]tower[/red] stands here?'] * 6)}\nmore [x]\n"
+LONG = "[bold] :cat: " + "long " * 60
 
 
-def test_panel_piped_is_its_text(capsys: pytest.CaptureFixture[str]) -> None:
-    emit(None, False, Panel(Text("word " * 40), title=Text("title")))
-    assert capsys.readouterr().out == f"title\n{'word ' * 40}\n"
+@pytest.mark.parametrize(
+    ("human", "piped"),
+    [
+        (Group(listing(), Text("more [x]")), TABLE),
+        (Panel(Text("word " * 40), title=Text("title")), f"title\n{'word ' * 40}\n"),
+        (LONG, f"{LONG}\n"),
+    ],
+    ids=["table", "panel", "text"],
+)
+def test_piped_result_is_unwrapped(human: RenderableType, piped: str, capsys: pytest.CaptureFixture[str]) -> None:
+    emit(None, False, human)
+    assert capsys.readouterr().out == piped
 
 
 @pytest.mark.parametrize("columns", ["30", "80", "120"])
@@ -60,12 +67,6 @@ def test_listing_in_a_terminal_shows_whole_ids(
     assert "i" * 60 in shown
     assert "…" not in shown
     assert shown.count("[red]tower[/red]") == 6
-
-
-def test_emit_text_keeps_brackets_and_long_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    text = "[bold] :cat: " + "long " * 60
-    emit(None, False, text)
-    assert capsys.readouterr().out == text + "\n"
 
 
 def test_control_characters_are_removed_from_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

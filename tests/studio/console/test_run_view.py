@@ -116,54 +116,40 @@ def test_departures_of_the_latest_round_are_summarized_with_reasons() -> None:
     assert summarize_removed({}) == []
 
 
-def test_citation_without_document_prints_its_kind() -> None:
-    calculation = {"passage": "", "document": "", "title": "1 + 1", "quote": "1 + 1 = 2", "start": 0, "end": 9}
-    cell = Citation(passage="p", document="d", title="T", quote="2", start=4, end=5, kind="table", reference="row 1")
-    citations = [Citation(**{**calculation, "kind": "expression", "reference": "1 + 1"}), cell]
-    lines = [line.strip() for line in lines_of(answer_view(answer(citations=citations)))]
-    assert "worked out: 1 + 1" in lines
-    assert "T (row 1, d, characters 4–5)" in lines
-
-
-def test_answer_view_marks_the_sentences_of_a_long_answer() -> None:
-    place = {"passage": "p", "document": "d", "title": "T", "quote": "q", "start": 0, "end": 1}
-    long = answer(text="A. B.", citations=[Citation(**place, sentence_ends=[2]), Citation(**place, sentence_ends=[5])])
-    assert "A. [1] B. [2]" in lines_of(answer_view(long))[1]
-    assert "A. B. " in lines_of(answer_view(answer(text="A. B.", citations=[Citation(**place)])))[1]
-
-
-@pytest.mark.parametrize(("method", "measure"), [("retro-rag", "consistency"), ("crp-rag", "perplexity"), ("ras", "")])
-def test_answer_view_names_threshold_and_linking_name(method: str, measure: str) -> None:
-    why = {"passage": "film.md", "name": "Holt"}
-    place = {"passage": "holt", "document": "holt.md", "title": "Lena Holt", "quote": "In Varn.", "start": 0, "end": 8}
-    threshold = Threshold(value=0.5622, by="fitted for small") if measure else None
-    linked = answer(method=method, citations=[Citation(**place, why=why)], threshold=threshold)
-    lines = lines_of(answer_view(linked))
-    assert "    found from film.md by the name “Holt”" in lines
-    found = [line for line in lines if "threshold" in line]
-    assert found == ([f"{measure} threshold 0.56: fitted for small"] if measure else [])
+PLACE: dict[str, Any] = {"passage": "p", "document": "d.md", "title": "T", "quote": "q", "start": 4, "end": 5}
+CALCULATED = {**PLACE, "document": "", "kind": "expression", "reference": "1 + 1"}
+LINKED = Citation(**PLACE, why={"passage": "film.md", "name": "Holt"})
+SENTENCES = {"text": "A. B.", "citations": [Citation(**PLACE, sentence_ends=[at]) for at in (2, 5)]}
+FITTED = Threshold(value=0.5622, by="fitted for small")
+SUPPORT = {"score": 0.3, "answerable": 0.4}
 
 
 @pytest.mark.parametrize(
-    ("status", "support", "words"),
+    ("about", "shown"),
     [
-        ("answered", {}, "The sources support this answer (support 0.30)."),
-        ("answered", {"weak": True}, "The sources support this answer only weakly (support 0.30)."),
-        ("unknown", {"nearest": "1999"}, "The sources do not support an answer (support 0.30)."),
-        ("answered", {"replaced": "1999"}, "the reader had answered '1999', which they support less"),
+        ({"citations": [Citation(**CALCULATED)]}, "    worked out: 1 + 1"),
+        ({"citations": [Citation(**PLACE, kind="table", reference="row 1")]}, "    T (row 1, d.md, characters 4–5)"),
+        ({"citations": [LINKED]}, "    found from film.md by the name “Holt”"),
+        ({"citations": [Citation(**PLACE, newer="d2.md")]}, "    an older version; the newest is d2.md"),
+        (SENTENCES, "│ A. [1] B. [2]"),
+        ({"text": "A. B.", "citations": [Citation(**PLACE)]}, "│ A. B. "),
+        ({"method": "retro-rag", "threshold": FITTED}, "consistency threshold 0.56: fitted for small"),
+        ({"method": "crp-rag", "threshold": FITTED}, "perplexity threshold 0.56: fitted for small"),
+        ({"support": SUPPORT}, "The sources support this answer (support 0.30)."),
+        ({"support": {**SUPPORT, "weak": True}}, "The sources support this answer only weakly (support 0.30)."),
+        ({"support": {**SUPPORT, "weak": True}}, " weakly supported "),
+        ({"status": "unknown", "support": SUPPORT}, "The sources do not support an answer (support 0.30)."),
+        (
+            {"support": {**SUPPORT, "replaced": "1999"}},
+            "The sources support this answer (support 0.30); the reader had answered '1999', which they support less.",
+        ),
+        ({"hops": [FIRST, SECOND]}, f"   reason: plain-rag was not accepted: {DOUBT}"),
     ],
 )
-def test_answer_view_has_the_support_in_words(status: str, support: dict[str, Any], words: str) -> None:
-    lines = lines_of(answer_view(answer(status=status, support={"score": 0.3, "answerable": 0.4, **support})))
-    assert words in " ".join(lines)
-    assert ("weakly supported" in lines[0]) is ("weak" in support)
-
-
-def test_answer_view_labels_an_older_version() -> None:
-    place = {"passage": "p", "document": "a_v1.md", "title": "T", "quote": "q", "start": 0, "end": 1}
-    old = answer(citations=[Citation(**place, newer="a_v2.md"), Citation(**place)])
-    lines = lines_of(answer_view(old))
-    assert lines.count("    an older version; the newest is a_v2.md") == 1
+def test_answer_view_shows(about: dict[str, Any], shown: str) -> None:
+    console = Console(record=True, width=150, file=StringIO())
+    console.print(answer_view(answer(**about)))
+    assert any(shown in f"{line} " for line in recorded(console))
 
 
 def test_subruns_view_prints_reason_and_thread() -> None:
@@ -175,10 +161,6 @@ def test_subruns_view_prints_reason_and_thread() -> None:
         f"   reason: plain-rag was not accepted: {DOUBT}",
     ]
     assert lines_of(subruns_view([FIRST, SECOND])) == lines
-    assert lines[-2] in lines_of(answer_view(answer(hops=[FIRST, SECOND])))
-
-
-def test_long_answer_of_a_subrun_is_shortened() -> None:
     lines = lines_of(subruns_view([{**FIRST, "text": "no word " * 100}]))
     assert lines[-1].endswith("no word…")
     assert len(lines) < 8

@@ -1,13 +1,14 @@
-"""A development server whose methods read a small archive by words, with a model that knows what is in it."""
+"""A small archive that is read by words, and a model server that knows what is in it."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from recording_proxy import Proxy, proxying
-from scripted_backend import Asked, Scripted
+from recording_proxy import CHAT, Proxy, Said, completion, proxying
+from scripted_backend import Asked, Scripted, prompt_of
 from serve_scene import FILES, QUESTION
 
 from sleuth.graphs.ingestion.pipeline import ingest
@@ -20,6 +21,7 @@ KINDS = {
     QUESTION: "question",
     "Who built it?": "ambiguous",
     "And who built the light?": "follow-up",
+    "And the light?": "follow-up",
 }
 GREETING = "Hello! What would you like to know?"
 SAID: dict[str, Any] = {
@@ -40,11 +42,11 @@ def script(asked: Asked) -> Any:
     return KINDS[asked.after("Latest message: ")] if asked.prompt == "router/route" else SAID[asked.prompt]
 
 
-async def archive(folder: Path) -> dict[str, str]:
-    """Reads the documents in; returns the settings of their store."""
+async def archive(folder: Path, home: Path | None = None) -> dict[str, str]:
+    """Reads the documents in; returns the settings of their store, which is in the folder by default."""
     for name, text in FILES.items():
         await asyncio.to_thread((folder / name).write_text, text)
-    home = folder / "home"
+    home = home or folder / "home"
     await ingest([folder / name for name in FILES], settings=Settings(home=home, embedder="none"))
     return {"SLEUTH_HOME": str(home), "SLEUTH_EMBEDDER": "none"}
 
@@ -54,3 +56,39 @@ async def knowing(backend: Scripted | None = None, *, pause: float | None = None
     """The model server; with `pause` it streams its words."""
     async with proxying(backend or Scripted(script), pause=pause) as proxy:
         yield proxy
+
+
+class WithAgent(Scripted):
+    """Scripted model that is also an agent: it calls a tool, that of a sub-agent if it has one, and repeats the result.
+
+    Without tools, it finds the builder in what it reads. Embeddings count words.
+    """
+
+    embedded: int = 0
+
+    async def say(self, method: str, path: str, body: bytes) -> Said:
+        if path == "/v1/embeddings":
+            return self._embed(json.loads(body)["input"])
+        asked = json.loads(body) if path == CHAT else {}
+        if not asked or prompt_of(asked) or asked["model"] == "scripted":
+            return await super().say(method, path, body)
+        last = asked["messages"][-1]
+        if last["role"] == "tool":
+            return completion(f"I have looked it up: {last['content']}")
+        if "tools" not in asked:
+            return completion("Edric Gannow" if "Edric Gannow" in last["content"] else "Unknown.")
+        names = [tool["function"]["name"] for tool in asked["tools"]]
+        given = {"description": QUESTION, "subagent_type": "documents"} if "task" in names else {"question": QUESTION}
+        called = {"name": "task" if "task" in names else names[0], "arguments": json.dumps(given)}
+        reply = json.loads(completion("").body)
+        message = reply["choices"][0]["message"]
+        message["tool_calls"] = [{"id": "call-1", "type": "function", "function": called}]
+        return Said(200, json.dumps(reply).encode())
+
+    def _embed(self, texts: list[str]) -> Said:
+        self.embedded += len(texts)
+        words = ("light", "gannow", "born", "fair")
+        rows = [[0.1 + text.lower().count(word) for word in words] for text in texts]
+        data = [{"object": "embedding", "index": at, "embedding": row} for at, row in enumerate(rows)]
+        usage = {"prompt_tokens": 1, "total_tokens": 1}
+        return Said(200, json.dumps({"object": "list", "data": data, "model": "words", "usage": usage}).encode())

@@ -7,15 +7,14 @@ import os
 import shutil
 import subprocess
 import tarfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
-import httpx
 import pytest
-from process import free_port, program
+from process import answers, free_port, program, running
 
 CACHE = Path(__file__).parents[4] / ".cache"
 FONTS = (
@@ -69,23 +68,6 @@ def chat_page(built: Path, log: Path, *, api: str) -> Iterator[str]:
     port = free_port()
     command = ["node", "node_modules/next/dist/bin/next", "start", "--port", str(port)]
     environment = os.environ | {"LANGGRAPH_API_URL": api, "LANGSMITH_API_KEY": "", "NEXT_TELEMETRY_DISABLED": "1"}
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, cwd=built, env=environment, stdout=output, stderr=subprocess.STDOUT)
     url = f"http://localhost:{port}"
-    try:
-        deadline = time.monotonic() + 120
-        while not _is_up(url):
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.2)
+    with running(command, log, is_up=partial(answers, url), folder=built, environment=environment):
         yield url
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
-def _is_up(url: str) -> bool:
-    try:
-        return httpx.get(url, trust_env=False, timeout=10).is_success
-    except httpx.TransportError:
-        return False

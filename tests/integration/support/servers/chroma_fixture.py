@@ -1,16 +1,14 @@
 """A Chroma server of our own for the whole session."""
 
 import shutil
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
-import httpx
 import pytest
-from process import free_port
+from process import answers, free_port, running
 
 
 @pytest.fixture(scope="session")
@@ -35,32 +33,22 @@ class ChromaServer:
     """A server over a folder, always at the same port."""
 
     def __init__(self, folder: Path) -> None:
-        port = free_port()
-        program = str(Path(sys.executable).with_name("chroma"))
-        self._command = [program, "run", "--path", str(folder), "--host", "127.0.0.1", "--port", str(port)]
         self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
-        self.url = f"http://127.0.0.1:{port}"
+        self._port = str(free_port())
+        self._running = ExitStack()
+        self.url = f"http://127.0.0.1:{self._port}"
 
     def start(self) -> None:
         """Waits until it answers."""
         self._folder.mkdir(exist_ok=True)
-        quiet = subprocess.DEVNULL
-        self._process = subprocess.Popen(self._command, stdout=quiet, stderr=quiet, cwd=self._folder)
-        for _ in range(600):
-            assert self._process.poll() is None, "the Chroma server ended"
-            with suppress(httpx.TransportError):
-                if httpx.get(f"{self.url}/api/v2/heartbeat").is_success:
-                    return
-            time.sleep(0.1)
-        pytest.fail("the Chroma server does not answer")
+        program, log = Path(sys.executable).with_name("chroma"), self._folder.with_suffix(".log")
+        command = [program, "run", "--path", self._folder, "--host", "127.0.0.1", "--port", self._port]
+        is_up = partial(answers, f"{self.url}/api/v2/heartbeat")
+        self._running.enter_context(running(command, log, is_up=is_up, folder=self._folder))
 
     def stop(self) -> None:
         """Ends it, and waits until it has."""
-        if self._process:
-            self._process.terminate()
-            self._process.wait()
-            self._process = None
+        self._running.close()
 
     def forget(self) -> None:
         """Removes what it has; it must not run."""

@@ -4,14 +4,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
-from process import free_port
+from process import answers, free_port, running
 
 CONFIG = Path(__file__).parents[4] / "langgraph.json"
 COMMAND = [Path(sys.executable).parent / "langgraph", "dev", "--config", CONFIG, "--no-browser", "--no-reload"]
@@ -25,12 +25,6 @@ class Server:
         self.log = log
         self.process = process
         self._http = httpx.Client(base_url=url, timeout=300, trust_env=False)
-
-    def ready(self) -> bool:
-        try:
-            return self._http.get("/ok").is_success
-        except httpx.TransportError:
-            return False
 
     def get(self, path: str) -> Any:
         return self._http.get(path).raise_for_status().json()
@@ -65,24 +59,11 @@ def langgraph_dev(folder: Path, **environment: str) -> Iterator[Server]:
         "NO_COLOR": "1",
     }
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LANG", "SLEUTH_"))}
-    with log.open("a") as output:
-        process = subprocess.Popen(
-            [*COMMAND, "--port", str(port)],
-            cwd=folder,
-            env=kept | quiet | environment,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    server = Server(f"http://127.0.0.1:{port}", log, process)
-    try:
-        deadline = time.monotonic() + 300
-        while not server.ready():
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.2)
-        yield server
-    finally:
-        server.close()
-        process.send_signal(signal.SIGINT)
-        process.wait(120)
+    url, command, settings = f"http://127.0.0.1:{port}", [*COMMAND, "--port", str(port)], kept | quiet | environment
+    is_up = partial(answers, f"{url}/ok")
+    with running(command, log, is_up=is_up, folder=folder, environment=settings, end=signal.SIGINT) as process:
+        server = Server(url, log, process)
+        try:
+            yield server
+        finally:
+            server.close()

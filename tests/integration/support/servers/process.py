@@ -1,12 +1,57 @@
-"""Requirements of tests on this machine: free ports, programs and packages."""
+"""Servers as processes of their own, and what tests require of this machine: free ports, programs and packages."""
 
 import os
 import shutil
+import signal
 import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
+import httpx
 import pytest
+
+
+@contextmanager
+def running(
+    command: Sequence[str | Path],
+    log: Path,
+    *,
+    is_up: Callable[[], bool],
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    end: signal.Signals = signal.SIGTERM,
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a server that writes to a log; yield when it is up, and end it with its children after the block."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=output, stderr=output, start_new_session=True
+        )
+    try:
+        deadline = time.monotonic() + 300
+        while not is_up():
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.1)
+        yield process
+    finally:
+        process.send_signal(end)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(120)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def answers(url: str) -> bool:
+    """Return whether a server answers with success."""
+    try:
+        return httpx.get(url, trust_env=False, timeout=10).is_success
+    except httpx.TransportError:
+        return False
 
 
 def missing(reason: str) -> NoReturn:

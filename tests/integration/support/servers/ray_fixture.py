@@ -1,11 +1,8 @@
 """A Ray cluster on this machine."""
 
 import os
-import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,9 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from process import free_port
+from process import free_port, running
 
-_SECONDS = 60.0
 _WORKERS = (b"ray::IDLE", b"ray::read_file", b"ray::analyze", b"ray::embed")
 """Names of processes that wait for a task, or run one."""
 _LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
@@ -68,31 +64,10 @@ def ray_cluster(processors: int = 2) -> Iterator[Cluster]:
     environment = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token, **_LOOPBACK}
     with TemporaryDirectory(prefix="ray-") as folder:
         log = Path(folder) / "log"
-        with log.open("wb") as out:
-            process = subprocess.Popen(
-                [*command, *given, "--temp-dir", f"{folder}/r"],
-                env=environment,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-            )
-        try:
-            _wait(process, port, log)
+        command += [*given, "--temp-dir", f"{folder}/r"]
+
+        def has_started() -> bool:
+            return b"Ray runtime started" in log.read_bytes()
+
+        with running(command, log, is_up=has_started, environment=environment) as process:
             yield Cluster(f"127.0.0.1:{port}", process, token)
-        finally:
-            for number in (signal.SIGTERM, signal.SIGKILL):
-                try:
-                    os.killpg(process.pid, number)
-                    process.wait(15)
-                except (ProcessLookupError, subprocess.TimeoutExpired):
-                    continue
-
-
-def _wait(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
-    """Return when the cluster has started."""
-    limit = time.monotonic() + _SECONDS
-    while b"Ray runtime started" not in log.read_bytes():
-        assert process.poll() is None, log.read_text()
-        assert time.monotonic() < limit, log.read_text()
-        time.sleep(0.1)
-    socket.create_connection(("127.0.0.1", port)).close()
