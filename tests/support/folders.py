@@ -9,7 +9,7 @@ CHILDREN = INTEGRATION / "children"
 PYTHONPATH = os.pathsep.join(
     str(folder)
     for folder in (
-        *(ROOT / "tests" / "support", ROOT / "tests" / "graphs" / "support"),
+        *(ROOT / "src", ROOT / "tests" / "support", ROOT / "tests" / "graphs" / "support"),
         *(INTEGRATION / part for part in ("servers", "children", "faults", "scenes")),
     )
 )
