@@ -140,7 +140,8 @@ class SpanHandler(BaseCallbackHandler):
 
 
 def _metadata(about: Mapping[str, Any]) -> dict[str, Any]:
-    return about.get("metadata") or {}
+    metadata: dict[str, Any] = about.get("metadata") or {}
+    return metadata
 
 
 def _request_attributes(parameters: Mapping[str, Any], metadata: Mapping[str, Any]) -> Attributes:
