@@ -63,7 +63,8 @@ def pdf() -> bytes:
 
 
 def mail() -> bytes:
-    return b"From: Ada Brask <ada@example.org>\nDate: Fri, 14 Mar 2025 09:26:00 +0100\nKeywords: light, contract\n\nHello."
+    head = b"From: Ada Brask <ada@example.org>\nDate: Fri, 14 Mar 2025 09:26:00 +0100\nKeywords: light, contract"
+    return head + b"\n\nHello."
 
 
 def page() -> bytes:
