@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 from numpy.typing import NDArray
+from pydantic import ValidationError
 from typing_extensions import TypedDict
 
 from sleuth.studio.cli.app import run_cli
@@ -20,7 +21,7 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.search.vectors import Embedder, make_embedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.question_attributes import DOMAINS
-from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples, read_examples
+from sleuth.tools.sources.question_attributes.examples import EXAMPLE, Example, packaged_examples
 from sleuth.tools.sources.question_attributes.svm import TRAINED, LinearSvm
 
 if TYPE_CHECKING:
@@ -70,6 +71,28 @@ class TrainingReport(TypedDict):
     domain: Validated
     dynamic: Validated
     mistakes: list[Mistake]
+
+
+def read_examples(path: Path) -> list[Example]:
+    """Return a labeled file: one {"question", "domain", "dynamic"} per line.
+
+    Raises:
+        UsageError: the file cannot be read, or a line is not such an object.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"The labeled questions {path} cannot be read: {error}.") from error
+    examples: list[Example] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            examples += [EXAMPLE.validate_json(line)] if line.strip() else []
+        except ValidationError as error:
+            raise UsageError(
+                f'{path}, line {number}: not a labeled question. Each line is {{"question": "…", "domain": "…", '
+                f'"dynamic": true or false}} with a domain of {", ".join(DOMAINS)}.'
+            ) from error
+    return examples
 
 
 def train(examples: Sequence[Example], embedder: Embedder, *, seed: int = 0) -> tuple[LinearSvm, TrainingReport]:

@@ -29,7 +29,7 @@ from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, place_of
 from sleuth.tools.settings import Settings, client_options, is_loopback, tracing_variables
 from sleuth.tools.sources.knowledge_graph.backends import is_url, open_graph
 from sleuth.tools.storage import SCHEMA_VERSION, catalogue_url, collections, documents, meta, open_engine
-from sleuth.tools.tracing.exporter import check_tracing, endpoint
+from sleuth.tools.tracing.exporter import endpoint, open_tracer
 
 SECONDS = 10.0
 CONNECT_SECONDS = 4
@@ -340,7 +340,7 @@ def _tracing(settings: Settings) -> str:
     if settings.tracing == "langsmith":
         return "on: questions, passages, prompts and replies of runs are sent to LangSmith (SLEUTH_TRACING)"
     if settings.tracing == "otel":
-        check_tracing(settings.tracing)
+        open_tracer(settings.tracing)
         what = "spans with questions, passages, prompts and replies" if settings.trace_texts else "spans without texts"
         return f"on: {what} are sent to {urlsplit(endpoint()).netloc.rpartition('@')[2]} (SLEUTH_TRACING)"
     ignored = tracing_variables(os.environ)

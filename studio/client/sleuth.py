@@ -42,7 +42,7 @@ from sleuth.tools.sources.web_pages.page import Page
 from sleuth.tools.sources.web_pages.reading import read_pages
 from sleuth.tools.storage import Listed, SqlTriples, hold
 from sleuth.tools.tracing.callbacks import check_callbacks
-from sleuth.tools.tracing.exporter import check_tracing
+from sleuth.tools.tracing.exporter import open_tracer
 from sleuth.tools.types import Hit
 
 if TYPE_CHECKING:
@@ -343,7 +343,7 @@ async def open_sleuth(
     """
     if settings is None:
         settings = await asyncio.to_thread(Settings)
-    await asyncio.to_thread(check_tracing, settings.tracing)
+    await asyncio.to_thread(open_tracer, settings.tracing)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(_open_model(settings, model))
         await stack.enter_async_context(hold(settings.home, "shared", command=command, wait=settings.wait))
@@ -389,7 +389,7 @@ async def build_services(
         StoreError: a trained classifier, a fitted threshold or the knowledge graph's file cannot be read.
         MissingExtra: SLEUTH_TRACING is `otel`, and the extra `otel` is not installed.
     """
-    await asyncio.to_thread(check_tracing, settings.tracing)
+    await asyncio.to_thread(open_tracer, settings.tracing)
     async with open_graph(settings.knowledge_graph, triples, proxy=settings.proxy) as graph:
         yield partial(
             Services,

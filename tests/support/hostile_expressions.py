@@ -63,7 +63,7 @@ _UNICODE = [
     "max（1，2）", "“1”", "‘a’", "1\r2", "\ud800", "e\u0301", "İ", "ﬁ", "1\t2", "\\u0031", "'\\N{BULLET}'",
 ]  # fmt: skip
 
-HOSTILE = {
-    "attributes": [f"{owner}.{attribute}" for owner in _OWNERS for attribute in _ATTRIBUTES], "calls": _CALLS,
-    "syntax": _SYNTAX, "great": _GREAT, "nested": _NESTED, "unicode": _UNICODE,
-}  # fmt: skip
+HOSTILE = [
+    *(f"{owner}.{attribute}" for owner in _OWNERS for attribute in _ATTRIBUTES), *_CALLS, *_SYNTAX, *_GREAT, *_NESTED,
+    *_UNICODE,
+]  # fmt: skip

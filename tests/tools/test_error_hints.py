@@ -1,20 +1,24 @@
-"""Suggestions for unknown names."""
+"""Suggestions for unknown names, and missing packages named with their extra."""
 
 import pytest
 
-from sleuth.tools.errors import UnknownName
+from sleuth.tools.errors import MissingExtra, UnknownName
+from sleuth.tools.optional_imports import extra
 
 METHODS = ["par-rag", "plain-rag", "retro-rag", "auto", "search-trained"]
+NEAR = {"par-rg": "par-rag", "plan-rag": "plain-rag", "retrorag": "retro-rag", "serch-trained": "search-trained"}
 
 
-@pytest.mark.parametrize(
-    ("name", "near"),
-    [("par-rg", "par-rag"), ("plan-rag", "plain-rag"), ("retrorag", "retro-rag"), ("serch-trained", "search-trained")],
-)
-def test_unknown_name_suggests_a_near_name(name: str, near: str) -> None:
-    assert f"Did you mean {near}?" in str(UnknownName("method", name, METHODS))
+def test_unknown_name_suggests_a_near_name() -> None:
+    for name, near in NEAR.items():
+        assert f"Did you mean {near}?" in str(UnknownName("method", name, METHODS))
+    for name, known in (("third-run", ["toc", "first"]), ("doctor", ["toc"]), ("x", METHODS)):
+        assert "Did you mean" not in str(UnknownName("run", name, known))
 
 
-@pytest.mark.parametrize(("name", "known"), [("third-run", ["toc", "first"]), ("doctor", ["toc"]), ("x", METHODS)])
-def test_unknown_name_suggests_nothing_far(name: str, known: list[str]) -> None:
-    assert "Did you mean" not in str(UnknownName("run", name, known))
+def test_missing_package_is_named_with_its_extra() -> None:
+    told = r"^Flying needs no_such_wings: pip install 'sleuth-rag\[air\]'\.$"
+    with pytest.raises(MissingExtra, match=told), extra("air", "Flying"):
+        import no_such_wings  # type: ignore[import-not-found]  # noqa: F401
+    with pytest.raises(ZeroDivisionError), extra("air", "Flying"):
+        1 / 0  # noqa: B018

@@ -17,57 +17,38 @@ def test_loader_classes_come_from_the_environment_by_suffix(monkeypatch: pytest.
     assert Settings().loaders == {".ipynb": "NotebookLoader", ".epub": "UnstructuredEPubLoader"}
 
 
-@pytest.mark.parametrize("name", ["model_url", "embedder", "knowledge_graph", "chroma_url"])
-def test_address_with_a_password_is_refused(name: str) -> None:
-    with pytest.raises(ValidationError, match="contains a name or a password") as caught:
-        Settings.model_validate({name: "https://anna:s3cret@example.org/v1"})
-    assert "s3cret" not in caught.value.errors()[0]["msg"]
-    Settings.model_validate({name: "https://example.org/v1/@latest"})
-
-
-@pytest.mark.parametrize("url", ["http://127.0.0.1:99999/v1", "http://127.0.0.1:port/v1", "http://[::1/v1"])
-def test_address_without_usable_port_or_host_is_refused(url: str) -> None:
-    with pytest.raises(ValidationError, match=r"Port|Invalid IPv6"):
-        Settings.model_validate({"model_url": url})
+SECRET = "https://anna:s3cret@example.org/v1"
 
 
 @pytest.mark.parametrize(
-    ("suffix", "reason"),
+    ("name", "value", "reason"),
     [
-        ("ipynb", "is not a file suffix"),
-        ("", "is not a file suffix"),
-        (".", "is not a file suffix"),
-        (".tar.gz", "is not a file suffix"),
-        (".jsonl", "is read as a corpus"),
-        (".JSONL", "is read as a corpus"),
+        *((name, SECRET, "contains a name or a password") for name in ("model_url", "embedder", "knowledge_graph")),
+        *(("chroma_url", SECRET, "contains a name or a password"), ("model_url", "http://127.0.0.1:99999/v1", "Port")),
+        *(("model_url", "http://127.0.0.1:port/v1", "Port"), ("model_url", "http://[::1/v1", "Invalid IPv6")),
+        *(("loaders", {suffix: "X"}, "is not a file suffix") for suffix in ("ipynb", "", ".", ".tar.gz")),
+        *(("loaders", {suffix: "X"}, "is read as a corpus") for suffix in (".jsonl", ".JSONL")),
     ],
 )
-def test_invalid_loader_suffix_is_refused(suffix: str, reason: str) -> None:
-    with pytest.raises(ValidationError, match=reason):
-        Settings(loaders={suffix: "NotebookLoader"})
+def test_unusable_value_is_refused(name: str, value: object, reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason) as caught:
+        Settings.model_validate({name: value})
+    assert "s3cret" not in caught.value.errors()[0]["msg"]
+    Settings.model_validate({"model_url": "https://example.org/v1/@latest"})
 
 
 def test_unknown_variable_is_reported_once_with_nearest_name(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("SLEUTH_TIMOUT", "5")
-    monkeypatch.setenv("SLEUTH_QXZ", "5")
+    known = {"sleuth_concurrency": "2", "SLEUTH_REQUIRE_ALL": "1", "SLEUTH_TEST_MODEL_URL": "x", "SLEUTH_EMPTY": ""}
+    for name, value in {"SLEUTH_TIMOUT": "5", "SLEUTH_QXZ": "5", "OTHER_TIMOUT": "5", **known}.items():
+        monkeypatch.setenv(name, value)
     with caplog.at_level(logging.WARNING):
-        assert Settings().timeout == 120
-        Settings()
+        assert (Settings().timeout, Settings().concurrency) == (120, 2)
     assert [record.getMessage() for record in caplog.records] == [
         "'SLEUTH_QXZ' is not a setting and is ignored.",
         "'SLEUTH_TIMOUT' is not a setting and is ignored. Did you mean SLEUTH_TIMEOUT?",
     ]
-
-
-def test_known_variables_are_not_reported(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    values = {"SLEUTH_TIMEOUT": "5", "sleuth_concurrency": "2", "SLEUTH_REQUIRE_ALL": "1", "SLEUTH_TEST_MODEL_URL": "x"}
-    for name, value in {**values, "SLEUTH_EMPTY": "", "OTHER_TIMOUT": "5"}.items():
-        monkeypatch.setenv(name, value)
-    with caplog.at_level(logging.WARNING):
-        assert Settings().concurrency == 2
-    assert caplog.records == []
 
 
 @pytest.mark.parametrize(
@@ -94,13 +75,14 @@ def test_settings_file_in_the_working_folder_is_read(tmp_path: Path, monkeypatch
     assert (Settings().timeout, Settings().models) == (5, {"reader": "small"})
 
 
-@pytest.mark.parametrize("name", ["home", "runs", "checker", "api_keys_file", "embedder", "knowledge_graph"])
-def test_user_folder_is_expanded_in_paths(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_folder_is_expanded_in_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    Path("sleuth.toml").write_text(f'{name} = "~/notes/x"\n')
-    assert str(getattr(Settings(), name)) == str(tmp_path / "notes" / "x")
-    assert str(getattr(Settings.model_validate({name: "notes~/x"}), name)) == "notes~/x"
+    names = ("home", "runs", "checker", "api_keys_file", "embedder", "knowledge_graph")
+    Path("sleuth.toml").write_text("".join(f'{name} = "~/notes/x"\n' for name in names))
+    assert {str(getattr(Settings(), name)) for name in names} == {str(tmp_path / "notes" / "x")}
+    other = Settings.model_validate(dict.fromkeys(names, "notes~/x"))
+    assert {str(getattr(other, name)) for name in names} == {"notes~/x"}
 
 
 def store_server(home: Path, **changes: object) -> None:
@@ -122,20 +104,11 @@ def test_model_url_is_that_of_the_running_server_of_the_home(tmp_path: Path, mon
     assert Settings(home=tmp_path).model_url == "http://127.0.0.1:11434/v1"
 
 
-@pytest.mark.parametrize("changes", [{"ticks": 1}, {"boot": "an earlier one"}, {"pid": 2**22 + 1}])
-def test_model_url_of_a_dead_server_is_ignored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object]
-) -> None:
+def test_model_url_of_a_dead_server_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLEUTH_MODEL_URL", raising=False)
-    store_server(tmp_path, **changes)
-    assert Settings(home=tmp_path).model_url == MODEL_URL
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"process": 1, "options": {"port": 1}}'])
-def test_model_url_with_a_damaged_state_is_the_usual_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    monkeypatch.delenv("SLEUTH_MODEL_URL", raising=False)
-    ServerFiles(tmp_path).prepare()
-    ServerFiles(tmp_path).state.write_text(text)
-    assert Settings(home=tmp_path).model_url == MODEL_URL
+    for changes in ({"ticks": 1}, {"boot": "an earlier one"}, {"pid": 2**22 + 1}):
+        store_server(tmp_path, **changes)
+        assert Settings(home=tmp_path).model_url == MODEL_URL
+    for damaged in ("", "{", "[]", '{"process": 1, "options": {"port": 1}}'):
+        ServerFiles(tmp_path).state.write_text(damaged)
+        assert Settings(home=tmp_path).model_url == MODEL_URL

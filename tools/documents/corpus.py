@@ -5,6 +5,7 @@ A line may also have "author", "date" and "tags".
 
 import gzip
 import json
+import math
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,8 +21,6 @@ MAX_LINE_BYTES = 8 << 20
 MAX_PASSAGE_CHARS = 100_000
 """A passage is shown to a model whole; a book is a document, which is cut into passages."""
 MAX_ID_CHARS = 512
-_ENDLESS_BYTES = 1 << 30
-"""What is passed over of a line that is too long, before the rest of the file is."""
 _MOST_UNPACKED = 100
 """Times its size to which a gzipped corpus may unpack, beyond the first line's bytes; texts reach ten."""
 
@@ -71,17 +70,13 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     Raises OSError if a line, or the unpacked file, exceeds the limits.
     """
     size, packed = ordinary_size(path), path.suffix.lower() == ".gz"
-    most = MAX_LINE_BYTES + _MOST_UNPACKED * size if packed else size
+    most = MAX_LINE_BYTES + _MOST_UNPACKED * size if packed else math.inf
     with gzip.open(path) if packed else path.open("rb") as file:
         for number in count(1):
             raw = rest = file.readline(MAX_LINE_BYTES + 1)
-            length = 0
-            while len(rest) > MAX_LINE_BYTES and not rest.endswith(b"\n"):
+            while len(rest) > MAX_LINE_BYTES and not rest.endswith(b"\n") and file.tell() <= most:
                 rest = file.readline(MAX_LINE_BYTES + 1)
-                length += len(rest)
-                if length > _ENDLESS_BYTES:
-                    raise OSError(f"line {number} is longer than {_ENDLESS_BYTES >> 20:,} MiB")
-            if packed and file.tell() > most:
+            if file.tell() > most:
                 raise OSError(f"it unpacks to more than {_MOST_UNPACKED} times its size")
             if not raw:
                 return

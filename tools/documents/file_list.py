@@ -17,6 +17,7 @@ from sleuth.tools.errors import DocumentError, UsageError
 from sleuth.tools.text import decode
 
 NOT_READ = "files of this type are not read. Convert it, for example to PDF or text."
+HIDDEN = "is hidden. Name it to read it."
 _BEGINNING = 4096
 
 
@@ -65,15 +66,11 @@ def find_files(roots: Iterable[Path], loaders: Loaders) -> Iterator[Item]:
                 continue
             seen.add(path)
             relative = PurePosixPath(file.relative_to(root).as_posix() if file != root else file.name)
-            if path.suffix.lower() == ZIP and ZIP not in loaders and path.is_file() and not _is_hidden(file, root):
+            reason = "" if file == root else _reason(file, loaders)
+            if path.suffix.lower() == ZIP and ZIP not in loaders and path.is_file() and reason != HIDDEN:
                 yield from _members(path, relative, loaders)
             else:
-                reason = "" if file == root else _reason(file, loaders)
                 yield Item(path=path, document_id=printable(relative), reason=reason)
-
-
-def _is_hidden(file: Path, root: Path) -> bool:
-    return file != root and file.name.startswith(".")
 
 
 def _members(archive: Path, relative: PurePosixPath, loaders: Loaders) -> Iterator[Item]:
@@ -110,7 +107,7 @@ def _walk(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:
 def _reason(file: Path, loaders: Loaders) -> str:
     """Return the reason to pass over a file in a folder; empty where there is none."""
     if file.name.startswith("."):
-        return "is hidden. Name it to read it."
+        return HIDDEN
     if file.suffix.lower() in {*FORMATS, *loaders} or is_corpus(file) or is_folder(file):
         return ""
     if not file.suffix:

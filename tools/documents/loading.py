@@ -11,7 +11,9 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
 
 from sleuth.tools.documents.chunking import is_markdown, split
 from sleuth.tools.documents.community_loaders import read_with
@@ -21,7 +23,6 @@ from sleuth.tools.documents.formats.book_formats import read_eml, read_epub, rea
 from sleuth.tools.documents.formats.content import (
     Content,
     Marks,
-    Place,
     clean_author,
     clean_date,
     clean_tags,
@@ -117,31 +118,22 @@ class PassageSpan(NamedTuple):
 class LoadedDocument:
     """The text of one file. HTML and Word files become Markdown; `media_type` is that of the file.
 
-    The text from a loader class is plain text, whatever the file's type. `marks`: where pages, sheets and so on begin.
-    `author`, `date` (ISO 8601) and `tags` are the file's own properties; without a date of its own, that of its last
-    modification. `note`: a remark about the reading, such as the pages that were read by OCR. `spans`: its passages.
+    The text from a loader class is plain text, whatever the file's type. `author`, `date` (ISO 8601) and `tags` are the
+    file's own properties; without a date of its own, that of its last modification. `note`: a remark about the reading,
+    such as the pages that were read by OCR. `spans`: its passages.
     """
 
     title: str
     text: str
     media_type: str
-    marks: Marks = ()
     author: str = ""
     date: str = ""
     tags: tuple[str, ...] = ()
     note: str = ""
     spans: tuple[PassageSpan, ...] = ()
 
-    def with_spans(self) -> Self:
-        """Return the document divided into passages."""
-        return replace(self, spans=tuple(_spans(self.text, self.media_type, self.marks)))
 
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Self:
-        """Return the document from the JSON form that a worker sends."""
-        marks = tuple((start, Place(**place)) for start, place in value["marks"])
-        spans = tuple(PassageSpan(*span) for span in value["spans"])
-        return cls(**{**value, "marks": marks, "tags": tuple(value["tags"]), "spans": spans})
+_DOCUMENT = TypeAdapter(LoadedDocument)
 
 
 class FileReader:
@@ -179,7 +171,7 @@ class FileReader:
             raise DocumentError(f"{printable(path, member)[:MAX_SOURCE_BYTES]}: {self._reason(error)}") from error
         if "error" in read:
             raise DocumentError(read["error"])
-        return LoadedDocument.from_json(read)
+        return _DOCUMENT.validate_python(read)
 
     def _is_light(self, path: Path) -> bool:
         """Return whether the file needs no limits, which is also so if it cannot be opened."""
@@ -224,15 +216,16 @@ def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds:
         title=title,
         text=text,
         media_type=media_type,
-        marks=marks,
         author=clean_author(found.author),
         date=clean_date(found.date) or _modified(path),
         tags=clean_tags(found.tags),
         note=content.note,
-    ).with_spans()
+        spans=tuple(find_spans(text, media_type, marks)),
+    )
 
 
-def _spans(text: str, media_type: str, marks: Marks) -> Iterator[PassageSpan]:
+def find_spans(text: str, media_type: str, marks: Marks = ()) -> Iterator[PassageSpan]:
+    """Yield the passages of a text; `marks`: where its pages, sheets and so on begin."""
     lines = row_marks(text, marks)
     for begin, end in parts(marks, len(text)):
         for start, stop in split(text[begin:end], media_type):

@@ -6,7 +6,7 @@ characters, whatever the language.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import pairwise, zip_longest
 from types import MappingProxyType
@@ -61,19 +61,21 @@ class KeywordTerms(NamedTuple):
     text: str
 
 
-def language_of(text: str) -> str:
-    """Return the ISO 639 code of the language by whose rules the words of a text are stemmed."""
-    return _with_stemmer(detect_language(text))
+def language_of(text: str, detected: str | None = None) -> str:
+    """Return the ISO 639 code of the language by whose rules the words of a text are stemmed.
 
-
-def _with_stemmer(detected: str | None) -> str:
-    return detected if detected is not None and detected in STEMMED_LANGUAGES else ENGLISH
+    Args:
+        text: The text.
+        detected: Its detected language, empty if it is uncertain; None if it is to be detected.
+    """
+    code = (detect_language(text) or "") if detected is None else detected
+    return code if code in STEMMED_LANGUAGES else ENGLISH
 
 
 def stems(text: str, language: str) -> list[str]:
     """Return the stems of a text in a language, without stop words."""
-    pieces = [piece for run in _UNSPACED.findall(text) for piece in _pieces(run)]
-    return [*_tagged(_stemmer(language).analyze(_without_unspaced(text)), language), *pieces]
+    pieces = [piece for run in _UNSPACED.findall(text) for piece in (*run, *map("".join, pairwise(run)))]
+    return [*_tagged(_analyzer(language).analyze(_UNSPACED.sub(" ", text)), language), *pieces]
 
 
 def find_terms(passages: Sequence[Passage], detected: Sequence[str | None] = ()) -> list[KeywordTerms]:
@@ -85,7 +87,7 @@ def find_terms(passages: Sequence[Passage], detected: Sequence[str | None] = ())
     """
     found = []
     for passage, known in zip_longest(passages, detected):
-        language = language_of(passage.text) if known is None else _with_stemmer(known)
+        language = language_of(passage.text, known)
         text = " ".join(stems(f"{passage.title}. {passage.text}", language))
         found.append(KeywordTerms(language, " ".join(stems(passage.title, language)), text))
     return found
@@ -117,20 +119,10 @@ def question_stems(text: str, languages: Sequence[str]) -> dict[str, list[str]]:
     own = question_language(text, languages)
     others = [language for language in languages if language != own]
     found: dict[str, list[str]] = {stem: [stem] for stem in stems(text, own)}
-    for word in dict.fromkeys(_words().analyze(_without_unspaced(text))) if others else ():
+    for word in dict.fromkeys(_analyzer(None).analyze(_UNSPACED.sub(" ", text))) if others else ():
         for stem in _stems_of_word(word, own):
             found[stem] += [each for language in others for each in _stems_of_word(word, language)]
     return {stem: list(dict.fromkeys(variants)) for stem, variants in found.items()}
-
-
-def _without_unspaced(text: str) -> str:
-    return _UNSPACED.sub(" ", text)
-
-
-def _pieces(run: str) -> Iterator[str]:
-    """Yield the characters of a run of text without spaces, and its pairs of characters."""
-    yield from run
-    yield from map("".join, pairwise(run))
 
 
 def _tagged(found: Sequence[str], language: str) -> Sequence[str]:
@@ -140,31 +132,20 @@ def _tagged(found: Sequence[str], language: str) -> Sequence[str]:
 @lru_cache(maxsize=_REMEMBERED)
 def _stems_of_word(word: str, language: str) -> Sequence[str]:
     """Return the stem of a word in lower case; nothing for a stop word."""
-    return _tagged(_word_stemmer(language).analyze(word), language)
+    return _tagged(_analyzer(language, is_word=True).analyze(word), language)
 
 
 @cache
-def _stemmer(language: str) -> tantivy.TextAnalyzer:
-    return _with_stems(_lower_case(), language).build()
-
-
-@cache
-def _word_stemmer(language: str) -> tantivy.TextAnalyzer:
-    return _with_stems(tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()), language).build()
-
-
-@cache
-def _words() -> tantivy.TextAnalyzer:
-    return _lower_case().build()
-
-
-def _lower_case() -> tantivy.TextAnalyzerBuilder:
-    tokens = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-    return tokens.filter(tantivy.Filter.remove_long(_LONGEST_WORD)).filter(tantivy.Filter.lowercase())
-
-
-def _with_stems(tokens: tantivy.TextAnalyzerBuilder, language: str) -> tantivy.TextAnalyzerBuilder:
-    name = STEMMED_LANGUAGES[language]
-    if name not in _WITHOUT_STOP_WORDS:
-        tokens = tokens.filter(tantivy.Filter.stopword(name))
-    return tokens.filter(tantivy.Filter.stemmer(name))
+def _analyzer(language: str | None, *, is_word: bool = False) -> tantivy.TextAnalyzer:
+    """Return an analyzer of texts, or of single words in lower case; without a language it does not stem."""
+    if is_word:
+        tokens = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw())
+    else:
+        tokens = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+        tokens = tokens.filter(tantivy.Filter.remove_long(_LONGEST_WORD)).filter(tantivy.Filter.lowercase())
+    if language is not None:
+        name = STEMMED_LANGUAGES[language]
+        if name not in _WITHOUT_STOP_WORDS:
+            tokens = tokens.filter(tantivy.Filter.stopword(name))
+        tokens = tokens.filter(tantivy.Filter.stemmer(name))
+    return tokens.build()

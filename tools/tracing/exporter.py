@@ -25,9 +25,6 @@ def open_tracer(tracing: Tracing) -> "Tracer":
     An application that has set a global tracer provider keeps it: the spans go there. Otherwise the process exports
     them by OTLP over HTTP, to the endpoint of the standard OTEL variables. Blocks while it imports.
 
-    Args:
-        tracing: the setting.
-
     Raises:
         MissingExtra: the extra `otel` is not installed.
         UsageError: the OTEL variables ask for another protocol.
@@ -38,11 +35,6 @@ def open_tracer(tracing: Tracing) -> "Tracer":
         return trace.NoOpTracer()
     provider = trace.get_tracer_provider()
     return (_exporting() if isinstance(provider, trace.ProxyTracerProvider) else provider).get_tracer(NAME)
-
-
-def check_tracing(tracing: Tracing) -> None:
-    """Raise the errors of `open_tracer` before a run starts."""
-    open_tracer(tracing)
 
 
 def export_now(tracing: Tracing) -> None:

@@ -49,28 +49,20 @@ class SpanHandler(BaseCallbackHandler):
         span = self._open.get(run) if run else None
         return trace.set_span_in_context(span) if span else None
 
-    def on_chain_start(
-        self,
-        serialized: dict[str, Any] | None,
-        inputs: Any,  # noqa: ANN401 - as the base has it
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        tags: list[str] | None = None,
-        metadata: dict[str, Any] | None = None,
-        **about: Any,  # noqa: ANN401 - as the base has it
-    ) -> None:
+    def on_chain_start(self, serialized: Any, inputs: Any, *, run_id: UUID, **about: Any) -> None:  # noqa: ANN401
         """Open the span of a graph or of a node."""
-        name, thread = str(about.get("name") or "graph"), str((metadata or {}).get("thread_id") or "")
+        name, thread = str(about.get("name") or "graph"), str(_metadata(about).get("thread_id") or "")
         attributes: Attributes = {"gen_ai.conversation.id": thread} if thread else {}
-        around = self._threads.get(parent_run_id) if parent_run_id else None
+        parent = about.get("parent_run_id")
+        around = self._threads.get(parent) if parent else None
         self._threads[run_id] = thread
-        if _is_node(tags or []):
-            self._begin(run_id, parent_run_id, name, attributes | {"sleuth.node": name})
+        tags: Sequence[str] = about.get("tags") or ()
+        if any(tag.startswith("graph:step:") for tag in tags) and "langsmith:hidden" not in tags:  # a node
+            self._begin(run_id, parent, name, attributes | {"sleuth.node": name})
         elif around != thread and not name.endswith("UpdateState"):  # a run or a sub-run, which has its own thread
-            self._begin(run_id, parent_run_id, f"run {name}", attributes | {"sleuth.method": name})
+            self._begin(run_id, parent, f"run {name}", attributes | {"sleuth.method": name})
         else:
-            self._around[run_id] = parent_run_id
+            self._around[run_id] = parent
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **about: Any) -> None:  # noqa: ANN401 - as the base has it
         """End the span of a graph or of a node; the verdict's status is an attribute."""
@@ -92,20 +84,18 @@ class SpanHandler(BaseCallbackHandler):
 
     def on_chat_model_start(
         self,
-        serialized: dict[str, Any] | None,
+        serialized: Any,  # noqa: ANN401 - as the base has it
         messages: list[list[BaseMessage]],
         *,
         run_id: UUID,
-        parent_run_id: UUID | None = None,
-        metadata: dict[str, Any] | None = None,
         **about: Any,  # noqa: ANN401 - as the base has it
     ) -> None:
         """Open the span of a model call."""
-        attributes = _request_attributes(about.get("invocation_params") or {}, metadata or {})
+        attributes = _request_attributes(about.get("invocation_params") or {}, _metadata(about))
         if self._texts:
             attributes["gen_ai.input.messages"] = _as_json([_as_part(each) for each in messages[0]])
         name = f"chat {attributes.get('gen_ai.request.model', '')}".strip()
-        self._begin(run_id, parent_run_id, name, attributes, kind=SpanKind.CLIENT)
+        self._begin(run_id, about.get("parent_run_id"), name, attributes, kind=SpanKind.CLIENT)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **about: Any) -> None:  # noqa: ANN401
         """End the span of a model call with its usage."""
@@ -117,23 +107,14 @@ class SpanHandler(BaseCallbackHandler):
             attributes["gen_ai.output.messages"] = _as_json([_as_part(message) | {"finish_reason": "".join(finish)}])
         self._end(run_id, attributes)
 
-    def on_retriever_start(
-        self,
-        serialized: dict[str, Any] | None,
-        query: str,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        metadata: dict[str, Any] | None = None,
-        **about: Any,  # noqa: ANN401 - as the base has it
-    ) -> None:
+    def on_retriever_start(self, serialized: Any, query: str, *, run_id: UUID, **about: Any) -> None:  # noqa: ANN401
         """Open the span of a search."""
         attributes: Attributes = {"gen_ai.operation.name": "retrieval"}
         names = {"k": "gen_ai.retrieval.top_k", "mode": "sleuth.mode"}
-        attributes |= {names[name]: value for name, value in (metadata or {}).items() if name in names}
+        attributes |= {names[name]: value for name, value in _metadata(about).items() if name in names}
         if self._texts:
             attributes["gen_ai.retrieval.query.text"] = query
-        self._begin(run_id, parent_run_id, "retrieval", attributes)
+        self._begin(run_id, about.get("parent_run_id"), "retrieval", attributes)
 
     def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **about: Any) -> None:  # noqa: ANN401
         """End the span of a search with the number of its passages."""
@@ -158,8 +139,9 @@ class SpanHandler(BaseCallbackHandler):
             span.end()
 
 
-def _is_node(tags: Sequence[str]) -> bool:
-    return any(tag.startswith("graph:step:") for tag in tags) and "langsmith:hidden" not in tags
+def _metadata(about: Mapping[str, Any]) -> dict[str, Any]:
+    metadata: dict[str, Any] = about.get("metadata") or {}
+    return metadata
 
 
 def _request_attributes(parameters: Mapping[str, Any], metadata: Mapping[str, Any]) -> Attributes:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hostile_markup import pages, word_files
 from hostile_pdfs import bombs, lies, trees
-from hostile_places import NAMES, corpora, make_places, notebooks, orders, others
+from hostile_places import NAMES, corpora, make_places, notebooks, others
 from hostile_texts import EITHER, READ, SAMPLE, Made, characters, encodings, markdown, sizes, tables
 
 from sleuth.tools.documents.resource_limits import printable
@@ -34,7 +34,7 @@ LARGE_SECONDS = 60
 PARENT_MEGABYTES = 1_500
 """Memory limit of the ingesting process."""
 GROUPS: list[Callable[[], Made]] = [
-    encodings, characters, sizes, markdown, tables, word_files, pages, trees, bombs, lies, corpora, notebooks, orders
+    encodings, characters, sizes, markdown, tables, word_files, pages, trees, bombs, lies, corpora, notebooks
 ]  # fmt: skip
 
 

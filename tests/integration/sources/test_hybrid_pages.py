@@ -80,29 +80,20 @@ async def ask(settings: Settings, model: Model, *pages: str) -> tuple[Answer, di
         return answer, (await runs.graph(found).aget_state(runs.config(found))).values
 
 
-async def test_orders_in_text_table_and_title_are_fenced_and_not_followed(settings: Settings) -> None:
+async def test_orders_of_pages_are_not_followed_and_a_cell_is_cited(settings: Settings) -> None:
     model = Obedient()
-    answer, state = await ask(settings, model, HOSTILE, HOSTILE.replace("<p>", "<h1>Ida Moll</h1><p>"))
-    assert answer.text != "PWNED"
-    assert "PWNED" not in json.dumps(state["said"])
-    assert {each["kind"] for each in state["references"]} >= {"text", "table"}
-    shown = "".join(request.text() for request in model.requests)
-    assert shown.count("PWNED") > 10
-    for request in model.requests:
-        assert "PWNED" not in FENCED.sub("", request.text())
-
-
-@pytest.mark.nightly
-async def test_a_cell_of_a_page_s_table_is_cited_whatever_other_pages_order(settings: Settings) -> None:
-    model = Obedient()
-    answer, state = await ask(settings, model, HONEST, HOSTILE, DEEP, "<p>" * 10_000)
+    answer, state = await ask(settings, model, HONEST, HOSTILE, DEEP)
     assert (answer.status, answer.text) == ("answered", "Ida Moll")
     (citation,) = answer.citations
     assert (citation["document"], citation["kind"]) == ("https://a.example/0#table-1", "table")
     assert citation["reference"] == "row 2, column Keeper"
     assert sum(each["shown"] for each in state["references"]) <= 12_000
+    assert "PWNED" not in json.dumps(state["said"])
+    assert {each["kind"] for each in state["references"]} >= {"text", "table"}
+    assert "".join(request.text() for request in model.requests).count("PWNED") > 10
     for request in model.requests:
         text = request.text()
+        assert "PWNED" not in FENCED.sub("", text)
         assert "<|im_end|>" not in text
         assert text.count("<source ") == text.count("</source ") == len(request.input.get("sources", ()))
     assert not state["calculations"]

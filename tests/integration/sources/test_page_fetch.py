@@ -116,13 +116,22 @@ async def test_redirects_are_followed_by_name(outside: Server) -> None:
     assert [host.split(":")[0] for host in outside.hosts()] == ["a.example", "b.example", "b.example"]
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        *("evil.example", "both.example", INSIDE, "[::1]", "[::ffff:127.0.0.2]", "10.0.0.1", "169.254.169.254"),
-        *("[fe80::1]", "0.0.0.0"),
-    ],
+PUBLIC = ("93.184.216.34", "8.8.8.8", "2606:2800:220:1:248:1893:25c8:1946")
+OTHER = (
+    *("127.0.0.1", "127.8.9.1", "0.0.0.0", "10.0.0.1", "172.16.5.4", "192.168.1.1", "169.254.169.254"),
+    *("100.64.0.1", "100.100.100.200", "192.0.0.192", "224.0.0.1", "239.1.2.3", "255.255.255.255", "240.0.0.1"),
+    *("168.63.129.16", "198.18.0.1", "203.0.113.5"),
+    *("::1", "::", "fe80::1", "fe80::1%eth0", "fd00:ec2::254", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1"),
+    *("64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:1::", "::127.0.0.1", "fec0::1"),
+    *("localhost", "", "1", "127.1"),
 )
+
+
+def test_only_addresses_of_the_open_internet_are_public() -> None:
+    assert [address for address in (*PUBLIC, *OTHER) if is_public(address)] == [*PUBLIC]
+
+
+@pytest.mark.parametrize("host", ["evil.example", "both.example", INSIDE, "[::1]", "[::ffff:127.0.0.2]", "10.0.0.1"])
 @pytest.mark.parametrize("way", ["directly", "by a redirect"])
 async def test_the_inside_is_not_reached(outside: Server, inside: Server, host: str, way: str) -> None:
     target = f"//{host}:{inside.port}/"

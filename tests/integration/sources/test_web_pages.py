@@ -46,11 +46,8 @@ async def test_a_page_becomes_text_sentences_and_tables() -> None:
     assert page.warnings == ()
 
 
-async def test_a_page_without_an_article_is_read_as_a_whole() -> None:
+async def test_a_page_without_an_article_is_read_as_a_whole_or_as_its_snippet() -> None:
     assert (await read("<div>Two ferries ran.</div>")).text == "Two ferries ran."
-
-
-async def test_a_page_without_html_is_its_snippet() -> None:
     page = await read("", name="Ferries\nof\x00 old", snippet="Two ran.\nBoth sank.")
     assert (page.name, page.text) == ("Ferries of old", "Two ran. Both sank.")
     assert page.warnings == ("Ferries of old: nothing could be read: its snippet is used instead",)
@@ -60,13 +57,9 @@ HOSTILE = {
     "soup": "<script>if (a < b) { '<p>' }</script><style>p {}</style>" * 20_000,
     "unclosed": "<div><b><i><span>" * 20_000,
     "deep": "<div>" * 30_000,
-    "attributes": "<p " + "a='b' " * 200_000 + ">",
-    "controls": "\x00\x01\x0b\ufffe\ud800" * 1_000,
     "entities": "&amp;" * 200_000 + "&#x110000;&#0;",
     "one word": "x" * 2_000_000,
     "declared wrongly": "<meta charset=utf-7><?xml version='1.0' encoding='nobody-knows'?>",
-    "stops": ". " * 200_000 + "C\xa0." * 1_000,
-    "cells": "<table><tr>" + "<td>1" * 100_000 + "</table>",
     "rows": "<table>" + "<tr><td>1<td>2" * 20_000 + "</table>",
     "spans": "<table>" + "<tr><td rowspan=9999 colspan=9999>1<td>2" * 100 + "</table>",
 }
@@ -128,14 +121,10 @@ def test_twenty_megabytes_of_html_take_no_more_memory_than_is_allowed(name: str)
     assert found["bytes"] <= PAGE_MEGABYTES << 20
 
 
-async def test_pages_beyond_the_limit_are_omitted_with_a_warning() -> None:
-    pages = await read_pages([Page(html="", snippet=f"Page {number}") for number in range(MAX_PAGES + 2)])
-    assert len(pages) == MAX_PAGES
-    assert "2 further pages were left out" in pages[-1].warnings[-1]
-    assert len({page.id for page in pages}) == MAX_PAGES
-
-
-async def test_each_content_is_read_once_and_has_an_id() -> None:
+async def test_each_content_is_read_once_and_has_an_id_up_to_the_limit() -> None:
+    many = await read_pages([Page(html="", snippet=f"Page {number}") for number in range(MAX_PAGES + 2)])
+    assert len({page.id for page in many}) == len(many) == MAX_PAGES
+    assert "2 further pages were left out" in many[-1].warnings[-1]
     names = ["x", "y", "x", "x (2)", "x", "z"]
     pages = [Page(html="", name=name, snippet=str(number)) for number, name in enumerate(names)]
     found = await read_pages([*pages, replace(pages[0], name="again")])

@@ -8,7 +8,7 @@ import pytest
 from sleuth.tools.collection.batch_reader import Batch, BatchReader, file_entry
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer
 from sleuth.tools.documents.file_list import list_files
-from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders
+from sleuth.tools.documents.loading import NO_LOADERS, FileReader, LoadedDocument, Loaders, find_spans
 from sleuth.tools.documents.parallel_reading import LocalWorkers
 from sleuth.tools.errors import UsageError
 from sleuth.tools.storage.catalogue import Catalogue
@@ -214,7 +214,7 @@ def test_equal_passages_have_different_ids_and_spans_that_fit() -> None:
 
 
 def loaded(text: str) -> LoadedDocument:
-    return LoadedDocument(title="A", text=text, media_type="text/plain").with_spans()
+    return LoadedDocument(title="A", text=text, media_type="text/plain", spans=tuple(find_spans(text, "text/plain")))
 
 
 @pytest.mark.parametrize("name", ["長" * 1_200, "a" * 3_000, "a/" * 1_500 + "b", "\N{GRINNING FACE}" * 600])

@@ -12,23 +12,24 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_a_notebook_is_read(tmp_path: Path) -> None:
-    cells = [{"cell_type": "markdown", "source": "Of mills."}, {"cell_type": "code", "source": "1 + 1", "outputs": []}]
-    found = read_with("NotebookLoader", write(tmp_path / "a.ipynb", json.dumps({"cells": cells})))
-    assert found.title is None
-    assert "Of mills." in found.sections[0].text and "1 + 1" in found.sections[0].text
+CELLS = [{"cell_type": "markdown", "source": "Of mills."}, {"cell_type": "code", "source": "1 + 1", "outputs": []}]
+PAGE = "<html><head><title>The mill</title></head><body>It is old.</body></html>"
 
 
-def test_the_loader_s_title_is_kept(tmp_path: Path) -> None:
-    page = write(tmp_path / "a.html", "<html><head><title>The mill</title></head><body>It is old.</body></html>")
-    found = read_with("BSHTMLLoader", page)
-    assert found.title == "The mill"
-    assert "It is old." in found.sections[0].text
-
-
-def test_parts_become_paragraphs(tmp_path: Path) -> None:
-    found = read_with("CSVLoader", write(tmp_path / "a.csv", "name\nmill\nbridge\n"))
-    assert found.sections[0].text == "name: mill\n\nname: bridge"
+@pytest.mark.parametrize(
+    ("loader", "content", "title", "parts"),
+    [
+        ("NotebookLoader", json.dumps({"cells": CELLS}), None, ["Of mills.", "1 + 1"]),
+        ("BSHTMLLoader", PAGE, "The mill", ["It is old."]),
+        ("CSVLoader", "name\nmill\nbridge\n", None, ["name: mill\n\nname: bridge"]),
+    ],
+)
+def test_class_reads_title_and_text(
+    tmp_path: Path, loader: str, content: str, title: str | None, parts: list[str]
+) -> None:
+    found = read_with(loader, write(tmp_path / "a.txt", content))
+    assert found.title == title
+    assert all(part in found.sections[0].text for part in parts)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,6 +16,7 @@ from sleuth.tools.documents.loading import (
     MAX_LIGHT_FILES,
     FileReader,
     LoadedDocument,
+    PassageSpan,
     load,
 )
 from sleuth.tools.documents.resource_limits import Bounds, printable
@@ -21,6 +24,7 @@ from sleuth.tools.errors import DocumentError, StoreError, UsageError
 
 PAGE = "<html><head><title>The mill</title></head><body><p>It stands in Varn, as ever.</p></body></html>"
 NOTEBOOK = {".ipynb": "NotebookLoader"}
+OLD = "It’s old.\nVery."
 
 
 def tree(root: Path, *names: str) -> Path:
@@ -48,22 +52,22 @@ def refusal(path: Path, read: Callable[[Path], object] = load) -> str:
     return message
 
 
-def test_folders_are_walked_in_order_of_name(tmp_path: Path) -> None:
-    tree(tmp_path, "b.md", "a/z.txt", "a/b/c.pdf", "c.xyz", "d.jsonl.gz", "README", "A.HTML")
+IN_ORDER = ["A.HTML", "README", "a/b/c.pdf", "a/z.txt", "b.md", "d.jsonl.gz"]
+
+
+@pytest.mark.parametrize(
+    ("named", "files"),
+    [
+        ([""], IN_ORDER),
+        (["c.xyz", "b.md", "", "a"], ["c.xyz", "b.md", *(each for each in IN_ORDER if each != "b.md")]),
+        ([".hidden.md", ".git"], [".hidden.md", ".git/config.txt"]),
+    ],
+    ids=["in order of name", "named ones first and once", "hidden ones only if named"],
+)
+def test_files_of_named_paths(tmp_path: Path, named: list[str], files: list[str]) -> None:
+    tree(tmp_path, *IN_ORDER, "c.xyz", ".git/config.txt", ".hidden.md")
     (tmp_path / "binary").write_bytes(b"\0\1\2" * 99)
-    assert listed(tmp_path, below=tmp_path) == ["A.HTML", "README", "a/b/c.pdf", "a/z.txt", "b.md", "d.jsonl.gz"]
-
-
-def test_named_paths_keep_their_order_and_come_once(tmp_path: Path) -> None:
-    tree(tmp_path, "b.md", "a/z.txt", "c.xyz")
-    named = (tmp_path / "c.xyz", tmp_path / "b.md", tmp_path, tmp_path / "a")
-    assert listed(*named, below=tmp_path) == ["c.xyz", "b.md", "a/z.txt"]
-
-
-def test_hidden_files_are_read_only_when_named(tmp_path: Path) -> None:
-    tree(tmp_path, ".git/config.txt", ".hidden.md", "a.md")
-    assert listed(tmp_path, below=tmp_path) == ["a.md"]
-    assert listed(tmp_path / ".hidden.md", tmp_path / ".git", below=tmp_path) == [".hidden.md", ".git/config.txt"]
+    assert listed(*(tmp_path / name for name in named), below=tmp_path) == files
 
 
 def test_links_are_followed_but_not_in_circles(tmp_path: Path) -> None:
@@ -79,20 +83,26 @@ def test_a_text_file(tmp_path: Path) -> None:
     path = tmp_path / "the-old_mill.TXT"
     for encoding in ("utf-8", "utf-16"):
         path.write_bytes("It’s old.\r\nVery.".encode(encoding))
-        expected = LoadedDocument(title="The old mill", text="It’s old.\nVery.", media_type="text/plain").with_spans()
+        expected = LoadedDocument(
+            title="The old mill", text=OLD, media_type="text/plain", spans=(PassageSpan(0, 15, ""),)
+        )
         assert replace(load(path), date="") == expected
 
 
 @pytest.mark.parametrize(
-    ("content", "reason"), [(b"", "is empty"), (b" \n\n", "has no text"), (b"\0\1\2\3" * 99, "binary data")]
+    ("name", "content", "reason"),
+    [
+        ("a.txt", b"\0\1\2\3" * 99, "binary data"),
+        ("a.txt", b" \n\t\n", "has no text, only white space"),
+        ("a.csv", b"boat,built\n", "no rows"),
+        ("a.html", b"<body><div></div><script>show()</script></body>", "only by scripts"),
+        ("a.mbox", b"Some text.", "not a mailbox"),
+        ("a.xyz", b"text", ".docx"),
+    ],
 )
-def test_file_without_text_is_reported(tmp_path: Path, content: bytes, reason: str) -> None:
-    (tmp_path / "a.txt").write_bytes(content)
-    assert reason in refusal(tmp_path / "a.txt")
-
-
-def test_an_unknown_type_names_the_known_ones(tmp_path: Path) -> None:
-    assert ".docx" in refusal(write(tmp_path / "a.xyz", "text"))
+def test_file_without_text_has_its_reason(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert reason in refusal(tmp_path / name)
 
 
 def test_a_loader_class_goes_before_what_is_read_without_one(tmp_path: Path) -> None:
@@ -102,12 +112,12 @@ def test_a_loader_class_goes_before_what_is_read_without_one(tmp_path: Path) -> 
     assert "Ïts old." in read.text
 
 
-@pytest.mark.parametrize(("size", "reason"), [(0, "is empty"), (MAX_FILE_BYTES + 1, "at most 64.0 MiB")])
-@pytest.mark.parametrize("name", ["a.txt", "a.ipynb"])
-def test_an_empty_or_gigantic_file_is_not_parsed(tmp_path: Path, name: str, size: int, reason: str) -> None:
-    with (tmp_path / name).open("wb") as file:
-        file.truncate(size)
-    assert reason in refusal(tmp_path / name, lambda path: load(path, loaders=NOTEBOOK))
+def test_an_empty_or_gigantic_file_is_not_parsed(tmp_path: Path) -> None:
+    for name in ("a.txt", "a.ipynb"):
+        for size, reason in ((0, "is empty"), (MAX_FILE_BYTES + 1, "at most 64.0 MiB")):
+            with (tmp_path / name).open("wb") as file:
+                file.truncate(size)
+            assert reason in refusal(tmp_path / name, lambda path: load(path, loaders=NOTEBOOK))
 
 
 @pytest.fixture
@@ -135,18 +145,9 @@ def test_what_may_not_be_read_is_reported(guarded: Path) -> None:
         listed(guarded / "closed" / "b.txt", below=guarded)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        (b"a b\xc3\xa9.md", "a bé.md"),
-        (b"\xff.md", "\\xff.md"),
-        (b"a\nb.md", "a\\nb.md"),
-        (b"\x1b[2J.md", "\\x1b[2J.md"),
-    ],
-)
-def test_a_name_is_shown_on_one_line_and_can_be_stored(name: bytes, expected: str) -> None:
-    assert printable(Path(os.fsdecode(name))) == expected
-    expected.encode()
+def test_a_name_is_shown_on_one_line_and_can_be_stored() -> None:
+    shown = {b"a b\xc3\xa9.md": "a bé.md", b"\xff.md": "\\xff.md", b"a\nb.md": "a\\nb.md", b"\x1b[2J.md": "\\x1b[2J.md"}
+    assert {name: printable(Path(os.fsdecode(name))) for name in shown} == shown
 
 
 def test_text_and_markup_are_read_in_time_that_grows_with_their_size(tmp_path: Path) -> None:
@@ -191,6 +192,14 @@ def test_why_a_file_cannot_be_read_comes_through_and_the_next_one_is_read(reader
     assert reader.read(page).title == "The mill"
 
 
+@pytest.mark.skipif(os.uname().sysname != "Linux", reason="only Linux tells the memory of a process")
+def test_peak_memory_is_not_that_of_the_process_that_started_it() -> None:
+    held = b"x" * (400 << 20)
+    child = "from sleuth.tools.documents.resource_limits import peak_megabytes; print(peak_megabytes())"
+    done = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=True)
+    assert 0 < float(done.stdout) < len(held) >> 20
+
+
 @pytest.mark.skipif(os.uname().sysname != "Linux", reason="only Linux bounds the memory of a process")
 def test_file_that_needs_too_much_memory_is_refused(tmp_path: Path) -> None:
     reader = FileReader(bounds=Bounds(megabytes=1))
@@ -204,23 +213,11 @@ def test_a_text_that_is_too_long_names_the_limit_and_how_to_raise_it(tmp_path: P
     assert "has 10 characters of text, and at most 9 are read. Split it, or raise SLEUTH_FILE_CHARACTERS." in reason
 
 
-def test_nothing_is_read_once_it_is_closed(tmp_path: Path) -> None:
-    page, reader = write(tmp_path / "a.html", PAGE), FileReader()
-    reader.read(page)
-    reader.close()
-    with pytest.raises(StoreError, match="closed"):
-        reader.read(page)
-
-
-def test_many_small_files_are_read_by_the_worker_process(tmp_path: Path) -> None:
-    paths = [tmp_path / f"{at}.txt" for at in range(MAX_LIGHT_FILES + 2)]
-    for path in paths:
-        path.write_text(f"Of mills, number {path.stem}.")
+def test_many_small_files_are_read_by_the_process_until_it_is_closed(tmp_path: Path) -> None:
+    paths = [write(tmp_path / f"{at}.txt", f"Of mills, number {at}.") for at in range(MAX_LIGHT_FILES + 2)]
     reader = FileReader()
-    found = [reader.read(path) for path in paths]
-    assert reader._light_files == MAX_LIGHT_FILES
-    reader.stop()
-    assert found == [load(path) for path in paths]
-    reader.read(paths[0])
-    assert reader._light_files == 1
+    assert [reader.read(path) for path in paths] == [load(path) for path in paths]
     reader.close()
+    assert reader._light_files == MAX_LIGHT_FILES
+    with pytest.raises(StoreError, match="closed"):
+        reader.read(paths[0])

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +82,7 @@ def test_close_cancels_analysis_that_waits(monkeypatch: pytest.MonkeyPatch) -> N
     assert all(each.cancelled() for each in others)
 
 
-@pytest.mark.parametrize(("processors", "workers"), [(1, 1), (2, 1), (8, 4), (64, 8)])
-def test_default_is_half_the_processors(monkeypatch: pytest.MonkeyPatch, processors: int, workers: int) -> None:
-    count: Callable[[int], set[int]] = lambda _process: set(range(processors))  # noqa: E731
-    monkeypatch.setattr("os.sched_getaffinity", count)
-    assert default_workers() == workers
+def test_default_is_half_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    for processors, workers in ((1, 1), (2, 1), (8, 4), (64, 8)):
+        monkeypatch.setattr("os.sched_getaffinity", lambda _process, count=processors: set(range(count)))
+        assert default_workers() == workers

@@ -1,14 +1,15 @@
 """OCR of scanned pages, with Tesseract."""
 
 import shutil
-from io import BytesIO
 from pathlib import Path
 
 import pytest
+from made_files import drawn
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
 from sleuth.tools.documents.formats.binary_formats import read_pdf
+from sleuth.tools.documents.formats.content import Place
 from sleuth.tools.documents.loading import FileReader
 from sleuth.tools.documents.resource_limits import Bounds
 from sleuth.tools.errors import DocumentError
@@ -24,31 +25,25 @@ LINES = ("The Pellowrig Light was built by Bastian Oake", "and first lit on 1 Oc
 TYPED = "A typed page about lights."
 
 
-def typed(*pages: tuple[str, ...]) -> bytes:
-    out = BytesIO()
-    canvas = Canvas(out)
-    for lines in pages:
-        canvas.setFont("Helvetica", 20)
-        for number, line in enumerate(lines):
-            canvas.drawString(60, 700 - 40 * number, line)
-        canvas.showPage()
-    canvas.save()
-    return out.getvalue()
+def typed(canvas: Canvas) -> None:
+    canvas.setFont("Helvetica", 20)
+    for number, line in enumerate(LINES):
+        canvas.drawString(60, 700 - 40 * number, line)
 
 
 def scanned(first: str = "") -> bytes:
     """Return a PDF with a picture of a page and an empty page; `first` is the text of a typed page before them."""
-    out = BytesIO()
-    canvas = Canvas(out)
-    if first:
-        canvas.drawString(60, 700, first)
-        canvas.showPage()
-    for page in pypdfium2.PdfDocument(typed(LINES)):
+
+    def draw(canvas: Canvas) -> None:
+        if first:
+            canvas.drawString(60, 700, first)
+            canvas.showPage()
+        (page,) = pypdfium2.PdfDocument(drawn(typed))
         canvas.drawImage(ImageReader(page.render(scale=200 / 72).to_pil()), 0, 0, *page.get_size())
         canvas.showPage()
-    canvas.showPage()
-    canvas.save()
-    return out.getvalue()
+        canvas.showPage()
+
+    return drawn(draw)
 
 
 @has_tesseract
@@ -56,10 +51,8 @@ def test_scanned_page_is_read_and_named() -> None:
     found = read_pdf(scanned(first=TYPED))
     first, second, *_ = found.sections
     assert first.text == TYPED
-    assert "built by Bastian Oake" in second.text
-    assert "1 October 1861" in second.text
-    assert second.place is not None
-    assert second.place.first == 2
+    assert "built by Bastian Oake" in second.text and "1 October 1861" in second.text
+    assert second.place == Place("p.", 2)
     assert found.note == "p. 2 read by OCR."
 
 
@@ -81,12 +74,8 @@ def test_scan_is_read_by_the_reading_process(tmp_path: Path) -> None:
 
 @has_tesseract
 def test_drawing_without_words_has_no_text() -> None:
-    out = BytesIO()
-    canvas = Canvas(out)
-    canvas.rect(10, 10, 100, 100)
-    canvas.save()
     with pytest.raises(DocumentError, match=r"no text in it.*p\. 1 read by OCR."):
-        read_pdf(out.getvalue())
+        read_pdf(drawn(lambda canvas: canvas.rect(10, 10, 100, 100)))
 
 
 def test_missing_tesseract_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,8 +85,4 @@ def test_missing_tesseract_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPa
     mixed = read_pdf(scanned(first=TYPED))
     assert [section.text for section in mixed.sections if section.text] == [TYPED]
     assert mixed.note.startswith("p. 2 cannot be read without OCR.")
-
-
-def test_typed_page_needs_no_ocr(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    assert read_pdf(typed(LINES, ())).note == ""
+    assert read_pdf(drawn(typed)).note == "", "a typed page needs no OCR"

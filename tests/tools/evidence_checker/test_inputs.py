@@ -1,4 +1,3 @@
-import pytest
 from checker import TOKENIZER
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,11 +60,10 @@ def test_best_window_has_the_most_relevant_pieces_in_their_order() -> None:
     assert [piece.passage for piece in window.pieces] == [1, 3]
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n\n"])
-def test_a_passage_without_words_is_an_empty_piece(text: str) -> None:
-    (piece,) = LAYOUT.pieces(ASKED, [Evidence(text=text)])
-    assert piece.tokens_of(0, 1) is None
-    assert LAYOUT.window(ASKED, [piece]).ids == (101, *ASKED, 102, 102)
+def test_a_passage_without_words_is_an_empty_piece() -> None:
+    for piece in LAYOUT.pieces(ASKED, [Evidence(text=text) for text in ("", " ", "\n\n")]):
+        assert piece.tokens_of(0, 1) is None
+        assert LAYOUT.window(ASKED, [piece]).ids == (101, *ASKED, 102, 102)
 
 
 def test_a_long_question_is_cut_off_and_leaves_room_for_passages() -> None:

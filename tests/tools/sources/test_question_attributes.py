@@ -1,6 +1,5 @@
 """Labelled questions, and the SVM that decides by plain arithmetic."""
 
-import json
 import random
 from collections import Counter
 from pathlib import Path
@@ -12,13 +11,9 @@ from hashing_embedder import HashingEmbedder
 
 from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.sources.question_attributes import DOMAINS, Attributes
-from sleuth.tools.sources.question_attributes.examples import (
-    Example,
-    packaged_examples,
-    read_examples,
-    select_demonstrations,
-)
+from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples, select_demonstrations
 from sleuth.tools.sources.question_attributes.svm import TRAINED, LinearSvm, SvmPredictor, find_svm, packaged_svm
+from training.attributes import read_examples
 
 QUESTIONS = packaged_examples()
 
@@ -42,34 +37,22 @@ def test_a_word_for_now_is_no_label() -> None:
     assert sum(example.dynamic for example in QUESTIONS) > 2 * said[True]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "no JSON",
-        "[]",
-        '"text"',
-        '{"question": "Who?", "domain": "open"}',
-        '{"question": "Who?", "domain": "art", "dynamic": true}',
-        '{"question": "Who?", "domain": "open", "dynamic": "no"}',
-        '{"question": " ", "domain": "open", "dynamic": true}',
-        '{"question": 7, "domain": "open", "dynamic": true}',
-        '{"question": "Who?", "domain": ["open"], "dynamic": true}',
-    ],
-)
+UNLABELED = [
+    *("no JSON", "[]", '"text"', '{"question": "Who?", "domain": "open"}'),
+    '{"question": "Who?", "domain": "art", "dynamic": true}',
+    '{"question": "Who?", "domain": "open", "dynamic": "no"}',
+    '{"question": " ", "domain": "open", "dynamic": true}',
+    '{"question": 7, "domain": "open", "dynamic": true}',
+]
+
+
+@pytest.mark.parametrize("line", UNLABELED)
 def test_a_line_that_is_no_labelled_question_is_named(line: str, tmp_path: Path) -> None:
-    good = json.dumps({"question": "Who?", "domain": "open", "dynamic": False})
     file = tmp_path / "own.jsonl"
-    file.write_text(f"{good}\n\n{line}\n", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"own\.jsonl, line 3: not a labeled question"):
-        read_examples(file)
-
-
-@pytest.mark.parametrize("content", [None, b"\xff\xfe\x00"])
-def test_a_file_that_cannot_be_read_is_named(content: bytes | None, tmp_path: Path) -> None:
-    file = tmp_path / "own.jsonl"
-    if content is not None:
-        file.write_bytes(content)
     with pytest.raises(UsageError, match=r"own\.jsonl cannot be read"):
+        read_examples(file)
+    file.write_text(f'{{"question": "Who?", "domain": "open", "dynamic": false}}\n\n{line}\n', encoding="utf-8")
+    with pytest.raises(UsageError, match=r"own\.jsonl, line 3: not a labeled question"):
         read_examples(file)
 
 
@@ -135,62 +118,38 @@ class Trap:
         return Path.touch, (self.made,)
 
 
-def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
-    file, made = tmp_path / "svm.npz", tmp_path / "made"
-    arrays: dict[str, Any] = {"embedder": np.array("axes"), "labels": np.array(DOMAINS), "dynamic": SVM.dynamic}
-    np.savez(file, domains=np.array([Trap(made)], dtype=object), **arrays)
-    with pytest.raises(StoreError, match="is not a question classifier"):
-        LinearSvm.load(file)
-    assert not made.exists()
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"labels": np.array(["finance", "sports"])},
-        {"labels": np.array(DOMAINS[::-1])},
-        {"domains": SVM.domains[:4]},
-        {"domains": SVM.domains[:, :3]},
-        {"dynamic": SVM.dynamic[None]},
-        {"dynamic": np.array([0, 0, np.nan, 0])},
-        {"dynamic": np.array(["a", "b", "c", "d"])},
-        {"embedder": None},
-    ],
-)
-def test_a_file_with_other_arrays_is_refused(changed: dict[str, Any], tmp_path: Path) -> None:
+def test_a_file_with_other_content_is_refused_and_nothing_in_it_is_run(tmp_path: Path) -> None:
+    file, made, trap = tmp_path / TRAINED, tmp_path / "made", np.empty((), dtype=object)
+    trap[()] = Trap(made)
+    changes: list[dict[str, Any]] = [
+        *({"labels": np.array(["finance", "sports"])}, {"labels": np.array(DOMAINS[::-1])}, {"domains": trap}),
+        *({"dynamic": np.array(["a", "b", "c", "d"])}, {"embedder": None}),
+    ]
     arrays = {"embedder": np.array("axes"), "labels": np.array(DOMAINS)}
     arrays |= {"domains": SVM.domains, "dynamic": SVM.dynamic}
-    kept = {name: array for name, array in (arrays | changed).items() if array is not None}
-    np.savez(tmp_path / "svm.npz", **kept)  # type: ignore[arg-type]
-    with pytest.raises(StoreError, match="is not a question classifier"):
-        LinearSvm.load(tmp_path / "svm.npz")
-
-
-@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 half of one"])
-def test_a_file_that_is_something_else_is_refused(content: bytes, tmp_path: Path) -> None:
-    message = r"attributes\.npz is not a question classifier.*training\.attributes"
-    with pytest.raises(StoreError, match=message):
-        LinearSvm.load(tmp_path / TRAINED)
-    (tmp_path / TRAINED).write_bytes(content)
-    with pytest.raises(StoreError, match=message):
-        find_svm(tmp_path, HashingEmbedder())
+    for changed in changes:
+        np.savez(file, **{name: array for name, array in (arrays | changed).items() if array is not None})  # type: ignore[arg-type]
+        with pytest.raises(StoreError, match=r"attributes\.npz is not a question classifier.*training\.attributes"):
+            LinearSvm.load(file)
+    for content in (b"", b"no archive", b"PK\x03\x04 half of one"):
+        file.write_bytes(content)
+        with pytest.raises(StoreError, match=r"attributes\.npz is not a question classifier.*training\.attributes"):
+            find_svm(tmp_path, HashingEmbedder())
+    assert not made.exists()
 
 
 # With an embedder
 
 
-@pytest.mark.parametrize("name", ["axes", "org/Axes", "/models/axes/", "http://127.0.0.1:9/v1#axes"])
-async def test_it_goes_with_its_embedder_wherever_that_lies(name: str, tmp_path: Path) -> None:
+async def test_it_goes_with_its_embedder_wherever_that_lies(tmp_path: Path) -> None:
     SVM.save(tmp_path / TRAINED)
-    predictor = find_svm(tmp_path, HashingEmbedder(name, dimension=3))
-    assert predictor is not None
-    assert await predictor.predict("who?") == SVM.decide(HashingEmbedder(dimension=3).embed_query("who?"))
-
-
-@pytest.mark.parametrize("name", ["mpnet", "axes-2", "http://127.0.0.1:9/v1", None])
-def test_it_goes_with_no_other_embedder(name: str | None, tmp_path: Path) -> None:
-    SVM.save(tmp_path / TRAINED)
-    assert find_svm(tmp_path, HashingEmbedder(name) if name else None) is None
+    for name in ("axes", "org/Axes", "/models/axes/", "http://127.0.0.1:9/v1#axes"):
+        predictor = find_svm(tmp_path, HashingEmbedder(name, dimension=3))
+        assert predictor is not None, name
+        assert await predictor.predict("who?") == SVM.decide(HashingEmbedder(dimension=3).embed_query("who?"))
+    for other in ("mpnet", "axes-2", "http://127.0.0.1:9/v1"):
+        assert find_svm(tmp_path, HashingEmbedder(other)) is None
+    assert find_svm(tmp_path, None) is None
 
 
 async def test_one_s_own_training_comes_before_the_package_s(tmp_path: Path) -> None:

@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sleuth.tools.search import MemoryKeywords
-from sleuth.tools.text import ENGLISH, STEMMED_LANGUAGES, language_of, question_language, question_stems, stems
+from sleuth.tools.text import (
+    ENGLISH,
+    STEMMED_LANGUAGES,
+    detect_language,
+    language_of,
+    question_language,
+    question_stems,
+    stems,
+)
 from sleuth.tools.types import Passage
 
 SETS = Path(__file__).parent / "languages"
@@ -18,37 +26,32 @@ def test_words_have_the_stems_of_their_language() -> None:
     assert stems("The mills and bridges", "en") == ["mill", "bridg"]
     assert stems("los molinos", "es") == stems("el molino", "es") == ["es:molin"]
 
-
-@pytest.mark.parametrize("language", STEMMED_LANGUAGES)
-def test_each_language_has_a_stemmer(language: str) -> None:
-    assert len(stems("xyz 2024", language)) == 2
+    assert stems("磨坊 mills。桥", "en") == ["mill", "磨", "坊", "磨坊", "桥"], "characters and pairs"
+    assert {len(stems("xyz 2024", language)) for language in STEMMED_LANGUAGES} == {2}
 
 
-def test_text_without_spaces_becomes_characters_and_pairs() -> None:
-    assert stems("磨坊 mills。桥", "en") == ["mill", "磨", "坊", "磨坊", "桥"]
+LANGUAGES = {
+    "Die Mühle mahlte das Korn der umliegenden Dörfer.": "de",
+    "El molino molió el trigo de las aldeas vecinas.": "es",
+    "The mill ground the corn of the villages nearby.": "en",
+    "磨坊为附近的村庄磨麦子，现在已经关闭。": "zh",
+    **dict.fromkeys(("Mill 7", "", "\x00\ud800 ")),
+}
 
 
-def test_language_without_a_stemmer_is_stemmed_as_english() -> None:
+def test_language_is_detected_or_uncertain_or_stemmed_as_english() -> None:
+    assert {text: detect_language(text) for text in LANGUAGES} == LANGUAGES
     assert language_of("Młyn mielił zboże z okolicznych wsi aż do końca wojny.") == ENGLISH
-    assert language_of("Die Mühle mahlte das Korn der umliegenden Dörfer.") == "de"
+    assert language_of(next(iter(LANGUAGES))) == "de"
 
 
 def test_question_has_the_stems_of_all_languages_of_the_passages() -> None:
-    found = question_stems("Welche Mühlen mahlten das Korn der Dörfer?", ["en", "de"])
-    assert found["de:muhl"] == ["de:muhl", "mühlen"]
-    assert "de:das" not in found
-
-
-def test_question_in_another_language_counts_as_the_most_frequent_one() -> None:
     german = "Welche Mühlen mahlten das Korn der Dörfer?"
+    found = question_stems(german, ["en", "de"])
+    assert found["de:muhl"] == ["de:muhl", "mühlen"] and "de:das" not in found
+    assert question_stems("mills", ["en"]) == {"mill": ["mill"]}
     assert question_language(german, ["en", "de"]) == "de"
     assert question_language(german, ["en", "es"]) == "en"
-    assert question_stems("mills", ["en"]) == {"mill": ["mill"]}
-
-
-def test_language_of_a_question_is_not_detected_if_the_passages_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("sleuth.tools.text.stemming.detect_language")
-    assert question_language("Welche Mühlen mahlten das Korn?", ["en"]) == "en"
 
 
 @given(text=st.text(), language=LANGUAGE)
@@ -64,9 +67,13 @@ def test_question_has_no_other_stems_than_passages_have(text: str, languages: li
     assert possible >= {variant for variants in found.values() for variant in variants}
 
 
+def passage(id: str, text: str, title: str = "") -> Passage:
+    return Passage(id=id, document_id=id, title=title, text=text, start=0, end=len(text))
+
+
 def passages(name: str) -> list[Passage]:
     lines = (SETS / f"{name}.corpus.jsonl").read_text(encoding="utf-8").splitlines()
-    return [Passage(document_id=row["id"], start=0, end=len(row["text"]), **row) for row in map(json.loads, lines)]
+    return [passage(**row) for row in map(json.loads, lines)]
 
 
 @pytest.fixture(scope="module")
@@ -84,15 +91,9 @@ def test_keywords_find_the_passages_of_a_question_in_its_language(name: str, key
 
 def test_rare_language_does_not_make_its_words_rare() -> None:
     """A word in one German passage is as rare as in the English ones; the longer passage then ranks last."""
-    english = [_passage(f"en{n}", "The museum in Harwede is open to all on each day of the week.") for n in range(20)]
-    german = _passage(
-        "de", "Das Museum in Harwede ist an jedem Tag der Woche außer montags für alle Besucher geöffnet."
-    )
+    english = [passage(f"en{n}", "The museum in Harwede is open to all on each day of the week.") for n in range(20)]
+    german = passage("de", "Das Museum in Harwede ist an jedem Tag der Woche außer montags für alle Besucher geöffnet.")
     index = MemoryKeywords([*english, german])
     found = index.search("museum Harwede", 30)
     assert len(found) == 21
     assert max(score for _, score in found) < 1.5 * min(score for _, score in found)
-
-
-def _passage(id_: str, text: str) -> Passage:
-    return Passage(id=id_, document_id=id_, title="", text=text, start=0, end=len(text))

@@ -44,7 +44,8 @@ def members_of(path: Path) -> list[str]:
         DocumentError: the archive cannot be read or has too many files.
     """
     with open_zip(path) as archive:
-        entries = [entry for entry in archive.infolist() if not entry.is_dir() and not _is_link(entry)]
+        all_entries = (entry for entry in archive.infolist() if not entry.is_dir())
+        entries = [entry for entry in all_entries if not stat.S_ISLNK(entry.external_attr >> 16)]
     names = sorted({entry.filename for entry in entries if not _is_hidden(entry.filename)})
     if len(names) > MAX_MEMBERS:
         raise DocumentError(f"has {len(names):,} files, and at most {MAX_MEMBERS:,} are read. Split it.")
@@ -68,10 +69,6 @@ def read_member(data: bytes, name: str, *, limit: int) -> bytes:
                 return member.read(limit)
         except (KeyError, zipfile.BadZipFile, EOFError, OSError, ValueError, NotImplementedError) as error:
             raise DocumentError("cannot be unpacked. Save the archive again, or leave it out.") from error
-
-
-def _is_link(entry: zipfile.ZipInfo) -> bool:
-    return stat.S_ISLNK(entry.external_attr >> 16)
 
 
 def _is_hidden(name: str) -> bool:

@@ -2,9 +2,7 @@
 
 import math
 import re
-import struct
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -12,7 +10,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.archives import open_zip
-from sleuth.tools.documents.formats.content import Content, Place, Properties, Section
+from sleuth.tools.documents.formats.content import Content, Place, Properties, Section, damage_as
 from sleuth.tools.documents.formats.scanned_pages import advice, read_scanned_pages
 from sleuth.tools.documents.formats.tables import markdown_tables
 from sleuth.tools.documents.formats.word_numbering import Numbering, find
@@ -22,7 +20,7 @@ from sleuth.tools.text import normalize, single_line, title_from, unwrap_lines
 if TYPE_CHECKING:
     from docx.document import Document as WordDocument
     from docx.oxml.xmlchemy import BaseOxmlElement
-    from pypdf import PageObject, PdfReader
+    from pypdf import PageObject
 
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _STRICT_NAMESPACE = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)")
@@ -38,13 +36,9 @@ _NO_TITLE = re.compile(r"^(untitled|\(?anonymous\)?|microsoft word - .*|.*\.(doc
 _ONCE = "[not(ancestor::*[local-name()='Fallback'])]"
 _WORDS = ("w:t", "w:tab", "w:br", "w:noBreakHyphen", "m:oMath", "m:t")
 """Elements of a paragraph of a Word file that are text; those in a fall-back are copies."""
-DAMAGE = (
-    *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, OSError, RuntimeError),
-    *(TypeError, ValueError, struct.error, zipfile.BadZipFile, zlib.error),
-)
-"""Errors that damaged files cause in parsers: a missing key, a wrong type, deep nesting."""
 
 
+@damage_as("is not a PDF, or is damaged. Print it to a new PDF, or leave it out.")
 def read_pdf(data: bytes, ocr_languages: str = "eng") -> Content:
     """Return the title and the pages; rows of cells become Markdown tables. Pages without text are read by OCR.
 
@@ -52,18 +46,15 @@ def read_pdf(data: bytes, ocr_languages: str = "eng") -> Content:
         DocumentError: the file is damaged or encrypted, or has no text and OCR is not installed.
     """
     from pypdf import PdfReader
-    from pypdf.errors import DependencyError, PyPdfError
 
-    try:
-        reader = PdfReader(BytesIO(data))
-        if reader.is_encrypted and not reader.decrypt(""):  # many files have an empty password
-            raise DocumentError("is encrypted. Save a copy without a password.")
-        texts = ["\n\n".join(filter(None, [_tidy(_page_text(page)), *_annotations(page)])) for page in reader.pages]
-        scanned = [number for number, text in enumerate(texts) if not text.strip() and _is_drawn(reader.pages[number])]
-        title = title_from(str(reader.metadata.title or "")) if reader.metadata else None
-        properties = _pdf_properties(reader)
-    except (PyPdfError, DependencyError, *DAMAGE) as error:
-        raise DocumentError("is not a PDF, or is damaged. Print it to a new PDF, or leave it out.") from error
+    reader = PdfReader(BytesIO(data))
+    if reader.is_encrypted and not reader.decrypt(""):  # many files have an empty password
+        raise DocumentError("is encrypted. Save a copy without a password.")
+    texts = ["\n\n".join(filter(None, [_tidy(_page_text(page)), *_annotations(page)])) for page in reader.pages]
+    scanned = [number for number, text in enumerate(texts) if not text.strip() and _is_drawn(reader.pages[number])]
+    about: Mapping[str, Any] = reader.metadata or {}
+    title = title_from(str(reader.metadata.title or "")) if reader.metadata else None
+    properties = Properties(author=about.get("/Author"), date=about.get("/CreationDate"), tags=about.get("/Keywords"))
     note = _read_scanned(data, texts, scanned, ocr_languages) if scanned else ""
     first = next((text for text in texts if text), None)
     if first is None:
@@ -89,11 +80,6 @@ def _read_scanned(data: bytes, texts: list[str], scanned: Sequence[int], languag
     for number, text in found.items():
         texts[number] = text
     return f"p. {names} read by OCR."
-
-
-def _pdf_properties(reader: "PdfReader") -> Properties:
-    found: Mapping[str, Any] = reader.metadata or {}
-    return Properties(author=found.get("/Author"), date=found.get("/CreationDate"), tags=found.get("/Keywords"))
 
 
 def _tidy(page: str) -> str:
@@ -228,22 +214,21 @@ class _Layout:
         return "\n\n" if paragraph else "\n"
 
 
+@damage_as("is not a Word file, or is damaged. Save it again as .docx, or leave it out.")
 def read_docx(data: bytes) -> Content:
     """Return paragraphs and tables in order as Markdown; the title is the document's own, or its first heading."""
     from docx import Document
-    from docx.opc.exceptions import OpcError
-    from lxml.etree import LxmlError
 
     if data.startswith(_OLE):
         raise DocumentError("is encrypted, or in the old .doc format. Save it as .docx without a password.")
-    try:
-        document = Document(BytesIO(office_file(data, "a Word file")))
-        blocks = list(_Word(document).blocks(document.element.body))
-        around = [Section("\n\n".join(texts), Place(f"page {kind}")) for kind, texts in _around(document).items()]
-        title = title_from(document.core_properties.title)
-        properties = office_properties(document.core_properties)
-    except (OpcError, LxmlError, *DAMAGE) as error:
-        raise DocumentError("is not a Word file, or is damaged. Save it again as .docx, or leave it out.") from error
+    document = Document(BytesIO(office_file(data, "a Word file")))
+    blocks = list(_Word(document).blocks(document.element.body))
+    around = []
+    for kind in ("header", "footer"):
+        texts = filter(None, map(_words_below, _parts(document, kind)))
+        around.append(Section("\n\n".join(dict.fromkeys(texts)), Place(f"page {kind}")))
+    title = title_from(document.core_properties.title)
+    properties = office_properties(document.core_properties)
     first_heading = next((block.lstrip("# ") for block in blocks if block.startswith("#")), None)
     return Content(title or title_from(first_heading), [Section("\n\n".join(blocks)), *around], properties)
 
@@ -280,12 +265,6 @@ def _parts(document: "WordDocument", kind: str) -> list["BaseOxmlElement"]:
     of_kind = (each for each in document.part.rels.values() if each.reltype.endswith(f"/{kind}"))
     parts = [each.target_part for each in of_kind if not each.is_external]
     return [part.element if isinstance(part, XmlPart) else parse_xml(part.blob) for part in parts]
-
-
-def _around(document: "WordDocument") -> dict[str, list[str]]:
-    """Return the different headers and footers of a file."""
-    kinds = {kind: [_words_below(part) for part in _parts(document, kind)] for kind in ("header", "footer")}
-    return {kind: list(dict.fromkeys(filter(None, texts))) for kind, texts in kinds.items()}
 
 
 class _Word:

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator
 from email import message_from_bytes, policy
-from email.errors import MessageError
 from email.message import EmailMessage, MIMEPart
 from io import BytesIO
 from pathlib import PurePosixPath
@@ -14,8 +13,7 @@ from urllib.parse import unquote, urldefrag
 from zipfile import ZipFile
 
 from sleuth.tools.documents.formats.archives import open_zip
-from sleuth.tools.documents.formats.binary_formats import DAMAGE
-from sleuth.tools.documents.formats.content import Content, Place, Properties, Section
+from sleuth.tools.documents.formats.content import Content, Place, Properties, Section, damage_as
 from sleuth.tools.documents.formats.plain_formats import (
     HIDDEN,
     MIN_KEPT_SHARE,
@@ -35,32 +33,20 @@ _DUBLIN_CORE = "{http://purl.org/dc/elements/1.1/}"
 HEADERS = ("From", "To", "Cc", "Date", "Subject")
 
 
+@damage_as("is not an EPUB book, or is damaged. Leave it out.")
 def read_epub(data: bytes) -> Content:
     """Return the chapters of a book in reading order."""
-    from lxml.etree import LxmlError
-
-    try:
-        with open_zip(data, kind="an EPUB book") as archive:
-            package_path, package = _package(archive)
-            title = package.findtext(f".//{_DUBLIN_CORE}title")
-            chapters = list(_chapters(archive, package_path, package))
-            return Content(title_from(title), chapters, _epub_properties(package))
-    except (LxmlError, *DAMAGE) as error:
-        raise DocumentError("is not an EPUB book, or is damaged. Leave it out.") from error
-
-
-def _epub_properties(package: "Element") -> Properties:
-    authors, subjects = ([each.text for each in package.iter(_DUBLIN_CORE + name)] for name in ("creator", "subject"))
-    return Properties(author=authors, date=package.findtext(f".//{_DUBLIN_CORE}date"), tags=subjects)
-
-
-def _package(archive: ZipFile) -> tuple[PurePosixPath, "Element"]:
     from lxml import etree
 
     parser = etree.XMLParser(resolve_entities=False, no_network=True)
-    container = etree.fromstring(archive.read("META-INF/container.xml"), parser)
-    (path, *_) = container.xpath("//*[local-name()='rootfile']/@full-path")
-    return PurePosixPath(path), etree.fromstring(archive.read(path), parser)
+    with open_zip(data, kind="an EPUB book") as archive:
+        container = etree.fromstring(archive.read("META-INF/container.xml"), parser)
+        (path, *_) = container.xpath("//*[local-name()='rootfile']/@full-path")
+        package = etree.fromstring(archive.read(path), parser)
+        chapters = list(_chapters(archive, PurePosixPath(path), package))
+    title, date = (package.findtext(f".//{_DUBLIN_CORE}{name}") for name in ("title", "date"))
+    authors, tags = ([each.text for each in package.iter(_DUBLIN_CORE + name)] for name in ("creator", "subject"))
+    return Content(title_from(title), chapters, Properties(authors, date, tags))
 
 
 def _chapters(archive: ZipFile, package_path: PurePosixPath, package: "Element") -> Iterator[Section]:
@@ -80,18 +66,14 @@ def _chapters(archive: ZipFile, package_path: PurePosixPath, package: "Element")
             yield Section(f"(The file of this chapter is missing: {href})", Place("chapter", number))
 
 
+@damage_as("is not a mail, or is damaged. Leave it out.")
 def read_eml(data: bytes) -> Content:
     """Return the headers and the text of a mail and of the mails in it; attachments are named, not read."""
-    try:
-        mail = message_from_bytes(without_bom(data), policy=policy.default)
-        sections = list(_mail_sections(mail))
-        about = _headers(mail)
-        keywords = str(mail["Keywords"] or "")
-    except (MessageError, *DAMAGE) as error:
-        raise DocumentError("is not a mail, or is damaged. Leave it out.") from error
+    mail = message_from_bytes(without_bom(data), policy=policy.default)
+    about = _headers(mail)
     if not about:
         raise DocumentError("is not a mail: it has no sender, date or subject. Leave it out.")
-    return _mail_content(about, sections, keywords)
+    return _mail_content(about, list(_mail_sections(mail)), str(mail["Keywords"] or ""))
 
 
 def read_mbox(data: bytes) -> Content:
@@ -153,19 +135,17 @@ def _text(part: MIMEPart) -> str:
     return whole_page(parse_html(text), leave_out=HIDDEN) if part.get_content_subtype() == "html" else text
 
 
+@damage_as("is not an Outlook mail, or is damaged. Save it as .eml.")
 def read_msg(data: bytes) -> Content:
     """Return the headers and the text of an Outlook mail; attachments are named, not read."""
     from oxmsg import Message
 
-    try:
-        mail: Any = Message.load(BytesIO(data))
-        to = "; ".join(f"{each.name} <{each.email_address}>" for each in mail.recipients)
-        date = mail.sent_date.isoformat(" ", "minutes") if mail.sent_date else ""
-        found = {"From": mail.sender, "To": to, "Date": date, "Subject": mail.subject}
-        text = mail.body or (whole_page(parse_html(mail.html_body), leave_out=HIDDEN) if mail.html_body else "")
-        attached = [each.file_name or "without a name" for each in mail.attachments]
-    except DAMAGE as error:
-        raise DocumentError("is not an Outlook mail, or is damaged. Save it as .eml.") from error
+    mail: Any = Message.load(BytesIO(data))
+    to = "; ".join(f"{each.name} <{each.email_address}>" for each in mail.recipients)
+    date = mail.sent_date.isoformat(" ", "minutes") if mail.sent_date else ""
+    found = {"From": mail.sender, "To": to, "Date": date, "Subject": mail.subject}
+    text = mail.body or (whole_page(parse_html(mail.html_body), leave_out=HIDDEN) if mail.html_body else "")
+    attached = [each.file_name or "without a name" for each in mail.attachments]
     about = {name: single_line(value) for name, value in found.items() if value}
     return _mail_content(about, list(_mail(about, text, attached)))
 
@@ -182,17 +162,14 @@ def _mail_content(about: dict[str, str], sections: list[Section], tags: str = ""
     return Content(title_from(about.get("Subject")), sections, properties)
 
 
+@damage_as("is not a Jupyter notebook, or is damaged. Save it again.")
 def read_notebook(data: bytes) -> Content:
     """Return the cells of a Jupyter notebook: text as Markdown, code in fences; outputs are left out."""
-    try:
-        notebook = json.loads(decode(data))
-        language = notebook.get("metadata", {}).get("kernelspec", {}).get("language", "")
-        sections = [
-            Section(_cell(cell, language), Place("cell", number))
-            for number, cell in enumerate(notebook["cells"], start=1)
-        ]
-    except DAMAGE as error:
-        raise DocumentError("is not a Jupyter notebook, or is damaged. Save it again.") from error
+    notebook = json.loads(decode(data))
+    language = notebook.get("metadata", {}).get("kernelspec", {}).get("language", "")
+    sections = [
+        Section(_cell(cell, language), Place("cell", number)) for number, cell in enumerate(notebook["cells"], start=1)
+    ]
     first = next((line for section in sections for line in section.text.split("\n") if line.startswith("# ")), "")
     return Content(title_from(first[2:]), sections)
 

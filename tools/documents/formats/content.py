@@ -3,11 +3,13 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from email.utils import parsedate_to_datetime
 from itertools import accumulate, pairwise
 
+from sleuth.tools.errors import DocumentError, SleuthError
 from sleuth.tools.text import normalize, title_from
 from sleuth.tools.types import Hit
 
@@ -49,6 +51,17 @@ class Content:
     sections: Sequence[Section]
     properties: Properties = Properties()
     note: str = ""
+
+
+@contextmanager
+def damage_as(message: str) -> Iterator[None]:
+    """Raise DocumentError with this message for any error of a library that parses a damaged file; also a decorator."""
+    try:
+        yield
+    except (SleuthError, MemoryError):
+        raise
+    except Exception as error:
+        raise DocumentError(message) from error
 
 
 Marks = tuple[tuple[int, Place], ...]

@@ -109,8 +109,6 @@ def format_number(value: float, code: str) -> str:
     after = after[: places.count("0")] + after[places.count("0") :].rstrip("0")
     number = before.zfill(whole.count("0")) + (f".{after}" if after else "")
     sign = "-" if value < 0 and len(sections) == 1 else ""
-    return (sign + "".join(number if part["digits"] == digits else _literal(part) for part in parts)).strip()
-
-
-def _literal(part: re.Match[str]) -> str:
-    return part["text"] or part["escaped"] or part["currency"] or part["other"] or ""
+    literals = (part["text"] or part["escaped"] or part["currency"] or part["other"] or "" for part in parts)
+    shown = (number if part["digits"] == digits else text for part, text in zip(parts, literals, strict=True))
+    return (sign + "".join(shown)).strip()

@@ -7,8 +7,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.archives import open_zip
-from sleuth.tools.documents.formats.binary_formats import DAMAGE, office_file, office_properties
-from sleuth.tools.documents.formats.content import Content, Place, Properties, Section
+from sleuth.tools.documents.formats.binary_formats import office_file, office_properties
+from sleuth.tools.documents.formats.content import Content, Place, Properties, Section, damage_as
 from sleuth.tools.documents.formats.excel_cells import sheet_rows
 from sleuth.tools.documents.formats.tables import Numbered, markdown_tables, table_pieces
 from sleuth.tools.errors import DocumentError
@@ -24,25 +24,20 @@ MAX_REPEATED = 1_000
 """Repeated cells of a spreadsheet beyond this number are formatting, not values."""
 
 
+@damage_as("is not a PowerPoint file, or is damaged. Save it again as .pptx.")
 def read_pptx(data: bytes) -> Content:
     """Return the text, tables, charts, descriptions of pictures and notes of each slide."""
-    from lxml.etree import LxmlError
     from pptx import Presentation
-    from pptx.exc import PythonPptxError
 
-    try:
-        shown = Presentation(BytesIO(office_file(data, "a PowerPoint file")))
-        slides = [
-            Section("\n\n".join(_slide_blocks(slide)), Place("slide", number))
-            for number, slide in enumerate(shown.slides, start=1)
-        ]
-        title = title_from(shown.core_properties.title)
-        properties = office_properties(shown.core_properties)
-    except (PythonPptxError, LxmlError, *DAMAGE) as error:
-        raise DocumentError("is not a PowerPoint file, or is damaged. Save it again as .pptx.") from error
+    shown = Presentation(BytesIO(office_file(data, "a PowerPoint file")))
+    slides = [
+        Section("\n\n".join(_slide_blocks(slide)), Place("slide", number))
+        for number, slide in enumerate(shown.slides, start=1)
+    ]
+    title = title_from(shown.core_properties.title)
     first = next((slide.text.partition("\n")[0] for slide in slides if slide.text.startswith("## ")), "")
     title = title if title and title != "PowerPoint Presentation" else title_from(first[3:])
-    return Content(title, slides, properties)
+    return Content(title, slides, office_properties(shown.core_properties))
 
 
 def _slide_blocks(slide: Any) -> Iterator[str]:  # noqa: ANN401 - python-pptx is untyped
@@ -89,23 +84,18 @@ def _shapes(shapes: Any) -> Iterator[Any]:  # noqa: ANN401 - python-pptx is unty
             yield shape
 
 
+@damage_as("is not an Excel file, or is damaged. Save it again as .xlsx.")
 def read_xlsx(data: bytes) -> Content:
     """Return the sheets as Markdown tables; a formula without a stored result is shown itself."""
-    from lxml.etree import LxmlError
     from openpyxl import load_workbook
-    from openpyxl.utils.exceptions import InvalidFileException
 
-    try:
-        book = load_workbook(BytesIO(office_file(data, "an Excel file")), read_only=True, data_only=True)
-        sheets = [(sheet.title, sheet_rows(sheet)) for sheet in book.worksheets]
-        title, properties = title_from(book.properties.title), office_properties(book.properties)
-    except (InvalidFileException, LxmlError, *DAMAGE) as error:
-        raise DocumentError("is not an Excel file, or is damaged. Save it again as .xlsx.") from error
+    book = load_workbook(BytesIO(office_file(data, "an Excel file")), read_only=True, data_only=True)
+    sheets = [(sheet.title, sheet_rows(sheet)) for sheet in book.worksheets]
     formulas = sum(cell.startswith("=") for _, rows in sheets for _, cells in rows for cell in cells)
     note = f"cells that show a formula, since its result is not stored: {formulas}. Save the file in Excel."
-    return Content(
-        title, [section for name, rows in sheets for section in _sheet(name, rows)], properties, note * (formulas > 0)
-    )
+    sections = [section for name, rows in sheets for section in _sheet(name, rows)]
+    properties = office_properties(book.properties)
+    return Content(title_from(book.properties.title), sections, properties, note * (formulas > 0))
 
 
 def _sheet(name: str, rows: list[Numbered]) -> Iterator[Section]:
@@ -115,17 +105,15 @@ def _sheet(name: str, rows: list[Numbered]) -> Iterator[Section]:
         yield Section(heading + text, Place(f"{name}, row" if first == last else f"{name}, rows", first, last))
 
 
+@damage_as("is not an OpenDocument file, or is damaged. Save it again.")
 def read_odf(data: bytes) -> Content:
     """Return the text of an OpenDocument text, presentation or spreadsheet."""
     from lxml import etree
 
-    try:
-        with open_zip(data, kind="an OpenDocument file") as archive:
-            parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False)
-            content = etree.fromstring(archive.read("content.xml"), parser)
-            about = etree.fromstring(archive.read("meta.xml"), parser) if "meta.xml" in archive.namelist() else None
-    except (etree.LxmlError, *DAMAGE) as error:
-        raise DocumentError("is not an OpenDocument file, or is damaged. Save it again.") from error
+    with open_zip(data, kind="an OpenDocument file") as archive:
+        parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False)
+        content = etree.fromstring(archive.read("content.xml"), parser)
+        about = etree.fromstring(archive.read("meta.xml"), parser) if "meta.xml" in archive.namelist() else None
     title = about.findtext(f".//{_DUBLIN_CORE}title") if about is not None else None
     return Content(title_from(title), list(_odf_sections(content)), _odf_properties(about))
 
@@ -139,9 +127,7 @@ def _odf_properties(about: "Element | None") -> Properties:
 
 
 def _odf_sections(content: "Element") -> Iterator[Section]:
-    body = content.find(f"{_ODF}office:1.0}}body")
-    if body is None:
-        raise DocumentError("is not an OpenDocument file, or is damaged. Save it again.")
+    body = next(content.iterfind(f"{_ODF}office:1.0}}body"))
     pages = list(body.iter(f"{_DRAW}page"))
     if pages:
         for number, page in enumerate(pages, start=1):
@@ -205,17 +191,15 @@ def _odf_text(element: "Element") -> str:
     return "".join(parts)
 
 
+@damage_as("is a damaged Rich Text file. Save it again as .rtf.")
 def read_rtf(data: bytes) -> Content:
     """Return the text of a Rich Text file; footnotes are counted, not read."""
     from striprtf.striprtf import rtf_to_text
 
     if not data.lstrip().startswith(b"{\\rtf"):
         raise DocumentError("is not a Rich Text file. Save it again as .rtf.")
-    try:
-        source = decode(data)
-        text = str(rtf_to_text(source, errors="replace"))  # type: ignore[no-untyped-call]
-    except DAMAGE as error:
-        raise DocumentError("is a damaged Rich Text file. Save it again as .rtf.") from error
+    source = decode(data)
+    text = str(rtf_to_text(source, errors="replace"))  # type: ignore[no-untyped-call]
     footnotes = len(re.findall(r"\\footnote\b", source))
     note = f"footnotes that are left out: {footnotes}. Save the file as .docx."
     return Content(None, [Section(text)], note=note * (footnotes > 0))

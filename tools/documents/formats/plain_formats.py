@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import date
 from io import StringIO
-from itertools import chain, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.content import Content, Properties, Section
-from sleuth.tools.documents.formats.tables import MOST_TITLES, markdown_tables, titles_above
+from sleuth.tools.documents.formats.tables import MOST_TITLES, markdown_tables, row_line, titles_above
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text import decode, single_line, title_from
 
@@ -214,6 +213,4 @@ def _rows(rows: list[list[str]]) -> Iterator[str]:
     yield from (single_line(row[0]) for row in rows[:above])
     header, *body = rows[above:] or [[]]
     names = [title_from(name) or "" for name in header]
-    for row in body:
-        named = zip(chain(names, repeat("")), map(single_line, row), strict=False)
-        yield "; ".join(f"{name}: {value}" if name else value for name, value in named if value)
+    yield from (row_line(names, row) for row in body)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
 
 from sleuth.tools.text import markdown_table, single_line
 
@@ -39,7 +40,7 @@ def table_pieces(rows: Sequence[Numbered]) -> Iterator[tuple[str, int, int]]:
     room = TABLE_CHARS - 2 * _length(header)
     if any(_length(cells) > room for _, cells in body):
         for number, cells in body:
-            yield _as_line(header, cells), number, number
+            yield row_line(header, cells), number, number
         return
     piece: list[Numbered] = []
     used = 0
@@ -85,7 +86,7 @@ def _length(cells: Sequence[str]) -> int:
     return sum(len(single_line(cell)) + 3 for cell in cells) + 2
 
 
-def _as_line(header: Sequence[str], cells: Sequence[str]) -> str:
-    names = [*map(single_line, header), *[""] * (len(cells) - len(header))]
-    named = [(name, single_line(cell)) for name, cell in zip(names, cells, strict=False)]
-    return "; ".join(f"{name}: {value}" if name else value for name, value in named if value)
+def row_line(header: Sequence[str], cells: Sequence[str]) -> str:
+    """Return a row as "column: value; column: value", so that it can be found and read by itself."""
+    named = zip(chain(header, repeat("")), map(single_line, cells), strict=False)
+    return "; ".join(f"{single_line(name)}: {value}" if name.strip() else value for name, value in named if value)

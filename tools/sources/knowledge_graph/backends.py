@@ -89,7 +89,7 @@ async def open_graph(
         async with httpx.AsyncClient(base_url=place, timeout=10.0, **client_options(place, proxy)) as client:
             yield await asyncio.to_thread(ServedGraph, client)
     else:
-        yield await LocalGraph.read(await asyncio.to_thread(Path(place).expanduser))
+        yield await asyncio.to_thread(lambda: LocalGraph.read(Path(place).expanduser()))
 
 
 def is_url(place: str) -> bool:

@@ -5,7 +5,6 @@ The file has a part for each domain: `open` (entities by name), `movie` (`movies
 `examples/knowledge_graph.json`.
 """
 
-import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
@@ -30,12 +29,8 @@ class LocalGraph:
         self._data = data
 
     @classmethod
-    async def read(cls, file: Path) -> Self:
-        """Read the file; raises StoreError where it cannot be read."""
-        return await asyncio.to_thread(cls._read, file)
-
-    @classmethod
-    def _read(cls, file: Path) -> Self:
+    def read(cls, file: Path) -> Self:
+        """Read the file; raises StoreError where it cannot be read. Blocks."""
         try:
             data = json.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:

@@ -92,7 +92,10 @@ async def explore(
 
     first = await run(_first(named, question, today))
     asked = {each.call for each in first}
-    second = await run(_second(_found(first), question))
+    found = _found(first)
+    calls = [call for entity in found for call in _by_rule(entity, question)]
+    calls += [("open_get_entity", {"entity": entity.name}) for entity in found if entity.kind == "other"]
+    second = await run(calls)
     return [*first, *(each for each in second if each.call not in asked)]
 
 
@@ -106,11 +109,6 @@ def _first(named: Sequence[NamedEntity], question: str, today: str) -> list[Call
         calls += _by_rule(entity, question)
     searched = (entity for entity in named if entity.kind not in ("ticker", "year", "day"))
     return [*calls, *(("open_search_entity_by_name", {"name": entity.name}) for entity in searched)]
-
-
-def _second(found: Sequence[NamedEntity], question: str) -> list[Call]:
-    calls = [call for entity in found for call in _by_rule(entity, question)]
-    return [*calls, *(("open_get_entity", {"entity": entity.name}) for entity in found if entity.kind == "other")]
 
 
 def _by_rule(entity: NamedEntity, question: str) -> list[Call]:

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
-from pathlib import Path
 from typing import Annotated
 
-from pydantic import StrictBool, StringConstraints, TypeAdapter, ValidationError
+from pydantic import StrictBool, StringConstraints, TypeAdapter
 
-from sleuth.tools.errors import UsageError
 from sleuth.tools.sources.question_attributes import DOMAINS, Domain
 
 
@@ -25,25 +23,13 @@ class Example:
     dynamic: StrictBool
 
 
-_EXAMPLE = TypeAdapter(Example)
+EXAMPLE = TypeAdapter(Example)
 
 
 def packaged_examples() -> list[Example]:
     """Return the questions of the package. Blocks: reads a file."""
-    return _parse(files(__package__).joinpath("questions.jsonl").read_text(encoding="utf-8"), "questions.jsonl")
-
-
-def read_examples(path: Path) -> list[Example]:
-    """Return a labelled file: one {"question", "domain", "dynamic"} per line.
-
-    Raises:
-        UsageError: the file cannot be read, or a line is not such an object.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise UsageError(f"The labeled questions {path} cannot be read: {error}.") from error
-    return _parse(text, str(path))
+    lines = files(__package__).joinpath("questions.jsonl").read_text(encoding="utf-8").split("\n")
+    return [EXAMPLE.validate_json(line) for line in lines if line.strip()]
 
 
 def select_demonstrations(examples: Iterable[Example], *, each: int) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
@@ -67,18 +53,3 @@ def _mixed(lists: Sequence[Sequence[Example]]) -> list[Example]:
     """Return the first of each list, then the second of each, to the end of the longest."""
     longest = max(map(len, lists))
     return [each[at] for at in range(longest) for each in lists if at < len(each)]
-
-
-def _parse(text: str, name: str) -> list[Example]:
-    examples: list[Example] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            examples.append(_EXAMPLE.validate_json(line))
-        except ValidationError as error:
-            raise UsageError(
-                f'{name}, line {number}: not a labeled question. Each line is {{"question": "…", "domain": "…", '
-                f'"dynamic": true or false}} with a domain of {", ".join(DOMAINS)}.'
-            ) from error
-    return examples

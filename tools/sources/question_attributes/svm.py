@@ -73,10 +73,6 @@ class LinearSvm:
                 domains, dynamic = arrays["domains"].astype(np.float64), arrays["dynamic"].astype(np.float64)
             if labels != DOMAINS:
                 raise ValueError("it has other labels")
-            if dynamic.ndim != 1 or domains.shape != (len(DOMAINS), len(dynamic)) or len(dynamic) < 2:
-                raise ValueError("its weights have a wrong shape")
-            if not (np.isfinite(domains).all() and np.isfinite(dynamic).all()):
-                raise ValueError("a weight is not a number")
         except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
             remedy = f"`{TRAINING}` in a clone of sleuth makes one."
             raise StoreError(f"{file} is not a question classifier ({error}). {remedy}") from error

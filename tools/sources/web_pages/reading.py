@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 PAGE_SECONDS = 20.0
 PAGE_MEGABYTES = 2048
-MAX_HTML = 20 << 20
-"""Characters of HTML that are looked at."""
 MAX_PAGES = 100
 _NO_LIMIT = 1_000_000
 """Seconds of processor time: the wall-clock limit of each page applies instead."""
@@ -30,8 +28,12 @@ MAX_TEXT = 200_000
 """Characters of a page's text that are kept; twice as much as the longest articles have."""
 MAX_URL = 2_000
 
-_SILENT = re.compile(r"<!--|<(script|style|template|noscript|svg|iframe)\b", re.IGNORECASE)
-_HIDES_THE_REST = ("script", "style")
+# As in a browser, a comment or script that is not closed extends to the end.
+_SILENT = re.compile(
+    r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1\b[^>]*>?|\Z)"
+    r"|<(template|noscript|svg|iframe)\b(?:.*?</\2\b[^>]*>?)?",
+    re.IGNORECASE | re.DOTALL,
+)
 _INLINE_DATA = re.compile(r"data:[\w.+-]{1,80}/[\w.+-]{1,80};base64,[A-Za-z0-9+/=]+")
 
 
@@ -66,9 +68,6 @@ async def read_pages(
 
 async def read_page(worker: Worker, page: Page, *, seconds: float) -> PageText:
     """Return the text of a page, or its snippet with a warning if it exceeded a limit."""
-    if len(page.html) > MAX_HTML:
-        cut = f"only the first {MAX_HTML:,} of {len(page.html):,} characters were looked at"
-        page = replace(page, html=page.html[:MAX_HTML], warnings=(*page.warnings, cut))
     try:
         return PageText.from_fields(await asyncio.to_thread(worker.call, asdict(page), seconds=seconds))
     except asyncio.CancelledError:
@@ -85,40 +84,13 @@ async def read_page(worker: Worker, page: Page, *, seconds: float) -> PageText:
 
 def visible_markup(html: str) -> tuple[str, list[str]]:
     """Return HTML without scripts, styles, comments and inlined data, truncated to MAX_MARKUP, and warnings."""
-    seen = _INLINE_DATA.sub("", "".join(_parts(html)))
+    seen = _INLINE_DATA.sub("", _SILENT.sub("", html))
     if len(seen) <= MAX_MARKUP:
         return seen, []
     # Not within a tag, or its rest would be read as text.
     end = seen.rfind("<", 0, MAX_MARKUP)
     kept = seen[: end if end > 0 else MAX_MARKUP]
     return kept, [f"only the first {len(kept):,} of {len(seen):,} characters of HTML were read"]
-
-
-def _parts(html: str) -> list[str]:
-    parts: list[str] = []
-    unclosed: set[str] = set()
-    start = 0
-    while opening := _SILENT.search(html, start):
-        parts.append(html[start : opening.start()])
-        start = _end_of(html, opening, unclosed)
-    return [*parts, html[start:]]
-
-
-def _end_of(html: str, opening: re.Match[str], unclosed: set[str]) -> int:
-    """Return the end of an opened element; as in a browser, an unclosed script or comment extends to the end.
-
-    `unclosed` caches names without a closing tag in the rest, which would otherwise be searched for each opening.
-    """
-    name = (opening[1] or "").lower()
-    if not name:
-        end = html.find("-->", opening.end())
-        return end + 3 if end >= 0 else len(html)
-    closing = None if name in unclosed else re.compile(rf"</{name}\b", re.IGNORECASE).search(html, opening.end())
-    if closing is None:
-        unclosed.add(name)
-        return len(html) if name in _HIDES_THE_REST else opening.end()
-    end = html.find(">", closing.end())
-    return end + 1 if end >= 0 else len(html)
 
 
 def extract(given: dict[str, Any], _bounds: Bounds) -> dict[str, Any]:

@@ -26,20 +26,16 @@ def test_pages_as_the_benchmark_has_them(tmp_path: Path, given: object) -> None:
     assert read_page_file(written(tmp_path / "pages.json", json.dumps(given).encode())) == [PAGE]
 
 
-@pytest.mark.parametrize(
-    ("html", "encoding"),
-    [('<meta charset="windows-1251"><p>Мельница</p>', "cp1251"), ('<meta charset="shift_jis"><p>Mühle</p>', "utf-8")],
-    ids=["declared", "wrongly declared"],
-)
-def test_encoding_of_a_page_is_found(tmp_path: Path, html: str, encoding: str) -> None:
-    assert read_page_file(written(tmp_path / "page.HTML", html.encode(encoding))) == [Page(html=html)]
+def test_encoding_of_a_page_is_found(tmp_path: Path) -> None:
+    declared, wrong = '<meta charset="windows-1251"><p>Мельница</p>', '<meta charset="shift_jis"><p>Mühle</p>'
+    assert read_page_file(written(tmp_path / "page.HTML", declared.encode("cp1251"))) == [Page(html=declared)]
+    assert read_page_file(written(tmp_path / "page.htm", wrong.encode())) == [Page(html=wrong)]
 
 
 @pytest.mark.parametrize(
     ("name", "data", "kind", "reason"),
     [
         ("page.json", b"{}", DocumentError, "page_result"),
-        ("page.json", b"\xff\x00{", DocumentError, "is not a page as JSON"),
         ("page.json", b'[{"page_result": 3}]', DocumentError, "is not a page as JSON"),
         ("page.html", b"", DocumentError, "empty"),
         ("page.html", b"\x00\x01\x02" * 99, DocumentError, "binary"),

@@ -62,12 +62,6 @@ class Collection:
         return [Hit(passage=self.passage, score=9.0, rank=1)]
 
 
-async def test_pages_are_searched_with_the_collection() -> None:
-    both = FusedRetriever(PageRetriever.over([page()], None), Collection())
-    hits = await both.search(Query(text="ferries", k=2, mode="keyword"))
-    assert {hit.passage.title for hit in hits} == {"Weir house", "Mill"}
-
-
 class ReadableCollection(Collection):
     """Can read its document too."""
 
@@ -75,9 +69,11 @@ class ReadableCollection(Collection):
         return [self.passage] if document_id == self.passage.document_id else []
 
 
-async def test_passages_of_a_page_or_of_the_collection_are_read_in_order() -> None:
+async def test_pages_are_searched_and_read_with_the_collection() -> None:
     shown = page()
     both = FusedRetriever(PageRetriever.over([shown], None), ReadableCollection())
+    hits = await both.search(Query(text="ferries", k=2, mode="keyword"))
+    assert {hit.passage.title for hit in hits} == {"Weir house", "Mill"}
     assert isinstance(both, DocumentReader)
     assert [each.text for each in await both.passages_of(shown.id)] == ["\n".join(LINES[:3]), LINES[3]]
     assert await both.passages_of("mill.md") == [Collection.passage]

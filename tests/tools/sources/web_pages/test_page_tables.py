@@ -14,10 +14,10 @@ def taken(html: str) -> tuple[list[str], str]:
 def test_a_table_is_taken_out_of_the_text_with_its_caption() -> None:
     table = "<table><caption>Ferries<tr><th>Name<th>Built<tr><td>Heron<td>1843</table>"
     soup = BeautifulSoup(f"<p>Before.</p>{table}<p>After.</p>", "lxml")
-    tables, warnings = take_tables(soup)
-    assert tables == [Table(markdown="| Name | Built |\n| --- | --- |\n| Heron | 1843 |", caption="Ferries")]
-    assert warnings == []
+    wanted = Table(markdown="| Name | Built |\n| --- | --- |\n| Heron | 1843 |", caption="Ferries")
+    assert take_tables(soup) == ([wanted], [])
     assert soup.get_text(" ").split() == ["Before.", "After."]
+    assert taken("<table><tr><td> <td>-<tr><td>|<td>&nbsp;</table>") == ([], ""), "empty tables are dropped"
 
 
 def test_spanning_cells_are_repeated_in_rows_and_columns() -> None:
@@ -25,24 +25,12 @@ def test_spanning_cells_are_repeated_in_rows_and_columns() -> None:
         "<table><tr><th rowspan=2>Name<th colspan=2>Ships<tr><th>Old<th>New<tr><td>Ash<td>1<td>2"
         "<tr><td colspan=3>Whole</table>"
     )
-    assert table.splitlines() == [
-        "| Name | Ships | Ships |",
-        "| --- | --- | --- |",
-        "| Name | Old | New |",
-        "| Ash | 1 | 2 |",
-        "| Whole |  |  |",
-    ]
-
-
-def test_spans_that_are_no_numbers_or_far_too_large_do_no_harm() -> None:
+    rows = ["| Name | Ships | Ships |", "| --- | --- | --- |", "| Name | Old | New |", "| Ash | 1 | 2 |"]
+    assert table.splitlines() == [*rows, "| Whole |  |  |"]
     [table], _ = taken('<table><tr><td colspan="99999999">a<td rowspan="x">b<tr><td colspan=-1>c<td>d</table>')
     assert [line.count("|") for line in table.splitlines()] == [3, 3, 3]
     [wide], _ = taken("<table><tr><td>x<td colspan=9999 rowspan=9999>a<tr><td>y</table>")
     assert max(line.count("|") for line in wide.splitlines()) == 65
-
-
-def test_empty_tables_are_dropped() -> None:
-    assert taken("<table><tr><td> <td>-<tr><td>|<td>&nbsp;</table>") == ([], "")
 
 
 def test_tables_for_the_layout_stay_text() -> None:
