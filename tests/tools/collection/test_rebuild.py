@@ -74,9 +74,9 @@ async def test_search_works_during_a_rebuild(settings: Settings, name: str) -> N
 
 async def test_open_library_uses_the_rebuilt_indexes_alone(settings: Settings) -> None:
     await filled(settings)
-    query = Query(text="Which light stands at Tarn?", k=3, mode="graph")
+    query, files = Query(text="Which light stands at Tarn?", k=3, mode="graph"), index_files(settings)
     async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
-        before, files = await library.search(query), index_files(settings)
+        before = await library.search(query)
         await ingest([], settings=settings, rebuild=True, embedder=HashingEmbedder())
         assert await library.search(query) == before
     assert index_files(settings) == files
