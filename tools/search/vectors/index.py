@@ -4,23 +4,20 @@ A store has our embeddings with ids only; texts stay in the catalogue. All metho
 """
 
 import json
-import logging
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.errors import EmbedderChanged, UsageError
+from sleuth.tools.errors import EmbedderChanged
 from sleuth.tools.search.index import Index
 from sleuth.tools.search.keyword_index import search_deeper
 from sleuth.tools.search.retriever import Scored
 from sleuth.tools.search.vectors.embedder import Embedder
-from sleuth.tools.settings import Settings
 from sleuth.tools.types import Passage
 
 VECTORS_VERSION = 2
@@ -28,8 +25,6 @@ VECTORS_VERSION = 2
 
 MAX_EXACT = 10_000
 """Vectors, of a filter or in Postgres, up to which all are compared; beyond, a neighbor graph is searched."""
-
-_log = logging.getLogger(__name__)
 
 
 class VectorIndex(Index):
@@ -139,30 +134,3 @@ def embedder_changed(collection: str, built_with: str, present: str) -> Embedder
         f"Collection {collection!r} was built with the embedder {built_with}, the present one is {present}. "
         "Set SLEUTH_EMBEDDER back, or embed everything again with `sleuth ingest --rebuild`."
     )
-
-
-def place_of(settings: Settings) -> Path | str:
-    """Return the folder or the server's URL of the vectors.
-
-    Raises:
-        UsageError: pgvector is set without a Postgres.
-    """
-    if settings.vectors == "chroma":
-        return settings.chroma_url or settings.home / "chroma"
-    if settings.database_url is None:
-        raise UsageError(f"SLEUTH_VECTORS={settings.vectors} needs a Postgres: set SLEUTH_DATABASE_URL.")
-    return settings.database_url
-
-
-def open_vectors(settings: Settings, embedder: Embedder, *, suffix: str = "") -> VectorIndex:
-    """Open or create the vectors of the collection in the settings."""
-    place, owner, collection = place_of(settings), settings.owner, settings.collection
-    if settings.vectors == "chroma":
-        from sleuth.tools.search.vectors.chroma_index import ChromaIndex
-
-        return ChromaIndex(place, owner=owner, collection=collection, embedder=embedder, suffix=suffix)
-    from sleuth.tools.search.vectors.pgvector_index import PgVectorIndex
-
-    if settings.vectors == "pgvector-bits":
-        _log.warning("SLEUTH_VECTORS=pgvector-bits is now pgvector, and its name will be removed: use pgvector.")
-    return PgVectorIndex(str(place), owner=owner, collection=collection, embedder=embedder, suffix=suffix)
