@@ -6,7 +6,7 @@
 # DATA, BASE and PERCENT are as in adapter.sh. OUT gets
 #
 #     checker/, checker.json    the evidence checker, and its figures       -> tools/evidence_checker/model
-#     ranker.npz, ranker.json   graph search's ranker, cross-validated      -> tools/search/ranking/model.npz
+#     ranker.npz, ranker.json   graph search's ranker, cross-validated      -> tools/search/ranking.npz
 #     svm.npz, svm.json         the question classifier, cross-validated    -> tools/sources/question_attributes
 #     adapter/                  the adapter of sleuth-small                 -> studio/model_server/sleuth-small
 #

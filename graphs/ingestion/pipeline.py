@@ -6,13 +6,14 @@ the indexes follow the journal of the catalogue.
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from sleuth.tools.collection import Collection, OnIndexed, never_stopped
+from sleuth.tools.collection import Collection, OnIndexed
 from sleuth.tools.documents.file_list import Item
 from sleuth.tools.errors import StoreError
 from sleuth.tools.search import IndexName
@@ -106,8 +107,8 @@ async def ingest(
         EmbedderChanged: the collection was built with another embedder.
     """
     began = time.monotonic()
-    progress = ProgressReporter(on_progress)
     if rebuild:
+        progress = ProgressReporter(on_progress)
         async with (
             hold(settings.home, "shared", command="sleuth ingest --rebuild", wait=settings.wait),
             await Collection.open(settings, embedder=embedder, check_embedder=False) as collection,
@@ -119,8 +120,11 @@ async def ingest(
     ):
         if rebuild:
             await collection.rebuild(on_indexed=progress.count_embedded(collection.slowest))
-        done = await _run(paths, settings, collection, progress) if paths else IngestReport(warnings=collection.notes)
-    return replace(done, seconds=time.monotonic() - began)
+        if paths:
+            report = await ingest_into(paths, settings=settings, collection=collection, on_progress=on_progress)
+        else:
+            report = IngestReport(warnings=collection.notes)
+    return replace(report, seconds=time.monotonic() - began)
 
 
 async def ingest_into(
@@ -129,7 +133,7 @@ async def ingest_into(
     settings: Settings,
     collection: Collection,
     on_progress: OnProgress | None = None,
-    stopped: Callable[[], bool] = never_stopped,
+    stopped: Callable[[], bool] = lambda: False,
     only: Container[Path] | None = None,
 ) -> IngestReport:
     """Ingest files, or those of them that are in `only`, into an open collection.
@@ -139,19 +143,6 @@ async def ingest_into(
     """
     began = time.monotonic()
     progress = ProgressReporter(on_progress)
-    report = await _run(paths, settings, collection, progress, stopped=stopped, only=only)
-    return replace(report, seconds=time.monotonic() - began)
-
-
-async def _run(
-    paths: Sequence[Path],
-    settings: Settings,
-    collection: Collection,
-    progress: ProgressReporter,
-    *,
-    stopped: Callable[[], bool] = never_stopped,
-    only: Container[Path] | None = None,
-) -> IngestReport:
     roots = [await asyncio.to_thread(path.absolute) for path in paths]
     key = "\0".join([settings.owner, settings.collection, *sorted(map(str, roots))])
     name = sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:16]
@@ -166,7 +157,8 @@ async def _run(
     again = ["The last ingest of these paths was interrupted: documents that it stored count as unchanged."]
     nothing = [] if files else ["There is nothing to read there."]
     warnings = [*(again if resumed else []), *nothing, *report.warnings, *collection.notes]
-    return replace(report, resumed=resumed, warnings=warnings, passed_over=passed_over)
+    seconds = time.monotonic() - began
+    return replace(report, resumed=resumed, warnings=warnings, passed_over=passed_over, seconds=seconds)
 
 
 def _mark(unfinished: Path) -> bool:
@@ -184,7 +176,7 @@ async def _read_batches(
     files: Sequence[Item], collection: Collection, progress: ProgressReporter, stopped: Callable[[], bool]
 ) -> IngestReport:
     """Read files into the catalogue; update the indexes, the slow part, in parallel with the next batch."""
-    report = IngestReport()
+    counts, warnings = Counter[str](), list[str]()
     on_indexed = progress.count_embedded(collection.slowest)
     indexing: asyncio.Task[None] | None = None
     try:
@@ -192,14 +184,9 @@ async def _read_batches(
             for failure in batch.failures:
                 progress.show(failure=failure)
             progress.show(files=batch.files, stored=stored.passages, differences=batch.files_of(stored))
-            report = IngestReport(
-                added=report.added + stored.added,
-                updated=report.updated + stored.updated,
-                unchanged=report.unchanged + stored.unchanged,
-                failed=report.failed + len(batch.failures),
-                passages=report.passages + stored.passages,
-                warnings=[*report.warnings, *batch.failures, *batch.notes][:MAX_WARNINGS],
-            )
+            counts.update(added=stored.added, updated=stored.updated, unchanged=stored.unchanged)
+            counts.update(failed=len(batch.failures), passages=stored.passages)
+            warnings += [*batch.failures, *batch.notes]
             if indexing is not None:
                 await indexing
             indexing = asyncio.create_task(collection.catch_up(on_indexed=on_indexed))
@@ -208,4 +195,5 @@ async def _read_batches(
         if indexing is not None:
             indexing.cancel()
             await asyncio.gather(indexing, return_exceptions=True)
-    return report
+    fields: dict[str, Any] = {**counts, "warnings": warnings[:MAX_WARNINGS]}
+    return IngestReport(**fields)

@@ -17,7 +17,7 @@ from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.ingestion.pipeline import MAX_WARNINGS
 from sleuth.graphs.methods.ras.triple_graph import extract_triples, prompt_version
-from sleuth.tools.storage import MemoryArchive, TripleStats, TripleStore
+from sleuth.tools.storage import MemoryArchive, SqlTriples
 from sleuth.tools.tracing.callbacks import traced
 from sleuth.tools.types import Passage
 
@@ -48,15 +48,10 @@ OnRead = Callable[[ExtractionReport], None]
 
 @dataclass(kw_only=True)
 class Extraction:
-    """An extraction of triples.
-
-    `name` is that of the model, under which its triples are stored; `on_read` is called for each passage.
-    """
+    """An extraction of triples with a model into its store; `on_read` is called for each passage."""
 
     model: Model
-    name: str
-    readings: TripleStats
-    store: TripleStore
+    store: SqlTriples
     on_read: OnRead
     budget: Budget = field(default_factory=Budget)
     concurrency: int = 8
@@ -75,9 +70,7 @@ class Extraction:
         read = entrypoint()(self.read)
         after, ended = "", False
         while not ended:
-            batch = await asyncio.to_thread(
-                self.readings.unread, model=self.name, version=version, after=after, limit=BATCH
-            )
+            batch = await asyncio.to_thread(self.store.unread, version=version, after=after, limit=BATCH)
             ended = len(batch) < BATCH
             if batch:
                 after = batch[-1].fingerprint()

@@ -12,7 +12,7 @@ import socket
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -95,12 +95,12 @@ class ThreadLocks(ABC):
     @asynccontextmanager
     async def hold(self, id: str) -> AsyncIterator[None]:
         """Hold the lock on a thread while it runs; raise ThreadBusy if somebody else holds it."""
-        lock = self._lock(id)
+        held = ExitStack()
         try:
-            await self._call(lambda: self._take(id, lock))
+            await self._call(lambda: self._take(id, held))
             yield
         finally:
-            await asyncio.shield(self._call(lambda: self._release(id, lock)))
+            await asyncio.shield(self._call(held.close))
 
     async def held(self, ids: Collection[str]) -> set[str]:
         """Return those of the threads that this process or another holds."""
@@ -118,13 +118,8 @@ class ThreadLocks(ABC):
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 
     @abstractmethod
-    def _lock(self, id: str) -> Any: ...  # noqa: ANN401 - each class has its own
-
-    @abstractmethod
-    def _take(self, id: str, lock: Any) -> None: ...  # noqa: ANN401
-
-    @abstractmethod
-    def _release(self, id: str, lock: Any) -> None: ...  # noqa: ANN401
+    def _take(self, id: str, held: ExitStack) -> None:
+        """Take a lock, which `held` releases; raise ThreadBusy if somebody else holds it."""
 
     @abstractmethod
     def _held_of(self, ids: Collection[str]) -> set[str]: ...
@@ -145,15 +140,13 @@ class FileThreadLocks(ThreadLocks):
         self._folder = folder
         self._examination = FileLock(folder.with_suffix(".turn"), timeout=_EXAMINATION_SECONDS, thread_local=False)
 
-    def _lock(self, id: str) -> FileLock:
-        return FileLock(self._file(id), timeout=0, thread_local=False)
-
     def _file(self, id: str) -> Path:
         return self._folder / f"{sha256(id.encode()).hexdigest()[:32]}.lock"
 
-    def _take(self, id: str, lock: FileLock) -> None:
+    def _take(self, id: str, held: ExitStack) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         file = self._file(id)
+        lock = FileLock(file, timeout=0, thread_local=False)
         try:
             try:
                 lock.acquire()
@@ -165,10 +158,8 @@ class FileThreadLocks(ThreadLocks):
             with suppress(OSError):  # the file may be gone by now
                 holder = file.read_text() or holder
             raise _busy(id, holder) from None
+        held.callback(lock.release)
         file.write_text(f"process {os.getpid()} on {socket.gethostname()}")
-
-    def _release(self, id: str, lock: FileLock) -> None:
-        lock.release()
 
     def _held_of(self, ids: Collection[str]) -> set[str]:
         try:
@@ -210,15 +201,14 @@ class PostgresThreadLocks(ThreadLocks):
         lock = self._held.get(id)
         return lock.token if lock else None
 
-    def _lock(self, id: str) -> _HeldLock:
-        return _HeldLock(id)
-
-    def _take(self, id: str, lock: _HeldLock) -> None:
+    def _take(self, id: str, held: ExitStack) -> None:
+        lock = _HeldLock(id)
         # Postgres would give the lock once more to the session that holds it.
         if id in self._held or not self._try_lock(lock):
             raise _busy(id, "another process")
         lock.session = self._session
         self._held[id] = lock
+        held.callback(self._release, lock)
 
     def _try_lock(self, lock: _HeldLock) -> bool:
         """Take a lock, on a new connection if the last one is lost."""
@@ -229,10 +219,8 @@ class PostgresThreadLocks(ThreadLocks):
                 self._disconnect()
         return _lock_on(self._connect(), lock)
 
-    def _release(self, id: str, lock: _HeldLock) -> None:
-        if self._held.get(id) is not lock:
-            return
-        del self._held[id]
+    def _release(self, lock: _HeldLock) -> None:
+        del self._held[lock.id]
         if self._connection is not None and lock.session is self._session:  # else it was lost with its connection
             try:
                 self._connection.scalar(text(_UNLOCK), {"key": lock.key})

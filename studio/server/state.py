@@ -13,7 +13,6 @@ from sleuth.graphs.persistence import Store, Threads, open_store
 from sleuth.graphs.runs import RunService
 from sleuth.studio.server.ingestion.uploads import Uploads
 from sleuth.studio.server.ingestion.worker import IngestionWorker
-from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.runs.conversations import adopt_follow_ups
 from sleuth.studio.server.runs.event_log import EventLog
@@ -24,6 +23,7 @@ from sleuth.studio.server.telemetry.readiness import ReadinessProbe
 from sleuth.studio.server.tenants import ModelOpener, Tenants
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
+from sleuth.tools.storage import HomeLock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class ServerState:
     run_worker: RunWorker
     quota: Quota
     ingestion: IngestionWorker
-    home_lock: SharedHomeLock
+    home_lock: HomeLock
     readiness: ReadinessProbe
     examples: ExampleQuestions
 
@@ -61,7 +61,7 @@ async def open_server_state(
         store = await stack.enter_async_context(open_store(settings))
         resources = await stack.enter_async_context(AsyncExitStack())
         tenants = Tenants(settings, store, open_model, embedder, resources)
-        log, home_lock = await asyncio.to_thread(EventLog, store.engine), SharedHomeLock(settings.home)
+        log, home_lock = await asyncio.to_thread(EventLog, store.engine), HomeLock(settings.home, "sleuth serve")
         limits = {"tokens_a_day": settings.tokens_a_day, "requests_a_minute": settings.requests_a_minute}
         quota = await asyncio.to_thread(partial(Quota, store.engine, **limits))
         run_worker = await asyncio.to_thread(

@@ -30,11 +30,6 @@ _BATCH_CHARACTERS = 8_000_000
 _DIFFERENCES: tuple[Difference, ...] = ("unchanged", "added", "updated")
 
 
-def never_stopped() -> bool:
-    """Return False: the reading is never stopped early."""
-    return False
-
-
 @dataclass(kw_only=True, slots=True)
 class Batch:
     """Entries read together.
@@ -121,7 +116,7 @@ class BatchReader:
         self._analyzer = analyzer
         self._workers = workers
 
-    def batches(self, items: Iterable[Item], stopped: Callable[[], bool] = never_stopped) -> Iterator[Batch]:
+    def batches(self, items: Iterable[Item], stopped: Callable[[], bool] = lambda: False) -> Iterator[Batch]:
         """Yield the content of files; the failures of a batch are the files that cannot be read.
 
         It ends after the present document when `stopped` returns True. The worker processes run until `stop`.

@@ -5,20 +5,24 @@ import gc
 import logging
 from collections.abc import AsyncIterator, Callable, Container, Sequence, Set
 from dataclasses import replace
+from functools import lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sleuth.tools.collection.batch_reader import Batch, BatchReader, UnreadableFiles, never_stopped
-from sleuth.tools.collection.filtering import PassageFilter, RefreshReport, refresh_metadata
+from sleuth.tools.collection.batch_reader import Batch, BatchReader, UnreadableFiles
 from sleuth.tools.collection.folder_diff import FolderComparer, FolderDiff
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
+from sleuth.tools.collection.metadata_refresh import RefreshReport, refresh_metadata
 from sleuth.tools.collection.originals import Originals
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer
-from sleuth.tools.collection.readers import make_passage_embedder, make_reader, make_workers
+from sleuth.tools.collection.ray_cluster import RayEmbedder, RayWorkers
 from sleuth.tools.collection.versions import Versions
 from sleuth.tools.documents.file_list import Item, list_files
+from sleuth.tools.documents.loading import FileReader
+from sleuth.tools.documents.parallel_reading import LocalWorkers, Workers, default_workers
+from sleuth.tools.documents.resource_limits import Bounds
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
 from sleuth.tools.search import (
     IndexName,
@@ -33,7 +37,16 @@ from sleuth.tools.search import (
 from sleuth.tools.search.knowledge_graph import NameGraph, NameGraphCache
 from sleuth.tools.search.ranking import MODEL
 from sleuth.tools.search.reranker import CANDIDATES, EndpointReranker, Reranker, rerank_best
-from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, Embedder, NoEmbedder, VectorIndex, embedder_changed
+from sleuth.tools.search.vectors import (
+    NONE,
+    VECTORS_VERSION,
+    Embedder,
+    LocalEmbedder,
+    NoEmbedder,
+    VectorIndex,
+    embedder_changed,
+    make_embedder,
+)
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import (
     Catalogue,
@@ -41,15 +54,17 @@ from sleuth.tools.storage import (
     Listed,
     SqlTriples,
     Stored,
-    TripleStats,
     catalogue_url,
     in_thread,
     parse_filter,
     require_restored,
 )
-from sleuth.tools.types import Document, EmbedderRecord, Hit, Passage
+from sleuth.tools.types import EmbedderRecord, Hit
 
 _log = logging.getLogger(__name__)
+
+MAX_FILTERS = 16
+"""Filters whose passages are kept in memory."""
 
 
 def _ignore(_index: IndexName, _passages: int) -> None:
@@ -66,7 +81,13 @@ class Collection:
         """Use `Collection.open`."""
         self._settings = settings
         self._catalogue = catalogue
+        self.document = in_thread(catalogue.get_document)
+        self.complete_id = in_thread(catalogue.complete_id)
         self.move_documents = in_thread(catalogue.move_documents)
+        self.passages = in_thread(catalogue.passages)
+        self.passages_of = in_thread(catalogue.passages_of)
+        self.passage_ids = in_thread(catalogue.passage_ids)
+        self.version = in_thread(catalogue.head)
         self._embedder = embedder
         self._has_warned = False
         self.reranker: Reranker | None = EndpointReranker(settings) if settings.reranker else None
@@ -75,7 +96,9 @@ class Collection:
         analyzer = PassageAnalyzer(workers := make_workers(settings))
         self._indexes = IndexSet(settings, catalogue, embedder, analyzer)
         self._versions = Versions(catalogue)
-        self._filter = PassageFilter(catalogue)
+        self._matching = lru_cache(maxsize=MAX_FILTERS)(
+            lambda where, _state: catalogue.matching_passages(parse_filter(where))
+        )
         self._originals = Originals(catalogue, settings.home)
         self._knowledge = NameGraphCache(catalogue, self._indexes.name_vectors, embedder)
         self._reader = BatchReader(catalogue, workers, analyzer)
@@ -154,7 +177,7 @@ class Collection:
         return comparer.compare(folder, changed)
 
     async def ingest_files(
-        self, files: Sequence[Item], *, stopped: Callable[[], bool] = never_stopped
+        self, files: Sequence[Item], *, stopped: Callable[[], bool] = lambda: False
     ) -> AsyncIterator[tuple[Batch, Stored]]:
         """Read files and store their documents, except unchanged ones; yield each batch when it is stored.
 
@@ -176,14 +199,9 @@ class Collection:
         """End the worker processes after the last batch; the next one starts them again."""
         self._reader.stop()
 
-    def triples(self, *, model: str) -> SqlTriples:
-        """Return the triples that a model has found in this collection; they are deleted with their passages."""
+    def triples(self, *, model: str = "") -> SqlTriples:
+        """Return the triples in this collection, of a model or of all; they are deleted with their passages."""
         return self._catalogue.triples(model=model)
-
-    @property
-    def triple_stats(self) -> TripleStats:
-        """Return statistics of the triples of all models; their methods block."""
-        return self._catalogue.triple_stats()
 
     @in_thread
     def knowledge_graph(self) -> NameGraph:
@@ -216,19 +234,9 @@ class Collection:
         return deleted
 
     @in_thread
-    def document(self, document_id: str) -> Document:
-        """Return a document with its text; raise UnknownName with the nearest id for an unknown one."""
-        return self._catalogue.get_document(document_id)
-
-    @in_thread
     def original(self, document_id: str) -> Path | None:
         """Return the copy of the file of a document; None if no copy is kept."""
         return self._originals.path_of(document_id)
-
-    @in_thread
-    def complete_id(self, prefix: str) -> str:
-        """Return the id of the document that it names or begins, unchanged if there is none; see the catalogue."""
-        return self._catalogue.complete_id(prefix)
 
     @in_thread
     def documents(self, *, limit: int = 100, after: str = "", find: str = "", where: str = "") -> list[Listed]:
@@ -238,27 +246,12 @@ class Collection:
 
     @in_thread
     def refresh_metadata(self, *, everything: bool, on_document: Callable[[str], None]) -> RefreshReport:
-        """Read the metadata of documents from their files, as `filtering.refresh_metadata` does."""
+        """Read the metadata of documents from their files, as `metadata_refresh.refresh_metadata` does."""
         files = make_reader(self._settings)
         try:
             return refresh_metadata(self._catalogue, files, everything=everything, on_document=on_document)
         finally:
             files.close()
-
-    @in_thread
-    def passages_of(self, document_id: str) -> list[Passage]:
-        """Return the passages of a document, in order."""
-        return self._catalogue.passages_of(document_id)
-
-    @in_thread
-    def passages(self, ids: Sequence[str]) -> list[Passage]:
-        """Return the passages with these ids, in this order, without deleted ones."""
-        return self._catalogue.passages(ids)
-
-    @in_thread
-    def passage_ids(self) -> set[str]:
-        """Return the ids of all passages."""
-        return self._catalogue.passage_ids()
 
     @in_thread
     def known_ids(self, ids: Sequence[str]) -> set[str]:
@@ -272,11 +265,6 @@ class Collection:
         for passage in self._catalogue.passages(sorted(self._catalogue.passage_ids())):
             digest.update(f"{passage.id}\0{passage.fingerprint()}\n".encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
-
-    @in_thread
-    def version(self) -> int:
-        """Return a number that changes with the passages of the collection."""
-        return self._catalogue.head()
 
     @in_thread
     def count(self) -> tuple[int, int]:
@@ -314,7 +302,7 @@ class Collection:
             raise UsageError(
                 f"Collection {self._settings.collection!r} has no documents yet: `sleuth ingest PATH` adds some."
             )
-        if where.strip() and not self._filter.passages(where):
+        if where.strip() and not self._filtered(where):
             raise UsageError(
                 f"No document matches the filter {where!r}. `sleuth docs list` shows the documents, `sleuth docs "
                 "refresh` reads the metadata of those that an older release ingested."
@@ -361,6 +349,10 @@ class Collection:
             _log.warning("SLEUTH_EMBEDDER is none: hybrid search uses the keyword index only.")
         return tuple(name for name in self._indexes.names if name != "graph")
 
+    def _filtered(self, where: str) -> frozenset[str]:
+        """Return the passages of the documents that match a filter, cached until documents or metadata change."""
+        return self._matching(where, (self._catalogue.head(), self._catalogue.metadata_version()))
+
     def _search(self, query: Query) -> list[Hit]:
         """Search, and label older versions of documents or leave them out."""
         k = query.k
@@ -385,7 +377,7 @@ class Collection:
     def _search_indexes(self, query: Query) -> list[Hit]:
         head = self._catalogue.head()
         indexes = {name: self._indexes.ready(name, _ignore, head) for name in self._wanted(query.mode)}
-        allowed = self._filter.passages(query.where) if query.where.strip() else None
+        allowed = self._filtered(query.where) if query.where.strip() else None
         if allowed is not None:
             indexes = {name: index.restricted(allowed) for name, index in indexes.items()}
             query = replace(query, seen=query.seen & allowed)
@@ -400,3 +392,32 @@ class Collection:
         passages = {passage.id: passage for passage in self._catalogue.passages([id_ for id_, _ in best])}
         found = [(passages[id_], score) for id_, score in best if id_ in passages]
         return [Hit(passage=passage, score=score, rank=rank) for rank, (passage, score) in enumerate(found, start=1)]
+
+
+def make_reader(settings: Settings) -> FileReader:
+    """Return a reader of single files, with the loaders and limits of the settings."""
+    return FileReader(loaders=settings.loaders, bounds=_bounds(settings))
+
+
+def make_workers(settings: Settings) -> Workers:
+    """Return the workers of an ingest; those of a cluster are connected when they are first needed."""
+    if settings.ray:
+        return RayWorkers(settings.ray, loaders=settings.loaders, bounds=_bounds(settings))
+    return LocalWorkers(partial(make_reader, settings), settings.ingest_workers or default_workers())
+
+
+def make_passage_embedder(settings: Settings) -> Embedder:
+    """Return the embedder of the settings; with a cluster, a model that is loaded here embeds passages there."""
+    embedder = make_embedder(settings)
+    if settings.ray and isinstance(embedder, LocalEmbedder):
+        return RayEmbedder(settings.ray, embedder)
+    return embedder
+
+
+def _bounds(settings: Settings) -> Bounds:
+    return Bounds(
+        seconds=settings.file_seconds,
+        megabytes=settings.file_megabytes,
+        characters=settings.file_characters,
+        ocr_languages=settings.ocr_languages,
+    )

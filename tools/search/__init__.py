@@ -3,7 +3,7 @@
 from sleuth.tools.search.graph_search import search_graph
 from sleuth.tools.search.index import Index, IndexName
 from sleuth.tools.search.keyword_index import KeywordIndex, MemoryKeywords
-from sleuth.tools.search.knowledge_graph_search import search_knowledge_graph
+from sleuth.tools.search.knowledge_graph import search_knowledge_graph
 from sleuth.tools.search.retriever import (
     GRAPH_MODES,
     MODES,

@@ -13,8 +13,7 @@ from typing import TypeAlias
 
 import tantivy
 
-from sleuth.tools.errors import StoreError
-from sleuth.tools.search.derived_index import DerivedIndex
+from sleuth.tools.search.index import Index
 from sleuth.tools.text import ENGLISH, STEMMED_LANGUAGES, KeywordTerms, find_terms, question_stems, stems
 from sleuth.tools.types import Passage
 
@@ -46,13 +45,14 @@ def _tokenizer() -> tantivy.TextAnalyzer:
     return tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
 
 
-class KeywordIndex(DerivedIndex):
+class KeywordIndex(Index):
     """Keywords of one collection's passages."""
 
     name = "keyword index"
+    _place: Path
 
     def __init__(self, folder: Path, find_terms: FindTerms = find_terms) -> None:
-        self._folder = folder
+        self._place = folder
         self.file = folder / "meta.json"
         self._find_terms = find_terms
         # Graph search needs the stems of the same sentences for one question after the other.
@@ -68,10 +68,10 @@ class KeywordIndex(DerivedIndex):
         """Load the files, with the changes of other processes; those of another layout are deleted."""
         with self._storing("opened"):
             is_new = self._number("layout") != LAYOUT
-            if is_new and self._folder.exists():
-                shutil.rmtree(self._folder)  # of a former release: the index is rebuilt from the catalogue
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._index = tantivy.Index(self._schema, path=str(self._folder))
+            if is_new and self._place.exists():
+                shutil.rmtree(self._place)  # of a former release: the index is rebuilt from the catalogue
+            self._place.mkdir(parents=True, exist_ok=True)
+            self._index = tantivy.Index(self._schema, path=str(self._place))
         if is_new:
             self._remember(layout=LAYOUT)
         self._index.register_tokenizer(_STEMS, _tokenizer())
@@ -99,11 +99,11 @@ class KeywordIndex(DerivedIndex):
 
         After a kill in between, there is no index, and the next use builds it again.
         """
-        old = self._folder.with_name(f"{self._folder.name}-old")
+        old = self._place.with_name(f"{self._place.name}-old")
         with self._storing("written"):
             shutil.rmtree(old, ignore_errors=True)
-            self._folder.rename(old)
-            other._folder.rename(self._folder)
+            self._place.rename(old)
+            other._place.rename(self._place)
             shutil.rmtree(old, ignore_errors=True)
 
     def count(self) -> int:
@@ -151,16 +151,16 @@ class KeywordIndex(DerivedIndex):
 
     def _number(self, name: str) -> int:
         try:
-            return int((self._folder / name).read_text(encoding="ascii"))
+            return int((self._place / name).read_text(encoding="ascii"))
         except (FileNotFoundError, ValueError):
             return 0
 
     def _remember(self, **values: int) -> None:
         with self._storing("written"):
             for name, value in values.items():
-                draft = self._folder / f"{name}.new"
+                draft = self._place / f"{name}.new"
                 draft.write_text(str(value), encoding="ascii")
-                draft.replace(self._folder / name)
+                draft.replace(self._place / name)
 
     @contextmanager
     def _writing(self) -> Iterator[tantivy.IndexWriter]:
@@ -174,19 +174,6 @@ class KeywordIndex(DerivedIndex):
             writer.wait_merging_threads()
             self._index.reload()
             self._languages = ()
-
-    @contextmanager
-    def _storing(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except BaseException as error:
-            # tantivy raises ValueError for everything, and a class that cannot be imported when it meets damaged data.
-            if not isinstance(error, OSError | ValueError) and type(error).__name__ != "PanicException":
-                raise
-            raise StoreError(
-                f"The keyword index in {self._folder} cannot be {what}: {error}. Check the disk's free space. "
-                "It is derived from the documents: delete that folder to rebuild it."
-            ) from error
 
 
 class MemoryKeywords:

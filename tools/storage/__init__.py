@@ -1,7 +1,7 @@
 """SQL catalogue, archive of texts, triples, and locks on files."""
 
 from sleuth.tools.storage.archive import Archive, MemoryArchive, SqlArchive
-from sleuth.tools.storage.catalogue import Catalogue, Difference, Entry, Stored
+from sleuth.tools.storage.catalogue import Catalogue, Difference, Entry, Listed, Stored
 from sleuth.tools.storage.database import (
     catalogue_url,
     in_thread,
@@ -16,10 +16,9 @@ from sleuth.tools.storage.database import (
 )
 from sleuth.tools.storage.filters import parse_filter
 from sleuth.tools.storage.home import RESTORING, require_restored
-from sleuth.tools.storage.locks import LivenessFile, LockMode, hold, is_stale
-from sleuth.tools.storage.metadata import Listed
+from sleuth.tools.storage.locks import HomeLock, LivenessFile, LockMode, hold, is_stale
 from sleuth.tools.storage.schema import SCHEMA_VERSION, collections, documents, meta
-from sleuth.tools.storage.triples import MemoryTriples, ModelCoverage, SqlTriples, Triple, TripleStats, TripleStore
+from sleuth.tools.storage.triples import MemoryTriples, ModelCoverage, SqlTriples, Triple, TripleStore
 
 __all__ = [
     "RESTORING",
@@ -28,6 +27,7 @@ __all__ = [
     "Catalogue",
     "Difference",
     "Entry",
+    "HomeLock",
     "Listed",
     "LivenessFile",
     "LockMode",
@@ -38,7 +38,6 @@ __all__ = [
     "SqlTriples",
     "Stored",
     "Triple",
-    "TripleStats",
     "TripleStore",
     "catalogue_url",
     "collections",

@@ -8,27 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from uuid import uuid4
 
-from sqlalchemy import URL, ColumnElement, Connection, Row, Select, Table, delete, func, insert, select, update
+from sqlalchemy import URL, ColumnElement, Connection, Row, Select, Table, Update, delete, func, insert, select, update
 
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.storage.database import CountedRows, batches, open_engine, transaction
 from sleuth.tools.storage.filters import Filter
 from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id
-from sleuth.tools.storage.metadata import (
-    LISTED,
-    Listed,
-    SqlMetadata,
-    cells_of,
-    is_same,
-    parse_listed,
-    parse_row,
-    update_metadata,
-)
 from sleuth.tools.storage.schema import (
     collections,
+    counter,
     documents,
     increment,
     journal,
@@ -38,11 +29,17 @@ from sleuth.tools.storage.schema import (
     prepare_tables,
     rows_of,
 )
-from sleuth.tools.storage.triples import SqlTriples, TripleStats, delete_orphaned
+from sleuth.tools.storage.triples import SqlTriples, delete_orphaned
 from sleuth.tools.types import Document, EmbedderRecord, Passage, now
 
 ChangeKind = Literal["add", "delete"]
 Difference = Literal["added", "updated", "unchanged"]
+Kept = TypeVar("Kept", Document, Passage)
+
+METADATA = ("author", "date", "language", "tags")
+"""Columns of a document that are not compared with its former version, and null until they are read."""
+LISTED = ("id", "title", "source", "media_type", "added_at", *METADATA)
+"""Columns of a document in a listing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,6 +75,57 @@ class Stored:
     differences: Mapping[str, Difference] = field(default_factory=dict, compare=False)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listed:
+    """A document in a listing, without its text; `passages` is their number."""
+
+    id: str
+    title: str
+    source: str
+    media_type: str
+    added_at: str
+    passages: int
+    author: str | None = None
+    date: str | None = None
+    language: str | None = None
+    tags: tuple[str, ...] | None = None
+
+
+def parse_row(kind: type[Kept], row: Row[Any]) -> Kept:
+    """Return a row as a document or passage."""
+    cells = {name: row._mapping[name] for name in kind.__dataclass_fields__}
+    return kind(**cells | ({"tags": parse_tags(cells["tags"])} if kind is Document else {}))
+
+
+def cells_of(kept: Document | Passage) -> dict[str, object]:
+    """Return the cells of a document or passage: the inverse of `parse_row`."""
+    cells = {name: getattr(kept, name) for name in kept.__dataclass_fields__}
+    return cells | (metadata_cells(kept) if isinstance(kept, Document) else {})
+
+
+def parse_tags(cell: str | None) -> tuple[str, ...] | None:
+    """Return the tags in a cell; None if they are not known."""
+    return None if cell is None else tuple(filter(None, cell.split("\n")))
+
+
+def metadata_cells(document: Document) -> dict[str, str | None]:
+    """Return the cells of a document's metadata."""
+    tags = None if document.tags is None else "\n".join(document.tags)
+    return {"author": document.author, "date": document.date, "language": document.language, "tags": tags}
+
+
+def is_same(document: Document, row: Row[Any] | None) -> bool:
+    """Return whether a row exists and equals a document, apart from owner, time and metadata."""
+    names = [name for name in Document.__dataclass_fields__ if name not in {"owner", "added_at", *METADATA}]
+    return row is not None and all(row._mapping[name] == getattr(document, name) for name in names)
+
+
+def parse_listed(row: Row[Any]) -> Listed:
+    """Return a row as a document in a listing."""
+    cells = {name: row._mapping[name] for name in LISTED}
+    return Listed(**{**cells, "tags": parse_tags(cells["tags"])}, passages=row.passages)
+
+
 class Catalogue:
     """Documents and passages of one owner's collection, in SQLite or Postgres."""
 
@@ -86,6 +134,7 @@ class Catalogue:
         self.collection = collection
         self.place = {"owner": owner, "collection": collection}
         self._time_keys = f"indexing:{owner}:{collection}:"
+        self._metadata_key = f"metadata:{owner}:{collection}"
         self.engine = open_engine(url)
         self._rows = CountedRows(self.engine, documents, passages, journal)
         try:
@@ -109,7 +158,7 @@ class Catalogue:
             known = {row.id: row for row in self._select(connection, documents, documents.c.id, list(batch))}
             same = {id_: entry.document for id_, entry in batch.items() if is_same(entry.document, known.get(id_))}
             changed = [entry for id_, entry in batch.items() if id_ not in same]
-            update_metadata(connection, self.place, list(same.values()), known)
+            self._update_metadata(connection, list(same.values()), known)
             old = self._replace(connection, changed)
             self._put_originals(connection, batch.values())
             new = {passage.id: passage.fingerprint() for entry in changed for passage in entry.passages}
@@ -132,8 +181,7 @@ class Catalogue:
     def compare(self, entries: Sequence[Entry]) -> dict[str, Difference]:
         """Return what `put_documents` would do with each document, by id; store nothing."""
         batch = {entry.document.id: entry.document for entry in entries}
-        with self._begin() as connection:
-            known = {row.id: row for row in self._select(connection, documents, documents.c.id, list(batch))}
+        known = {row.id: row for row in self._documents(list(batch))}
         found: dict[str, Difference] = {id_: "updated" if id_ in known else "added" for id_ in batch}
         return found | {id_: "unchanged" for id_, document in batch.items() if is_same(document, known.get(id_))}
 
@@ -146,14 +194,18 @@ class Catalogue:
             self._forget(connection, [row.content_hash for row in gone])
         return deleted
 
+    def move_documents(self, sources: Mapping[str, str]) -> None:
+        """Give documents new sources, by id; nothing else changes."""
+        with self._begin(write=True) as connection:
+            for id_, source in sources.items():
+                connection.execute(self._update_document(id_, source=source))
+
     def get_document(self, document_id: str) -> Document:
         """Return a document with its text; raise UnknownName if it does not exist."""
-        with self._begin() as connection:
-            rows = self._select(connection, documents, documents.c.id, [document_id])
-            known = [] if rows else connection.scalars(self._mine(documents, documents.c.id).limit(20_000)).all()
-        if not rows:
-            raise UnknownName("document", document_id, list(known), "`sleuth docs list` shows the documents.")
-        return parse_row(Document, rows[0])
+        for row in self._documents([document_id]):
+            return parse_row(Document, row)
+        known = self._column(self._mine(documents, documents.c.id).limit(20_000))
+        raise UnknownName("document", document_id, known, "`sleuth docs list` shows the documents.")
 
     def complete_id(self, prefix: str) -> str:
         """Return the id of the document that it names or begins; unchanged if there is none.
@@ -162,8 +214,7 @@ class Catalogue:
             UsageError: several documents begin with it.
         """
         begun = self._mine(documents, documents.c.id).where(documents.c.id.startswith(prefix, autoescape=True))
-        with self._begin() as connection:
-            ids = connection.scalars(begun.order_by(documents.c.id).limit(MAX_CANDIDATES)).all()
+        ids = self._column(begun.order_by(documents.c.id).limit(MAX_CANDIDATES))
         return complete_id("document", prefix, ids) or prefix
 
     def list_documents(
@@ -182,6 +233,32 @@ class Catalogue:
             found = islice((row for row in rows if where is None or where.matches(dict(row._mapping))), limit)
             return [parse_listed(row) for row in found]
 
+    def documents_after(self, after: str, *, limit: int, missing: bool) -> list[Document]:
+        """Return documents after an id, ordered by id; `missing`: only those of an older release, without metadata."""
+        query = self._mine(documents).where(documents.c.id > after)
+        if missing:
+            query = query.where(documents.c.language.is_(None))
+        return [parse_row(Document, row) for row in self._all(query.order_by(documents.c.id).limit(limit))]
+
+    def put_metadata(self, found: Sequence[Document]) -> int:
+        """Store the metadata of documents by their ids; return the number of those that had other metadata."""
+        with self._begin(write=True) as connection:
+            rows = self._select(connection, documents, documents.c.id, [document.id for document in found])
+            return self._update_metadata(connection, found, {row.id: row for row in rows})
+
+    def metadata_version(self) -> int:
+        """Return a number that changes with each change of metadata that the journal does not record."""
+        with self._begin() as connection:
+            return counter(connection, self._metadata_key)
+
+    def matching_passages(self, where: Filter) -> frozenset[str]:
+        """Return the ids of the passages of the documents that match a filter."""
+        columns = [documents.c[name].label(f"{name}_") for name in where.columns]
+        rows = self._all(self._mine(documents, documents.c.id, *columns))
+        ids = [row[0] for row in rows if where.matches(dict(zip(where.columns, row[1:], strict=True)))]
+        query = self._mine(passages, passages.c.id)
+        return frozenset(self._column(*(query.where(passages.c.document_id.in_(part)) for part in batches(ids))))
+
     def passages(self, ids: Sequence[str]) -> list[Passage]:
         """Return the passages with these ids, in this order, without deleted ones."""
         with self._begin() as connection:
@@ -191,51 +268,42 @@ class Catalogue:
     def passages_of(self, document_id: str) -> list[Passage]:
         """Return the passages of a document, in order."""
         mine = self._mine(passages).where(passages.c.document_id == document_id)
-        with self._begin() as connection:
-            return [parse_row(Passage, row) for row in connection.execute(mine.order_by(passages.c.ordinal))]
+        return [parse_row(Passage, row) for row in self._all(mine.order_by(passages.c.ordinal))]
 
     def passage_ids(self) -> set[str]:
         """Return the ids of all passages."""
-        with self._begin() as connection:
-            return set(connection.scalars(self._mine(passages, passages.c.id)))
+        return set(self._column(self._mine(passages, passages.c.id)))
 
     def is_empty(self) -> bool:
         """Return whether the collection has no passage."""
-        with self._begin() as connection:
-            return connection.execute(self._mine(passages, passages.c.id).limit(1)).first() is None
+        return not self._column(self._mine(passages, passages.c.id).limit(1))
 
     def original(self, document_id: str) -> str | None:
         """Return the SHA-256 of the file of a document; None if no copy is kept."""
         query = self._mine(originals, originals.c.hash).where(originals.c.document_id == document_id)
-        with self._begin() as connection:
-            return next(iter(connection.scalars(query)), None)
+        return next(iter(self._column(query)), None)
 
     def originals_in_use(self) -> set[str]:
         """Return the SHA-256 of every kept file of the owner, in all collections."""
-        with self._begin() as connection:
-            return set(connection.scalars(select(originals.c.hash).where(originals.c.owner == self.owner)))
+        return set(self._column(select(originals.c.hash).where(originals.c.owner == self.owner)))
 
     def id(self) -> str:
         """Return a random id that this catalogue gets at the first call."""
         query = select(meta.c.value).where(meta.c.key == "id")
-        with self._begin() as connection:
-            found = connection.scalar(query)
-        if found is None:
+        if not (found := self._column(query)):
             with self._begin(write=True) as connection:
-                if (found := connection.scalar(query)) is None:
-                    found = uuid4().hex
-                    connection.execute(insert(meta).values(key="id", value=found))
-        return str(found)
+                if not (found := [*connection.scalars(query)]):
+                    found = [uuid4().hex]
+                    connection.execute(insert(meta).values(key="id", value=found[0]))
+        return str(found[0])
 
     def count_documents(self) -> int:
         """Return the number of documents."""
-        with self._begin() as connection:
-            return connection.scalar(self._mine(documents, func.count())) or 0
+        return int(self._column(self._mine(documents, func.count()))[0])
 
     def count_passages(self) -> int:
         """Return the number of passages."""
-        with self._begin() as connection:
-            return connection.scalar(self._mine(passages, func.count())) or 0
+        return int(self._column(self._mine(passages, func.count()))[0])
 
     def ids_of_sources(self, sources: Sequence[str]) -> dict[str, str]:
         """Return the ids of the documents from these sources, by source."""
@@ -244,41 +312,29 @@ class Catalogue:
 
     def sources_of_ids(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the sources of those of the documents that exist, by id."""
-        with self._begin() as connection:
-            return {row.id: str(row.source) for row in self._select(connection, documents, documents.c.id, ids)}
+        return {row.id: str(row.source) for row in self._documents(ids)}
 
     def content_hashes(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the hashes of the texts of documents, by id."""
-        with self._begin() as connection:
-            return {row.id: row.content_hash for row in self._select(connection, documents, documents.c.id, ids)}
-
-    def move_documents(self, sources: Mapping[str, str]) -> None:
-        """Give documents new sources, by id; nothing else changes."""
-        with self._begin(write=True) as connection:
-            for id_, source in sources.items():
-                mine = update(documents).where(*rows_of(documents, self.place), documents.c.id == id_)
-                connection.execute(mine.values(source=source))
+        return {row.id: row.content_hash for row in self._documents(ids)}
 
     def sources_below(self, folder: str) -> dict[str, str]:
         """Return the sources that begin with a folder's path and a separator, by id of the document."""
         query = self._mine(documents, documents.c.id, documents.c.source)
-        with self._begin() as connection:
-            rows = connection.execute(query.where(documents.c.source.startswith(folder, autoescape=True)))
-            return {row.id: row.source for row in rows if row.source.startswith(folder)}  # SQLite ignores case
+        rows = self._all(query.where(documents.c.source.startswith(folder, autoescape=True)))
+        return {row.id: row.source for row in rows if row.source.startswith(folder)}  # SQLite ignores case
 
     def files(self, ids: Sequence[str] | None = None) -> dict[str, str]:
         """Return the sources of all documents, or of those with these ids, that are no lines of a corpus, by id."""
         query = self._mine(documents, documents.c.id, documents.c.source)
         for suffix in (".jsonl", ".jsonl.gz"):
             query = query.where(documents.c.source.not_ilike(f"%{suffix}"))
-        with self._begin() as connection:
-            parts = [query] if ids is None else [query.where(documents.c.id.in_(part)) for part in batches(ids)]
-            return {row.id: str(row.source) for part in parts for row in connection.execute(part)}
+        parts = [query] if ids is None else [query.where(documents.c.id.in_(part)) for part in batches(ids)]
+        return {row.id: str(row.source) for row in self._all(*parts)}
 
     def head(self) -> int:
         """Return the sequence number of the last change; 0 before the first."""
-        with self._begin() as connection:
-            return connection.scalar(self._mine(journal, func.max(journal.c.seq))) or 0
+        return int(self._column(self._mine(journal, func.max(journal.c.seq)))[0] or 0)
 
     def changes(self, since: int, *, limit: int = 512) -> list[Change]:
         """Return the next changes after a sequence number, until they name about `limit` passages."""
@@ -296,12 +352,9 @@ class Catalogue:
 
     def embedder(self) -> EmbedderRecord | None:
         """Return the embedder that this collection was built with; None before the first ingest."""
-        query = select(collections).where(*self._own_row())
-        with self._begin() as connection:
-            row = connection.execute(query).first()
-        if row is None:
-            return None
-        return EmbedderRecord(name=row.embedder, dimension=row.dimension, version=row.vectors_version or 1)
+        for row in self._all(select(collections).where(*self._own_row())):
+            return EmbedderRecord(name=row.embedder, dimension=row.dimension, version=row.vectors_version or 1)
+        return None
 
     def set_embedder(self, record: EmbedderRecord) -> None:
         """Store the embedder, in place of the previous one."""
@@ -310,17 +363,9 @@ class Catalogue:
             if not connection.execute(update(collections).where(*self._own_row()).values(values)).rowcount:
                 connection.execute(insert(collections).values(owner=self.owner, name=self.collection, **values))
 
-    def triples(self, *, model: str) -> SqlTriples:
-        """Return the triples that a model has found in this collection's passages."""
+    def triples(self, *, model: str = "") -> SqlTriples:
+        """Return the triples in this collection's passages; only methods that concern one model need its name."""
         return SqlTriples(self.engine, self.place, model=model)
-
-    def metadata(self) -> SqlMetadata:
-        """Return the metadata of this collection's documents."""
-        return SqlMetadata(self.engine, self.place)
-
-    def triple_stats(self) -> TripleStats:
-        """Return the triples that all models have found in this collection's passages."""
-        return TripleStats(self.engine, self.place)
 
     def add_index_time(self, index: str, seconds: float) -> None:
         """Add to the time that an index has taken."""
@@ -336,12 +381,22 @@ class Catalogue:
 
     def index_times(self) -> dict[str, float]:
         """Return the seconds of indexing by index; indexes of older releases are missing."""
-        with self._begin() as connection:
-            rows = connection.execute(select(meta).where(meta.c.key.startswith(self._time_keys, autoescape=True))).all()
+        rows = self._all(select(meta).where(meta.c.key.startswith(self._time_keys, autoescape=True)))
         return {row.key.removeprefix(self._time_keys): int(row.value) / 1000 for row in rows}
 
     def _begin(self, *, write: bool = False) -> AbstractContextManager[Connection]:
         return transaction(self.engine, write=write)
+
+    def _all(self, *queries: Select[Any]) -> list[Row[Any]]:
+        with self._begin() as connection:
+            return [row for query in queries for row in connection.execute(query)]
+
+    def _column(self, *queries: Select[Any]) -> list[Any]:
+        return [row[0] for row in self._all(*queries)]
+
+    def _documents(self, ids: Sequence[str]) -> list[Row[Any]]:
+        with self._begin() as connection:
+            return self._select(connection, documents, documents.c.id, ids)
 
     def _own_row(self) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
         return collections.c.owner == self.owner, collections.c.name == self.collection
@@ -352,14 +407,28 @@ class Catalogue:
     def _select(
         self, connection: Connection, table: Table, column: ColumnElement[str], values: Sequence[str]
     ) -> list[Row[Any]]:
-        rows: list[Row[Any]] = []
-        for part in batches(values):
-            rows += connection.execute(self._mine(table).where(column.in_(part))).all()
-        return rows
+        mine = self._mine(table)
+        return [row for part in batches(values) for row in connection.execute(mine.where(column.in_(part)))]
 
     def _delete(self, connection: Connection, table: Table, column: ColumnElement[str], values: Sequence[str]) -> int:
         mine = delete(table).where(*rows_of(table, self.place))
         return sum(connection.execute(mine.where(column.in_(part))).rowcount for part in batches(values))
+
+    def _update_document(self, id_: str, **values: str | None) -> Update:
+        return update(documents).where(*rows_of(documents, self.place), documents.c.id == id_).values(values)
+
+    def _update_metadata(self, connection: Connection, found: Iterable[Document], known: Mapping[str, Row[Any]]) -> int:
+        """Store the metadata of known documents, given with their rows; return the number of those that it changes."""
+        changed = 0
+        for document in found:
+            cells, row = metadata_cells(document), known.get(document.id)
+            is_known = row is not None and cells["language"] is not None
+            if row is not None and is_known and any(row._mapping[name] != cells[name] for name in cells):
+                connection.execute(self._update_document(document.id, **cells))
+                changed += 1
+        if changed:
+            increment(connection, self._metadata_key, 1)
+        return changed
 
     def _replace(self, connection: Connection, entries: Sequence[Entry]) -> dict[str, tuple[str, str]]:
         """Replace documents; return the document and fingerprint of each old passage by id."""

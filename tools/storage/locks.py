@@ -1,6 +1,6 @@
 """Locks on files. The operating system releases them when their process ends, even if it was killed.
 
-`hold` locks a SLEUTH_HOME: many processes may ask and search simultaneously, only one may ingest, delete or prune.
+`HomeLock` locks a SLEUTH_HOME: many processes may ask and search simultaneously, only one may ingest, delete or prune.
 Each holder keeps a file that names it, so that the error of a process that cannot get the lock names the process to
 wait for. `LivenessFile` marks its process as alive. It is locked too: a process id alone proves nothing, since in a
 container each process may have the same one.
@@ -9,10 +9,11 @@ container each process may have the same one.
 import asyncio
 import json
 import logging
+import math
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
@@ -55,41 +56,97 @@ def is_stale(path: Path) -> bool:
     return True
 
 
-@asynccontextmanager
-async def hold(home: Path, mode: LockMode, *, command: str, wait: float = 0.0) -> AsyncIterator[None]:
-    """Hold the lock on a SLEUTH_HOME.
+class HomeLock:
+    """The lock of one process on a SLEUTH_HOME, shared by all its activities.
 
-    Args:
-        home: the folder.
-        mode: `shared` to search, `exclusive` to change the collection.
-        command: this process in the messages of others.
-        wait: the most seconds to wait for other processes; a wait is logged once.
-
-    Raises:
-        StoreBusy: another process still holds it in a way that excludes `mode`; the message names that process.
-        StoreError: the folder cannot be written.
+    The process holds the mode that its most demanding activity needs, and nothing while it is idle. Between processes
+    an ingest excludes runs. Inside one process it does not: a `Collection` guards searches and writes with a lock of
+    its own.
     """
-    folder = home / "locks"
 
-    def log(error: Exception) -> None:
-        _log.warning("%s Waiting up to %g s.", str(error).partition(" Wait until")[0], wait)
+    def __init__(self, home: Path, command: str) -> None:
+        """Set the folder, and the name of this process in the messages of others."""
+        self._folder = home / "locks"
+        self._command = command
+        self._changing = asyncio.Lock()
+        self._users: dict[LockMode, int] = {"shared": 0, "exclusive": 0}
+        self._held: LockMode | None = None
+        self._lock = AsyncExitStack()
 
-    lock = await retry(
-        lambda: _acquire(folder, mode),
-        lambda error: isinstance(error, StoreBusy),
-        pause=0.5,
-        max_wait=wait,
-        on_wait=log,
-    )
-    try:
-        holder = {"pid": os.getpid(), "command": command, "since": now(), "mode": mode}
-        card = await asyncio.to_thread(_write_holder_file, folder, holder)
+    @asynccontextmanager
+    async def hold(self, mode: LockMode, *, wait: float = 0.0) -> AsyncIterator[None]:
+        """Hold at least `mode`.
+
+        Args:
+            mode: `shared` to search, `exclusive` to change the collection.
+            wait: the most seconds to wait for other processes; a wait is logged once.
+
+        Raises:
+            StoreBusy: another process still holds it in a way that excludes `mode`; the message names that process.
+            StoreError: the folder cannot be written.
+        """
+
+        def log(error: Exception) -> None:
+            limit = f" up to {wait:g} s" if wait < math.inf else ""
+            _log.warning("%s Waiting%s.", str(error).partition(" Wait until")[0], limit)
+
+        await retry(
+            lambda: self._add_user(mode),
+            lambda error: isinstance(error, StoreBusy),
+            pause=0.5,
+            max_wait=wait,
+            on_wait=log,
+        )
         try:
             yield
         finally:
-            await asyncio.to_thread(card.remove)
-    finally:
-        await lock.close()
+            await asyncio.shield(self._release(mode))
+
+    async def _add_user(self, mode: LockMode) -> None:
+        async with self._changing:
+            self._users[mode] += 1
+            try:
+                await self._adjust()
+            except BaseException:
+                await self._remove_user(mode)
+                raise
+
+    async def _release(self, mode: LockMode) -> None:
+        async with self._changing:
+            await self._remove_user(mode)
+
+    async def _remove_user(self, mode: LockMode) -> None:
+        """Release what no remaining user needs.
+
+        Another process may acquire the lock in between. Runs that continue are safe: both processes respect the lock of
+        the indexes, and the next user waits for the other process.
+        """
+        self._users[mode] -= 1
+        with suppress(StoreBusy):
+            await self._adjust()
+
+    async def _adjust(self) -> None:
+        needed: LockMode | None = (
+            "exclusive" if self._users["exclusive"] else "shared" if self._users["shared"] else None
+        )
+        if needed == self._held:
+            return
+        self._held = None
+        await self._lock.aclose()
+        if needed is None:
+            return
+        async with AsyncExitStack() as opened:
+            opened.push_async_callback((await _acquire(self._folder, needed)).close)
+            holder = {"pid": os.getpid(), "command": self._command, "since": now(), "mode": needed}
+            card = await asyncio.to_thread(_write_holder_file, self._folder, holder)
+            opened.push_async_callback(asyncio.to_thread, card.remove)
+            self._lock = opened.pop_all()
+        self._held = needed
+
+
+def hold(home: Path, mode: LockMode, *, command: str, wait: float = 0.0) -> AbstractAsyncContextManager[None]:
+    """Hold the lock on a SLEUTH_HOME for one activity, as `HomeLock.hold` does."""
+    return HomeLock(home, command).hold(mode, wait=wait)
 
 
 async def _acquire(folder: Path, mode: LockMode) -> AsyncReadWriteLock:

@@ -49,8 +49,21 @@ class MemoryTriples:
         self.kept.update({(version, mark): list(those) for mark, those in found.items()})
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelCoverage:
+    """Numbers of passages that one model has read with one version of the prompt, and of triples found."""
+
+    model: str
+    version: str
+    passages: int
+    triples: int
+
+
 class SqlTriples:
-    """Triples that one model has found in a collection, in the catalogue's database."""
+    """Triples in the passages of one collection, in the catalogue's database.
+
+    `get`, `put`, `any` and `naming` concern those of `model`; the other methods block.
+    """
 
     def __init__(self, engine: Engine, place: Mapping[str, str], *, model: str) -> None:
         self._engine = engine
@@ -111,24 +124,6 @@ class SqlTriples:
             read = [(triple, row.id) for row in connection.execute(query) for triple in parse_triples(row.triples)]
         return [each for each in read if any(wanted in end.casefold() for end in (each[0][0], each[0][2]))]
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ModelCoverage:
-    """Numbers of passages that one model has read with one version of the prompt, and of triples found."""
-
-    model: str
-    version: str
-    passages: int
-    triples: int
-
-
-class TripleStats:
-    """Triples of all models in one owner's collection, and their statistics. All methods block."""
-
-    def __init__(self, engine: Engine, place: Mapping[str, str]) -> None:
-        self._engine = engine
-        self._place = place
-
     def summary(self) -> list[ModelCoverage]:
         """Return the coverage of each model and prompt, the largest first."""
         read, found = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
@@ -145,13 +140,13 @@ class TripleStats:
         ]
         return sorted(coverage, key=lambda each: (-each.passages, each.model, each.version))
 
-    def unread(self, *, model: str, version: str, after: str, limit: int) -> list[Passage]:
-        """Return the next passages, ordered by fingerprint, that this model has not read with this prompt.
+    def unread(self, *, version: str, after: str, limit: int) -> list[Passage]:
+        """Return the next passages, ordered by fingerprint, that `model` has not read with this prompt.
 
         One passage represents all with the same title and text.
         """
         read = select(triples.c.content_hash).where(
-            *rows_of(triples, self._place), triples.c.model == model, triples.c.version == version
+            *rows_of(triples, self._place), triples.c.model == self._model, triples.c.version == version
         )
         mine = rows_of(passages, self._place)
         first = (
@@ -166,7 +161,7 @@ class TripleStats:
             rows = connection.execute(wanted.order_by(passages.c.content_hash)).all()
         return [Passage(**{name: row._mapping[name] for name in Passage.__dataclass_fields__}) for row in rows]
 
-    def triples(self) -> dict[str, list[Triple]]:
+    def all(self) -> dict[str, list[Triple]]:
         """Return the triples of all models, by passage id."""
         found: dict[str, dict[Triple, None]] = {}
         query = select(passages.c.id, triples.c.triples).join(passages, _same_content())

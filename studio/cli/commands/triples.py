@@ -63,8 +63,6 @@ async def _read(budget: Budget) -> tuple[ExtractionReport, int, int]:
             with _progress(before, passages) as show:
                 done = await Extraction(
                     model=model,
-                    name=name,
-                    readings=collection.triple_stats,
                     store=collection.triples(model=name),
                     on_read=show,
                     budget=budget,
@@ -85,7 +83,7 @@ async def _compare_names(collection: Collection) -> None:
 async def _coverage(collection: Collection, name: str) -> tuple[int, int]:
     """Return the number of passages that a model has processed with the current prompt, and of all passages."""
     version = await prompt_version()
-    found = await asyncio.to_thread(collection.triple_stats.summary)
+    found = await asyncio.to_thread(collection.triples().summary)
     read_total = next((each.passages for each in found if (each.model, each.version) == (name, version)), 0)
     return read_total, (await collection.count())[1]
 
@@ -111,7 +109,7 @@ def _progress(before: int, passages: int) -> Iterator[Callable[[ExtractionReport
 async def status(*, as_json: JsonOption = False) -> None:
     """Show the number of passages that each model has processed."""
     async with await Collection.open(Settings(), check_embedder=False) as collection:
-        found, passages = await asyncio.to_thread(collection.triple_stats.summary), (await collection.count())[1]
+        found, passages = await asyncio.to_thread(collection.triples().summary), (await collection.count())[1]
     lines = [
         f"{each.model} ({'imported' if each.version == IMPORTED else f'prompt {each.version[:8]}'}): "
         f"{each.passages:,} of {passages:,} passages, {counted(each.triples, 'triple')}"
@@ -134,7 +132,7 @@ async def import_(
 ) -> None:
     """Import triples from a file. Used by graph search, not by RAS."""
     async with await Collection.open(Settings(), check_embedder=False) as collection:
-        fingerprints = await asyncio.to_thread(collection.triple_stats.fingerprints)
+        fingerprints = await asyncio.to_thread(collection.triples().fingerprints)
         read = await asyncio.to_thread(read_triples, file, fingerprints)
         store, marks = collection.triples(model=model), sorted(read.found)
         for at in range(0, len(marks), BATCH):

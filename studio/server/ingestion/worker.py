@@ -19,13 +19,12 @@ from uuid import uuid4
 
 from sleuth.graphs.ingestion.pipeline import IngestProgress, ingest_into
 from sleuth.studio.server.ingestion.uploads import Failure, Ingest, Status, Uploads
-from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.retry import retry_until_stored
 from sleuth.studio.server.schemas.errors import STORE_AWAY, describe_failure
 from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools import errors
-from sleuth.tools.storage import is_database_error, is_refused
+from sleuth.tools.storage import HomeLock, is_database_error, is_refused
 from sleuth.tools.types import now
 
 _log = logging.getLogger(__name__)
@@ -64,7 +63,7 @@ class _Pending:
 class IngestionWorker:
     """Accepts uploads and ingests them in order; call `recover()` first, and keep `run()` active."""
 
-    def __init__(self, tenants: Tenants, home_lock: SharedHomeLock, uploads: Uploads, telemetry: Telemetry) -> None:
+    def __init__(self, tenants: Tenants, home_lock: HomeLock, uploads: Uploads, telemetry: Telemetry) -> None:
         self._tenants = tenants
         self._home_lock = home_lock
         self.uploads = uploads
@@ -173,7 +172,7 @@ class IngestionWorker:
         """Ingest an upload from its beginning and store its end; documents that are stored already are skipped."""
         ingest, settings = pending.ingest, self._tenants.settings_of(pending.ingest.owner)
         collection = await self._tenants.collection(ingest.owner)
-        async with self._home_lock.hold("exclusive", max_wait=math.inf):
+        async with self._home_lock.hold("exclusive", wait=math.inf):
             if pending.ended:
                 return
             stored = await self.uploads.find(ingest.id)

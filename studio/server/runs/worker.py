@@ -21,7 +21,6 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.runs import RunService, now, replay_steps
-from sleuth.studio.server.locks import SharedHomeLock
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.retry import retry_until_stored
 from sleuth.studio.server.runs.event_log import EventLog, EventWriter
@@ -31,7 +30,7 @@ from sleuth.studio.server.telemetry.logs import log_fields
 from sleuth.studio.server.telemetry.metrics import RunRecord, Telemetry
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools.errors import RunError, SleuthError, StoreBusy, ThreadBusy, UnknownName
-from sleuth.tools.storage import is_database_error
+from sleuth.tools.storage import HomeLock, is_database_error
 
 _log = logging.getLogger(__name__)
 
@@ -88,7 +87,7 @@ class RunWorker:
     """Starts, follows and stops background runs."""
 
     def __init__(
-        self, *, tenants: Tenants, log: EventLog, home_lock: SharedHomeLock, quota: Quota, telemetry: Telemetry
+        self, *, tenants: Tenants, log: EventLog, home_lock: HomeLock, quota: Quota, telemetry: Telemetry
     ) -> None:
         """Create the table of the queue if it is missing; blocks."""
         self._tenants = tenants
@@ -307,7 +306,7 @@ class RunWorker:
 
     async def _publish(self, job: _Job, record: RunRecord) -> None:
         """Run a job and publish its events."""
-        async with self._home_lock.hold("shared", max_wait=math.inf if job.is_recovered else INGEST_WAIT):
+        async with self._home_lock.hold("shared", wait=math.inf if job.is_recovered else INGEST_WAIT):
             runs = await self._tenants.runs(job.owner)
             if not job.events.is_empty:
                 await self._publish_missed_steps(runs, job, record)

@@ -2,38 +2,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from graph_rows import graph_rows
-from hashing_embedder import HashingEmbedder
 
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.search import KeywordIndex
 from sleuth.tools.settings import Settings
-from sleuth.tools.text import name_id
-
-
-async def test_changed_document_leaves_no_vectors_of_its_names(settings: Settings, tmp_path: Path) -> None:
-    embedder, corpus = HashingEmbedder(), tmp_path / "corpus.jsonl"
-
-    async def write(text: str) -> None:
-        corpus.write_text(json.dumps({"id": "film", "title": "Low Tide", "text": text}), encoding="utf-8")
-        await ingest([corpus], settings=settings, embedder=embedder)
-
-    await write("Low Tide was made by Oda Brask.")
-    async with await Collection.open(settings, embedder=embedder) as library:
-        (document,) = await library.documents()
-        (passage,) = await library.passages_of(document.id)
-        found = {passage.fingerprint(): [("Low Tide", "made by", "Oda Brask")]}
-        await library.triples(model="small").put(found, version="1")
-        assert (await library.knowledge_graph()).names() == 2
-    (file,) = (settings.home / "names").iterdir()
-    with np.load(file) as stored:
-        assert sorted(stored["names"].tolist()) == sorted(map(name_id, ("low tide", "oda brask")))
-    await write("Low Tide was made by nobody.")
-    with np.load(file) as stored:
-        assert not stored["names"].size
 
 
 async def contents(home: Path, folder: Path, workers: int) -> dict[str, object]:

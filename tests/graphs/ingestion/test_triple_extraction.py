@@ -39,8 +39,6 @@ def extraction(
 ) -> Extraction:
     return Extraction(
         model=Replying(answer),
-        name="small",
-        readings=catalogue.triple_stats(),
         store=catalogue.triples(model="small"),
         on_read=lambda _report: None,
         budget=Budget(**budget),  # type: ignore[arg-type]
@@ -53,7 +51,7 @@ async def test_all_passages_are_read_once_with_progress(catalogue: Catalogue) ->
     done = await replace(extraction(catalogue, born), on_read=told.append).run()
     assert (done.read, done.triples, done.calls, done.failed) == (MANY, MANY, MANY, 0)
     assert sum(update.read for update in told) == MANY
-    (summary,) = catalogue.triple_stats().summary()
+    (summary,) = catalogue.triples().summary()
     assert (summary.model, summary.passages, summary.triples) == ("small", MANY, MANY)
     assert (await extraction(catalogue, born).run()).calls == 0
 
@@ -119,7 +117,7 @@ async def test_extraction_stays_within_concurrency(catalogue: Catalogue) -> None
 
 
 async def test_passages_read_by_ras_are_not_read_again(catalogue: Catalogue) -> None:
-    (passage,) = catalogue.triple_stats().unread(model="small", version=await prompt_version(), after="", limit=1)
+    (passage,) = catalogue.triples(model="small").unread(version=await prompt_version(), after="", limit=1)
     await catalogue.triples(model="small").put({passage.fingerprint(): []}, version=await prompt_version())
     assert (await extraction(catalogue, born).run()).read == MANY - 1
-    assert json.dumps(catalogue.triple_stats().triples()[passage.id]) == "[]"
+    assert json.dumps(catalogue.triples().all()[passage.id]) == "[]"

@@ -30,6 +30,7 @@ from sleuth.tools.types import Hit
 pytestmark = pytest.mark.integration
 
 TEXTS = {f"light{at}.txt": f"The lamp number {at} was built by Edric Gannow in 18{at:02}." for at in range(12)}
+OTHER = "Something else of granite."
 QUERY = Query(text="lamp number 7", k=3, mode="hybrid")
 SECRET = "a-secret-of-the-server"
 
@@ -64,9 +65,9 @@ def made(home: Path) -> Settings:
     return Settings(home=home, embedder="hashing", keep_originals=True, api_keys=f"anna:{SECRET}")
 
 
-async def test_run_is_resumed_after_restore_and_nothing_is_embedded_again(tmp_path: Path) -> None:
-    here, there = made(tmp_path / "here"), made(tmp_path / "there")
-    await fill(here)
+async def test_run_is_resumed_after_restore_and_nothing_is_embedded_again(
+    here: Settings, there: Settings, tmp_path: Path
+) -> None:
     file = tmp_path / "backup.zip"
     async with open_runs(here) as runs:
         _, expected = await finished(runs)
@@ -85,20 +86,7 @@ async def test_run_is_resumed_after_restore_and_nothing_is_embedded_again(tmp_pa
     assert (answer.text, answer.citations) == (expected.text, expected.citations)
     async with open_runs(there) as runs:  # numbers of rows continue behind those of the backup
         await finished(runs)
-    await change(there)
-
-
-async def change(settings: Settings) -> None:
-    """Ingest one more document and find it."""
-    file = settings.home / "more.txt"
-    file.write_text("The new mole is of granite.")
-    async with (
-        hold(settings.home, "exclusive", command="a test"),
-        await Collection.open(settings, embedder=HashingEmbedder()) as library,
-    ):
-        await ingest_into([file], settings=settings, collection=library)
-        hits = await library.search(Query(text="granite mole", k=1, mode="hybrid"))
-    assert hits[0].passage.text.startswith("The new mole")
+    await replace_documents(there)
 
 
 @pytest.mark.nightly
@@ -152,9 +140,27 @@ def moments(events: int, most: int = 16) -> list[int]:
     )
 
 
-async def test_killed_backup_leaves_no_archive(tmp_path: Path) -> None:
-    here = made(tmp_path / "here")
-    await fill(here)
+@pytest.fixture
+async def here(tmp_path: Path) -> Settings:
+    """A home with documents."""
+    await fill(settings := made(tmp_path / "here"))
+    return settings
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Settings:
+    """An empty home."""
+    return made(tmp_path / "there")
+
+
+@pytest.fixture
+async def file(here: Settings, tmp_path: Path) -> Path:
+    """An archive of the documents."""
+    await back_up(here, tmp_path / "documents.zip")
+    return tmp_path / "documents.zip"
+
+
+async def test_killed_backup_leaves_no_archive(here: Settings, tmp_path: Path) -> None:
     async with open_runs(here) as runs:
         await finished(runs)
     file = tmp_path / "backup.zip"
@@ -171,9 +177,7 @@ async def test_killed_backup_leaves_no_archive(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-async def test_killed_restore_is_refused_until_repeated(tmp_path: Path) -> None:
-    here, there = made(tmp_path / "here"), made(tmp_path / "there")
-    await fill(here)
+async def test_killed_restore_is_refused_until_repeated(here: Settings, there: Settings, tmp_path: Path) -> None:
     async with open_runs(here) as runs:
         await finished(runs)
     file = tmp_path / "backup.zip"
@@ -189,7 +193,7 @@ async def test_killed_restore_is_refused_until_repeated(tmp_path: Path) -> None:
         try:
             hits, _ = await searched(there)
             seen.add("restored" if hits == before else "unchanged")
-            assert hits == before or [hit.passage.text for hit in hits] == ["Something else."]
+            assert hits == before or [hit.passage.text for hit in hits] == [OTHER]
         except StoreError as error:
             assert "sleuth restore" in str(error)
             seen.add("refused")
@@ -209,17 +213,14 @@ async def replace_documents(settings: Settings) -> None:
     ):
         listed = await library.documents()
         await library.delete([each.id for each in listed])
-        await asyncio.to_thread((settings.home / "else.txt").write_text, "Something else.")
+        await asyncio.to_thread((settings.home / "else.txt").write_text, OTHER)
         await ingest_into([settings.home / "else.txt"], settings=settings, collection=library)
-        await library.catch_up()
+        hits = await library.search(Query(text="granite", k=1, mode="hybrid"))
+    assert [hit.passage.text for hit in hits] == [OTHER]
 
 
-async def test_damaged_archives_are_refused_and_change_nothing(tmp_path: Path) -> None:
-    here, there = made(tmp_path / "here"), made(tmp_path / "there")
-    await fill(here)
-    file, damaged = tmp_path / "backup.zip", tmp_path / "damaged.zip"
-    await back_up(here, file)
-    whole = file.read_bytes()
+async def test_damaged_archives_are_refused_and_change_nothing(here: Settings, there: Settings, file: Path) -> None:
+    damaged, whole = there.home.with_name("damaged.zip"), await asyncio.to_thread(file.read_bytes)
     cuts = [whole[: round(len(whole) * at / 30)] for at in range(30)]
     flips = [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in range(60, len(whole), len(whole) // 40)]
     for data in [*cuts, *flips]:
@@ -234,22 +235,25 @@ async def test_damaged_archives_are_refused_and_change_nothing(tmp_path: Path) -
             await asyncio.to_thread((there.home / "catalogue.db").unlink)
 
 
-async def test_archive_with_a_path_outside_changes_nothing_there(tmp_path: Path) -> None:
-    here = made(tmp_path / "here")
-    await fill(here)
-    await back_up(here, tmp_path / "backup.zip")
-    with ZipFile(tmp_path / "backup.zip") as old, ZipFile(tmp_path / "evil.zip", "w") as new:
-        new.writestr("../outside", "text")
-        new.writestr("manifest.json", old.read("manifest.json"))
-    await restore(made(tmp_path / "there"), tmp_path / "evil.zip")
-    assert not (tmp_path / "outside").exists()
+def rewritten(file: Path, **fields: object) -> Path:
+    """An archive with other fields in its manifest, and a member with a path outside."""
+    new = file.with_suffix(".new")
+    with ZipFile(file) as before, ZipFile(new, "w") as after:
+        after.writestr("../outside", "text")
+        for name in before.namelist():
+            content = before.read(name)
+            after.writestr(name, json.dumps(json.loads(content) | fields) if name == "manifest.json" else content)
+    return new
 
 
-async def test_existing_data_needs_force_and_no_other_process(tmp_path: Path) -> None:
-    here = made(tmp_path / "here")
-    await fill(here)
-    file = tmp_path / "backup.zip"
-    await back_up(here, file)
+async def test_backup_of_the_first_format_is_restored(here: Settings, there: Settings, file: Path) -> None:
+    former = rewritten(file, format=1, members={"catalogue.db": {"sha256": "0" * 64, "bytes": 1}})
+    await restore(there, former)
+    assert await searched(there) == await searched(here)
+    assert not (there.home.parent / "outside").exists()
+
+
+async def test_existing_data_needs_force_and_no_other_process(here: Settings, file: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="exists already"):
         await back_up(here, file)
     with pytest.raises(UsageError, match="--force"):
@@ -258,50 +262,24 @@ async def test_existing_data_needs_force_and_no_other_process(tmp_path: Path) ->
         with pytest.raises(StoreBusy, match="sleuth serve"):
             await restore(here, file, force=True)
     await restore(here, file, force=True)
+    async with hold(here.home, "exclusive", command="sleuth ingest"):
+        with pytest.raises(StoreBusy, match="sleuth ingest"):
+            await back_up(here.model_copy(update={"wait": 0.0}), tmp_path / "none.zip")
     with pytest.raises(UsageError, match="no documents and no runs"):
         await back_up(made(tmp_path / "empty"), tmp_path / "none.zip")
 
 
-async def test_backup_of_the_first_format_is_restored(tmp_path: Path) -> None:
-    here, there, file = made(tmp_path / "here"), made(tmp_path / "there"), tmp_path / "backup.zip"
-    await fill(here)
-    await back_up(here, file)
-    rewrite_manifest(file, format=1, members={"catalogue.db": {"sha256": "0" * 64, "bytes": 1}})
-    await restore(there, file)
-    assert await searched(there) == await searched(here)
-
-
-async def test_postgres_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    here, file = made(tmp_path / "here"), tmp_path / "backup.zip"
-    await fill(here)
-    await back_up(here, file)
+async def test_postgres_is_refused_with_what_to_do(here: Settings, file: Path, tmp_path: Path) -> None:
     server = here.model_copy(update={"database_url": "postgresql://nowhere/x"})
     with pytest.raises(UsageError, match="pg_dump"):
         await back_up(server, tmp_path / "none.zip")
     with pytest.raises(UsageError, match="pg_restore"):
         await restore(server, file, force=True)
-    rewrite_manifest(file, database="postgres", release="0.1.0")
     with pytest.raises(UsageError, match=r"with sleuth 0\.1\.0"):
-        verify(file)
+        verify(rewritten(file, database="postgres", release="0.1.0"))
 
 
-def rewrite_manifest(file: Path, **fields: object) -> None:
-    """Change fields of the manifest of an archive."""
-    old = file.rename(file.with_suffix(".old"))
-    with ZipFile(old) as before, ZipFile(file, "w") as after:
-        for name in before.namelist():
-            content = before.read(name)
-            after.writestr(name, json.dumps(json.loads(content) | fields) if name == "manifest.json" else content)
-
-
-async def test_backup_waits_for_an_ingest_and_has_no_secret(tmp_path: Path) -> None:
-    here = made(tmp_path / "here")
-    await fill(here)
-    file = tmp_path / "backup.zip"
-    async with hold(here.home, "exclusive", command="sleuth ingest"):
-        with pytest.raises(StoreBusy, match="sleuth ingest"):
-            await back_up(here.model_copy(update={"wait": 0.0}), file)
-    await back_up(here, file)
+def test_backup_is_private_and_has_no_secret(here: Settings, file: Path) -> None:
     assert file.stat().st_mode & 0o077 == 0
     with ZipFile(file) as archive:
         assert all(SECRET.encode() not in archive.read(name) for name in archive.namelist())

@@ -138,10 +138,6 @@ async def test_doctor_checks_pgvector(there: Settings) -> None:
     away = there.model_copy(update={"database_url": "postgresql://nobody@127.0.0.1:1/none"})
     found = {each.name: each for each in await examine(away)}
     assert (found["pgvector"].ok, found["pgvector"].fix) == (False, "CREATE EXTENSION vector")
-
-
-def test_unreachable_postgres_is_an_error_with_advice(there: Settings) -> None:
-    away = there.model_copy(update={"database_url": "postgresql://nobody@127.0.0.1:1/none"})
     with pytest.raises(StoreError, match=r"vectors in Postgres.*SLEUTH_DATABASE_URL"):
         open_vectors(away, HashingEmbedder())
 

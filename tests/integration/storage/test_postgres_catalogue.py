@@ -33,6 +33,10 @@ def test_postgres_catalogue_behaves_like_sqlite(catalogue: Catalogue) -> None:
     assert [listed.id for listed in catalogue.list_documents(limit=1, after="a")] == ["b"]
     assert catalogue.delete_documents(["a"]) == 1
     assert catalogue.passage_ids() == {entry("b", "x").passages[0].id}
+    assert catalogue.embedder() is None
+    for dimension in (None, 3):
+        catalogue.set_embedder(record := EmbedderRecord(name="one", dimension=dimension, version=2))
+        assert catalogue.embedder() == record
 
 
 def test_large_ingest_updates_postgres_statistics(catalogue: Catalogue, postgres_url: str) -> None:
@@ -54,13 +58,6 @@ async def test_triples_are_deleted_with_their_passages(catalogue: Catalogue) -> 
     assert await store.get([mark, "gone"], version="1") == {mark: [("Oda", "born in", "Varn")]}
     catalogue.delete_documents(["a"])
     assert await store.get([mark], version="1") == {}
-
-
-def test_embedder_is_stored(catalogue: Catalogue) -> None:
-    assert catalogue.embedder() is None
-    catalogue.set_embedder(EmbedderRecord(name="one", dimension=None, version=2))
-    catalogue.set_embedder(EmbedderRecord(name="one", dimension=3, version=2))
-    assert catalogue.embedder() == EmbedderRecord(name="one", dimension=3, version=2)
 
 
 def test_reader_with_parallel_writers_misses_no_change(catalogue: Catalogue) -> None:

@@ -13,6 +13,7 @@ from stored_runs import assert_has_texts, finished, interrupt, open_runs, own_se
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES
+from sleuth.graphs.persistence.thread import ThreadState
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import PruneReport, prune
 from sleuth.graphs.runs.service import RunService, checkpoint_id_of
@@ -136,41 +137,6 @@ def tables(runs: RunService) -> tuple[str, ...]:
     return CHECKPOINT_TABLES[runs.store.engine.dialect.name]
 
 
-@pytest.mark.nightly
-async def test_prune_removes_old_runs_with_their_texts(runs: RunService) -> None:
-    old, _ = await finished(runs)
-    await runs.store.threads.set_state(old, "done", at="2020-01-01T00:00:00.000+00:00")
-    young, answer = await finished(runs)
-    lonely = await runs.store.archive.keep(["nobody names this"])
-    assert await prune(runs, older_than=3600, keep_last=None) == PruneReport(threads=1, checkpoints=0, texts=1)
-    with pytest.raises(UnknownName):
-        await runs.store.archive.load(lonely)
-    with pytest.raises(UnknownName):
-        await runs.answer(old)
-    assert all(count(runs, table, old) == 0 for table in tables(runs))
-    assert await runs.answer(young) == answer
-    await assert_has_texts(runs, young)
-
-
-async def test_prune_removes_an_old_run_whose_process_was_killed(runs: RunService) -> None:
-    old, _ = await finished(runs)
-    await runs.store.threads.set_state(old, "running", at="2020-01-01T00:00:00.000+00:00")
-    assert (await prune(runs, older_than=3600, keep_last=None)).threads == 1
-    assert await runs.store.threads.list_newest() == []
-
-
-@pytest.mark.nightly
-async def test_prune_keeps_runs_of_other_owners(runs: RunService, tmp_path: Path, database_url: str | None) -> None:
-    id, _ = await finished(runs)
-    before = await states(runs, id)
-    async with open_runs(own_settings(tmp_path, database_url)) as other:
-        await finished(other)
-        await prune(other, older_than=-1, keep_last=1)
-        assert await other.store.threads.list_newest() == []
-    assert await states(runs, id) == before
-    await assert_has_texts(runs, id)
-
-
 class Killed(Exception):
     """The process ends here."""
 
@@ -192,3 +158,26 @@ async def test_interrupted_removal_of_a_run_removes_nothing(runs: RunService) ->
     assert (await prune(runs, older_than=-60, keep_last=None)).threads == 1
     assert await runs.store.threads.list_newest() == []
     assert all(count(runs, table, id) == 0 for table in tables(runs))
+
+
+@pytest.mark.parametrize("state", ["done", pytest.param("running", marks=pytest.mark.nightly)])
+async def test_prune_removes_old_runs_of_one_owner_with_their_texts(
+    runs: RunService, tmp_path: Path, database_url: str | None, state: ThreadState
+) -> None:
+    """Also one whose process was killed."""
+    old, _ = await finished(runs)
+    await runs.store.threads.set_state(old, state, at="2020-01-01T00:00:00.000+00:00")
+    young, answer = await finished(runs)
+    lonely = await runs.store.archive.keep(["nobody names this"])
+    assert await prune(runs, older_than=3600, keep_last=None) == PruneReport(threads=1, checkpoints=0, texts=1)
+    with pytest.raises(UnknownName):
+        await runs.store.archive.load(lonely)
+    with pytest.raises(UnknownName):
+        await runs.answer(old)
+    assert all(count(runs, table, old) == 0 for table in tables(runs))
+    async with open_runs(own_settings(tmp_path, database_url)) as other:
+        await finished(other)
+        await prune(other, older_than=-1, keep_last=1)
+        assert await other.store.threads.list_newest() == []
+    assert await runs.answer(young) == answer
+    await assert_has_texts(runs, young)

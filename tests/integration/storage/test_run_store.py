@@ -12,15 +12,13 @@ import pytest
 from four_hops import QUESTION, InProcess
 from stored_runs import finished, interrupt, open_runs, own_settings, services
 
-from sleuth.agents.model import Reply, Request
 from sleuth.graphs.core.answer import Answer
-from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.persistence.tables import LONGEST_NAME
-from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
+from sleuth.graphs.runs.history import fork_run, list_checkpoints
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
-from sleuth.tools.errors import ModelUnavailable, RunError, ThreadBusy, UnknownName, UsageError
+from sleuth.tools.errors import RunError, ThreadBusy, UnknownName
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -51,6 +49,10 @@ async def test_finished_run_is_visible_to_the_next_process(runs: RunService, sto
         assert await again.answer(id) == answer
         assert await last_answer(again.run(id)) == answer, "a finished run needs no services"
         assert [(thread.id, thread.status) for thread in await store.threads.list_newest()] == [(id, "done")]
+    async with open_store(stored.model_copy(update={"owner": uuid.uuid4().hex})) as store:
+        assert await store.threads.list_newest() == []
+        with pytest.raises(UnknownName):
+            await list_checkpoints(RunService(store), id)
 
 
 async def test_cancelled_run_resumes_from_its_last_checkpoint(runs: RunService, stored: Settings) -> None:
@@ -70,34 +72,6 @@ async def test_cancelled_run_resumes_from_its_last_checkpoint(runs: RunService, 
     assert len(stuck.requests) + len(model.requests) == uninterrupted.cost["calls"] + 1
 
 
-class Failing(InProcess):
-    async def call(self, request: Request) -> Reply:
-        raise ModelUnavailable("The server is away.")
-
-
-async def test_failed_run_stores_its_reason_and_resumes(runs: RunService) -> None:
-    id = await runs.start(QUESTION, "par-rag")
-    with pytest.raises(ModelUnavailable):
-        await last_answer(RunService(runs.store, services(Failing())).run(id))
-    thread = await runs.store.threads.get(id)
-    assert (thread.status, thread.problem) == ("failed", "The server is away.")
-    assert (await last_answer(runs.run(id))).status == "answered"
-
-
-async def test_checkpoints_list_nodes_and_changes(runs: RunService) -> None:
-    id, _ = await finished(runs)
-    moments = await list_checkpoints(runs, id)
-    assert [moments[0].node, moments[0].next] == [["answer"], []]
-    assert [moment.parent for moment in moments[:-1]] == [moment.checkpoint for moment in moments[1:]]
-    nodes = [name for moment in reversed(moments) for name in moment.node]
-    assert nodes[:5] == ["plan", "retrieve_coarse", "draft", "retrieve_fine", "review"]
-    assert set(moments[0].changed) == {"verdict", "calls"}
-    exported = await export_run(runs, id)
-    prompts = {call["prompt"] for call in exported["state"]["calls"].values()}
-    assert prompts <= exported["texts"].keys()
-    assert QUESTION in exported["texts"][next(iter(exported["state"]["calls"].values()))["prompt"]]
-
-
 async def test_fork_with_changed_plan_runs_the_new_plan(runs: RunService) -> None:
     id, first = await finished(runs)
     planned = next(moment for moment in await list_checkpoints(runs, id) if moment.node == ["plan"])
@@ -112,55 +86,6 @@ async def test_fork_with_changed_plan_runs_the_new_plan(runs: RunService) -> Non
     assert first.checkpoint in {moment.checkpoint for moment in await list_checkpoints(runs, id)}, (
         "the first branch stays"
     )
-
-
-async def test_fork_without_changes_repeats_the_run(runs: RunService) -> None:
-    id, first = await finished(runs)
-    for moment in (await list_checkpoints(runs, id))[1:-1:12]:
-        await fork_run(runs, id, at=moment.checkpoint)
-        assert without_place(await last_answer(runs.run(id))) == without_place(first)
-
-
-async def test_fork_into_another_method_keeps_notes(runs: RunService) -> None:
-    id, _ = await finished(runs)
-    at = next(moment for moment in await list_checkpoints(runs, id) if moment.node == ["refine"])
-    made = await fork_run(runs, id, at=at.checkpoint, into="plain-rag")
-    thread = await runs.store.threads.get(made["thread"])
-    assert (thread.method, thread.parent, thread.parent_checkpoint) == ("plain-rag", id, at.checkpoint)
-    handed_over = (await list_checkpoints(runs, made["thread"]))[0].changed["notes"]
-    assert list(handed_over) == [f"handed over {number}" for number in range(1, len(handed_over) + 1)]
-
-
-async def test_unknown_field_error_names_the_nearest(runs: RunService) -> None:
-    id = await runs.start(QUESTION, "par-rag", thread="pellowrig" + uuid.uuid4().hex[:8])
-    await last_answer(runs.run(id))
-    with pytest.raises(UnknownName, match=f"Did you mean {id}"):
-        await last_answer(runs.run(id[:-1]))
-    newest = (await list_checkpoints(runs, id))[0].checkpoint
-    with pytest.raises(UnknownName, match=f"Did you mean {newest}"):
-        await fork_run(runs, id, at=newest[:-1] + "~")
-    with pytest.raises(UnknownName, match="Did you mean notes"):
-        await fork_run(runs, id, at=newest, changes={"note": {}})
-    with pytest.raises(UsageError, match="used already"):
-        await runs.start(QUESTION, "par-rag", thread=id)
-
-
-async def test_owners_are_separate(runs: RunService, stored: Settings) -> None:
-    id, _ = await finished(runs)
-    async with open_store(stored.model_copy(update={"owner": uuid.uuid4().hex})) as store:
-        assert await store.threads.list_newest() == []
-        with pytest.raises(UnknownName):
-            await list_checkpoints(RunService(store), id)
-
-
-async def test_resumed_run_keeps_its_budget_until_replaced(runs: RunService) -> None:
-    id = await runs.start(QUESTION, "par-rag", budget=Budget(max_calls=3))
-    assert (await last_answer(runs.run(id))).status == "out_of_budget"
-    first = (await list_checkpoints(runs, id))[-2].checkpoint
-    await fork_run(runs, id, at=first)
-    assert (await last_answer(runs.run(id))).status == "out_of_budget"
-    await fork_run(runs, id, at=first)
-    assert (await last_answer(runs.run(id, budget=Budget()))).status == "answered"
 
 
 async def test_two_processes_never_run_one_thread(runs: RunService, stored: Settings) -> None:

@@ -175,26 +175,3 @@ async def test_documents_are_deleted_completely_or_not_at_all(
     if left:
         await said("docs", "delete", *wanted, **env)
     await assert_whole(disk, set(wanted))
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("room", ROOM)
-@pytest.mark.parametrize("how", [("--keep-last", "2"), ("--older-than", "0s")])
-async def test_stored_runs_are_complete(
-    disk: Disk, tmp_path: Path, env: dict[str, str], room: int, how: tuple[str, str]
-) -> None:
-    await filled(disk, tmp_path)
-    answer = await said("ask", QUESTION, "--method", "par-rag", "--thread", "first", **env)
-    disk.fill(room)
-    stopped = await sleuth("runs", "prune", *how, "--yes", **env)
-    assert_explained(stopped)
-    assert room or stopped.status
-    disk.make_room()
-    listed = [run["id"] for run in await said("runs", "list", **env)]
-    assert listed == ["first"] or (not listed and "--older-than" in how)
-    if listed:
-        shown = await said("runs", "show", "first", **env)
-        assert [shown[name] for name in ALIKE] == [answer[name] for name in ALIKE]
-        assert (await sleuth("runs", "export", "first", **env)).json()["history"]
-    await said("runs", "prune", *how, "--yes", **env)
-    assert len(await said("runs", "list", **env)) == (1 if "--keep-last" in how else 0)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sleuth.tools.errors import StoreBusy, StoreError
-from sleuth.tools.storage.locks import LockMode, hold
+from sleuth.tools.storage.locks import HomeLock, LockMode, hold
 
 pytestmark = pytest.mark.integration
 
@@ -84,14 +84,6 @@ async def test_readers_share_and_a_writer_excludes(tmp_path: Path) -> None:
     assert await taken(tmp_path, "shared") is None
 
 
-@pytest.mark.parametrize("mode", ["shared", "exclusive"])
-async def test_killed_holder_releases_the_lock(tmp_path: Path, mode: LockMode) -> None:
-    holder = another(tmp_path, mode)
-    holder.kill()
-    holder.communicate()
-    assert await taken(tmp_path, "exclusive") is None
-
-
 async def test_dead_holder_with_our_pid_is_not_named(tmp_path: Path) -> None:
     """As in a restarted container, where each process has the same id as before."""
     dead = another(tmp_path, "exclusive")
@@ -99,35 +91,44 @@ async def test_dead_holder_with_our_pid_is_not_named(tmp_path: Path) -> None:
     dead.communicate()
     (card,) = (tmp_path / "locks").glob("*.json")
     card.write_text(json.dumps(json.loads(card.read_text()) | {"pid": os.getpid()}))
-    living = another(tmp_path, "shared")
+    living = another(tmp_path, "shared")  # the dead one has released the lock
     message = await taken(tmp_path, "exclusive")
     assert message is not None and "`sleuth shared`" in message and "`sleuth exclusive`" not in message
     living.communicate("\n")
     assert not [*(tmp_path / "locks").glob("*.json")]
 
 
-async def test_process_may_hold_the_lock_for_many_tasks(tmp_path: Path) -> None:
+async def test_tasks_of_a_process_share_the_lock_and_an_error_releases_it(tmp_path: Path) -> None:
     async with hold(tmp_path, "shared", command="one"), hold(tmp_path, "shared", command="two"):
         message = await taken(tmp_path, "exclusive")
     assert message is not None and "`one`" in message and "`two`" in message
-    assert await taken(tmp_path, "exclusive") is None
-
-
-async def test_many_tasks_of_a_process_share_the_lock(tmp_path: Path) -> None:
     assert await asyncio.gather(*(taken(tmp_path, "shared") for _ in range(8))) == [None] * 8
-
-
-async def test_error_inside_releases_the_lock(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="mine"):
         async with hold(tmp_path, "exclusive", command="x"):
             raise OSError("mine")
     assert await taken(tmp_path, "exclusive") is None
     assert not list((tmp_path / "locks").glob("*.json"))
-
-
-async def test_unwritable_home_is_explained(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("in the way")
     with pytest.raises(StoreError, match=f"{os.sep}file.* cannot be written"):
         async with hold(file, "shared", command="x"):
             pass
+
+
+async def test_activities_of_one_server_share_its_lock(tmp_path: Path) -> None:
+    """It holds what the most demanding one needs, and nothing while it is idle."""
+    server = HomeLock(tmp_path, "sleuth serve")
+    async with server.hold("shared"):
+        assert await taken(tmp_path, "shared") is None
+        async with server.hold("exclusive"):
+            message = await taken(tmp_path, "shared")
+            assert message is not None and "`sleuth serve`" in message
+        assert await taken(tmp_path, "shared") is None
+    assert await taken(tmp_path, "exclusive") is None
+    reader = another(tmp_path, "shared")
+    with pytest.raises(StoreBusy, match="sleuth shared"):
+        async with server.hold("exclusive"):
+            raise AssertionError("it is held")
+    reader.communicate("\n")
+    async with server.hold("exclusive"):
+        pass

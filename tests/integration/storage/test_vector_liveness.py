@@ -12,7 +12,7 @@ from entries import entry
 from hashing_embedder import HashingEmbedder
 
 from sleuth.tools.errors import StoreError
-from sleuth.tools.search.vectors import integrity_probe as vector_probe
+from sleuth.tools.search.vectors import chroma
 from sleuth.tools.search.vectors.chroma_index import ChromaIndex
 
 pytestmark = pytest.mark.integration
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 USER = """
 import sys
 from pathlib import Path
-from sleuth.tools.search.vectors.integrity_probe import checked_open
+from sleuth.tools.search.vectors.chroma import checked_open
 
 mark = checked_open(Path(sys.argv[1]), "default")
 print("in", flush=True)
@@ -33,7 +33,7 @@ mark.remove()
 def trials(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Probed folders; the probe runs in this process."""
     tried: list[Path] = []
-    monkeypatch.setattr(vector_probe, "_try", lambda folder, _: tried.append(folder))
+    monkeypatch.setattr(chroma, "_try", lambda folder, _: tried.append(folder))
     return tried
 
 
@@ -62,20 +62,6 @@ def killed(folder: Path) -> Path:
     return mark
 
 
-def test_killed_process_is_noticed_once(tmp_path: Path, trials: list[Path]) -> None:
-    killed(tmp_path)
-    for _ in range(2):
-        opened(tmp_path).close()
-        assert (trials, marks(tmp_path)) == ([tmp_path], [])
-
-
-def test_killed_process_with_our_pid_is_noticed(tmp_path: Path, trials: list[Path]) -> None:
-    """As in a restarted container: a dead process is not taken for this one."""
-    killed(tmp_path).rename(tmp_path / f"in-use-{os.getpid()}-0123abcd")
-    opened(tmp_path).close()
-    assert (trials, marks(tmp_path)) == ([tmp_path], [])
-
-
 def test_live_process_needs_no_probe(tmp_path: Path, trials: list[Path]) -> None:
     with another(tmp_path) as process:
         first, second = opened(tmp_path), opened(tmp_path)
@@ -94,7 +80,7 @@ def test_failed_probe_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def dies(*_: object) -> None:
         raise StoreError("They are damaged.")
 
-    monkeypatch.setattr(vector_probe, "_try", dies)
+    monkeypatch.setattr(chroma, "_try", dies)
     for _ in range(2):
         with pytest.raises(StoreError, match="damaged"):
             opened(tmp_path)
@@ -110,3 +96,12 @@ def test_probe_accepts_an_intact_index(tmp_path: Path) -> None:
     assert index.count() == 1
     index.close()
     assert not marks(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["in-use-1-0123abcd", f"in-use-{os.getpid()}-0123abcd"])
+def test_killed_process_is_noticed_once(tmp_path: Path, trials: list[Path], name: str) -> None:
+    """Also one with the id of this process, as in a restarted container."""
+    killed(tmp_path).rename(tmp_path / name)
+    for _ in range(2):
+        opened(tmp_path).close()
+        assert (trials, marks(tmp_path)) == ([tmp_path], [])

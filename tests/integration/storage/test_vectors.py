@@ -17,7 +17,6 @@ from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import EmbedderChanged, StoreError, UsageError
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.search.vectors.chroma_index import ChromaIndex
-from sleuth.tools.search.vectors.embedder import LocalEmbedder
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -25,8 +24,8 @@ pytestmark = pytest.mark.integration
 PASSAGES = [entry(name, text).passages[0] for name, text in (("a", "a stone bridge"), ("b", "a water mill"))]
 
 
-def opened(place: Path | str, embedder: HashingEmbedder | LocalEmbedder, collection: str = "default") -> ChromaIndex:
-    return ChromaIndex(place, owner="local", collection=collection, embedder=embedder)
+def opened(place: Path | str, embedder: HashingEmbedder) -> ChromaIndex:
+    return ChromaIndex(place, owner="local", collection="default", embedder=embedder)
 
 
 def test_nearest_vector_comes_first_with_its_cosine(tmp_path: Path) -> None:
@@ -131,46 +130,6 @@ async def library(home: Path, owner: str) -> Collection:
     return await Collection.open(Settings(home=home, owner=owner), embedder=HashingEmbedder(dimension=64))
 
 
-def rebuilds(home: Path) -> None:
-    async def work() -> None:
-        async with await library(home, "anna") as opened:
-            await opened.rebuild()
-
-    asyncio.run(work())
-
-
-@pytest.mark.nightly
-async def test_search_works_after_another_process_rebuilds_vectors(tmp_path: Path) -> None:
-    question = Query(text="the text", k=5, mode="dense")
-    async with await library(tmp_path, "anna") as anna:
-        await anna.put([entry("one", "the first text"), entry("two", "the second text")])
-        before = await anna.search(question)
-        assert len(before) == 2
-        spawned(rebuilds, tmp_path)
-        assert await anna.search(question) == before
-
-
-def reads_in(home: Path, owners: Sequence[str]) -> None:
-    async def work() -> None:
-        for owner in owners:
-            async with await library(home, owner) as opened:
-                await opened.put([entry("new", "the new text")])
-                await opened.catch_up()
-
-    asyncio.run(work())
-
-
-@pytest.mark.nightly
-async def test_server_owners_find_documents_of_another_process(tmp_path: Path) -> None:
-    async with await library(tmp_path, "anna") as anna, await library(tmp_path, "ben") as ben:
-        for each in (anna, ben):
-            await each.put([entry("old", "the old text")])
-            assert len(await each.search(Query(text="text", mode="dense"))) == 1
-        await asyncio.to_thread(spawned, reads_in, tmp_path, ["anna", "ben"])
-        for each in (ben, anna, ben):
-            assert len(await each.search(Query(text="text", mode="dense"))) == 2
-
-
 def spawned(function: Callable[..., None], *given: object, **named: object) -> None:
     process = multiprocessing.get_context("spawn").Process(target=function, args=given, kwargs=named)
     process.start()
@@ -215,14 +174,6 @@ def test_vectors_of_another_length_are_refused(tmp_path: Path) -> None:
     longer.close()
 
 
-def test_collections_are_separate(tmp_path: Path) -> None:
-    one, two = (opened(tmp_path, HashingEmbedder(), name) for name in ("one", "two"))
-    one.apply(upsert=PASSAGES, delete=[])
-    assert (one.count(), two.count()) == (2, 0)
-    one.close()
-    two.close()
-
-
 @pytest.mark.parametrize(
     ("url", "error", "message"),
     [
@@ -236,35 +187,38 @@ def test_unusable_server_is_explained(url: str, error: type[Exception], message:
         opened(url, HashingEmbedder())
 
 
-def test_default_model_ranks_related_texts_first() -> None:
-    embedder = LocalEmbedder("all-MiniLM-L6-v2")
-    question = embedder.embed_query("Who rules the kingdom?")
-    near, far = embedder.embed_passages(["The queen reigned for forty years.", "Flour is ground in a mill."]) @ question
-    assert near > far
-    assert question.shape == (384,)
-    assert float(question @ question) == pytest.approx(1.0, abs=1e-5)
+def test_batch_after_an_interruption_replaces_former_vectors(tmp_path: Path) -> None:
+    index = opened(tmp_path, HashingEmbedder())
+    index.apply(upsert=PASSAGES, delete=[])
+    for _ in range(2):
+        index.set_reached(4)
+    index.apply(upsert=[replace(PASSAGES[0], text="a wooden bridge")], delete=[])
+    assert index.search("a. a wooden bridge", 2)[0] == (PASSAGES[0].id, pytest.approx(1.0, abs=1e-4))
+    assert index.count() == 2
+    index.close()
+
+
+def changes(home: Path, owners: Sequence[str]) -> None:
+    """Rebuild the vectors of owners, or add a document to them."""
+
+    async def work() -> None:
+        for owner in owners:
+            async with await library(home, owner) as opened:
+                if owner == "anna":
+                    await opened.rebuild()
+                await opened.put([entry("new", "the new text")])
+                await opened.catch_up()
+
+    asyncio.run(work())
 
 
 @pytest.mark.nightly
-def test_missing_embedding_model_names_the_remedy(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(StoreError, match="SLEUTH_EMBEDDER"):
-        LocalEmbedder(str(tmp_path / "empty")).embed_query("x")
-
-
-def test_stored_vectors_are_compared_by_id_and_numbers(tmp_path: Path) -> None:
-    embedder = HashingEmbedder()
-    index = opened(tmp_path, embedder)
-    index.apply(upsert=PASSAGES, delete=[])
-    ids, vectors = (
-        [passage.id for passage in PASSAGES],
-        embedder.embed_passages(["a. a stone bridge", "b. a water mill"]),
-    )
-    assert index._has(ids, vectors) and index._has(ids[::-1], vectors[::-1])
-    assert not index._has(ids, vectors[::-1]) and not index._has([*ids, "other"], vectors[[0, 1, 1]])
-    index.set_reached(4)
-    index.set_reached(4)
-    changed = [replace(PASSAGES[0], text="a wooden bridge")]
-    index.apply(upsert=changed, delete=[])
-    assert index._has(ids[:1], embedder.embed_passages(["a. a wooden bridge"]))
-    index.close()
+async def test_search_follows_a_rebuild_and_new_documents_of_another_process(tmp_path: Path) -> None:
+    question = Query(text="text", mode="dense")
+    async with await library(tmp_path, "anna") as anna, await library(tmp_path, "ben") as ben:
+        for each in (anna, ben):
+            await each.put([entry("old", "the old text")])
+            assert len(await each.search(question)) == 1
+        await asyncio.to_thread(spawned, changes, tmp_path, ["anna", "ben"])
+        for each in (ben, anna, ben):
+            assert len(await each.search(question)) == 2

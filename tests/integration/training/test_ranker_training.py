@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.tools.search.ranking.trained import load
+from sleuth.tools.search.ranking import load
 
 pytestmark = pytest.mark.integration
 

@@ -55,17 +55,6 @@ def ids(read: list[Batch]) -> list[str]:
     return [entry.document.id for batch in read for entry in batch.entries]
 
 
-def test_file_below_a_folder_is_named_by_relative_path(catalogue: Catalogue, tmp_path: Path) -> None:
-    write(tmp_path / "docs" / "deep" / "a.md")
-    single = write(tmp_path / "elsewhere" / "b.txt")
-    assert ids(batches(catalogue, tmp_path / "docs", single)) == ["deep/a.md", "b.txt"]
-
-
-def test_file_named_twice_is_read_once(catalogue: Catalogue, tmp_path: Path) -> None:
-    file = write(tmp_path / "docs" / "a.md")
-    assert ids(batches(catalogue, tmp_path / "docs", file)) == ["a.md"]
-
-
 def test_used_id_gets_a_suffix_and_keeps_it(catalogue: Catalogue, tmp_path: Path) -> None:
     roots = [tmp_path / "one", tmp_path / "two"]
     for root in roots:
@@ -89,29 +78,6 @@ def test_analysis_begins_with_changed_passages(catalogue: Catalogue, tmp_path: P
     assert started.known == {}
 
 
-def test_broken_file_is_a_failure_and_others_are_read(catalogue: Catalogue, tmp_path: Path) -> None:
-    for name in ("a.md", "c.md"):
-        write(tmp_path / "docs" / name)
-    write(tmp_path / "docs" / "b.md", "")
-    (read,) = batches(catalogue, tmp_path / "docs")
-    assert ids([read]) == ["a.md", "c.md"]
-    assert (read.files, len(read.failures)) == (3, 1)
-    assert "b.md" in read.failures[0] and "\n" not in read.failures[0]
-
-
-def test_vanished_file_is_a_failure(catalogue: Catalogue, tmp_path: Path) -> None:
-    file = write(tmp_path / "docs" / "a.md")
-    files, _ = list_files([file])
-    file.unlink()
-    (batch,) = batch_reader(catalogue).batches(files)
-    assert len(batch.failures) == 1
-
-
-def test_missing_root_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nowhere"):
-        list_files([tmp_path / "nowhere"])
-
-
 def test_file_list_names_skipped_files_with_reasons(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     for name in ("a.md", "a.png", ".b.md", ".git/c.md"):
@@ -133,11 +99,6 @@ def test_loader_class_adds_a_file_format(catalogue: Catalogue, tmp_path: Path) -
     read = batches(catalogue, tmp_path / "docs", loaders={".cells": "NotebookLoader"})
     assert ids(read) == ["a.md", "b.cells"]
     assert "Of mills." in read[0].entries[1].passages[0].text
-
-
-def test_unknown_loader_class_is_refused_before_listing(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="Did you mean NotebookLoader"):
-        list_files([write(tmp_path / "a.md")], loaders={".ipynb": "NotebokLoader"})
 
 
 def corpus(path: Path, lines: int) -> Path:
@@ -170,23 +131,6 @@ def test_corpus_line_with_the_id_of_a_file_is_refused(catalogue: Catalogue, tmp_
     assert catalogue.passages_of("a.md") == [passage]
 
 
-@pytest.mark.parametrize("corpus_first", [True, False])
-def test_file_and_corpus_line_in_one_batch_are_distinct(
-    catalogue: Catalogue, tmp_path: Path, corpus_first: bool
-) -> None:
-    file, lines = write(tmp_path / "docs" / "a.md", "Words of the file."), taking(tmp_path / "c.jsonl", "a.md")
-    (read,) = batches(catalogue, *([lines, file] if corpus_first else [file, lines]))
-    assert sorted(ids([read])) == ["a.md", "free"]
-    assert len(read.failures) == 1
-    assert "Words of the file." in catalogue.get_document("a.md").text
-
-
-def test_moved_corpus_updates_its_documents(catalogue: Catalogue, tmp_path: Path) -> None:
-    batches(catalogue, corpus(tmp_path / "old.jsonl", 3))
-    (read,) = batches(catalogue, corpus(tmp_path / "new.jsonl", 3))
-    assert (ids([read]), read.failures) == (["p0", "p1", "p2"], [])
-
-
 def test_reading_ends_after_the_present_document(catalogue: Catalogue, tmp_path: Path) -> None:
     files, _ = list_files([corpus(tmp_path / "c.jsonl", 700), write(tmp_path / "a.md")])
     (batch,) = batch_reader(catalogue).batches(files, lambda: True)
@@ -204,13 +148,10 @@ def test_passage_keeps_its_id_when_other_text_changes() -> None:
     kept = {passage.id for passage in before.passages} & {passage.id for passage in after.passages}
     assert len(before.passages) == 4
     assert len(kept) == 3
-
-
-def test_equal_passages_have_different_ids_and_spans_that_fit() -> None:
     text = "\n\n".join(["The very same words again. " * 25] * 3)
-    entry = file_entry(document_id="a", source="a", loaded=loaded(text))
-    assert len({passage.id for passage in entry.passages}) == len(entry.passages) == 3
-    assert all(text[passage.start : passage.end] == passage.text for passage in entry.passages)
+    equal = file_entry(document_id="a", source="a", loaded=loaded(text)).passages
+    assert len({passage.id for passage in equal}) == len(equal) == 3
+    assert all(text[passage.start : passage.end] == passage.text for passage in equal)
 
 
 def loaded(text: str) -> LoadedDocument:
@@ -227,3 +168,40 @@ def test_long_member_name_fails_alone_with_its_reason(catalogue: Catalogue, tmp_
     (failure,) = batch.failures
     assert "old.zip/" in failure and failure.endswith("its path has more than 2,000 bytes. Give it a shorter name.")
     assert (len(failure) < 2_200, batch.files) == (True, 2)
+
+
+def test_files_have_relative_paths_and_are_read_once(catalogue: Catalogue, tmp_path: Path) -> None:
+    deep, single = write(tmp_path / "docs" / "deep" / "a.md"), write(tmp_path / "elsewhere" / "b.txt")
+    assert ids(batches(catalogue, tmp_path / "docs", single, deep)) == ["deep/a.md", "b.txt"]
+
+
+def test_broken_and_vanished_files_are_failures_and_others_are_read(catalogue: Catalogue, tmp_path: Path) -> None:
+    for name in ("a.md", "c.md", "d.md"):
+        write(tmp_path / name)
+    write(tmp_path / "b.md", "")
+    files, _ = list_files([tmp_path])
+    (tmp_path / "d.md").unlink()
+    (read,) = batch_reader(catalogue).batches(files)
+    assert ids([read]) == ["a.md", "c.md"]
+    assert (read.files, len(read.failures)) == (4, 2)
+    assert all(name in failure for name, failure in zip(("b.md", "d.md"), read.failures, strict=True))
+    assert not any("\n" in failure for failure in read.failures)
+
+
+def test_missing_root_and_unknown_loader_class_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nowhere"):
+        list_files([tmp_path / "nowhere"])
+    with pytest.raises(UsageError, match="Did you mean NotebookLoader"):
+        list_files([write(tmp_path / "a.md")], loaders={".ipynb": "NotebokLoader"})
+
+
+@pytest.mark.parametrize("corpus_first", [True, False])
+def test_file_and_corpus_line_in_one_batch_are_distinct(
+    catalogue: Catalogue, tmp_path: Path, corpus_first: bool
+) -> None:
+    file, lines = write(tmp_path / "docs" / "a.md", "Words of the file."), taking(tmp_path / "c.jsonl", "a.md")
+    (read,) = batches(catalogue, *([lines, file] if corpus_first else [file, lines]))
+    assert (sorted(ids([read])), len(read.failures)) == (["a.md", "free"], 1)
+    assert "Words of the file." in catalogue.get_document("a.md").text
+    (moved,) = batches(catalogue, taking(tmp_path / "new.jsonl"))
+    assert (ids([moved]), moved.failures) == (["free"], [])

@@ -2,6 +2,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from entries import entry
@@ -10,7 +11,7 @@ from hashing_embedder import HashingEmbedder
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import EmbedderChanged, StoreError, UnknownName, UsageError
 from sleuth.tools.search.retriever import DocumentReader, Query, Retriever
-from sleuth.tools.search.vectors.embedder import EndpointEmbedder, LocalEmbedder, NoEmbedder, make_embedder
+from sleuth.tools.search.vectors.embedder import NoEmbedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.types import Hit
 
@@ -25,6 +26,8 @@ async def test_hit_has_passage_rank_and_score(settings: Settings) -> None:
         assert hits[0].passage == bridge.passages[0]
         assert "sea" not in {hit.passage.document_id for hit in hits}
         assert len(await library.search(Query(text="bridge", k=1, mode="keyword"))) == 1
+        assert isinstance(library, DocumentReader)
+        assert tuple(await library.passages_of("bridge")) == tuple(bridge.passages)
 
 
 FERRY = entry("ferry", "The Grey Sister was built for Oda Brask.", title="Grey Sister")
@@ -34,12 +37,15 @@ OTHERS = [
 ]
 
 
-async def test_search_of_an_empty_collection_or_question_is_refused(settings: Settings) -> None:
+async def test_search_of_an_empty_collection_or_question_is_refused(settings: Settings, tmp_path: Path) -> None:
     async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         with pytest.raises(UsageError, match=r"no documents yet.*sleuth ingest"):
             await library.search(Query(text="anything"))
         with pytest.raises(UsageError, match="question is empty"):
             await library.search(Query(text=" \n", mode="keyword"))
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(StoreError, match="SLEUTH_HOME"):
+        await Collection.open(settings.model_copy(update={"home": tmp_path / "file"}), embedder=HashingEmbedder())
 
 
 @pytest.fixture
@@ -63,14 +69,6 @@ async def test_graph_search_explains_named_passages(ferries: Collection) -> None
     assert reason.sentence == FERRY.passages[0].text[reason.start : reason.end]
 
 
-async def test_passages_of_a_found_document_can_be_read_in_order(ferries: Collection) -> None:
-    bridge = entry("bridge", "The bridge is made of stone.", "It was built in Kestrow.")
-    await ferries.put([bridge])
-    assert isinstance(ferries, DocumentReader)
-    (found,) = await ferries.search(Query(text="stone", k=1, mode="keyword"))
-    assert tuple(await ferries.passages_of(found.passage.document_id)) == tuple(bridge.passages)
-
-
 async def test_formula_score_is_the_sum_of_its_parts(settings: Settings, ferries: Collection) -> None:
     by_formula = settings.model_copy(update={"ranker": "formula"})
     async with await Collection.open(by_formula, embedder=NoEmbedder()) as library:
@@ -87,11 +85,6 @@ async def test_second_hop_follows_found_passages_until_they_are_deleted(ferries:
     assert documents(await ferries.search(query)) == ["builder", "ferry"]
     await ferries.delete(["ferry"])
     assert await ferries.search(query) == []
-
-
-async def test_known_names_lead_to_passages(ferries: Collection) -> None:
-    query = Query(text="Which pilot married?", k=2, mode="graph", entities=("Grey Sister",))
-    assert set(documents(await ferries.search(query))) == {"builder", "ferry"}
 
 
 async def test_the_former_mode_searches_the_graph_and_warns(
@@ -131,18 +124,6 @@ async def test_missing_embedder_is_not_another_embedder(settings: Settings) -> N
             await library.put([entry("a", "x")])
     with pytest.raises(EmbedderChanged, match=r"one.*two.*--rebuild"):
         await Collection.open(settings, embedder=HashingEmbedder("two"))
-
-
-async def test_home_that_cannot_be_created_is_explained(settings: Settings) -> None:
-    settings.home.write_text("a file, not a folder")
-    with pytest.raises(StoreError, match="SLEUTH_HOME"):
-        await Collection.open(settings, embedder=HashingEmbedder())
-
-
-def test_embedder_follows_the_setting() -> None:
-    assert isinstance(make_embedder(Settings(embedder="all-MiniLM-L6-v2")), LocalEmbedder)
-    assert isinstance(make_embedder(Settings(embedder="none")), NoEmbedder)
-    assert isinstance(make_embedder(Settings(embedder="https://host/v1#model")), EndpointEmbedder)
 
 
 async def test_indexing_time_is_known_for_each_mode(settings: Settings) -> None:

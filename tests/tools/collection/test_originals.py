@@ -34,30 +34,6 @@ async def kept(settings: Settings, document: str) -> bytes | None:
         return path.read_bytes() if path else None
 
 
-async def test_original_is_kept_byte_for_byte_by_its_content_hash(keeping: Settings, files: Path) -> None:
-    await ingest([files], settings=keeping)
-    data = (files / "light.md").read_bytes()
-    assert await kept(keeping, "light.md") == data
-    assert [path.name for path in copies(keeping)] == [sha256(data).hexdigest()]
-
-
-@pytest.mark.parametrize("keep", [None, False])
-async def test_original_is_not_kept_unless_asked_for(keeping: Settings, files: Path, keep: bool | None) -> None:
-    settings = keeping.model_copy(update={"keep_originals": keep})
-    await ingest([files], settings=settings)
-    assert await kept(settings, "light.md") is None
-    assert not (settings.home / "originals").exists()
-
-
-async def test_original_of_an_unchanged_document_is_kept_later_and_stays(keeping: Settings, files: Path) -> None:
-    plain = keeping.model_copy(update={"keep_originals": None})
-    await ingest([files], settings=plain)
-    assert (await ingest([files], settings=keeping)).unchanged == 1
-    assert await kept(keeping, "light.md")
-    await ingest([files], settings=plain)
-    assert await kept(keeping, "light.md")
-
-
 async def test_original_of_a_file_in_an_archive_is_that_file(keeping: Settings, files: Path) -> None:
     with zipfile.ZipFile(files / "all.zip", "w") as archive:
         archive.writestr("inner/fair.txt", "The Kelp Fair is in May.")
@@ -65,16 +41,6 @@ async def test_original_of_a_file_in_an_archive_is_that_file(keeping: Settings, 
     async with await Collection.open(keeping) as library:
         [document] = await library.documents()
     assert await kept(keeping, document.id) == b"The Kelp Fair is in May."
-
-
-async def test_replaced_original_is_deleted(keeping: Settings, files: Path) -> None:
-    await ingest([files], settings=keeping)
-    [old] = copies(keeping)
-    (files / "light.md").write_text("It fell in 1950.")
-    await ingest([files], settings=keeping)
-    assert await kept(keeping, "light.md") == b"It fell in 1950."
-    assert old not in copies(keeping)
-    assert len(copies(keeping)) == 1
 
 
 async def test_original_of_equal_files_is_deleted_with_the_last_of_them(keeping: Settings, files: Path) -> None:
@@ -115,30 +81,6 @@ async def test_originals_of_another_catalogue_in_the_home_stay(keeping: Settings
     assert await kept(keeping, "light.md")
 
 
-async def test_leftovers_of_a_killed_ingest_are_deleted(keeping: Settings, files: Path) -> None:
-    await ingest([files], settings=keeping)
-    [copy] = copies(keeping)
-    for name in ("0" * 64, f"{'1' * 64}.new"):
-        (copy.parent / name).write_bytes(b"left")
-    await ingest([files], settings=keeping)
-    assert copies(keeping) == [copy]
-
-
-async def test_corpus_line_has_no_original(keeping: Settings, files: Path) -> None:
-    (files / "corpus.jsonl").write_text('{"id": "a", "text": "A line."}\n')
-    await ingest([files / "corpus.jsonl"], settings=keeping)
-    assert await kept(keeping, "a") is None
-    assert copies(keeping) == []
-
-
-async def test_lost_copy_is_the_same_as_none(keeping: Settings, files: Path) -> None:
-    await ingest([files], settings=keeping)
-    copies(keeping)[0].unlink()
-    assert await kept(keeping, "light.md") is None
-    await ingest([files], settings=keeping)
-    assert await kept(keeping, "light.md")
-
-
 async def test_copy_that_cannot_be_written_is_an_error_with_advice(keeping: Settings, files: Path) -> None:
     keeping.home.mkdir()
     (keeping.home / "originals").write_text("a file in the place of the folder")
@@ -150,3 +92,37 @@ def test_media_type_is_that_of_the_files_name() -> None:
     names = {"a.PDF": "application/pdf", "notes": "text/plain", "b.html": "text/html", "c.png": "image/png"}
     assert {name: media_type_of(Path(name)) for name in names} == names
     assert media_type_of(Path("d.unheard-of")) == "application/octet-stream"
+
+
+async def test_original_is_kept_by_its_hash_until_it_is_replaced(keeping: Settings, files: Path) -> None:
+    data = (files / "light.md").read_bytes()
+    (files / "corpus.jsonl").write_text('{"id": "a", "text": "A line."}\n')  # lines have no original
+    await ingest([files], settings=keeping)
+    assert (await kept(keeping, "light.md"), await kept(keeping, "a")) == (data, None)
+    assert [path.name for path in copies(keeping)] == [sha256(data).hexdigest()]
+    (files / "light.md").write_text("It fell in 1950.")
+    await ingest([files], settings=keeping)
+    assert await kept(keeping, "light.md") == b"It fell in 1950."
+    assert [path.name for path in copies(keeping)] == [sha256(b"It fell in 1950.").hexdigest()]
+
+
+@pytest.mark.parametrize("keep", [None, False])
+async def test_original_is_kept_once_asked_for(keeping: Settings, files: Path, keep: bool | None) -> None:
+    plain = keeping.model_copy(update={"keep_originals": keep})
+    await ingest([files], settings=plain)
+    assert await kept(plain, "light.md") is None
+    assert not (plain.home / "originals").exists()
+    assert (await ingest([files], settings=keeping)).unchanged == 1
+    await ingest([files], settings=plain)
+    assert await kept(keeping, "light.md")
+
+
+async def test_ingest_replaces_a_lost_copy_and_deletes_leftovers(keeping: Settings, files: Path) -> None:
+    await ingest([files], settings=keeping)
+    [copy] = copies(keeping)
+    for name in ("0" * 64, f"{'1' * 64}.new"):
+        (copy.parent / name).write_bytes(b"left by a killed ingest")
+    copy.unlink()
+    assert await kept(keeping, "light.md") is None
+    await ingest([files], settings=keeping)
+    assert copies(keeping) == [copy]

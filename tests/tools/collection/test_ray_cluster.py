@@ -10,14 +10,15 @@ from fake_ray import FakeRay, RayError
 from hashing_embedder import HashingEmbedder
 
 from sleuth.tools.collection import ray_cluster
+from sleuth.tools.collection.collection import make_passage_embedder, make_workers
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer
 from sleuth.tools.collection.ray_cluster import RayEmbedder, RayWorkers
-from sleuth.tools.collection.readers import make_passage_embedder, make_workers
 from sleuth.tools.documents.file_list import Item
 from sleuth.tools.documents.loading import FileReader
 from sleuth.tools.documents.resource_limits import BOUNDS
 from sleuth.tools.errors import DocumentError, StoreError
 from sleuth.tools.search.vectors import LocalEmbedder, NoEmbedder
+from sleuth.tools.search.vectors.embedder import EndpointEmbedder
 from sleuth.tools.settings import Settings
 from sleuth.tools.text import find_terms
 from sleuth.tools.types import Passage
@@ -113,3 +114,4 @@ def test_setting_selects_the_cluster_and_connects_to_nothing(tmp_path: Path) -> 
         assert not isinstance(make_passage_embedder(settings.model_copy(update={"embedder": embedder})), RayEmbedder)
     assert isinstance(make_passage_embedder(Settings(home=tmp_path, embedder="none")), NoEmbedder)
     assert isinstance(make_passage_embedder(Settings(home=tmp_path)), LocalEmbedder)
+    assert isinstance(make_passage_embedder(Settings(embedder="https://host/v1#model")), EndpointEmbedder)

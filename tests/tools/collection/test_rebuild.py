@@ -72,13 +72,19 @@ async def test_search_works_during_a_rebuild(settings: Settings, name: str) -> N
             await searched(settings, HashingEmbedder())
 
 
-async def test_open_library_uses_the_rebuilt_indexes(settings: Settings) -> None:
+async def test_open_library_uses_the_rebuilt_indexes_alone(settings: Settings) -> None:
     await filled(settings)
-    query = Query(text="Which light stands at Tarn?", k=3, mode="graph")
+    query, files = Query(text="Which light stands at Tarn?", k=3, mode="graph"), index_files(settings)
     async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
         before = await library.search(query)
         await ingest([], settings=settings, rebuild=True, embedder=HashingEmbedder())
         assert await library.search(query) == before
+    assert index_files(settings) == files
+    assert len([path for path in (settings.home / "chroma").iterdir() if path.is_dir()]) <= 1
+
+
+def index_files(settings: Settings) -> set[str]:
+    return {path.name for folder in ("keywords", "mentions") for path in (settings.home / folder).iterdir()}
 
 
 async def test_interrupted_rebuild_is_resumed(settings: Settings) -> None:
@@ -116,12 +122,3 @@ async def test_abandoned_rebuild_with_another_embedder_is_not_used(settings: Set
     await ingest([], settings=settings, rebuild=True, embedder=third)
     assert len(third.embedded) == len(PLACES)
     assert (await searched(settings, third))["dense"][0] == "Tarn"
-
-
-async def test_rebuild_leaves_no_second_index(settings: Settings) -> None:
-    await filled(settings)
-    files = {path.name for folder in ("keywords", "mentions") for path in (settings.home / folder).iterdir()}
-    await ingest([], settings=settings, rebuild=True, embedder=HashingEmbedder())
-    left = {path.name for folder in ("keywords", "mentions") for path in (settings.home / folder).iterdir()}
-    assert left == files
-    assert len([path for path in (settings.home / "chroma").iterdir() if path.is_dir()]) <= 1

@@ -62,6 +62,9 @@ def test_index_finds_passages_that_mention_a_name(index: GraphIndex) -> None:
     assert index.mentioning(["averil quay"], at_most=4) == {"averil quay": ["ferry", "m0", "m1", "m2"]}
     assert index.mentioning_among(["averil quay"], ["m1", "town", "gone"]) == {"averil quay": ["m1"]}
     assert index.mentioning_among([], ["m1"]) == {}
+    crowd = [passage(f"c{number}", "Handbook", "They saw Averil Quay.") for number in range(51)]
+    index.apply(upsert=crowd, delete=[])
+    assert index.mentioning(["handbook", "averil quay", "port lethany"], at_most=RARE) == {"port lethany": ["ferry"]}
 
 
 def test_index_of_another_version_is_rebuilt(index: GraphIndex, tmp_path: Path) -> None:
@@ -100,9 +103,3 @@ def test_however_it_grew_it_is_what_a_rebuild_is(
     assert found[0] == found[1]
     for opened in (grown, rebuilt, catalogue):
         opened.close()
-
-
-def test_a_name_that_too_many_share_leads_nowhere(index: GraphIndex) -> None:
-    crowd = [passage(f"c{number}", "Handbook", "They saw Averil Quay.") for number in range(51)]
-    index.apply(upsert=[FERRY, TOWN, *crowd], delete=[])
-    assert index.mentioning(["handbook", "averil quay", "port lethany"], at_most=RARE) == {"port lethany": ["ferry"]}

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from small_collection import SmallCollection, passage
 
-from sleuth.tools.search.entity_graph.base_scores import Meaning
-from sleuth.tools.search.entity_graph.query_terms import QueryTerms
-from sleuth.tools.search.entity_graph.search import Candidate, find_candidates
+from sleuth.tools.search.entity_graph.edges import QueryTerms
+from sleuth.tools.search.entity_graph.search import Candidate, Meaning, find_candidates
 from sleuth.tools.search.keyword_index import KeywordIndex
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Passage
@@ -38,6 +37,11 @@ def test_the_sentence_that_matches_best_decides_between_names(tmp_path: Path) ->
     director, actor = found["director"].links[0].edge, found["actor"].links[0].edge
     assert (director.kind, director.name, director.r) == ("names", "Oda Brask", 1.0)
     assert actor.r < 1.0
+    again = Scene(tmp_path / "again", [FILM, DIRECTOR, ACTOR])
+    found = again.ask("Where was the director of Low Tide born?")  # what the target adds to the question is its nc
+    assert (found["director"].links[0].nc > 0, found["actor"].links[0].nc) == (True, 0)
+    assert 0 < found["director"].coverage < 1
+    assert again.ask("?!") == {}
 
 
 def test_a_passage_that_names_what_was_found_is_reached(tmp_path: Path) -> None:
@@ -61,13 +65,6 @@ def test_of_two_namesakes_each_counts_less(tmp_path: Path) -> None:
     alone = Scene(tmp_path, [FILM, DIRECTOR]).ask(QUESTION)["director"].links[0].edge
     shared = Scene(tmp_path / "b", [FILM, DIRECTOR, namesake]).ask(QUESTION)["director"].links[0].edge
     assert shared.w == pytest.approx(alone.w / 2**0.5)
-
-
-def test_what_the_target_adds_to_the_question_is_its_nc(tmp_path: Path) -> None:
-    found = Scene(tmp_path, [FILM, DIRECTOR, ACTOR]).ask("Where was the director of Low Tide born?")
-    assert found["director"].links[0].nc > 0
-    assert found["actor"].links[0].nc == 0
-    assert 0 < found["director"].coverage < 1
 
 
 def test_nearness_in_meaning_is_a_part_of_the_score(tmp_path: Path) -> None:
@@ -122,10 +119,6 @@ def test_without_capitals_titles_are_still_found(
     found = Scene(tmp_path, [first, second]).ask(question)
     assert list(found)[:2] == ["a", "b"]
     assert found["b"].links[0].edge.kind == "names"
-
-
-def test_no_words_at_all_find_nothing(tmp_path: Path) -> None:
-    assert Scene(tmp_path, [FILM]).ask("?!") == {}
 
 
 def test_changed_passage_is_read_again(tmp_path: Path) -> None:

@@ -36,18 +36,6 @@ def found(index: KeywordIndex, text: str) -> list[str]:
     return [id_.partition("#")[0] for id_, _ in index.search(text, 10)]
 
 
-def test_words_match_by_their_stem(shared: KeywordIndex) -> None:
-    assert found(shared, "who grinds?") == ["mill"]
-
-
-def test_a_title_word_weighs_more(shared: KeywordIndex) -> None:
-    assert found(shared, "rivers") == ["river", "mill"]
-
-
-def test_stop_words_find_nothing(shared: KeywordIndex) -> None:
-    assert found(shared, "was it the a by") == []
-
-
 @pytest.mark.parametrize(
     "text", ["", "   ", '"', "bridge AND (", "title:bridge^9 -mill", "a:b:c", "\x00", "橋", "[a TO"]
 )
@@ -58,10 +46,6 @@ def test_query_syntax_is_only_text(shared: KeywordIndex, text: str) -> None:
 @given(text=st.text())
 def test_any_text_is_a_query(shared: KeywordIndex, text: str) -> None:
     shared.search(text, 3)
-
-
-def test_a_whole_book_is_a_query(shared: KeywordIndex) -> None:
-    assert found(shared, "bridge " + " ".join(f"word{number}" for number in range(20_000)))[0] == "bridge"
 
 
 def test_ids_may_hold_anything(tmp_path: Path) -> None:
@@ -107,3 +91,17 @@ def test_languages_are_those_of_the_passages(index: KeywordIndex) -> None:
     assert found(index, "Mühlen") == ["mühle"]
     index.apply(upsert=[], delete=[german.id])
     assert index.languages() == ["en"]
+
+
+@pytest.mark.parametrize(
+    ("question", "documents"),
+    [
+        ("who grinds?", ["mill"]),
+        ("rivers", ["river", "mill"]),
+        ("was it the a by", []),
+        ("bridge " + " ".join(f"word{number}" for number in range(20_000)), ["bridge"]),
+    ],
+    ids=["stems", "a title word weighs more", "stop words", "a whole book"],
+)
+def test_passages_are_found_by_stems(shared: KeywordIndex, question: str, documents: list[str]) -> None:
+    assert found(shared, question) == documents

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import UsageError
-from sleuth.tools.search.knowledge_graph.graph import MATCHES, NameGraph
-from sleuth.tools.search.knowledge_graph.name_vectors import NameVectorFile, NameVectors
-from sleuth.tools.search.knowledge_graph.triple_graph import TripleGraph
+from sleuth.tools.search.knowledge_graph import MATCHES, NameGraph, find_facts, names_in
+from sleuth.tools.search.name_vectors import NameVectorFile, NameVectors
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.search.vectors.embedder import Vectors
 from sleuth.tools.settings import Settings
+from sleuth.tools.storage.catalogue import Entry
 from sleuth.tools.storage.triples import Triple
 from sleuth.tools.text import name_id
 
@@ -44,8 +44,8 @@ LETTERS = ("a", "b", "c", "d", "e", "f", "g")
 
 
 def knowledge(triples: Mapping[str, Sequence[Triple]], folder: Path) -> NameGraph:
-    graph, embedder = TripleGraph(triples), Compass(*LETTERS)
-    return NameGraph(graph, NameVectorFile(folder / "names.npz", embedder).update(graph.names()), embedder)
+    facts, embedder = find_facts(triples), Compass(*LETTERS)
+    return NameGraph(facts, NameVectorFile(folder / "names.npz", embedder).update(names_in(facts)), embedder)
 
 
 def shares(graph: NameGraph, *entities: str) -> dict[str, float]:
@@ -195,13 +195,20 @@ async def test_search_notes_an_empty_and_an_incomplete_graph(settings: Settings,
         assert notes == {"The knowledge graph covers 1 of 2 passages: run `sleuth triples read` to complete it."}
 
 
-async def test_deleted_documents_leave_no_vectors_of_names(settings: Settings, embedder: HashingEmbedder) -> None:
+def replace_text(of: Entry) -> Entry:
+    return entry(of.document.id, "Low Tide was made by nobody.")
+
+
+async def test_changed_and_deleted_documents_leave_no_vectors_of_names(
+    settings: Settings, embedder: HashingEmbedder
+) -> None:
     async with await Collection.open(settings, embedder=embedder) as library:
         await library.put([FILM, TOWN])
         await store(library, {"film": [("Low Tide", "made by", "Oda Brask")], "town": [("Varn", "on", "the Ulm")]})
         assert (await library.knowledge_graph()).names() == 4
         (file,) = (settings.home / "names").iterdir()
-        await library.delete(["film"])
+        await library.put([replace_text(FILM)])
+        await library.finish_change()
         with np.load(file) as stored:
             assert sorted(stored["names"].tolist()) == sorted(map(name_id, ("varn", "the ulm")))
     without = settings.model_copy(update={"embedder": "none"})

@@ -2,15 +2,10 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from sleuth.tools.errors import StoreError, UsageError
 from sleuth.tools.storage.database import catalogue_url, is_away, is_refused, open_engine
-
-
-def test_catalogue_without_url_is_a_file_in_the_home() -> None:
-    assert make_url(catalogue_url(Path("/srv/x"), None)).database == "/srv/x/catalogue.db"
 
 
 @pytest.mark.parametrize("name", ["p%20q", "v?1", "a&b=c", "a b", "a#b", "Überweg", "a;b", "a@b:c"])
@@ -31,9 +26,6 @@ def test_postgres_url_spellings_are_accepted(scheme: str) -> None:
 def test_other_databases_are_refused(url: str) -> None:
     with pytest.raises(UsageError, match="postgresql://"):
         catalogue_url(Path(), url)
-
-
-def test_unparsable_url_is_refused() -> None:
     with pytest.raises(UsageError, match="SLEUTH_DATABASE_URL"):
         open_engine("postgresql+psycopg://host:port/db")
 

@@ -35,8 +35,8 @@ def test_catalogue_of_an_older_release_has_no_metadata(old: Catalogue) -> None:
         ("mill", None, None),
     ]
     assert old.get_document("light").author is None
-    assert old.metadata().passages(parse_filter("language=en")) == frozenset()
-    assert len(old.metadata().passages(parse_filter("id=light"))) == 1
+    assert old.matching_passages(parse_filter("language=en")) == frozenset()
+    assert len(old.matching_passages(parse_filter("id=light"))) == 1
 
 
 def test_unchanged_document_without_metadata_stays_unchanged(old: Catalogue) -> None:

@@ -26,37 +26,37 @@ def documents(catalogue: Catalogue) -> None:
 async def test_coverage_counts_equal_passages_for_each_model(catalogue: Catalogue) -> None:
     await catalogue.triples(model="small").put({ONE.fingerprint(): [BORN]}, version="1")
     await catalogue.triples(model="big").put({ONE.fingerprint(): [BORN, OLD], TWO.fingerprint(): []}, version="2")
-    counts = [(each.model, each.version, each.passages, each.triples) for each in catalogue.triple_stats().summary()]
+    counts = [(each.model, each.version, each.passages, each.triples) for each in catalogue.triples().summary()]
     assert counts == [("big", "2", 3, 2), ("small", "1", 2, 1)]
 
 
 async def test_unread_returns_one_of_equal_passages_in_pages(catalogue: Catalogue) -> None:
-    readings = catalogue.triple_stats()
-    first = readings.unread(model="small", version="1", after="", limit=1)
-    rest = readings.unread(model="small", version="1", after=first[0].fingerprint(), limit=9)
+    readings = catalogue.triples(model="small")
+    first = readings.unread(version="1", after="", limit=1)
+    rest = readings.unread(version="1", after=first[0].fingerprint(), limit=9)
     assert {each.fingerprint() for each in [*first, *rest]} == {ONE.fingerprint(), TWO.fingerprint()}
     await catalogue.triples(model="small").put({ONE.fingerprint(): []}, version="1")
-    left = readings.unread(model="small", version="1", after="", limit=9)
+    left = readings.unread(version="1", after="", limit=9)
     assert [each.fingerprint() for each in left] == [TWO.fingerprint()]
-    assert len(readings.unread(model="small", version="2", after="", limit=9)) == 2
+    assert len(readings.unread(version="2", after="", limit=9)) == 2
 
 
 async def test_triples_of_all_models_are_merged_by_passage(catalogue: Catalogue) -> None:
     await catalogue.triples(model="small").put({ONE.fingerprint(): [BORN]}, version="1")
     await catalogue.triples(model="big").put({ONE.fingerprint(): [OLD, BORN]}, version="1")
-    assert catalogue.triple_stats().triples() == {ONE.id: [OLD, BORN], TWIN.passages[0].id: [OLD, BORN]}
+    assert catalogue.triples().all() == {ONE.id: [OLD, BORN], TWIN.passages[0].id: [OLD, BORN]}
     catalogue.delete_documents(["a"])
-    assert catalogue.triple_stats().triples() == {TWIN.passages[0].id: [OLD, BORN]}
+    assert catalogue.triples().all() == {TWIN.passages[0].id: [OLD, BORN]}
 
 
 async def test_change_counter_changes_with_new_triples(catalogue: Catalogue, tmp_path: Path) -> None:
-    stamps = [catalogue.triple_stats().change_counter()]
+    stamps = [catalogue.triples().change_counter()]
     for triples in ([BORN], [OLD]):
         await catalogue.triples(model="small").put({ONE.fingerprint(): triples}, version="1")
-        stamps.append(catalogue.triple_stats().change_counter())
+        stamps.append(catalogue.triples().change_counter())
     assert len(set(stamps)) == 3
     other = Catalogue(f"sqlite:///{tmp_path}/catalogue.db", owner="local", collection="other")
-    assert other.triple_stats().change_counter() == stamps[0]
+    assert other.triples().change_counter() == stamps[0]
     other.close()
 
 
@@ -72,7 +72,7 @@ def test_lines_name_passages_by_id_or_text(tmp_path: Path, catalogue: Catalogue,
     by_text = {"title": TWO.title, "text": TWO.text, "triples": [OLD]}
     again = {"id": ONE.id, "triples": [BORN]}
     nobody = {"id": "nobody", "triples": [BORN]}
-    found = read_triples(lines(tmp_path / name, by_id, by_text, again, nobody), catalogue.triple_stats().fingerprints())
+    found = read_triples(lines(tmp_path / name, by_id, by_text, again, nobody), catalogue.triples().fingerprints())
     assert found.found == {ONE.fingerprint(): [BORN, OLD], TWO.fingerprint(): [OLD]}
     assert (found.lines, found.unknown) == (4, 1)
 
@@ -89,14 +89,9 @@ def test_lines_name_passages_by_id_or_text(tmp_path: Path, catalogue: Catalogue,
 )
 def test_invalid_line_is_named(tmp_path: Path, catalogue: Catalogue, line: object, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        read_triples(lines(tmp_path / "t.jsonl", line), catalogue.triple_stats().fingerprints())
-
-
-def test_missing_or_truncated_file_is_named(tmp_path: Path, catalogue: Catalogue) -> None:
-    marks = catalogue.triple_stats().fingerprints()
-    with pytest.raises(UsageError, match=r"nowhere\.jsonl cannot be read"):
-        read_triples(tmp_path / "nowhere.jsonl", marks)
+        read_triples(lines(tmp_path / "t.jsonl", line), catalogue.triples().fingerprints())
     broken = tmp_path / "broken.jsonl.gz"
     broken.write_bytes(gzip.compress(b"{}")[:-4])
-    with pytest.raises(UsageError, match="cannot be read"):
-        read_triples(broken, marks)
+    for file in (broken, tmp_path / "nowhere.jsonl"):
+        with pytest.raises(UsageError, match=f"{file.name} cannot be read"):
+            read_triples(file, {})

@@ -48,11 +48,8 @@ async def test_triples_are_found_by_content_and_prompt(store: TripleStore) -> No
     assert await store.get([BORN_MARK, OLD_MARK, "other"], version="1") == {BORN_MARK: [BORN, BORN], OLD_MARK: []}
     assert await store.get([BORN_MARK], version="2") == {}
     await store.put({BORN_MARK: [OLD]}, version="1")
-    assert await store.get([BORN_MARK], version="1") == {BORN_MARK: [OLD]}
-
-
-async def test_empty_put_and_get_do_nothing(store: TripleStore) -> None:
     await store.put({}, version="1")
+    assert await store.get([BORN_MARK], version="1") == {BORN_MARK: [OLD]}
     assert await store.get([], version="1") == {}
 
 
@@ -68,35 +65,6 @@ async def test_triples_are_separate_by_model_collection_and_owner(
         beside.delete_documents(["a"])
         beside.close()
     assert await kept.get([BORN_MARK], version="1") == {BORN_MARK: [BORN]}
-
-
-async def test_deleting_a_document_deletes_its_triples(catalogue: Catalogue, kept: SqlTriples) -> None:
-    await kept.put({BORN_MARK: [BORN], OLD_MARK: [OLD]}, version="1")
-    await catalogue.triples(model="big").put({BORN_MARK: [BORN]}, version="2")
-    catalogue.delete_documents(["a"])
-    assert await kept.get([BORN_MARK, OLD_MARK], version="1") == {}
-    catalogue.put_documents([ONE])
-    assert await catalogue.triples(model="big").get([BORN_MARK], version="2") == {}
-
-
-async def test_changed_document_keeps_triples_of_unchanged_passages(catalogue: Catalogue, kept: SqlTriples) -> None:
-    await kept.put({BORN_MARK: [BORN], OLD_MARK: [OLD]}, version="1")
-    catalogue.put_documents([entry("a", "Something new.", "Varn is old.", title="Oda")])
-    assert await kept.get([BORN_MARK, OLD_MARK], version="1") == {OLD_MARK: [OLD]}
-
-
-async def test_triples_shared_with_another_passage_are_kept(catalogue: Catalogue, kept: SqlTriples) -> None:
-    catalogue.put_documents([entry("b", "Varn is old.", title="Oda")])
-    await kept.put({BORN_MARK: [BORN], OLD_MARK: [OLD]}, version="1")
-    catalogue.delete_documents(["a"])
-    assert await kept.get([BORN_MARK, OLD_MARK], version="1") == {OLD_MARK: [OLD]}
-
-
-async def test_triples_of_deleted_passages_are_not_stored(catalogue: Catalogue, kept: SqlTriples) -> None:
-    catalogue.delete_documents(["a"])
-    await kept.put({BORN_MARK: [BORN]}, version="1")
-    catalogue.put_documents([ONE])
-    assert await kept.get([BORN_MARK], version="1") == {}
 
 
 def test_fingerprint_depends_on_title_and_text() -> None:
@@ -155,3 +123,19 @@ async def test_graph_index_is_in_the_configured_folder(kept: SqlTriples, tmp_pat
     with pytest.raises(StoreError, match="cannot be read"):
         async with open_graph(str(tmp_path / "none.json"), kept):
             pass
+
+
+async def test_triples_are_deleted_with_the_last_passage_of_their_content(
+    catalogue: Catalogue, kept: SqlTriples
+) -> None:
+    other = catalogue.triples(model="big")
+    await kept.put({BORN_MARK: [BORN], OLD_MARK: [OLD]}, version="1")
+    await other.put({BORN_MARK: [BORN]}, version="2")
+    catalogue.put_documents([entry("a", "Something new.", "Varn is old.", title="Oda")])
+    assert await kept.get([BORN_MARK, OLD_MARK], version="1") == {OLD_MARK: [OLD]}
+    catalogue.put_documents([entry("b", "Varn is old.", title="Oda")])
+    catalogue.delete_documents(["a"])
+    assert await kept.get([OLD_MARK], version="1") == {OLD_MARK: [OLD]}
+    await kept.put({BORN_MARK: [BORN]}, version="1")  # its passage is gone
+    catalogue.put_documents([ONE])
+    assert await kept.get([BORN_MARK], version="1") == await other.get([BORN_MARK], version="2") == {}

@@ -1,23 +1,126 @@
-"""Edges of the entity graph, computed for a few passages at query time.
+"""Questions and passages as terms and names, and the edges of the entity graph between passages.
 
-Three kinds lead from a passage p to a passage c: p mentions an alias of c, c mentions an alias of p, or both mention a
-rare name. None is stored: they are computed from the index's postings and the passages' texts.
+Three kinds of edges lead from a passage p to a passage c: p mentions an alias of c, c mentions an alias of p, or both
+mention a rare name. None is stored: they are computed from the index's postings and the passages' texts, for a few
+passages at query time.
 """
 
 import math
+from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from sleuth.tools.search.entity_graph.index import RARE, Alias, GraphIndex
-from sleuth.tools.search.entity_graph.passage_features import features_of
-from sleuth.tools.search.entity_graph.query_terms import QueryTerms
-from sleuth.tools.text import NumberedMention, Span, name_id
+from sleuth.tools.search.keyword_index import KeywordIndex, inverse_frequency
+from sleuth.tools.text import (
+    NumberedMention,
+    Span,
+    find_aliases,
+    find_mentions,
+    find_phrases,
+    language_of,
+    name_id,
+    number_mentions,
+    sentence_spans,
+)
 from sleuth.tools.types import Passage
 
 Kind = Literal["names", "named_by", "shares"]
+
+REMEMBERED = 2048
+"""Passages; one of 80 words takes some 20 kB. The steps of a question, and questions on one subject, share theirs."""
+
+
+class QueryTerms:
+    """The words of a question by their stems, weighted by their rarity; a text with all of them has a share of 1.
+
+    Attributes:
+        weights: the weight of each stem.
+        only_language: the language of all passages, which need not be detected again; None if they have several.
+    """
+
+    def __init__(self, text: str, keywords: KeywordIndex) -> None:
+        words = keywords.question_stems(text)
+        passages = keywords.count()
+        self.weights: Mapping[str, float] = {
+            stem: inverse_frequency(passages, sum(map(keywords.frequency, variants)))
+            for stem, variants in words.items()
+        }
+        self._total = sum(self.weights.values())
+        self._words = {variant: stem for stem, variants in words.items() for variant in variants}
+        self._keywords = keywords
+        languages = keywords.languages()
+        self.only_language = languages[0] if len(languages) == 1 else None
+
+    def found_in(self, text: str, language: str) -> frozenset[str]:
+        """Return the stems of the question that a text in a language contains."""
+        found = self._keywords.stems(text, language)
+        return frozenset(self._words[stem] for stem in found if stem in self._words)
+
+    def share(self, stems: Collection[str]) -> float:
+        """Return the share of the question that these stems cover, from 0 to 1."""
+        # A set comes in another order in each process: a plain sum would differ in its last digit, and ties break so.
+        return math.fsum(self.weights[stem] for stem in stems) / self._total if self._total else 0.0
+
+    def has_all_of(self, name: str, language: str) -> bool:
+        """Return whether the question contains every word of this name."""
+        stems = self._keywords.stems(name, language)
+        return bool(stems) and self._words.keys() >= set(stems)
+
+
+class PassageFeatures:
+    """Read-only features of a passage, each computed at its first use."""
+
+    def __init__(self, passage: Passage) -> None:
+        self._passage = passage
+
+    @cached_property
+    def sentences(self) -> list[Span]:
+        """The spans of its sentences."""
+        return sentence_spans(self._passage.text)
+
+    @cached_property
+    def mentioned(self) -> dict[str, list[Span]]:
+        """The names that it mentions, each with its spans."""
+        spans: dict[str, list[Span]] = {}
+        for mention in find_mentions(self._passage.text):
+            spans.setdefault(mention.name, []).append((mention.start, mention.end))
+        return spans
+
+    @cached_property
+    def language(self) -> str:
+        """The language by whose rules its words are stemmed."""
+        return language_of(self._passage.text)
+
+    @property
+    def phrases(self) -> Iterator[NumberedMention]:
+        """Every run of its words that may be a title."""
+        return map(NumberedMention, *self._phrases)
+
+    @cached_property
+    def _phrases(self) -> "tuple[array[int], array[int], array[int], array[float]]":
+        """Numbers, starts, ends and certainties in arrays: a passage has hundreds of phrases."""
+        names, starts, ends, sure = array("q"), array("i"), array("i"), array("d")
+        for phrase in number_mentions(find_phrases(self._passage.text)):
+            names.append(phrase.name)
+            starts.append(phrase.start)
+            ends.append(phrase.end)
+            sure.append(phrase.sure)
+        return names, starts, ends, sure
+
+    @cached_property
+    def aliases(self) -> dict[str, float]:
+        """Its aliases, with weights."""
+        return find_aliases(self._passage)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def features_of(passage: Passage) -> PassageFeatures:
+    """Return the cached features of a passage; the cache compares id and text."""
+    return PassageFeatures(passage)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,8 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from sleuth.tools.errors import StoreError
-from sleuth.tools.search.derived_index import DerivedIndex
+from sleuth.tools.search.index import Index
 from sleuth.tools.text import PassageNames, find_names, name_id
 from sleuth.tools.types import Passage
 
@@ -50,14 +49,14 @@ class Alias(NamedTuple):
     sharing: int
 
 
-class GraphIndex(DerivedIndex):
+class GraphIndex(Index):
     """Names in one collection's passages."""
 
     name = "entity graph"
     file: Path
 
     def __init__(self, file: Path, find_names: FindNames = find_names) -> None:
-        self.file = file
+        self.file = self._place = file
         self._find_names = find_names
         self._turn = threading.Lock()
         with self._storing("opened"):
@@ -191,16 +190,6 @@ class GraphIndex(DerivedIndex):
                 self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
-
-    @contextmanager
-    def _storing(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, sqlite3.Error) as error:
-            raise StoreError(
-                f"The entity graph in {self.file} cannot be {what}: {error}. "
-                "It is derived from the documents: delete that file to rebuild it."
-            ) from error
 
 
 def _empty(db: sqlite3.Connection) -> None:

@@ -2,8 +2,8 @@
 
 import shutil
 import threading
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
@@ -12,10 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sleuth.tools.errors import VectorsReplaced
-from sleuth.tools.search.vectors.chroma import connect, disconnect, refresh_clients, translate_errors, vector_folders
+from sleuth.tools.search.retriever import Scored
+from sleuth.tools.search.vectors.chroma import (
+    checked_open,
+    connect,
+    disconnect,
+    refresh_clients,
+    translate_errors,
+    vector_folders,
+)
 from sleuth.tools.search.vectors.embedder import Embedder
-from sleuth.tools.search.vectors.index import Found, VectorIndex
-from sleuth.tools.search.vectors.integrity_probe import checked_open
+from sleuth.tools.search.vectors.index import VectorIndex
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -92,15 +99,6 @@ class ChromaIndex(VectorIndex):
             if vectors is not None:
                 self._collection.upsert(ids=list(ids), embeddings=vectors)
 
-    def _has(self, ids: Sequence[str], vectors: NDArray[np.float32]) -> bool:
-        with translate_errors(self._place):
-            found, stored = self._vectors(ids)
-        wanted = dict(
-            zip(ids, vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12), strict=True)
-        )
-        same = (np.allclose(wanted[id_], vector, atol=1e-4) for id_, vector in zip(found, stored, strict=True))
-        return len(found) == len(wanted) and all(same)
-
     def clear(self) -> None:
         """Replace the collection by an empty one for the present embedder."""
         with self._swap:
@@ -159,30 +157,33 @@ class ChromaIndex(VectorIndex):
                 found.update(self._collection.get(include=[], limit=_PAGE, offset=offset)["ids"])
         return found
 
-    def _search(self, vector: NDArray[np.float32], k: int, dimension: int | None) -> Found:
+    @contextmanager
+    def _searching(self) -> Iterator[None]:
         from chromadb.errors import NotFoundError
 
         with self._swap, translate_errors(self._place):
             try:
-                return self._find(vector, k)
+                yield
             except NotFoundError as error:
                 raise VectorsReplaced("The vectors are being rebuilt. Search again.") from error
 
-    def _nearest(self, vector: NDArray[np.float32], k: int) -> Found:
-        found = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])
+    def _nearest(self, vector: NDArray[np.float32], k: int) -> Scored:
+        with self._searching():
+            found = self._collection.query(query_embeddings=vector[np.newaxis], n_results=k, include=["distances"])
         distances = (found["distances"] or [[]])[0]
         return [(id_, 1.0 - distance) for id_, distance in zip(found["ids"][0], distances, strict=True)]
 
-    def _nearest_allowed(self, vector: NDArray[np.float32], k: int, allowed: frozenset[str]) -> Found:
+    def _nearest_allowed(self, vector: NDArray[np.float32], k: int, allowed: frozenset[str]) -> Scored:
         """Compare all allowed passages: Chroma's own filter is slower, and misses some.
 
         Their vectors are kept for the next search with this filter.
         """
-        if allowed not in self._matrices:
-            if len(self._matrices) >= MAX_MATRICES:
-                self._matrices.pop(next(iter(self._matrices)))
-            self._matrices[allowed] = self._vectors(sorted(allowed))
-        ids, matrix = self._matrices[allowed]
+        with self._searching():
+            if allowed not in self._matrices:
+                if len(self._matrices) >= MAX_MATRICES:
+                    self._matrices.pop(next(iter(self._matrices)))
+                self._matrices[allowed] = self._vectors(sorted(allowed))
+            ids, matrix = self._matrices[allowed]
         similarities = matrix @ (vector / (np.linalg.norm(vector) or 1.0))
         best = np.argsort(-similarities, kind="stable")[:k]
         return [(ids[at], float(similarities[at])) for at in best]

@@ -8,14 +8,15 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from hashlib import sha256
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sleuth.tools.errors import EmbedderChanged, StoreDamaged
-from sleuth.tools.search.derived_index import DerivedIndex
+from sleuth.tools.errors import EmbedderChanged
+from sleuth.tools.search.index import Index
 from sleuth.tools.search.keyword_index import search_deeper
+from sleuth.tools.search.retriever import Scored
 from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.types import Passage
 
@@ -25,11 +26,8 @@ VECTORS_VERSION = 2
 MAX_EXACT = 10_000
 """Vectors, of a filter or in Postgres, up to which all are compared; beyond, a neighbor graph is searched."""
 
-Found = list[tuple[str, float]]
-"""Ids of passages with cosine similarities, best first."""
 
-
-class VectorIndex(DerivedIndex):
+class VectorIndex(Index):
     """Embeddings of one collection's passages; stores its embedder too."""
 
     name = "vectors"
@@ -46,54 +44,19 @@ class VectorIndex(DerivedIndex):
         self._was_interrupted = False
 
     @abstractmethod
-    def close(self) -> None:
-        """Close files and connections."""
-
-    @abstractmethod
-    def refresh(self) -> None:
-        """Reload changes from other indexes and other processes."""
-
-    @abstractmethod
-    def clear(self) -> None:
-        """Replace the vectors by none, for the present embedder."""
-
-    @abstractmethod
     def tidy(self) -> bool:
         """Do the maintenance that is due after a change; return whether there was any."""
-
-    @abstractmethod
-    def replace_by(self, other: Self) -> None:
-        """Take over the vectors of another index of this store, which is empty afterwards.
-
-        After a kill, this index has the former vectors or all new ones.
-        """
-
-    @abstractmethod
-    def count(self) -> int:
-        """Return the number of passages."""
-
-    @abstractmethod
-    def ids(self) -> set[str]:
-        """Return the ids of all passages."""
 
     @abstractmethod
     def _change(self, ids: Sequence[str], vectors: NDArray[np.float32] | None, delete: Sequence[str]) -> None:
         """Add or replace vectors, None for no ids, and remove others."""
 
-    def _has(self, ids: Sequence[str], vectors: NDArray[np.float32]) -> bool:
-        """Return whether these vectors are stored; a database with transactions has what was written."""
-        return True
-
     @abstractmethod
-    def _search(self, vector: NDArray[np.float32], k: int, dimension: int | None) -> Found:
-        """Search as `search` does; `dimension` is that of the stored vectors, None if it is not known."""
-
-    @abstractmethod
-    def _nearest(self, vector: NDArray[np.float32], k: int) -> Found:
+    def _nearest(self, vector: NDArray[np.float32], k: int) -> Scored:
         """Return the nearest of all passages."""
 
     @abstractmethod
-    def _nearest_allowed(self, vector: NDArray[np.float32], k: int, allowed: frozenset[str]) -> Found:
+    def _nearest_allowed(self, vector: NDArray[np.float32], k: int, allowed: frozenset[str]) -> Scored:
         """Return the nearest of these passages, compared one by one."""
 
     @abstractmethod
@@ -111,32 +74,25 @@ class VectorIndex(DerivedIndex):
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Embed and add passages, and remove ids; repeating it changes nothing.
 
-        After an interruption, each stored vector is compared: a killed store may keep the former vector of an id.
+        After an interruption, passages are first removed: a killed store may keep the former vector of an id.
         """
         vectors = self._embedder.embed_passages([index_text(passage) for passage in upsert]) if upsert else None
         if vectors is not None and self._check_dimension(vectors.shape[1]) is None:
             self._remember(dimension=vectors.shape[1])
         ids = [passage.id for passage in upsert]
-        self._change(ids, vectors, delete)
-        if self._was_interrupted and vectors is not None and not self._has(ids, vectors):
+        if self._was_interrupted:
             self._change([], None, ids)
-            self._change(ids, vectors, [])
-            if not self._has(ids, vectors):
-                raise StoreDamaged(
-                    "The vectors that were written when sleuth was killed cannot be repaired. "
-                    "Run `sleuth ingest --rebuild`."
-                )
+        self._change(ids, vectors, delete)
 
-    def search(self, text: str, k: int) -> Found:
+    def search(self, text: str, k: int) -> Scored:
         """Return the nearest passages, as ids with cosine similarities, best first.
 
         Raises:
             VectorsReplaced: the vectors were replaced, or lost with their server's memory.
         """
         vector = self._embedder.embed_query(text)
-        return self._search(vector, k, self._check_dimension(len(vector)))
-
-    def _find(self, vector: NDArray[np.float32], k: int) -> Found:
+        if self._check_dimension(len(vector)) is None:
+            return []
         if self._allowed is None:
             return self._nearest(vector, k)
         if len(self._allowed) <= MAX_EXACT:

@@ -36,8 +36,9 @@ from sqlalchemy.schema import CreateTable
 from sqlalchemy.types import UserDefinedType
 
 from sleuth.tools.errors import StoreError, UsageError, VectorsReplaced
+from sleuth.tools.search.retriever import Scored
 from sleuth.tools.search.vectors.embedder import Embedder
-from sleuth.tools.search.vectors.index import MAX_EXACT, Found, VectorIndex
+from sleuth.tools.search.vectors.index import MAX_EXACT, VectorIndex
 from sleuth.tools.storage import catalogue_url, make_tables, open_engine
 
 # Vectors that a search keeps on its way through the graph, the most that pgvector allows: fewer miss many of the
@@ -154,18 +155,15 @@ class PgVectorIndex(VectorIndex):
         vector = Column("vector", HalfVector(dimension), nullable=False)
         return Table(self._table, MetaData(), Column("id", Text, primary_key=True), vector)
 
-    def _search(self, vector: NDArray[np.float32], k: int, dimension: int | None) -> Found:
-        return self._find(vector, k) if dimension else []
-
-    def _nearest(self, vector: NDArray[np.float32], k: int) -> Found:
+    def _nearest(self, vector: NDArray[np.float32], k: int) -> Scored:
         best = select(self._rows).order_by(self._rows.c.vector.op("<=>")(_GIVEN)).limit(k)
         return self._compare(best, vector, k)
 
-    def _nearest_allowed(self, vector: NDArray[np.float32], k: int, allowed: frozenset[str]) -> Found:
+    def _nearest_allowed(self, vector: NDArray[np.float32], k: int, allowed: frozenset[str]) -> Scored:
         wanted = bindparam("ids", list(allowed), ARRAY(Text))
         return self._compare(select(self._rows).where(self._rows.c.id == any_(wanted)), vector, k)
 
-    def _compare(self, candidates: Select[Any], vector: NDArray[np.float32], k: int) -> Found:
+    def _compare(self, candidates: Select[Any], vector: NDArray[np.float32], k: int) -> Scored:
         """Return the nearest of the candidates that a query finds."""
         # Materialized: Postgres would look the wanted ids up in the neighbor graph, which misses some.
         found = candidates.cte("candidates").prefix_with("MATERIALIZED")

@@ -1,9 +1,5 @@
-"""Filters of documents by their metadata, and the metadata of documents that a former release has ingested.
+"""The metadata of documents that a former release has ingested. All functions block: call them in a thread."""
 
-All methods block: call them in a thread.
-"""
-
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,40 +9,10 @@ from sleuth.tools.collection.batch_reader import with_metadata
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.loading import FileReader
 from sleuth.tools.errors import DocumentError
-from sleuth.tools.storage import Catalogue, parse_filter
+from sleuth.tools.storage import Catalogue
 from sleuth.tools.types import Document
 
-MAX_FILTERS = 16
-"""Filters whose passages are kept in memory."""
 _PAGE = 200
-
-
-class PassageFilter:
-    """The passages that filters leave, kept until documents or their metadata change."""
-
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
-        self._turn = threading.Lock()
-        self._state = (-1, -1)
-        self._found: dict[str, frozenset[str]] = {}
-
-    def passages(self, where: str) -> frozenset[str]:
-        """Return the ids of the passages of the documents that match a filter.
-
-        Raises:
-            UsageError: the filter cannot be parsed.
-        """
-        conditions, metadata = parse_filter(where), self._catalogue.metadata()
-        with self._turn:
-            state = self._catalogue.head(), metadata.version()
-            if state != self._state:
-                self._state = state
-                self._found.clear()
-            if where not in self._found:
-                if len(self._found) >= MAX_FILTERS:
-                    self._found.pop(next(iter(self._found)))
-                self._found[where] = metadata.passages(conditions)
-            return self._found[where]
 
 
 @dataclass(kw_only=True, slots=True)
@@ -71,15 +37,15 @@ def refresh_metadata(
         everything: also of documents whose metadata is known.
         on_document: is called with the id of each document after it was read.
     """
-    report, metadata = RefreshReport(), catalogue.metadata()
+    report = RefreshReport()
     after = ""
-    while page := metadata.documents(after=after, limit=_PAGE, missing=not everything):
+    while page := catalogue.documents_after(after, limit=_PAGE, missing=not everything):
         found = []
         for document in page:
             found.append(_reread(document, files, report))
             on_document(document.id)
         report.documents += len(page)
-        report.updated += metadata.store(found)
+        report.updated += catalogue.put_metadata(found)
         after = page[-1].id
     files.stop()
     return report
