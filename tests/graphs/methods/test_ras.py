@@ -45,24 +45,6 @@ def final(answer: str, *facts: int, known: bool = True) -> dict[str, Any]:
     return {"facts": list(facts), "answer": answer, "known": known}
 
 
-async def test_ras_prompts_match_snapshot() -> None:
-    chain = example("q08")
-    case = structured(Replying(AllRolesModel(chain).reply_to), finds(chain))
-    await case.run(chain.question)
-    begin, first, second, third, fourth, answer = [each.input for each in case.model.requests]
-    subject, other = (hop.asked.rstrip("?") for hop in chain.hops)
-    one, two = f"[1] S> {subject} | P> is | O> Trevandle & Ruske", f"[2] S> {other} | P> is | O> 1868"
-    assert begin == {"question": chain.question}
-    assert [source["text"] for source in first["sources"]] == [chain.passages[0].text]
-    assert second["queries"] == ({"text": chain.question, "finding": ""},)
-    assert [source["text"] for source in second["sources"]] == [one]
-    assert [source["text"] for source in third["sources"]] == [chain.passages[1].text]
-    assert [(source["query"], source["text"]) for source in fourth["sources"]] == [(2, two), (1, one)]
-    assert answer["queries"][1] == {"text": chain.hops[1].asked, "finding": "1868"}
-    assert answer["known"] == ()
-    assert case.model.requests[-1].text().index(one) < case.model.requests[-1].text().index(two)
-
-
 # Ablations
 
 
@@ -113,16 +95,6 @@ async def test_merge_triples_joins_equal_entities_and_facts() -> None:
         ("ida moll", "varn", ["bridge"]),
     ]
     assert [citation["passage"] for citation in verdict["citations"]] == ["tower"]
-
-
-async def test_merge_triples_numbers_new_facts_consecutively() -> None:
-    said = ["[SUBQ]", triples(IN_VARN), next_("Where?"), triples(IN_VARN, BORN), ENOUGH, final("Varn", 1)]
-    case = structured(said, Shelf([], found={"?": [TOWER], "Where?": [BRIDGE]}), UNCHECKED)
-    await case.run("?")
-    assert {number: fact["passages"] for number, fact in case.state["facts"].items()} == {
-        "1": ["tower", "bridge"],
-        "2": ["bridge"],
-    }
 
 
 def test_merge_triples_joins_facts_whose_predicates_differ_in_form_only() -> None:
@@ -346,12 +318,6 @@ async def test_ras_answer_contains_graph(store: Store) -> None:
             for subject, object, id in relations
         ],
     }
-
-
-async def test_answer_json_without_graph_omits_it(store: Store) -> None:
-    model = ScriptedModel(["[NO_RETRIEVAL]", {"answer": "4", "known": True}])
-    runs = RunService(store, Services(model=model, retriever=Shelf([TOWER])))
-    assert "graph" not in (await finish(runs, await runs.start("2 and 2?", "ras"))).to_json()
 
 
 async def test_ras_notes_are_answers_and_facts_that_lead_to_one() -> None:
