@@ -38,6 +38,7 @@ from sleuth.graphs.methods.hybrid_rag import references, sources
 from sleuth.graphs.methods.hybrid_rag.references import Document, Finding, ReasonedReply, Reference
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.graphs.methods.hybrid_rag.sources import PredictedAttributes
+from sleuth.tools.errors import SleuthError, UsageError
 from sleuth.tools.types import Passage
 
 Source = Literal["retrieve", "calculate", "recall", "query"]
@@ -107,11 +108,16 @@ async def classify(state: State, call: Call[Settings]) -> Update:
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search texts and tables for the question, in the given pages or the collection (section 4.1)."""
-    settings, context = call.settings, call.context
-    search, limit = sources.find_passages(context, state.question, settings), settings.source_seconds
-    (found, rows, left_out), lost = await sources.or_default_on_failure("The search", search, ([], [], []), limit)
+    context, seconds = call.context, call.settings.source_seconds
+    try:
+        async with asyncio.timeout(seconds):
+            found, rows, left_out = await sources.find_passages(context, state.question, call.settings)
+    except UsageError:  # a setting that a person can correct
+        raise
+    except (SleuthError, TimeoutError) as error:
+        return {"warnings": [f"The search is missing: {str(error) or f'it took longer than {seconds:g} s'}"]}
     texts, tables = await archive_passages(context.archive, found), await archive_passages(context.archive, rows)
-    return {"texts": texts, "tables": tables, "warnings": [*lost, *left_out]}
+    return {"texts": texts, "tables": tables, "warnings": left_out}
 
 
 @node_with(spare=_ANSWER)

@@ -3,11 +3,9 @@
 A failure of a source becomes a warning; it never ends a run.
 """
 
-import asyncio
 import re
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
-from typing import TypeVar
 
 from typing_extensions import TypedDict
 
@@ -21,7 +19,6 @@ from sleuth.graphs.evidence.retrieval import search_notes
 from sleuth.graphs.methods.hybrid_rag.references import Finding, is_table
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.documents.chunking import split
-from sleuth.tools.errors import SleuthError, UsageError
 from sleuth.tools.search import Query, Retriever
 from sleuth.tools.search.search_events import traced_search
 from sleuth.tools.sources.calculator import NotCalculable, calculate
@@ -33,7 +30,6 @@ from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever, table_passages, text_passages
 from sleuth.tools.types import Hit, Passage
 
-T = TypeVar("T")
 Found = tuple[list[Passage], list[Passage], list[str]]
 """Passages of text and of tables, best first, and warnings about the search and omitted ones."""
 
@@ -134,19 +130,6 @@ def _windows(pages: Sequence[PageText]) -> list[Passage]:
         for start, end in split(page.text, "text/plain")
         for text in [page.text[start:end]]
     ]
-
-
-async def or_default_on_failure(
-    source: str, gathering: Awaitable[T], nothing: T, seconds: float
-) -> tuple[T, list[str]]:
-    """Return the result of a source; if it fails or takes too long, `nothing` and a line with the reason."""
-    try:
-        async with asyncio.timeout(seconds):
-            return await gathering, []
-    except UsageError:  # a setting that a person can correct
-        raise
-    except (SleuthError, TimeoutError) as error:
-        return nothing, [f"{source} is missing: {str(error) or f'it took longer than {seconds:g} s'}"]
 
 
 def label_sources(texts: Iterable[Passage], tables: Iterable[Passage]) -> tuple[LabelledSource, ...]:
