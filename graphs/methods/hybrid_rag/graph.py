@@ -153,13 +153,12 @@ async def recall(state: State, call: Call[Settings]) -> Update:
 @node_with(spare=_ANSWER, shared_by=_side_by_side)
 async def query(state: State, call: Call[Settings]) -> Update:
     """Query the knowledge graph by one of two routes (section 4.5)."""
-    settings, graph = call.settings, call.context.graph
+    graph = call.context.graph
     if graph is None or not call.affords():
         return {"warnings": [_no_room("The knowledge graph") if graph else "The knowledge graph was removed."]}
     asked = Asked(question=state.question, asked_at=state.asked_at)
     domain = state.attributes["domain"] if state.attributes else None
-    reply = await sources.choose_lookups(call.model, graph, asked, route=settings.route)
-    found, faults = await sources.run_lookups(graph, reply, asked, domain=domain, seconds=settings.source_seconds)
+    found, faults = await sources.query_graph(call.model, graph, asked, domain, call.settings)
     return {"lookups": found, "warnings": faults}
 
 

@@ -156,25 +156,23 @@ def evaluate_expressions(expressions: Iterable[str], today: date | None) -> tupl
     return found, lines
 
 
-async def choose_lookups(model: ModelCaller, graph: KnowledgeGraph, asked: Asked, *, route: str) -> Entities | Calls:
-    """Let the model choose the look-ups: entities for the rules, or calls (the route "functions")."""
-    loss = "The knowledge graph is not asked."
-    if route == "functions":
+async def query_graph(
+    model: ModelCaller, graph: KnowledgeGraph, asked: Asked, domain: str | None, settings: Settings
+) -> tuple[list[Finding], list[str]]:
+    """Let the model name entities for the rules, or choose calls (the route "functions"), and look these up.
+
+    Each failure is a line.
+    """
+    loss, seconds = "The knowledge graph is not asked.", settings.source_seconds
+    if settings.route == "functions":
         signatures = tuple(each.signature() for each in graph.functions)
         given = ChooseInput(question=asked.question, asked_at=asked.asked_at, functions=signatures)
-        return await ask_or(model, CHOOSE_CALLS, given, Calls(calls=[]), loss)
-    return await ask_or(model, NAME_ENTITIES, asked, Entities(entities=[]), loss)
-
-
-async def run_lookups(
-    graph: KnowledgeGraph, chosen: Entities | Calls, asked: Asked, *, domain: str | None, seconds: float
-) -> tuple[list[Finding], list[str]]:
-    """Run the chosen calls, or look up the named entities; each failure is a line."""
-    if isinstance(chosen, Calls):
+        chosen = await ask_or(model, CHOOSE_CALLS, given, Calls(calls=[]), loss)
         calls = [(each.function, {one.name: one.value for one in each.arguments}) for each in chosen.calls]
         lookups = await look_up(graph, calls, seconds=seconds)
     else:
-        named = deduplicate(NamedEntity(name=each.name.strip(), kind=each.kind) for each in chosen.entities)
+        found = await ask_or(model, NAME_ENTITIES, asked, Entities(entities=[]), loss)
+        named = deduplicate(NamedEntity(name=each.name.strip(), kind=each.kind) for each in found.entities)
         today = parse_day(asked.asked_at)
         day = today.isoformat() if today else ""
         lookups = await explore(graph, named, asked.question, domain=domain, today=day, seconds=seconds)
