@@ -119,7 +119,7 @@ async def test_crp_rag_merges_similar_steps_in_one_call() -> None:
     assert [node["content"] for node in case.state["nodes"].values()] == ["?", FUSED[0], B[0]]
     assert case.nodes == [TRIED, *LAYER, *KNOW, *ANSWER, "integrate"]
     assert case.prompts()[:4] == [EXPAND, EXPAND, EXPAND, FUSE]
-    assert case.model.requests[3].input["steps"] == (A[0], NEAR[0])
+    assert {*case.model.requests[3].input["steps"]} == {A[0], NEAR[0]}  # samples come in any order
 
 
 @pytest.mark.parametrize(("threshold", "fuses"), [(0.0, 1), (0.85, 1), (1.0, 0)])
