@@ -26,11 +26,13 @@ from cosmic_ray.plugins import get_operator, operator_names
 ROOT = Path(__file__).parents[2]
 OPTIONS = ["-q", "-x", "--disable-socket", "--allow-unix-socket", "-m", "not sweep and not nightly"]
 OPTIONS += [option for name in ("langsmith_plugin", "schemathesis", "cacheprovider") for option in ("-p", f"no:{name}")]
-SECONDS = 120
+SECONDS = 300
 """Processor time after which a mutant's tests never end."""
 KILLED = 0.9
 """The least share."""
 SHARED = [f"tests/graphs/methods/test_{name}.py" for name in ("trajectories", "every_method")]
+USERS_OF_EVIDENCE = ["tests/graphs/methods/test_par_rag.py"]
+USERS_OF_EVIDENCE += [f"tests/graphs/baselines/test_{name}.py" for name in ("plain_rag", "react")]
 TESTS = {
     "graphs/methods/auto": "tests/graphs/methods/test_auto.py",
     "graphs/methods/crp_rag": "tests/graphs/methods/test_crp_*.py",
@@ -41,7 +43,7 @@ TESTS = {
     "graphs/methods/search_trained": "tests/graphs/methods/test_search_*.py",
     "graphs/evidence": "tests/graphs/evidence/test_*.py",
 }
-"""The tests of each folder; those of all methods, and for `graphs/evidence` those of the methods, run after them."""
+"""The tests of each folder; those of all methods run after them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +64,7 @@ class Mutant:
         folder = self.path.parent.relative_to(ROOT)
         own = sorted(map(str, ROOT.glob(TESTS[str(folder)])))
         if folder.name == "evidence":
-            return [*own, *sorted(map(str, ROOT.glob("tests/graphs/methods/test_*.py")))]
+            return [*own, *USERS_OF_EVIDENCE, *SHARED]
         return [*own, *SHARED, "-k", f"{folder.name} or {folder.name.replace('_', '-')} or {Path(own[0]).stem[:8]}"]
 
 
@@ -132,7 +134,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
     os.chdir(ROOT)
-    import_libraries(["tests/graphs/methods", "tests/graphs/evidence"])
+    import_libraries(["tests/graphs/methods", "tests/graphs/evidence", *USERS_OF_EVIDENCE[1:]])
     for folder in options.folders:
         path = min((ROOT / folder).glob("*.py"))
         _, status = os.waitpid(start(Mutant(path=path, line=1, text=path.read_text(encoding="utf-8"))), 0)
