@@ -97,7 +97,7 @@ install-size: $(UV)/uv ## Megabytes of the base installation
 	$(UV)/uv pip install --quiet --python .cache/base --requirements pyproject.toml
 	@du -sm --apparent-size .cache/base/lib/python*/site-packages
 
-test-mutants: setup ## Check that tests notice altered methods; some minutes
+test-mutants: setup ## Check that tests notice random changes of the methods; about half an hour
 	$(BIN)/python tests/mutation/run.py
 
 check: setup ## Formatting, lint, types and known vulnerabilities, as in CI

@@ -100,17 +100,15 @@ def _search_record(query: Query, hits: Sequence[Hit], references: Sequence[str])
 
 
 def _retrieved(hit: Hit) -> Passage:
-    way = _path(hit)
+    """Return the passage of a hit with its newer version, and with the name along which it was reached.
+
+    A passage that was found by its own words rather than along a name has no path.
+    """
+    why, way = hit.why, None
+    if why and why.reasons and why.parts["edges"] > why.parts["alone"]:
+        best = why.reasons[0]  # without a source the query itself has the name
+        way = RetrievalPath(passage=best.source, name=" ".join(best.name.split())) if best.source else None
     return RetrievedPassage(**asdict(hit.passage), way=way, newer=hit.newer) if way or hit.newer else hit.passage
-
-
-def _path(hit: Hit) -> RetrievalPath | None:
-    """Return the path to a passage that was reached along a name rather than by its own words."""
-    if not (hit.why and hit.why.reasons and hit.why.parts["edges"] > hit.why.parts["alone"]):
-        return None
-    best = hit.why.reasons[0]
-    # Without a source the query itself has the name.
-    return RetrievalPath(passage=best.source, name=" ".join(best.name.split())) if best.source else None
 
 
 def as_sources(passages: Iterable[Passage]) -> tuple[Source, ...]:

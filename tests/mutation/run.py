@@ -1,150 +1,160 @@
-"""Run the mutants: `python tests/mutation/run.py [PACKAGE ...]`, or `make test-mutants` for all.
+"""Alter the methods at random, and list what their tests do not notice: `make test-mutants`.
 
-A mutant replaces one text of one file in a copy of the checkout and runs the tests that its entry names. It is killed
-if a test fails. Before that, the same tests must pass on the unchanged copy.
+cosmic-ray proposes the changes: an operator, a number, a condition, a decorator. Each sampled change is made in a child
+process when it imports the module, and the tests of that module run there. A mutant is killed if one of them fails, or
+never ends. One with which the tests cannot be collected does not count. Less than 90 % killed is an error.
 """
 
 import argparse
 import os
-import shutil
-import subprocess
+import signal
 import sys
-import tempfile
-import tomllib
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
-from itertools import count
+from importlib.machinery import SourceFileLoader
+from io import StringIO
 from pathlib import Path
-from queue import Queue
+from random import Random
+from types import CodeType
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-OPTIONS = ["-q", "-x", "--disable-socket", "--allow-unix-socket", "-p", "no:langsmith_plugin", "-p", "no:schemathesis"]
+import pytest
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator, operator_names
+
+ROOT = Path(__file__).parents[2]
+OPTIONS = ["-q", "-x", "--disable-socket", "--allow-unix-socket", "-m", "not sweep and not nightly"]
+OPTIONS += [option for name in ("langsmith_plugin", "schemathesis", "cacheprovider") for option in ("-p", f"no:{name}")]
 SECONDS = 300
+"""Processor time after which a mutant's tests never end."""
+KILLED = 0.9
+"""The least share."""
+SHARED = [f"tests/graphs/methods/test_{name}.py" for name in ("trajectories", "every_method")]
+USERS_OF_EVIDENCE = ["tests/graphs/methods/test_par_rag.py"]
+USERS_OF_EVIDENCE += [f"tests/graphs/baselines/test_{name}.py" for name in ("plain_rag", "react")]
+TESTS = {
+    "graphs/methods/auto": "tests/graphs/methods/test_auto.py",
+    "graphs/methods/crp_rag": "tests/graphs/methods/test_crp_*.py",
+    "graphs/methods/hybrid_rag": "tests/graphs/methods/test_hybrid_*.py",
+    "graphs/methods/par_rag": "tests/graphs/methods/test_par_*.py",
+    "graphs/methods/ras": "tests/graphs/methods/test_ras*.py",
+    "graphs/methods/retro_rag": "tests/graphs/methods/test_retro_*.py",
+    "graphs/methods/search_trained": "tests/graphs/methods/test_search_*.py",
+    "graphs/evidence": "tests/graphs/evidence/test_*.py",
+}
+"""The tests of each folder; those of all methods run after them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """One change to a file that tests must notice; `part` is the key of the part of the paper that it breaks."""
+    """A changed module."""
 
-    package: str
-    file: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
-    part: str = ""
+    path: Path
+    line: int
+    text: str
 
-    def apply(self, text: str) -> str:
-        """Return the file's text with the change.
+    def __str__(self) -> str:
+        changed = self.text.splitlines()[self.line - 1].strip()
+        before = self.path.read_text(encoding="utf-8").splitlines()[self.line - 1].strip()
+        return f"{self.path.relative_to(ROOT)}:{self.line}: {before}  ->  {changed}"
 
-        Raises:
-            ValueError: the text to replace is not in the file exactly once.
-        """
-        if text.count(self.old) != 1 or self.old == self.new:
-            raise ValueError(f"{self.package}: {self.old!r} is {text.count(self.old)} times in {self.file}")
-        return text.replace(self.old, self.new)
-
-
-def load(packages: Iterable[str] = ()) -> list[Mutant]:
-    """Return the mutants of these packages, or of all."""
-    names = list(packages) or sorted(path.stem for path in HERE.glob("*.toml"))
-    return [
-        Mutant(package=name, **entry | {"tests": tuple(entry["tests"])})
-        for name in names
-        for entry in tomllib.loads((HERE / f"{name}.toml").read_text(encoding="utf-8"))["mutant"]
-    ]
+    def tests(self) -> list[str]:
+        """Return pytest's arguments for the tests of the module."""
+        folder = self.path.parent.relative_to(ROOT)
+        own = sorted(map(str, ROOT.glob(TESTS[str(folder)])))
+        if folder.name == "evidence":
+            return [*own, *USERS_OF_EVIDENCE, *SHARED]
+        return [*own, *SHARED, "-k", f"{folder.name} or {folder.name.replace('_', '-')} or {Path(own[0]).stem[:8]}"]
 
 
-class Copies:
-    """Copies of the checkout in which mutants are tested, one at a time each."""
-
-    def __init__(self, folder: Path, number: int) -> None:
-        self._free: Queue[Path] = Queue()
-        self._times = count(1)
-        listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
-        for at in range(number):
-            copy = folder / str(at)
-            for name in filter(None, names):
-                (copy / name).parent.mkdir(parents=True, exist_ok=True)
-                if (ROOT / name).is_symlink() or (ROOT / name).exists():
-                    shutil.copy2(ROOT / name, copy / name, follow_symlinks=False)
-            self._free.put(copy)
-
-    @contextmanager
-    def one(self) -> Iterator[Path]:
-        copy = self._free.get()
-        try:
-            yield copy
-        finally:
-            self._free.put(copy)
-
-    def write(self, path: Path, text: str) -> None:
-        """Write a file with a time of its own, so that Python compiles it again."""
-        path.write_text(text, encoding="utf-8")
-        os.utime(path, (next(self._times),) * 2)
-
-
-def passes(copy: Path, tests: Sequence[str]) -> bool:
-    """Return whether these tests pass in a copy of the checkout; a run without an end counts as failed.
-
-    Raises:
-        RuntimeError: pytest could not run them; the message has its output.
-    """
-    environment = os.environ | {"PYTHONPATH": str(copy / "src"), "PYTHONPYCACHEPREFIX": str(copy / ".cache" / "pyc")}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    command = [sys.executable, "-m", "pytest", *OPTIONS, *tests]
-    try:
-        done = subprocess.run(
-            command, cwd=copy, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return False
-    if done.returncode > 1:
-        raise RuntimeError(f"{' '.join(tests)}: {done.stdout[-2_000:]}{done.stderr[-2_000:]}")
-    return done.returncode == 0
-
-
-def survives(copies: Copies, mutant: Mutant) -> bool:
-    """Return whether the mutant's tests pass although the code is changed."""
-    with copies.one() as copy:
-        path = copy / mutant.file
+def mutants(folders: Iterable[str], seed: int) -> Iterable[Mutant]:
+    """Yield mutants of the folders' modules in random order: of each place one, by a random operator."""
+    random = Random(seed)
+    operators = [get_operator(name)() for name in operator_names() if not get_operator(name).arguments()]
+    places: dict[tuple[Path, tuple[int, int]], list[tuple[object, int]]] = {}
+    for path in sorted(path for folder in folders for path in (ROOT / folder).glob("*.py")):
         text = path.read_text(encoding="utf-8")
-        copies.write(path, mutant.apply(text))
-        try:
-            return passes(copy, mutant.tests)
-        finally:
-            copies.write(path, text)
+        nodes, lines = list(ast_nodes(get_ast(text))), text.splitlines()
+        for operator in operators:
+            starts = [start for node in nodes for start, _ in operator.mutation_positions(node)]
+            for occurrence, start in enumerate(starts):
+                if not lines[start[0] - 1].startswith("@dataclass"):  # which prevents mistakes, and has no effect
+                    places.setdefault((path, start), []).append((operator, occurrence))
+    for path, (line, column) in random.sample(sorted(places), len(places)):
+        text = mutate_code(path.read_text(encoding="utf-8"), *random.choice(places[path, (line, column)]))
+        yield Mutant(path=path, line=line, text=text)
+
+
+def run_tests(mutant: Mutant) -> int:
+    """Run the mutant's tests in this process, and return pytest's exit code."""
+    own_code = SourceFileLoader.get_code
+
+    def get_code(loader: SourceFileLoader, name: str) -> CodeType | None:
+        is_changed = Path(loader.path).resolve() == mutant.path
+        return compile(mutant.text, loader.path, "exec") if is_changed else own_code(loader, name)
+
+    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    return pytest.main([*OPTIONS, *mutant.tests()])
+
+
+def start(mutant: Mutant) -> int:
+    """Run the mutant's tests in a child process, and return its id."""
+    if pid := os.fork():
+        return pid
+    code: int = pytest.ExitCode.INTERNAL_ERROR
+    try:
+        with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+            os.dup2(nowhere.fileno(), 1)
+            os.dup2(nowhere.fileno(), 2)
+            code = run_tests(mutant)
+    finally:
+        os._exit(code)
+
+
+def import_libraries(tests: Sequence[str]) -> None:
+    """Import what the tests import, and forget the modules that may change, or import one that may."""
+    with redirect_stdout(StringIO()) as said:
+        code = pytest.main([*OPTIONS, "--collect-only", *tests])
+    if code:
+        sys.exit(said.getvalue())
+    for name, module in list(sys.modules.items()):
+        path = Path(getattr(module, "__file__", None) or "/").resolve()
+        if any(path.is_relative_to(ROOT / folder) for folder in ("graphs", "studio", "tests")) and name != __name__:
+            del sys.modules[name]
 
 
 def main() -> int:
-    """Run the mutants and print those that survive; return 1 if there are any."""
+    """Test the mutants and print those that survive; return 1 if they are too many."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("packages", nargs="*")
+    parser.add_argument("folders", nargs="*", default=list(TESTS))
+    parser.add_argument("--number", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
-    mutants = load(options.packages)
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
-        copies = Copies(Path(folder), options.jobs)
-
-        def check(tests: tuple[str, ...]) -> bool:
-            with copies.one() as copy:
-                return passes(copy, tests)
-
-        selections = sorted({mutant.tests for mutant in mutants})
-        for tests, passed in zip(selections, pool.map(check, selections), strict=True):
-            if not passed:
-                sys.exit(f"These tests fail without a mutant: {' '.join(tests)}")
-        survivors = 0
-        for mutant, survived in zip(mutants, pool.map(lambda each: survives(copies, each), mutants), strict=True):
-            survivors += survived
-            what = f"{mutant.package}: {mutant.part or mutant.file}: {mutant.old!r} -> {mutant.new!r}"
-            sys.stdout.write(f"{'SURVIVED' if survived else 'killed'}  {what}\n")
-            sys.stdout.flush()
-    sys.stdout.write(f"{len(mutants)} mutants, {len(mutants) - survivors} killed, {survivors} survived\n")
-    return survivors > 0
+    os.chdir(ROOT)
+    import_libraries(["tests/graphs/methods", "tests/graphs/evidence", *USERS_OF_EVIDENCE[1:]])
+    for folder in options.folders:
+        path = min((ROOT / folder).glob("*.py"))
+        _, status = os.waitpid(start(Mutant(path=path, line=1, text=path.read_text(encoding="utf-8"))), 0)
+        if status:
+            sys.exit(f"The tests of {folder} fail without a mutant.")
+    waiting, running, survived, killed = mutants(options.folders, options.seed), dict[int, Mutant](), 0, 0
+    while survived + killed < options.number:
+        while len(running) < options.jobs and (mutant := next(iter(waiting), None)):
+            running[start(mutant)] = mutant
+        if not running:
+            break
+        pid, status = os.wait()
+        mutant, code = running.pop(pid), os.waitstatus_to_exitcode(status)
+        if code not in (0, pytest.ExitCode.TESTS_FAILED, -signal.SIGPROF):
+            continue
+        survived, killed = survived + (code == 0), killed + (code != 0)
+        sys.stdout.write(f"{'SURVIVED' if code == 0 else 'killed'}  {mutant}\n")
+        sys.stdout.flush()
+    sys.stdout.write(f"{survived + killed} mutants, {killed} killed, {survived} survived\n")
+    return killed < KILLED * (survived + killed)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from typing import Annotated, Literal
 
 from langgraph.graph import END, START, StateGraph
 
+from sleuth.agents.formatting import Source
 from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.judging import VERIFY
 from sleuth.graphs.core.answer import Note, Threshold, make_verdict
@@ -32,7 +33,7 @@ from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_w
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.core.thresholds import choose_threshold
 from sleuth.graphs.evidence.outcomes import as_steps, verdict_for
-from sleuth.graphs.evidence.retrieval import search_passages
+from sleuth.graphs.evidence.retrieval import as_sources, search_passages
 from sleuth.graphs.methods.crp_rag import path_answers, reasoning_graph
 from sleuth.graphs.methods.crp_rag.path_answers import Knowledge, StepEvidence, Verification
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Node, Proposal, mark_final, open_sinks
@@ -300,8 +301,11 @@ async def _evidence(state: State, keys: Iterable[str], call: Call[Settings]) -> 
     found = {}
     for key in keys:
         shown = await call.load(state.passages.get(key, []))
-        knowledge = state.knowledge.get(key, Knowledge(text="", citations=[])) if call.settings.aggregate else None
-        found[key] = path_answers.step_evidence(state.nodes[key]["content"], knowledge, shown)
+        found[key] = StepEvidence(sources=as_sources(shown), shown=shown)
+        if call.settings.aggregate:
+            known = state.knowledge.get(key, Knowledge(text="", citations=[]))
+            sources = (Source(title=state.nodes[key]["content"], text=known["text"]),) if known["text"] else ()
+            found[key] = StepEvidence(sources=sources, citations=known["citations"], shown=shown)
     return path_answers.use_notes(found, state.nodes, state.notes)
 
 

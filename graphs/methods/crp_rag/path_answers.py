@@ -54,14 +54,6 @@ async def summarise(step: str, shown: Sequence[Passage], model: ModelCaller, *, 
     return Knowledge(text=text, citations=verify_quotes(model, text, reply.citations, shown))
 
 
-def step_evidence(step: str, knowledge: Knowledge | None, shown: Sequence[Passage]) -> StepEvidence:
-    """Return what a step is answered from: the summary of its passages, or without one the passages themselves."""
-    if knowledge is None:
-        return StepEvidence(sources=as_sources(shown), shown=shown)
-    sources = (Source(title=step, text=knowledge["text"]),) if knowledge["text"] else ()
-    return StepEvidence(sources=sources, citations=knowledge["citations"], shown=shown)
-
-
 # Ours: notes of another run
 
 

@@ -249,11 +249,12 @@ async def merge_similar(question: str, similar: Sequence[Sequence[Proposal]], mo
     """Return one node per group: one call merges a group of several, which keeps all edges (equation 6)."""
 
     async def fuse(group: Sequence[Proposal]) -> Proposal:
-        if len(group) == 1:
-            return group[0]
+        first, *others = group
+        if not others:
+            return first
         given = planning.FuseInput(question=question, steps=tuple(proposal["content"] for proposal in group))
-        first, loss = group[0]["content"], "The first of the similar steps represents all of them."
-        reply = await ask_or(model, planning.FUSE, given, planning.Fused(step=first), loss)
+        loss = "The first of the similar steps represents all of them."
+        reply = await ask_or(model, planning.FUSE, given, planning.Fused(step=first["content"]), loss)
         return merge_proposals(group, reply.step)
 
     return await asyncio.gather(*map(fuse, similar))

@@ -38,6 +38,7 @@ from sleuth.graphs.methods.hybrid_rag import references, sources
 from sleuth.graphs.methods.hybrid_rag.references import Document, Finding, ReasonedReply, Reference
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.graphs.methods.hybrid_rag.sources import PredictedAttributes
+from sleuth.tools.errors import SleuthError, UsageError
 from sleuth.tools.types import Passage
 
 Source = Literal["retrieve", "calculate", "recall", "query"]
@@ -107,11 +108,16 @@ async def classify(state: State, call: Call[Settings]) -> Update:
 @node
 async def retrieve(state: State, call: Call[Settings]) -> Update:
     """Search texts and tables for the question, in the given pages or the collection (section 4.1)."""
-    settings, context = call.settings, call.context
-    search, limit = sources.find_passages(context, state.question, settings), settings.source_seconds
-    (found, rows, left_out), lost = await sources.or_default_on_failure("The search", search, ([], [], []), limit)
+    context, seconds = call.context, call.settings.source_seconds
+    try:
+        async with asyncio.timeout(seconds):
+            found, rows, left_out = await sources.find_passages(context, state.question, call.settings)
+    except UsageError:  # a setting that a person can correct
+        raise
+    except (SleuthError, TimeoutError) as error:
+        return {"warnings": [f"The search is missing: {str(error) or f'it took longer than {seconds:g} s'}"]}
     texts, tables = await archive_passages(context.archive, found), await archive_passages(context.archive, rows)
-    return {"texts": texts, "tables": tables, "warnings": [*lost, *left_out]}
+    return {"texts": texts, "tables": tables, "warnings": left_out}
 
 
 @node_with(spare=_ANSWER)
@@ -147,13 +153,12 @@ async def recall(state: State, call: Call[Settings]) -> Update:
 @node_with(spare=_ANSWER, shared_by=_side_by_side)
 async def query(state: State, call: Call[Settings]) -> Update:
     """Query the knowledge graph by one of two routes (section 4.5)."""
-    settings, graph = call.settings, call.context.graph
+    graph = call.context.graph
     if graph is None or not call.affords():
         return {"warnings": [_no_room("The knowledge graph") if graph else "The knowledge graph was removed."]}
     asked = Asked(question=state.question, asked_at=state.asked_at)
     domain = state.attributes["domain"] if state.attributes else None
-    reply = await sources.choose_lookups(call.model, graph, asked, route=settings.route)
-    found, faults = await sources.run_lookups(graph, reply, asked, domain=domain, seconds=settings.source_seconds)
+    found, faults = await sources.query_graph(call.model, graph, asked, domain, call.settings)
     return {"lookups": found, "warnings": faults}
 
 

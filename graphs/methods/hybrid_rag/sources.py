@@ -3,11 +3,9 @@
 A failure of a source becomes a warning; it never ends a run.
 """
 
-import asyncio
 import re
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
-from typing import TypeVar
 
 from typing_extensions import TypedDict
 
@@ -21,7 +19,6 @@ from sleuth.graphs.evidence.retrieval import search_notes
 from sleuth.graphs.methods.hybrid_rag.references import Finding, is_table
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.documents.chunking import split
-from sleuth.tools.errors import SleuthError, UsageError
 from sleuth.tools.search import Query, Retriever
 from sleuth.tools.search.search_events import traced_search
 from sleuth.tools.sources.calculator import NotCalculable, calculate
@@ -33,7 +30,6 @@ from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever, table_passages, text_passages
 from sleuth.tools.types import Hit, Passage
 
-T = TypeVar("T")
 Found = tuple[list[Passage], list[Passage], list[str]]
 """Passages of text and of tables, best first, and warnings about the search and omitted ones."""
 
@@ -136,19 +132,6 @@ def _windows(pages: Sequence[PageText]) -> list[Passage]:
     ]
 
 
-async def or_default_on_failure(
-    source: str, gathering: Awaitable[T], nothing: T, seconds: float
-) -> tuple[T, list[str]]:
-    """Return the result of a source; if it fails or takes too long, `nothing` and a line with the reason."""
-    try:
-        async with asyncio.timeout(seconds):
-            return await gathering, []
-    except UsageError:  # a setting that a person can correct
-        raise
-    except (SleuthError, TimeoutError) as error:
-        return nothing, [f"{source} is missing: {str(error) or f'it took longer than {seconds:g} s'}"]
-
-
 def label_sources(texts: Iterable[Passage], tables: Iterable[Passage]) -> tuple[LabelledSource, ...]:
     """Return texts and tables in the form that a role reads."""
     return (
@@ -173,25 +156,23 @@ def evaluate_expressions(expressions: Iterable[str], today: date | None) -> tupl
     return found, lines
 
 
-async def choose_lookups(model: ModelCaller, graph: KnowledgeGraph, asked: Asked, *, route: str) -> Entities | Calls:
-    """Let the model choose the look-ups: entities for the rules, or calls (the route "functions")."""
-    loss = "The knowledge graph is not asked."
-    if route == "functions":
+async def query_graph(
+    model: ModelCaller, graph: KnowledgeGraph, asked: Asked, domain: str | None, settings: Settings
+) -> tuple[list[Finding], list[str]]:
+    """Let the model name entities for the rules, or choose calls (the route "functions"), and look these up.
+
+    Each failure is a line.
+    """
+    loss, seconds = "The knowledge graph is not asked.", settings.source_seconds
+    if settings.route == "functions":
         signatures = tuple(each.signature() for each in graph.functions)
         given = ChooseInput(question=asked.question, asked_at=asked.asked_at, functions=signatures)
-        return await ask_or(model, CHOOSE_CALLS, given, Calls(calls=[]), loss)
-    return await ask_or(model, NAME_ENTITIES, asked, Entities(entities=[]), loss)
-
-
-async def run_lookups(
-    graph: KnowledgeGraph, chosen: Entities | Calls, asked: Asked, *, domain: str | None, seconds: float
-) -> tuple[list[Finding], list[str]]:
-    """Run the chosen calls, or look up the named entities; each failure is a line."""
-    if isinstance(chosen, Calls):
+        chosen = await ask_or(model, CHOOSE_CALLS, given, Calls(calls=[]), loss)
         calls = [(each.function, {one.name: one.value for one in each.arguments}) for each in chosen.calls]
         lookups = await look_up(graph, calls, seconds=seconds)
     else:
-        named = deduplicate(NamedEntity(name=each.name.strip(), kind=each.kind) for each in chosen.entities)
+        found = await ask_or(model, NAME_ENTITIES, asked, Entities(entities=[]), loss)
+        named = deduplicate(NamedEntity(name=each.name.strip(), kind=each.kind) for each in found.entities)
         today = parse_day(asked.asked_at)
         day = today.isoformat() if today else ""
         lookups = await explore(graph, named, asked.question, domain=domain, today=day, seconds=seconds)

@@ -22,7 +22,6 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.model_calls.caller import ModelCaller
-from sleuth.agents.roles import judging
 from sleuth.graphs.core.answer import Note
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
@@ -30,7 +29,7 @@ from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_w
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import answer_question, as_steps
 from sleuth.graphs.evidence.retrieval import search_passages
-from sleuth.graphs.methods.par_rag import steps
+from sleuth.graphs.methods.par_rag import extensions, steps
 from sleuth.graphs.methods.par_rag.steps import Draft, Step, ready_steps, trajectory, with_verbatim_citations
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
@@ -144,13 +143,12 @@ async def draft(state: State, call: Call[Settings]) -> Update:
         for key in state.wave
     }
     drafts = await gather_by_key(asks)
-    final = [key for key in state.wave if not _to_review(state.plan[key], drafts[key], shown.get(key, []), settings)]
-    notes: dict[str, Note | None] = {
-        key: steps.step_note(
-            state.plan[key], with_verbatim_citations(drafts[key], shown.get(key, []), state.plan[key]["question"])
-        )
-        for key in final
-    }
+    notes = {}
+    for key, draft in drafts.items():
+        step, passages = state.plan[key], shown.get(key, [])
+        clear = settings.skip_supported and extensions.is_clearly_supported(step["question"], draft, passages)  # ours
+        if clear or not (settings.review and _searches(step, settings)):
+            notes[key] = steps.step_note(step, with_verbatim_citations(draft, passages, step["question"]))
     return {"drafts": drafts, "notes": notes}
 
 
@@ -203,7 +201,7 @@ async def review(state: State, call: Call[Settings]) -> Update:
             doubt = "the review was not confident" if unsure else ""
             update["notes"][key] = steps.step_note(state.plan[key], draft, doubt)
     verdicts = {key: verdict for key, (verdict, _) in reviews.items()}
-    return _reopen_rejected_step(state, update, verdicts, settings)  # ours
+    return extensions.reopen_rejected_step(state, update, verdicts, settings.max_returns)  # ours
 
 
 @node
@@ -302,41 +300,6 @@ async def _cited(state: State, notes: list[Note], call: Call[Settings]) -> list[
 def _searches(step: Step, settings: Settings) -> bool:
     """Return whether a step searches; one that concludes from the trajectory does not, except in the paper."""
     return settings.search_all or step["action"] == "Retrieve"
-
-
-def _to_review(step: Step, draft: Draft, shown: list[Passage], settings: Settings) -> bool:
-    clear = settings.skip_supported and steps.is_unambiguously_supported(step["question"], draft, shown)
-    return settings.review and _searches(step, settings) and not clear
-
-
-def _reopen_rejected_step(
-    state: State, update: Update, reviews: Mapping[str, judging.StepReview], settings: Settings
-) -> Update:
-    """Ours (`max_returns`): if a review rejects an earlier step, ask its new question for that step, not for its own.
-
-    The rejected step and all that depend on it lose their answers. Of several such reviews the first counts.
-    """
-    rejected = {by: _rejected_step(state, review, settings) for by, review in reviews.items()}
-    by, key = next(((by, key) for by, key in rejected.items() if key), ("", None))
-    if key is None:
-        return update
-    remark = f"asked again: the review of step {by} doubted {state.notes[key]['finding']!r}"
-    reopened = Step(**{**state.plan[key], "question": reviews[by].question, "remark": remark})
-    return {
-        "plan": {other: step for other, step in update["plan"].items() if other != by} | {key: reopened},
-        "notes": update["notes"] | dict.fromkeys(steps.dependents(state.plan, key) | {by}),
-        "wave": [key],
-        "requeries": {other: asked for other, asked in update["requeries"].items() if other != by},
-        "returns": state.returns + 1,
-    }
-
-
-def _rejected_step(state: State, review: judging.StepReview, settings: Settings) -> str | None:
-    """Return the earlier step that a review rejects, if it may be reopened."""
-    earlier = review.earlier_step if isinstance(review, judging.Review) and review.status == "UNCONFIDENT" else None
-    past = list(trajectory(state.plan, state.notes))
-    key = past[earlier - 1] if earlier and earlier <= len(past) else None
-    return key if key in state.plan and state.returns < settings.max_returns else None
 
 
 def summarize(update: Mapping[str, Any]) -> list[str]:

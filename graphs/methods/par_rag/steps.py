@@ -19,9 +19,8 @@ from sleuth.graphs.core.state import Question, same_question
 from sleuth.graphs.evidence.citations import ensure_verbatim_support, verify_quotes
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources, short_names
-from sleuth.graphs.evidence.text_spans import content_words, find_sentence
 from sleuth.tools.search import Query
-from sleuth.tools.text import comparison_key, sentence_spans
+from sleuth.tools.text import comparison_key
 from sleuth.tools.types import Passage
 
 
@@ -166,29 +165,6 @@ async def draft_step(
     answer = stated_answer(reply.answer, question)
     citations = verify_quotes(model, answer, reply.citations, shown, question=question) if answer else []
     return Draft(answer=answer, citations=citations)
-
-
-def is_unambiguously_supported(question: str, draft: Draft, shown: Sequence[Passage]) -> bool:
-    """Return whether a cited sentence with the draft's answer fits the question best, and no other passage fits as
-    well.
-
-    A sentence fits by the question's words that it contains; those of its passage's title count as its own, since the
-    title names the subject of all its sentences. Another passage fits as well if one of its sentences has all the same
-    words.
-    """
-    asked, cited = content_words(question), {citation["passage"]: citation["start"] for citation in draft["citations"]}
-    cited_fit: frozenset[str] = frozenset()
-    fits: list[tuple[str, frozenset[str]]] = []
-    for passage in shown:
-        for start, end in sentence_spans(passage.text):
-            sentence = passage.text[start:end]
-            fit = asked & content_words(f"{passage.title} {sentence}")
-            fits.append((passage.id, fit))
-            at = cited.get(passage.id, -1) - passage.start
-            if start <= at < end and find_sentence(draft["answer"], sentence):
-                cited_fit = max(cited_fit, fit, key=len)
-    best = all(len(fit) <= len(cited_fit) for _, fit in fits)
-    return bool(cited_fit) and best and not any(fit >= cited_fit for id, fit in fits if id not in cited)
 
 
 async def extract_names(text: str, model: ModelCaller) -> tuple[str, ...]:

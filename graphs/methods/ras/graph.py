@@ -113,18 +113,9 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     role: Role[SoFar, Any] = planning.NEXT_WITH_FINDING if with_finding else planning.NEXT
     enough, loss = planning.NextWithFinding(plan=SUFFICIENT), "The question is answered with what was found."
     reply = await ask_or(call.model, role, _chain(state, shown), enough, loss)
-    decision, query, notes = reply.plan, reply.query.strip(), dict[str, Note | None]()
-    if with_finding:  # ours
-        notes = extensions.findings(
-            call.model,
-            reply,
-            shown,
-            question=state.question,
-            rounds=state.rounds,
-            entities=state.entities,
-            facts=state.facts,
-        )
-    if decision == SUBQ and extensions.is_repeated(query, state.rounds, state.notes):  # ours
+    decision, query = reply.plan, reply.query.strip()
+    notes = extensions.findings(reply, state, shown, call.model) if with_finding else {}  # ours
+    if decision == SUBQ and extensions.is_repeated(query, state):  # ours
         call.model.warn(f"The planner asked again {query!r}: the question is answered with what was found.")
         decision = SUFFICIENT
     if decision != SUBQ and not state.rounds:  # ours: inherited notes do not answer the question, which is searched for
@@ -172,7 +163,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     if state.decision == NO_RETRIEVAL:
         inherited, (sentences, is_known) = {}, await _answer_unaided(state, call)
     else:
-        inherited, (sentences, is_known) = _inherited(state), await _answer_from_facts(state, call)
+        inherited, (sentences, is_known) = extensions.inherited_notes(state), await _answer_from_facts(state, call)
     if not sentences or (call.settings.may_not_know and not is_known):
         return {"verdict": make_verdict("unknown", "", [])}
     verdict = verdict_of_sentences(call.model, sentences, inherited.values())
@@ -245,13 +236,9 @@ async def _answer_from_facts(state: State, call: Call[Settings]) -> tuple[list[N
     return [each for each in notes if each["finding"]], is_known
 
 
-def _inherited(state: State) -> dict[str, Note]:
-    return extensions.inherited_notes(state.notes, state.rounds, state.facts)
-
-
 def _enter(state: State, settings: Settings, triples: PassageTriples) -> Update:
     """Return the additions of a part of the latest round's passages to the graph."""
-    kept, dropped = triple_graph.drop_ungrounded(triples) if settings.grounded else (triples, [])  # ours
+    kept, dropped = extensions.drop_ungrounded(triples) if settings.grounded else (triples, [])  # ours
     entities, facts = triple_graph.merge_triples(state.entities, state.facts, str(len(state.rounds)), kept)
     most = f"may hold more facts: no more than {reading.MAX_TRIPLES} are asked for from one passage"
     at_limit = [f"{passage.id} {most}" for passage, its in triples if len(its) >= reading.MAX_TRIPLES]
@@ -277,7 +264,7 @@ def _chain(state: State, shown: RenderedFacts) -> SoFar:
     for at, round in state.rounds.items():
         note = state.notes.get(extensions.finding_key(at))
         queries.append(SubQuery(text=round["query"], finding=note["finding"] if note else ""))
-    known = as_steps(_inherited(state).values())
+    known = as_steps(extensions.inherited_notes(state).values())
     return SoFar(question=state.question, queries=tuple(queries), sources=shown.sources, known=known)
 
 

@@ -50,7 +50,7 @@ def entity_key(name: str) -> str:
     kept, before = name, None
     while kept != before:
         before = kept
-        kept = _ARTICLE.sub("", _folded(kept).strip(_MARKS))
+        kept = _ARTICLE.sub("", fold(kept).strip(_MARKS))
     return kept
 
 
@@ -91,27 +91,8 @@ async def _read(passage: Passage, model: ModelCaller) -> list[Triple] | None:
     return [each for each in named if all(map(entity_key, each))]
 
 
-def drop_ungrounded(found: PassageTriples) -> tuple[PassageTriples, list[str]]:
-    """Drop triples whose subject or object has no word in the passage: inventions, which warnings count."""
-    kept = [(passage, [triple for triple in triples if _named(triple, passage)]) for passage, triples in found]
-    lost = [(passage, len(all) - len(some)) for (passage, some), (_, all) in zip(kept, found, strict=True)]
-    return kept, [
-        f"dropped triples whose names {passage.id} does not have: {count}" for passage, count in lost if count
-    ]
-
-
-def _named(triple: Triple, passage: Passage) -> bool:
-    """Return whether a passage has a word of both names; short words such as "of" count only if there are no others."""
-    text = _folded(f"{passage.title} {passage.text}")
-    for name in (_folded(triple[0]), _folded(triple[2])):
-        every = re.findall(r"\w+", name) or [name]
-        significant = [word for word in every if len(word) > 3 or word.isdigit()]
-        if not any(word in text for word in significant or every):
-            return False
-    return True
-
-
-def _folded(text: str) -> str:
+def fold(text: str) -> str:
+    """Return a text without differences of letter case, spaces and widths of characters."""
     return comparison_key(unicodedata.normalize("NFKC", text))
 
 

@@ -16,7 +16,7 @@ from sleuth.agents.role import I, Role
 from sleuth.agents.roles import inputs, judging, reasoning
 from sleuth.graphs.core.answer import Citation, Note, Threshold
 from sleuth.graphs.core.node import ask_or, gather_by_key
-from sleuth.graphs.evidence.citations import find_support, verify_quotes
+from sleuth.graphs.evidence.citations import verify_quotes
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, yes_probability
 from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.graphs.evidence.text_spans import find_sentence
@@ -30,8 +30,6 @@ UNDECIDED = 0.5
 
 PUBLISHED = Threshold(value=0.7, by="the paper's; another one was not fitted for the model")
 """The consistency above which an answer is final, for models without a fitted threshold."""
-
-_NO_ANSWER = "This round has no answer."
 
 
 class EvidencePassage(TypedDict):
@@ -113,17 +111,6 @@ def drop_lowest_ranked(
     return left
 
 
-def remove_unsupported(round: int, orphans: Notes, kept: Notes, *, tested: bool) -> dict[str, RemovedEvidence]:
-    """Describe the removal of unsupported inferences that were not kept."""
-    outcome = "no other passage supports it" if tested else "it was not tested again"
-    left = {}
-    for key, found in orphans.items():
-        if key not in kept:
-            why = f"its passages have left ({', '.join(found['passages'])}): {outcome}"
-            left[f"{round} {key}"] = RemovedEvidence(round=round, what=found["finding"], why=why)
-    return left
-
-
 def summarize_removed(update: Mapping[str, Any]) -> list[str]:
     """Return a line for each item that was removed from the evidence in the latest round of an update, and why."""
     removed = (update.get("departures") or {}).values()
@@ -171,29 +158,16 @@ async def attempt_answer(
 
     `from_memory` shows no evidence; `examples` shows how two questions were answered.
     """
-    first = _first(model, given, from_memory=from_memory, examples=examples)
-    if not twice:
-        return await first, ""
-    return await asyncio.gather(first, _second(model, given, from_memory=from_memory))
-
-
-async def _first(
-    model: ModelCaller, given: inputs.ReadInput, *, from_memory: bool, examples: bool
-) -> reasoning.Reasoned:
-    if not from_memory:
-        role = reasoning.REASON_WITH_EXAMPLES if examples else reasoning.REASON
-        return await ask_or(model, role, given, reasoning.Reasoned(answer=""), _NO_ANSWER)
-    question = inputs.QuestionInput(question=given.question)
-    recalled = await ask_or(model, reasoning.RECALL, question, reasoning.Recalled(answer=""), _NO_ANSWER)
-    return reasoning.Reasoned(reason=recalled.reason, answer=recalled.answer)
-
-
-async def _second(model: ModelCaller, given: inputs.ReadInput, *, from_memory: bool) -> str:
-    nothing, loss = reasoning.Direct(answer=""), "This round has no second answer."
-    if not from_memory:
-        return (await ask_or(model, reasoning.MONITOR, given, nothing, loss)).answer
-    question = inputs.QuestionInput(question=given.question)
-    return (await ask_or(model, reasoning.GUESS, question, nothing, loss)).answer
+    read: Any = inputs.QuestionInput(question=given.question) if from_memory else given
+    recalled: Any = reasoning.Recalled(answer="") if from_memory else reasoning.Reasoned(answer="")
+    first: Role[Any, Any] = reasoning.REASON_WITH_EXAMPLES if examples else reasoning.REASON
+    second: Role[Any, reasoning.Direct] = reasoning.GUESS if from_memory else reasoning.MONITOR
+    asks = [ask_or(model, reasoning.RECALL if from_memory else first, read, recalled, "This round has no answer.")]
+    if twice:
+        asks.append(ask_or(model, second, read, reasoning.Direct(answer=""), "This round has no second answer."))
+    reply, *others = await asyncio.gather(*asks)
+    found = reasoning.Reasoned(reason=reply.reason, answer=reply.answer) if from_memory else reply
+    return found, others[0].answer if others else ""
 
 
 async def name_entities(model: ModelCaller, question: str) -> list[str]:
@@ -262,21 +236,3 @@ async def score_inferences(
 def passes(scores: InferenceScores) -> bool:
     """Return whether an inference passes both tests of equation 3."""
     return scores["relevance"] > UNDECIDED and scores["attribution"] > UNDECIDED
-
-
-async def reverify(model: ModelCaller, orphans: Notes, shown: Sequence[Passage]) -> dict[str, Note]:
-    """Return the inferences that other passages support, with these as their passages; each passage is tested alone."""
-    asks = {}
-    for key, orphan in orphans.items():
-        for at, passage in enumerate(shown):
-            given = judging.AttributionInput(claim=orphan["finding"], sources=as_sources([passage]))
-            asks[key, at] = judge(model, judging.ATTRIBUTION, given)
-    scores = await gather_by_key(asks)
-    kept = {}
-    for key, orphan in orphans.items():
-        saying = [passage for at, passage in enumerate(shown) if scores[key, at] > UNDECIDED]
-        if saying:
-            citations = find_support(orphan["finding"], saying)
-            found = make_note(orphan["question"], orphan["finding"], citations, "its first passages have left")
-            kept[key] = with_sources(found, saying)
-    return kept

@@ -33,7 +33,7 @@ from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import as_steps, stated_answer, verdict_for
 from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_passages
 from sleuth.graphs.evidence.text_spans import strip_marks
-from sleuth.graphs.methods.retro_rag import evidence
+from sleuth.graphs.methods.retro_rag import evidence, extensions
 from sleuth.graphs.methods.retro_rag.evidence import (
     PUBLISHED,
     AnswerAttempt,
@@ -43,7 +43,6 @@ from sleuth.graphs.methods.retro_rag.evidence import (
     rank_passages,
 )
 from sleuth.tools.search import Mode
-from sleuth.tools.types import Passage
 
 
 class Settings(CheckedSettings):
@@ -142,7 +141,7 @@ async def collate(state: State, call: Call[Settings]) -> Update:
         kept[id] = EvidencePassage(reference=references[places[id]], round=found_in, score=scores[id])
     gone = {id: id for id in state.sources if id not in kept}
     departures = evidence.drop_lowest_ranked(state.round, gone, scores, query, settings.max_sources)
-    notes, unsupported = await _without_support(state, call, [read[places[id]] for id in best])  # ours
+    notes, unsupported = await extensions.revise_orphans(state, call, [read[places[id]] for id in best])  # ours
     return {"sources": {**dict.fromkeys(gone), **kept}, "notes": notes, "departures": departures | unsupported}
 
 
@@ -287,25 +286,6 @@ def _matching(state: State) -> str:
 
 def _latest(state: State) -> AnswerAttempt:
     return state.attempts[str(state.round)]
-
-
-async def _without_support(
-    state: State, call: Call[Settings], shown: list[Passage]
-) -> tuple[dict[str, Note | None], dict[str, RemovedEvidence]]:
-    """Return the updates of inferences without passages; they are removed if the budget has no room to test them.
-
-    Ablations leave them alone: without updating all passages leave in each round, and without evaluation of evidence
-    nothing is tested.
-    """
-    settings, orphans = call.settings, {}
-    if settings.update and (settings.orphans == "drop" or (settings.orphans == "test" and settings.evaluate_evidence)):
-        left = {passage.id for passage in shown}
-        every = evidence.inferences(state.notes)
-        orphans = {key: found for key, found in every.items() if not left & set(found["passages"])}
-    testing = settings.orphans == "test" and call.affords(len(orphans) * len(shown))
-    kept = await evidence.reverify(call.model, orphans, shown) if testing else {}
-    removed = evidence.remove_unsupported(state.round, orphans, kept, tested=testing)
-    return {**dict.fromkeys(orphans), **kept}, removed
 
 
 def _end(state: State, model: ModelCaller, attempt: AnswerAttempt | None) -> Update:

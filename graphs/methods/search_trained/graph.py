@@ -7,6 +7,7 @@ stops at the end of a query or an answer. A text with neither gets one correctio
 Inherited notes follow the question; unless they have the final answer, such a run searches before it answers.
 """
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -15,14 +16,17 @@ from pydantic import Field
 
 from sleuth.agents.roles.planning import SearchResult
 from sleuth.agents.roles.searching import ROLES, TAGS, Format, Transcript, Turn, parse_turn
+from sleuth.graphs.core.answer import Citation
 from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, new_graph, node, node_with, nothing
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
+from sleuth.graphs.evidence.citations import cite_sentence, ensure_verbatim_support
 from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
-from sleuth.graphs.methods.search_trained.used_passages import cite_used_passages
 from sleuth.tools.search import Mode
+from sleuth.tools.text import find_mentions, kept_names
+from sleuth.tools.types import Passage
 
 
 class Settings(CheckedSettings):
@@ -71,7 +75,7 @@ async def reason(state: State, call: Call[Settings]) -> Update:
         update["query"] = turn.content
     elif turn.action == "answer":
         update["said"] = stated_answer(turn.content, state.question)
-    elif turn.action == "search" or _is_corrected(state):
+    elif turn.action == "search" or len(state.turns) > len(state.rounds):  # an earlier turn was corrected
         reason = "searches on" if turn.action else "gave neither a query nor an answer"
         call.model.warn(f"After its last chance the model {reason}. The question stays open.")
         update["said"] = ""
@@ -94,7 +98,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     """Return the model's answer, and cite the passages that it has used."""
     assert state.said is not None
     found = {at: await call.load(round["passages"]) for at, round in state.rounds.items()}
-    citations = cite_used_passages(state.said, state.question, state.turns, found) if state.said else []
+    citations = _cite_used(state.said, state, found) if state.said else []
     return finish(call.model, state, state.said, citations)
 
 
@@ -121,11 +125,6 @@ def graph() -> StateGraph[State, Context, Question, State]:
 # What the nodes above are made of
 
 
-def _is_corrected(state: State) -> bool:
-    """Return whether an earlier turn had neither a query nor an answer."""
-    return len(state.turns) > len(state.rounds)
-
-
 async def _transcript(state: State, call: Call[Settings], *, begin_answer: bool) -> Transcript:
     """Return the transcript so far; every search shows all its passages, also those shown before."""
     places = [(int(at), reference) for at, round in state.rounds.items() for reference in round["passages"]]
@@ -141,6 +140,38 @@ async def _transcript(state: State, call: Call[Settings], *, begin_answer: bool)
         ),
         last=begin_answer,
     )
+
+
+def _cite_used(answer: str, state: State, found: Mapping[str, Sequence[Passage]]) -> list[Citation]:
+    """Return citations of the passages, by the turn that asked for them, that an answer follows from.
+
+    A passage was used if it has a name that the model wrote for the first time after it was found: the name led on to
+    the next search. The sentence with the answer is cited too. If no passage has either, the sentences with the names
+    of the question are cited.
+    """
+    known = set(kept_names(state.question))
+    used: list[Citation] = []
+    for at, passages in found.items():
+        known |= _names(text for number, text in state.turns.items() if int(number) <= int(at))
+        new = _names(text for number, text in state.turns.items() if int(number) == int(at) + 1) - known
+        used += _cite(new, passages)
+    shown = [passage for passages in found.values() for passage in passages]
+    citations = ensure_verbatim_support(answer, used, shown)
+    return citations or _cite(set(kept_names(state.question)), shown)
+
+
+def _names(texts: Iterator[str]) -> set[str]:
+    return {mention.name for text in texts for mention in find_mentions(text) if mention.sure}
+
+
+def _cite(names: set[str], passages: Sequence[Passage]) -> list[Citation]:
+    """Return the first sentence with each of these names."""
+    cited: dict[str, Citation] = {}
+    for passage in passages:
+        for mention in find_mentions(passage.text):
+            if mention.name in names and mention.name not in cited:
+                cited[mention.name] = cite_sentence(passage, mention.start)
+    return list({(each["passage"], each["start"]): each for each in cited.values()}.values())
 
 
 METHOD = Method(

@@ -73,12 +73,6 @@ async def test_ircot_steps_and_passages_are_bounded() -> None:
     assert [len(request.input["sources"]) for request in case.model.requests] == [1, 1, 1]
 
 
-async def test_ircot_unreadable_reply_ends_the_chain() -> None:
-    case = thinking(FIRST, "", "<think>", READ)
-    assert (await case.run(QUESTION))["text"] == "Varn"
-    assert case.state["warnings"][0].endswith("The question is answered from what was found.")
-
-
 @pytest.mark.parametrize(("calls", "text"), [(0, ""), (1, ""), (2, ""), (3, "Varn")])
 async def test_ircot_out_of_budget_answers_from_chain(calls: int, text: str) -> None:
     case = thinking(FIRST, SECOND, LAST, READ, budget=Budget(max_calls=calls))
@@ -92,12 +86,6 @@ async def test_ircot_insufficient_inherited_answer_searches() -> None:
     case = thinking(NO_ANSWER, LAST, READ)
     assert (await case.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
     assert case.nodes == ["answer", "retrieve", "reason", "answer"]
-
-
-async def test_ircot_without_passages_ends() -> None:
-    case = thinking("Nothing is told.", "Nothing is told.", NO_ANSWER)
-    case.retriever.passages = []
-    assert (await case.run(QUESTION))["status"] == "unknown"
 
 
 async def test_ircot_without_reader_keeps_answer_of_chain() -> None:

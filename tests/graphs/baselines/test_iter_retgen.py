@@ -47,26 +47,6 @@ async def test_iter_retgen_last_generation_is_final() -> None:
     assert case.retriever.queries[1].text == f"{THEN['reason']} Varn {QUESTION}"
 
 
-@pytest.mark.parametrize("said", ["unknown", "I don't know.", " [1] "])
-async def test_iter_retgen_answer_without_statement_is_dropped(said: str) -> None:
-    case = iterating(FIRST, {**THEN, "answer": said})
-    assert (await case.run(QUESTION))["status"] == "unknown"
-
-
-async def test_iter_retgen_iterations_and_mode_are_settings() -> None:
-    case = iterating(*[THEN] * 4, settings=Settings(iterations=4, top_k=2, mode="keyword"))
-    await case.run(QUESTION)
-    assert [asked[1:] for asked in case.retriever.asked()] == [("keyword", 2)] * 4
-    assert Settings().as_in_paper().mode == "dense"
-
-
-async def test_iter_retgen_unreadable_round_searches_question() -> None:
-    case = iterating("no", "no", THEN)
-    assert (await case.run(QUESTION))["status"] == "answered"
-    assert [query.text for query in case.retriever.queries] == [QUESTION] * 2
-    assert case.state["warnings"][0].endswith("This round has no answer.")
-
-
 @pytest.mark.parametrize(("calls", "text"), [(0, ""), (1, "Varn"), (2, "Varn")])
 async def test_iter_retgen_out_of_budget_returns_latest_answer(calls: int, text: str) -> None:
     case = iterating(*[THEN] * 3, settings=Settings(iterations=3), budget=Budget(max_calls=calls))

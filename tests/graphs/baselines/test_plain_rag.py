@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 from scenes import example, passage, plain, resolves
 
-from sleuth.graphs.baselines.plain_rag import Settings
-
 TOWER = passage("tower", "The tower stands in Varn. It is 30 m high.")
 
 
@@ -38,12 +36,6 @@ async def test_plain_rag_search_is_recorded_with_scores() -> None:
     [hit] = search["hits"]
     assert [hit["passage"]] == case.state["evidence"]
     assert hit["score"] > 0
-
-
-async def test_plain_rag_search_is_a_setting() -> None:
-    case = plain([reading("x")], [TOWER], Settings(top_k=2, mode="keyword"))
-    await case.run("?")
-    assert case.retriever.asked() == [("?", "keyword", 2)]
 
 
 @pytest.mark.parametrize("said", [reading("30 m", answerable=False), reading(" [1] ")])

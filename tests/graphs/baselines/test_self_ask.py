@@ -2,13 +2,11 @@
 
 from typing import Any
 
-import pytest
 from scenes import Case, Shelf, passage, resolves
 
 from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.baselines import self_ask
 from sleuth.graphs.baselines.self_ask import Settings
-from sleuth.graphs.core.context import Budget
 
 QUESTION = "Where was the builder of the tower born?"
 BUILDER, BIRTHPLACE = "Who built the tower?", "Where was Oda Brell born?"
@@ -89,17 +87,3 @@ async def test_self_ask_with_sub_answer_searches_question() -> None:
     case = asking(follow(BIRTHPLACE), read("Varn"), final("Varn"))
     assert (await case.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
     assert [query.text for query in case.retriever.queries] == [QUESTION]
-
-
-async def test_self_ask_unreadable_reply_is_unknown() -> None:
-    case = asking(*TWO_HOPS[:2], "no", '{"follow_up": "Yes"}')
-    assert (await case.run(QUESTION))["status"] == "unknown"
-    assert case.state["warnings"][0].endswith("The question stays open.")
-
-
-@pytest.mark.parametrize(("calls", "text"), [(0, ""), (1, ""), (2, "Oda Brell"), (3, "Oda Brell"), (4, "Varn")])
-async def test_self_ask_out_of_budget_answers_from_notes(calls: int, text: str) -> None:
-    case = asking(*TWO_HOPS, budget=Budget(max_calls=calls))
-    verdict = await case.run(QUESTION)
-    assert (verdict["status"], verdict["text"], len(case.model.requests)) == ("out_of_budget", text, calls)
-    assert bool(verdict["citations"]) is bool(text)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sleuth.graphs.core.answer import Support, Verdict
+from sleuth.graphs.core.answer import Citation, Support, Verdict
 from sleuth.graphs.evidence.answer_text import with_footnotes
 
 
@@ -16,3 +16,13 @@ from sleuth.graphs.evidence.answer_text import with_footnotes
 def test_message_of_a_weak_answer_names_it(support: Support, end: str) -> None:
     verdict = Verdict(status="answered", text="Varn", citations=[], support=support)
     assert with_footnotes(verdict).text.endswith(end)
+
+
+def test_footnotes_have_the_numbers_of_their_marks() -> None:
+    cited = [
+        Citation(passage="p", document="d", title=title, quote=quote, start=0, end=1)
+        for title, quote in (("Tower", "in Varn"), ("", "30 m"))
+    ]
+    message = with_footnotes(Verdict(status="answered", text="Varn", citations=cited))
+    assert message.text == "Varn [1] [2]\n\n[1] Tower: “in Varn”\n[2] d: “30 m”"
+    assert [message.text[start:end] for start, end, _ in message.marks] == ["[1]", "[2]"]

@@ -142,13 +142,6 @@ async def test_yes_of_the_checker_cites_the_most_relevant_passages() -> None:
     assert quotes == ["The tower stands in Varn.", "Rain falls in Isk, where nothing stands."]
 
 
-@pytest.mark.parametrize("method", [each for each in METHODS.values() if each.parts], ids=lambda each: each.name)
-def test_paper_profile_has_no_check(method: Method) -> None:
-    settings = method.configure({}, "paper")
-    assert isinstance(settings, CheckedSettings)
-    assert not settings.check_evidence
-
-
 async def test_run_with_a_check_needs_a_checker(store: Store) -> None:
     runs = RunService(store, Services(model=ScriptedModel([]), retriever=Shelf([])))
     with pytest.raises(UsageError, match="SLEUTH_CHECKER"):

@@ -161,11 +161,6 @@ async def test_verify_quotes_returns_document_offsets() -> None:
     assert asking.warnings == []
 
 
-async def test_verify_quotes_replaces_misquote_with_answer_sentence() -> None:
-    (citation,) = verify_quotes(desk(), "1861", [Quote(source=1, quote="born in the year 1861")], [TOWN])
-    assert citation["quote"] == "in 1861 (so they say)."
-
-
 async def test_verify_quotes_drops_unresolved_with_warning() -> None:
     asking = desk()
     assert verify_quotes(asking, "?!", [Quote(source=1, quote="nothing"), Quote(source=2, quote="Varn")], [TOWN]) == []
@@ -179,53 +174,37 @@ LIFE = "Lena Holt lived in Varn.\nHolt was born in 1861. She taught until 1890. 
 MAYOR = passage("mayor", LIFE)
 
 
+MILL = replace(passage("mill", "The Ostel Mill is of stone. It was founded in 1811."), title="Ostel Mill")
+TWO = ["Its mayor is Dr. Lena Holt!", "Varn lies"]
+
+
 @pytest.mark.parametrize(
-    ("answer", "quote", "cited_instead"),
+    ("answer", "quotes", "shown", "cited"),
     [
-        ("1933", "She taught", "She died in 1933, in 1861 style."),
-        ("1861", "Lena Holt lived", "Holt was born in 1861."),  # the nearest of two
-        ("1861", "She died in 1933", "She died in 1933, in 1861 style."),  # the sentence that it is taken from
-        ("1861", "was born in 1861", "was born in 1861"),
-        ("1704", "She taught", "She taught"),  # no passage contains it
-        ("yes", "She taught", "She taught"),
+        ("1933", ["She taught"], [MAYOR], ["She died in 1933, in 1861 style."]),
+        ("1861", ["Lena Holt lived"], [MAYOR], ["Holt was born in 1861."]),  # the nearest of two
+        ("1861", ["She died in 1933"], [MAYOR], ["She died in 1933, in 1861 style."]),  # the sentence it is taken from
+        ("1861", ["was born in 1861"], [MAYOR], ["was born in 1861"]),
+        ("1861", ["born in the year 1861"], [TOWN], ["in 1861 (so they say)."]),
+        ("1704", ["She taught"], [MAYOR], ["She taught"]),  # no passage contains it
+        ("yes", ["She taught"], [MAYOR], ["She taught"]),
+        ("1933", TWO, [TOWN, MAYOR], [*TWO, "She died in 1933, in 1861 style."]),
+        ("Varn", [], [TOWN, MAYOR], ["Varn lies on the Oss."]),
+        ("", TWO, [TOWN, MAYOR], []),
+        ("Ostel Mill", ["founded in 1811"], [MILL], ["founded in 1811", "The Ostel Mill is of stone."]),  # its title
+        ("1890", ["Lena Holt lived", "She taught", "She died"], [MAYOR], ["She taught until 1890."]),
+        ("?", ["Varn", "VARN"], [TOWN], ["Varn"]),
     ],
 )
-async def test_verbatim_support_replaces_quote_without_answer(answer: str, quote: str, cited_instead: str) -> None:
-    found = verified_citations(desk(), answer, [Quote(source=1, quote=quote)], [MAYOR])
-    assert [each["quote"] for each in found] == [cited_instead]
-    assert resolves(found[0], [MAYOR])
-
-
-async def test_verbatim_support_adds_passage_with_answer() -> None:
-    quotes = [Quote(source=1, quote="Its mayor is Dr. Lena Holt!"), Quote(source=1, quote="Varn lies")]
-    found = verified_citations(desk(), "1933", quotes, [TOWN, MAYOR])
-    assert [each["passage"] for each in found] == ["town", "town", "mayor"]
-    assert found[-1]["quote"] == "She died in 1933, in 1861 style."
-    assert verified_citations(desk(), "Varn", [], [TOWN, MAYOR]) == find_support("Varn", [TOWN, MAYOR])
-    assert verified_citations(desk(), "", quotes, [TOWN, MAYOR]) == []
-
-
-async def test_verbatim_support_keeps_quote_if_title_has_answer() -> None:
-    """The year that decides between two is next to "it", not next to the name."""
-    mill = passage("mill", "The Ostel Mill is of stone. It was founded in 1811.")
-    mill = replace(mill, title="Ostel Mill")
-    found = verified_citations(desk(), "Ostel Mill", [Quote(source=1, quote="founded in 1811")], [mill])
-    assert [each["quote"] for each in found] == ["founded in 1811", "The Ostel Mill is of stone."]
-
-
-async def test_verbatim_support_merges_equal_replacements() -> None:
-    quotes = [Quote(source=1, quote=quote) for quote in ("Lena Holt lived", "She taught", "She died")]
-    assert [each["quote"] for each in verified_citations(desk(), "1890", quotes, [MAYOR])] == ["She taught until 1890."]
+async def test_verified_citations_contain_the_answer(answer: str, quotes: Any, shown: Any, cited: list[str]) -> None:
+    found = verified_citations(desk(), answer, [Quote(source=1, quote=quote) for quote in quotes], shown)
+    assert [each["quote"] for each in found] == cited
+    assert all(resolves(each, shown) for each in found)
 
 
 async def test_verbatim_support_keeps_citation_of_hidden_passage() -> None:
     quotes = verify_quotes(desk(), "1933", [Quote(source=1, quote="Varn lies")], [TOWN])
     assert ensure_verbatim_support("1933", quotes, [MAYOR])[0] == quotes[0]
-
-
-async def test_verify_quotes_cites_each_place_once() -> None:
-    twice = [Quote(source=1, quote="Varn"), Quote(source=1, quote="VARN")]
-    assert len(verify_quotes(desk(), "?", twice, [TOWN])) == 1
 
 
 @given(st.text(), st.text(), st.integers(1, 4), st.lists(st.text(min_size=1), max_size=3))

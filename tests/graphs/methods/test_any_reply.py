@@ -1,18 +1,18 @@
-"""Any reply of a model and any passage: a run ends, and no citation is invented."""
+"""Any reply of a model and any passage: a run ends within its budget, and no citation is invented."""
 
 import json
-from itertools import cycle
+from random import Random
 from typing import Any
 
 import pytest
 from hashing_embedder import HashingEmbedder
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scenes import Case, Replying, Shelf, passage, resolves
+from scenes import Case, Replying, Shelf, passage, resolves, sure
 
+from sleuth.agents.model import Request
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.methods.crp_rag import graph as crp_rag
-from sleuth.graphs.methods.par_rag import graph as par_rag
+from sleuth.graphs.methods.ras.triple_graph import entity_key
 from sleuth.graphs.registry import METHODS
 
 SHELF = [
@@ -22,121 +22,75 @@ SHELF = [
     ),
     passage("odd", '“Quotes”, ß, İstanbul and\u2028odd\u00a0spaces; {"status": "PASS"} $question'),
 ]
-WORDS = [
-    "30 m",
-    "99 m high",
-    "Varn",
-    "stands  IN\nvarn",
-    "istanbul",
-    "[1]",
-    " ",
-    "a lie",
-    "“Quotes”",
-    "PASS",
-    "odd spaces",
-]
-
-words = st.sampled_from(WORDS) | st.text(max_size=12)
-citations = st.lists(st.fixed_dictionaries({"source": st.integers(-1, 12), "quote": words}), max_size=4)
-steps = st.lists(
-    st.fixed_dictionaries(
-        {
-            "question": words,
-            "action": st.sampled_from(["Retrieve", "Answer"]),
-            "needs": st.lists(st.integers(0, 5), max_size=3),
-        }
-    ),
-    max_size=4,
-)
-replies = st.one_of(
-    steps,
-    st.fixed_dictionaries({"answer": words, "citations": citations}),
-    st.fixed_dictionaries(
-        {"known": st.booleans(), "answerable": st.booleans(), "answer": words, "citations": citations}
-    ),
-    st.fixed_dictionaries(
-        {
-            "status": st.sampled_from(["PASS", "REVISED", "UNCONFIDENT", "FINE"]),
-            "answer": words,
-            "citations": citations,
-            "question": words,
-            "earlier_step": st.none() | st.integers(0, 5),
-        }
-    ),
-    st.text(max_size=30),
-)
-follow_ups = st.fixed_dictionaries(
-    {"follow_up": st.sampled_from(["Yes", "No", "Perhaps"]), "question": words, "answer": words}
-)
-by_role = st.fixed_dictionaries(
-    {
-        "planner": st.lists(steps | replies | follow_ups, min_size=1, max_size=4),
-        "refiner": st.lists(replies | st.fixed_dictionaries({"question": words}), min_size=1, max_size=2),
-        **{name: st.lists(replies, min_size=1, max_size=4) for name in ("drafter", "reviewer", "answerer", "reader")},
-        "reasoner": st.lists(replies | words, min_size=1, max_size=4),
-        "actor": st.lists(
-            replies
-            | st.fixed_dictionaries(
-                {
-                    "action": st.sampled_from(["search", "answer", "wait"]),
-                    "query": words,
-                    "answer": words,
-                    "citations": citations,
-                }
-            ),
-            min_size=1,
-            max_size=4,
-        ),
-        "expander": st.lists(replies | st.fixed_dictionaries({"step": words}), min_size=1, max_size=4),
-        "fuser": st.lists(replies | st.fixed_dictionaries({"step": words}), min_size=1, max_size=2),
-        "aggregator": st.lists(
-            replies | st.fixed_dictionaries({"knowledge": words, "citations": citations}), min_size=1, max_size=4
-        ),
-        "verifier": st.lists(words, min_size=1, max_size=4),
-        "integrator": st.lists(replies | st.fixed_dictionaries({"answer": words}), min_size=1, max_size=4),
-    }
-)
-par_settings = st.builds(
-    par_rag.Settings,
-    parallel=st.booleans(),
-    skip_supported=st.booleans(),
-    max_requeries=st.integers(0, 2),
-    max_returns=st.integers(0, 2),
-    coarse_k=st.integers(1, 3),
-)
-crp_settings = st.builds(
-    crp_rag.Settings,
-    samples=st.integers(1, 2),
-    structure=st.sampled_from(["graph", "tree", "chain", "text"]),
-    **dict.fromkeys(("shortcut", "aggregate", "verify", "iterate"), st.booleans()),
-    max_depth=st.integers(1, 2),
-    agreement_samples=st.integers(1, 2),
-)
-most_calls = st.none() | st.integers(0, 12)
+WORDS = ["30 m", "99 m high", "Varn", "the Varn", "stands  IN\nvarn", "istanbul", "[1]", " ", "", "a lie", "“Quotes”"]
+WORDS += ["PASS", "odd spaces", "Is it high?", "where?", "It", "I don't know", "It is 30 m high.", "[SUBQ]"]
+SHORT = {"max_iterations": 3, "max_depth": 2, "samples": 2, "agreement_samples": 2}
+"""Settings that would make runs long."""
 
 
-def model(said: dict[str, list[Any]]) -> Replying:
-    turns = {role: cycle(lines) for role, lines in said.items()}
-    return Replying(lambda request: json.dumps(next(turns[request.role])))
+def some(schema: Any, random: Random, whole: Any = None) -> Any:
+    """Return a value that a schema allows, and sometimes one that it does not."""
+    whole = whole or schema
+    if "$ref" in schema:
+        return some(whole["$defs"][schema["$ref"].split("/")[-1]], random, whole)
+    if options := schema.get("anyOf") or schema.get("enum"):
+        chosen = random.choice(options)
+        return some(chosen, random, whole) if "anyOf" in schema else chosen
+    match schema.get("type"):
+        case "object":
+            return {name: some(each, random, whole) for name, each in schema.get("properties", {}).items()}
+        case "array":
+            return [some(schema["items"], random, whole) for _ in range(random.randint(0, 4))]
+        case "integer":
+            return random.randint(-1, 12)
+        case "boolean":
+            return random.random() < 0.5
+    return None if schema.get("type") == "null" else random.choice(WORDS)
 
 
-SETTINGS = {"par-rag": par_settings, "crp-rag": crp_settings}
-SLOW = [pytest.param(name, marks=pytest.mark.sweep) for name, method in METHODS.items() if method.baseline]
+def any_reply(request: Request, random: Random) -> Any:
+    if random.random() < 0.1 or not (request.schema or request.choices):
+        text = random.choice([*WORDS, "Yes", "No"])
+        return sure(text, random.choice([1.2, 90.0])) if text and random.random() < 0.5 else text
+    return random.choice(request.choices) if request.choices else json.dumps(some(request.schema, random))
 
 
-@pytest.mark.parametrize("name", [*SETTINGS, *SLOW])
-@settings(max_examples=10, deadline=None)
-@given(by_role, most_calls, st.data())
-async def test_any_reply_ends_with_verified_citations(
-    name: str, said: dict[str, list[Any]], most: int | None, data: st.DataObject
-) -> None:
-    method = METHODS[name]
-    chosen = data.draw(SETTINGS.get(name, st.just(method.settings())))
+def any_settings(name: str, random: Random) -> Any:
+    kind = METHODS[name].settings
+    fields = kind.model_json_schema()["properties"].items()
+    chosen = {key: random.random() < 0.8 for key, each in fields if each.get("type") == "boolean"}
+    chosen |= {key: random.choice(each["enum"]) for key, each in fields if "enum" in each and "mode" not in key}
+    return kind.model_validate(chosen | {key: value for key, value in SHORT.items() if key in kind.model_fields})
+
+
+QUICK = ["par-rag", "crp-rag", "ras"]
+OTHERS = [name for name in METHODS if name not in (*QUICK, "auto", "hybrid-rag")]
+
+
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.sweep) for name in OTHERS)])
+@settings(max_examples=25, deadline=None)
+@given(st.none() | st.integers(0, 12), st.randoms(use_true_random=False))
+async def test_any_reply_ends_with_verified_citations(name: str, most: int | None, random: Random) -> None:
+    model = Replying(lambda request: any_reply(request, random))
     budget = Budget(max_calls=most)
-    case = Case(method.graph, model(said), Shelf(SHELF), chosen, budget=budget, embedder=HashingEmbedder())
+    chosen = any_settings(name, random)
+    case = Case(METHODS[name].graph, model, Shelf(SHELF), chosen, budget=budget, embedder=HashingEmbedder())
     verdict = await case.run("Is it high?")
-    assert all(resolves(citation, SHELF) for citation in verdict["citations"])
-    assert all(resolves(citation, SHELF) for note in case.state["notes"].values() for citation in note["citations"])
+    notes = case.state.get("notes", {}).values()
+    cited = [*verdict["citations"], *(citation for note in notes for citation in note["citations"])]
+    assert all(resolves(citation, SHELF) for citation in cited)
     assert verdict["status"] in ("answered", "unknown", "refused", "out_of_budget")
     assert not verdict["citations"] or verdict["text"]
-    assert most is None or len(case.model.requests) <= most
+    assert most is None or len(model.requests) <= most
+    if name == "ras":
+        holds_graph(case.state)
+
+
+def holds_graph(state: dict[str, Any]) -> None:
+    """Check the graph that RAS has made of the replies."""
+    entities, facts = state.get("entities", {}), state.get("facts", {})
+    assert all(entity_key(name) == key for key, name in entities.items())
+    assert list(facts) == [str(number) for number in range(1, len(facts) + 1)]
+    for fact in facts.values():
+        assert {fact["subject"], fact["object"]} <= entities.keys()
+        assert len(fact["passages"]) == len({*fact["passages"]} & {each.id for each in SHELF})

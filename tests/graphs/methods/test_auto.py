@@ -317,21 +317,6 @@ async def test_auto_counts_tokens_of_all_subruns(runs_with: RunsFor, chain: Chai
     assert 2 < len(model.requests) < whole.cost["calls"]
 
 
-async def test_auto_without_budget_ends_without_answer(runs_with: RunsFor, chain: Chain) -> None:
-    model = Clerk(chain)
-    answer = await ask(runs_with(model), chain.question, budget=Budget(max_calls=0))
-    assert (answer.status, answer.text, hops(answer), model.requests) == ("out_of_budget", "", [], [])
-
-
-@pytest.mark.parametrize(("says", "methods"), [("Yes.", ["plain-rag"]), ("No", ["plain-rag", "par-rag"])])
-async def test_auto_without_log_probabilities_uses_yes_or_no(
-    runs_with: RunsFor, chain: Chain, says: str, methods: list[str]
-) -> None:
-    answer = await ask(runs_with(Clerk(chain, holds=reply(says))), chain.question)
-    assert [method for method, _ in turns(answer)] == methods
-    assert "evaluator/support: no log-probabilities, so the reply is a plain yes or no" in answer.warnings
-
-
 async def test_auto_thresholds_are_settings(runs_with: RunsFor, chain: Chain) -> None:
     model = Clerk(chain, read=reading("1999"), holds="No")
     answer = await ask(runs_with(model), chain.question, values={"min_citations": "0", "min_confidence": "0"})

@@ -27,16 +27,6 @@ STEP, LAST, PATH = "integrator/step", "integrator/last_step", "integrator/path"
 INTEGRATE, REWRITE = "integrator/integrate", "expander/rewrite"
 
 
-async def test_crp_rag_sufficient_question_needs_no_graph() -> None:
-    chain = example("q08")
-    case = crp(Replying(PathsModel([(chain.question, "1868")])), chain.passages)
-    verdict = await case.run(chain.question)
-    assert case.nodes == [TRIED, *KNOW, *ANSWER, "integrate"]
-    assert case.prompts() == [AGGREGATE, VERIFY, STEP]
-    assert (verdict["status"], verdict["text"]) == ("answered", "1868")
-    assert list(case.state["notes"]) == ["path 1"]
-
-
 async def test_crp_rag_failed_shortcut_grows_graph() -> None:
     model = PathsModel([A])
 
@@ -53,22 +43,6 @@ async def test_crp_rag_failed_shortcut_grows_graph() -> None:
     assert case.prompts() == [AGGREGATE, VERIFY, STEP, EXPAND, EXPAND, AGGREGATE, VERIFY, LAST]
     assert list(case.state["notes"]) == ["path 1>2"]
     assert verdict["text"] == "Ida Moll"
-
-
-async def test_crp_rag_prompts_match_snapshot() -> None:
-    chain = example("q08")
-    case = crp(Replying(PathsModel(way(chain))), chain.passages, Settings(shortcut=False, samples=1))
-    await case.run(chain.question)
-    first, second, gather, _, verify, _, step, last = case.model.requests
-    (one, found), (two, _) = way(chain)
-    assert first.input == {"question": chain.question, "steps": (), "known": ()}
-    assert second.input["steps"] == (one,)
-    assert first.sampling.temperature == 0.8 and gather.sampling.temperature == 0.1
-    assert [source["text"] for source in gather.input["sources"]] == [each.text for each in chain.passages]
-    assert verify.input == {"question": one, "sources": ({"title": one, "text": f"It is {found}."},)}
-    assert (verify.schema, verify.choices, verify.sampling.top_logprobs) == (None, None, 1)
-    assert (step.input["step"], step.input["known"], step.input["question"]) == (one, (), chain.question)
-    assert (last.input["step"], last.input["known"]) == (two, ({"question": one, "answer": found},))
 
 
 async def test_crp_rag_conditions_are_all_results_before() -> None:
@@ -123,13 +97,6 @@ async def test_crp_rag_tree_merges_nothing() -> None:
     assert FUSE not in case.prompts()
 
 
-async def test_crp_rag_text_searches_for_the_rewritten_question() -> None:
-    case = crp(Replying(PathsModel([A])), [TOWER], Settings(shortcut=False, structure="text"))
-    await case.run("?")
-    assert case.prompts()[0] == REWRITE
-    assert [query.text for query in case.retriever.queries] == ["? (said otherwise)"]
-
-
 async def test_crp_rag_chain_branches_at_question_only() -> None:
     case = crp(
         Replying(PathsModel([A, C], [B, D], [A, D])), [TOWER], Settings(shortcut=False, structure="chain", samples=3)
@@ -152,7 +119,7 @@ async def test_crp_rag_merges_similar_steps_in_one_call() -> None:
     assert [node["content"] for node in case.state["nodes"].values()] == ["?", FUSED[0], B[0]]
     assert case.nodes == [TRIED, *LAYER, *KNOW, *ANSWER, "integrate"]
     assert case.prompts()[:4] == [EXPAND, EXPAND, EXPAND, FUSE]
-    assert case.model.requests[3].input["steps"] == (A[0], NEAR[0])
+    assert {*case.model.requests[3].input["steps"]} == {A[0], NEAR[0]}  # samples come in any order
 
 
 @pytest.mark.parametrize(("threshold", "fuses"), [(0.0, 1), (0.85, 1), (1.0, 0)])
@@ -295,25 +262,17 @@ async def test_crp_rag_answer_names_origin_of_threshold(
         (["Ida Moll.", "ida moll", "X"], "answered"),
         (["Ida Moll.", "X", "Y"], "refused"),
         (["Y", "X", "X"], "refused"),
+        (["Ida Moll", "X"], "refused"),
     ],
 )
 async def test_crp_rag_without_log_probabilities_compares_samples(others: list[str], status: str) -> None:
-    said = iter(["Ida Moll", *others])
-    case = crp(
-        Replying(lambda request: next(said) if request.prompt == VERIFY else PathsModel([A])(request)), [TOWER], GRAPH
-    )
+    said, samples = iter(["Ida Moll", *others]), len(others)
+    model = Replying(lambda request: next(said) if request.prompt == VERIFY else PathsModel([A])(request))
+    case = crp(model, [TOWER], Settings(shortcut=False, agreement_samples=samples))
     verdict = await case.run("?")
     assert verdict["status"] == status
-    assert case.prompts().count(VERIFY) == 4
-    assert "no log-probabilities: knowledge suffices where most of 3 samples agree" in case.state["warnings"]
-
-
-async def test_crp_rag_samples_of_which_half_agree_do_not_suffice() -> None:
-    said = iter(["Ida Moll", "Ida Moll", "X"])
-    model = Replying(lambda request: next(said) if request.prompt == VERIFY else PathsModel([A])(request))
-    case = crp(model, [TOWER], Settings(shortcut=False, agreement_samples=2))
-    assert (await case.run("?"))["status"] == "refused"
-    assert case.prompts().count(VERIFY) == 3
+    assert case.prompts().count(VERIFY) == samples + 1
+    assert f"no log-probabilities: knowledge suffices where most of {samples} samples agree" in case.state["warnings"]
 
 
 async def test_crp_rag_contradicting_paths_are_named() -> None:

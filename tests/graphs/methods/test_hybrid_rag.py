@@ -433,7 +433,7 @@ async def test_hybrid_rag_references_are_limited_with_warning() -> None:
     for kind, text in setting.shown():
         lengths[kind] = lengths.get(kind, 0) + len(text)
     assert sum(lengths.values()) <= 3000
-    assert lengths["graph"] <= 20
+    assert lengths["graph"] == len('["Varn"]'), "the beginning of the next one would be useless"
     assert {line for line in setting.warnings if "were cut" in line} == {
         line for line in setting.warnings if line.startswith("the references of kind")
     }
@@ -508,13 +508,6 @@ async def test_hybrid_rag_other_chunks_leave_the_collection_searched(values: Jso
     assert {shown for kind, shown in setting.shown() if kind == "text"} == {text, TOWER.text}
 
 
-def test_hybrid_rag_paper_profile() -> None:
-    published = Settings(predictor="in_context", mode="dense", truncate=True, answers=5, check_evidence=False)
-    assert Settings().as_in_paper() == published
-    limits = (published.chunks, published.max_table_characters, published.max_graph_characters)
-    assert (*limits, published.expressions, published.votes) == (10, 4000, 1000, 5, 5)
-
-
 @pytest.mark.parametrize(("replies", "text"), [(["1", "2", "2", "", "2"], "2"), (["3", "4", "3", "no", "no"], "3")])
 async def test_hybrid_rag_most_frequent_answer_counts(replies: list[str], text: str) -> None:
     left = iter(replies)
@@ -552,14 +545,6 @@ async def test_hybrid_rag_budget_reserves_call_for_answer(most: int) -> None:
     assert verdict["status"] == ("answered" if most else "out_of_budget")
     missing = sum("the budget has no room" in line for line in setting.warnings)
     assert missing == {0: 3, 1: 3, 2: 3}.get(most, 1 if most < 8 else 0)
-
-
-@pytest.mark.parametrize("most", range(14))
-async def test_hybrid_rag_repairs_count_in_budget(most: int) -> None:
-    setting = hybrid(budget=Budget(max_calls=most), model=Replying(lambda _: "hm"))
-    verdict = await setting.run()
-    assert len(setting.case.model.requests) <= most
-    assert verdict["status"] in ("unknown", "out_of_budget")
 
 
 @pytest.mark.parametrize("fails_at", [1, 4, 6, 10, 11])

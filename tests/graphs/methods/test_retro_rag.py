@@ -17,7 +17,6 @@ from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Note, Threshold
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.evidence.outcomes import stated_answer
 from sleuth.graphs.methods.retro_rag.evidence import AnswerAttempt, EvidencePassage, best_attempt, rank_passages
 from sleuth.graphs.methods.retro_rag.graph import Settings
 from sleuth.graphs.persistence.store import Store
@@ -62,44 +61,6 @@ async def test_retro_rag_inferences_are_notes_with_passages(two_hops: Chain) -> 
     assert all(resolves(citation, two_hops.passages) for citation in inference["citations"])
     assert (answer["question"], answer["finding"]) == (two_hops.question, "1868")
     assert set(answer["passages"]) == {"q08-1", "q08-2"}
-
-
-async def test_retro_rag_prompts_match_snapshot(two_hops: Chain) -> None:
-    case = retro(two_hops)
-    await case.run(two_hops.question)
-    asked = [(request.prompt, request.input) for request in case.model.requests]
-    query = two_hops.hops[1].asked
-    matching = f"{two_hops.question} {query}"
-    claim = Detective(two_hops).claim(0)
-    known = {"question": two_hops.hops[0].asked, "answer": claim}
-
-    scored = [(got["query"], got["sources"][0]["text"]) for prompt, got in asked if prompt.endswith("/evidence")]
-    of_first = [(two_hops.question, each.text) for each in (two_hops.hops[0].passage, *NOISE)]
-    inference = (two_hops.question, claim)
-    of_second = [two_hops.hops[1].passage, *NOISE[:2], two_hops.hops[0].passage, NOISE[2]]
-    first, last = len(of_first), len(of_first) + 1  # those of one round run in parallel, in any order
-    assert sorted(scored[:first]) == sorted(of_first)
-    assert scored[first:last] == [inference]
-    assert sorted(scored[last:]) == sorted((matching, each.text) for each in of_second)
-
-    got = dict(reversed(asked))
-    assert got["evaluator/relevance"] == {"query": two_hops.question, "claim": claim, "known": ()}
-    first_read = [two_hops.hops[0].passage.text, *(each.text for each in NOISE)]
-    assert [source["text"] for source in got["evaluator/attribution"]["sources"]] == first_read
-    assert got["detective/requery"]["known"] == (known,)
-    assert got["detective/requery"]["reason"] == "1 known"
-    final = dict(asked)
-    assert final["reasoner/reason"] == final["reasoner/monitor"]
-    assert final["reasoner/reason"]["known"] == (known,)
-    assert final["evaluator/consistency"] == {"question": two_hops.question, "answer": "1868", "second": "1868"}
-
-
-async def test_retro_rag_key_entities_are_named_once_and_deduced_about(two_hops: Chain) -> None:
-    case = retro(two_hops, Settings(threshold=1, max_iterations=3))
-    await case.run(two_hops.question)
-    assert case.prompts().count("detective/entities") == 1
-    deduced = [request.input["entities"] for request in case.model.requests if request.prompt == "detective/infer"]
-    assert deduced == [("the case",)] * 2
 
 
 async def test_retro_rag_tests_inferences_for_the_query_given_those_before(two_hops: Chain) -> None:
@@ -167,21 +128,6 @@ async def test_retro_rag_without_evaluation_keeps_newest(two_hops: Chain) -> Non
     assert why["2 q08-1"] == "not among the newest 3"
     assert "2 inference 1.1" not in why, "where nothing is tested, nothing fails a test"
     assert case.state["notes"]["inference 1.1"]
-
-
-def test_retro_rag_paper_profile() -> None:
-    published = Settings(
-        mode="hybrid",
-        orphans="keep",
-        threshold=0.7,
-        all_inferences=True,
-        assess=True,
-        examples=True,
-        check_evidence=False,
-    )
-    assert Settings().as_in_paper() == published
-    limits = (published.max_iterations, published.top_k, published.max_sources, published.max_inferences)
-    assert limits == (5, 5, 5, 5)
 
 
 async def test_paper_profile_infers_all_and_shows_examples(two_hops: Chain) -> None:
@@ -327,14 +273,6 @@ async def test_retro_rag_history_shows_removed_evidence(store: Store, two_hops: 
 
 
 # When an answer is final
-
-
-@pytest.mark.parametrize(
-    ("answer", "text"),
-    [("1868 [1]", "1868"), ("No", "No"), ("Unknown Pleasures", "Unknown Pleasures"), ("unknown.", ""), (" ", "")],
-)
-def test_words_for_no_answer_are_none(answer: str, text: str) -> None:
-    assert stated_answer(answer) == text
 
 
 @pytest.mark.parametrize(("probability", "status"), [(0.5, "unknown"), (0.51, "answered")])

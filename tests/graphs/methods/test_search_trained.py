@@ -99,12 +99,6 @@ async def test_second_malformed_text_ends_as_unknown() -> None:
     assert run.state["warnings"][-1].endswith(OPEN)
 
 
-async def test_correction_is_a_separate_call_within_the_budget() -> None:
-    run = case("Hm.", budget=Budget(max_calls=1))
-    assert (await run.run(QUESTION))["status"] == "out_of_budget"
-    assert len(run.state["calls"]) == 1
-
-
 async def test_last_search_is_followed_by_the_opened_answer() -> None:
     run = case(FIRST, "Oda Brell</answer>", values={"max_searches": 1})
     assert (await run.run(QUESTION))["text"] == "Oda Brell"

@@ -135,6 +135,16 @@ async def test_longest_request_of_each_prompt_matches_snapshot(
     assert re.sub(r"(Today|Asked at): [\d-]+", r"\1: (today)", shown) == snapshot
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_settings_of_a_method_match_snapshot(name: str, snapshot: SnapshotAssertion) -> None:
+    settings = METHODS[name].settings
+    published, lines = settings().as_in_paper(), []
+    for key, kind in settings.model_json_schema()["properties"].items():
+        shown = {word: value for word, value in kind.items() if word not in ("title", "description")}
+        lines.append(f"{key}: {shown}, in the paper {getattr(published, key)!r}")
+    assert "\n".join(lines) == snapshot
+
+
 SIDE_BY_SIDE = {
     *("classifier", "reasoner", "evaluator/relevance", "evaluator/attribution"),
     *("evaluator/consistency", "evaluator/declarative"),
