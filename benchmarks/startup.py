@@ -54,7 +54,9 @@ def processor_seconds(source: Path, home: Path, port: int, *arguments: str) -> f
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         sys.exit(f"{arguments[1:] or arguments} failed with {child.returncode}")
-    return used.ru_utime + used.ru_stime
+    seconds = used.ru_utime + used.ru_stime
+    print(f"{seconds:.2f} s  {source.name}: {' '.join(arguments[1:] or arguments)}", file=sys.stderr)
+    return seconds
 
 
 def measure(sources: list[Path], rounds: int, folder: Path, port: int) -> dict[str, list[float]]:
