@@ -26,9 +26,10 @@ import openpyxl
 import pptx
 import typer
 
-import sleuth
 from benchmarks.harness import EXAMPLES, append_line, read_lines
 from sleuth.graphs.core.answer import is_weak
+from sleuth.graphs.registry import METHODS
+from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.studio.evaluation.scoring import contained, f1
 from sleuth.tools.errors import SleuthError
 
@@ -153,19 +154,18 @@ def folder(target: Path) -> None:
     print(f"{len(list(target.iterdir()))} files of {len(kinds)} types: {', '.join(sorted(kinds))}")
 
 
-async def _run(opened: sleuth.Sleuth, method: str, question: str) -> dict[str, Any]:
+async def _run(opened: Sleuth, method: str, question: str) -> dict[str, Any]:
     began = time.monotonic()
     row: dict[str, Any] = {"method": method, "question": question, "model": opened.model}
     try:
         answer = await opened.ask(question, method=method)
     except SleuthError as error:
         return row | {"status": "failed", "text": str(error)}
-    support = answer.support or {}
     return row | {
         "status": answer.status,
         "text": answer.text,
         "weak": is_weak(answer.status, answer.support),
-        "replaced": support.get("replaced"),
+        "replaced": answer.support.get("replaced") if answer.support else None,
         "seconds": round(time.monotonic() - began, 1),
         "calls": answer.cost["calls"],
         "warnings": list(answer.warnings),
@@ -206,14 +206,14 @@ def ask(
     parallel: Annotated[int, typer.Option(help="Runs at a time.")] = 4,
 ) -> None:
     """Ask the questions, and print the table."""
-    asyncio.run(_ask(results, methods or list(sleuth.METHODS), parallel))
+    asyncio.run(_ask(results, methods or list(METHODS), parallel))
     _print_table(read_lines(results))
 
 
 async def _ask(results: Path, methods: list[str], parallel: int) -> None:
     done = {(row["method"], row["question"]) for row in read_lines(results)}
     turn = asyncio.Semaphore(parallel)
-    async with sleuth.open() as opened, asyncio.TaskGroup() as group:
+    async with open_sleuth() as opened, asyncio.TaskGroup() as group:
 
         async def run(method: str, question: str) -> None:
             async with turn:
