@@ -88,8 +88,8 @@ class Support(TypedDict):
     """Support of an answer by the cited passages, as the evidence checker reads them.
 
     `score` is the support of the answer, from 0 to 1; `answerable` is the probability that the passages answer the
-    question at all. `weak` marks an answer that is accepted with little support. `replaced` is the first
-    answer, which was not supported, if this is another one; `nearest` the best answer of a run that ended without one.
+    question at all. `weak` marks an answer that is accepted with little support, or in place of another one. `replaced`
+    is that one, which was not supported; `nearest` the best answer of a run that ended without one.
     """
 
     score: float

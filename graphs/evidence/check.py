@@ -6,7 +6,7 @@ The passages that an answer cites are read together with the question (`sleuth.t
 support the answer, the checker's own answer from all the passages that the run has found takes its place
 (`check_spans`; the verdict has both), or a reader answers once more from the most relevant of them; its prompt has the
 answer that was not supported. If the second answer is not supported either, the run ends as unknown, with the nearest
-answer. An answer that is accepted with less than GOOD_SUPPORT is marked as weak.
+answer. An answer that is accepted with less than GOOD_SUPPORT, or that replaces another one, is marked as weak.
 
 By default, answers are checked if there is a checker, and a threshold of support has been fitted for the model.
 """
@@ -36,6 +36,7 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.evidence_checker.checker import Reading as CheckedReading
 from sleuth.tools.storage import Archive
+from sleuth.tools.text import name_key
 from sleuth.tools.types import Passage
 
 SPAN_WORDS = 12
@@ -160,7 +161,8 @@ async def _answer_again(
 def _corrected(state: RunState, text: str, citations: list[Citation], support: Support, remark: str) -> Update:
     assert state.verdict is not None
     note = make_note(state.question, text, citations, remark)
-    support = Support(**support, replaced=state.verdict["text"])
+    if name_key(text) != name_key(first := state.verdict["text"]):  # two readings disagree
+        support = Support(score=support["score"], answerable=support["answerable"], weak=True, replaced=first)
     verdict = Verdict(**{**make_verdict("answered", text, [note]), "support": support})
     return {"notes": {**_rejected(state), "checked": note}, "verdict": verdict}
 

@@ -18,9 +18,8 @@ from sqlalchemy.exc import DBAPIError
 
 from sleuth.agents.llm.context_windows import find_window
 from sleuth.agents.llm.endpoint import Endpoint, ServedModel
-from sleuth.agents.model import DEMO_MODEL
 from sleuth.studio.console import counted
-from sleuth.studio.model_server.adapter import DEMO_NOTICE
+from sleuth.studio.model_server.adapter import DEMO_NOTICES
 from sleuth.studio.model_server.flags import default_options
 from sleuth.studio.model_server.install import locked_pins, missing_pins
 from sleuth.studio.model_server.process import ServerFiles
@@ -202,8 +201,8 @@ async def _model_server(settings: Settings) -> str:
             raise ModelError(f"{settings.model_url} lists several models, set SLEUTH_MODEL to one: {', '.join(names)}")
         served = ", ".join([await _with_window(endpoint, model) for model in listed[:MOST_MODELS]])
     more = f" and {len(listed) - MOST_MODELS} more" if len(listed) > MOST_MODELS else ""
-    notice = f". {DEMO_NOTICE}" if DEMO_MODEL in names else ""
-    return f"{settings.model_url} serves {served}{more}{notice}"
+    notices = [f". {notice}" for name, notice in DEMO_NOTICES.items() if name in names]
+    return f"{settings.model_url} serves {served}{more}{''.join(notices)}"
 
 
 async def _with_window(endpoint: Endpoint, model: ServedModel) -> str:

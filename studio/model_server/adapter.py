@@ -6,16 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sleuth.agents.graph_encoder import is_graph_model
-from sleuth.agents.model import DEMO_MODEL
 from sleuth.studio.model_server.models import DEFAULT_MODEL, MODELS, ModelName
 from sleuth.tools.errors import UsageError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-DEMO_NOTICE = (
-    f"{DEMO_MODEL} is a demo model: most of its answers are wrong. Get a real one: ollama pull qwen3:4b && sleuth init"
-)
+DEMO_NOTICES = {
+    model.tuned: f"{model.tuned} is a demo model: {model.expect}. Get a real one: ollama pull qwen3:4b && sleuth init"
+    for model in MODELS.values()
+    if model.tuned
+}
+"""What users of an embedded model read, by its name."""
 PACKAGED = [model.adapter for model in MODELS.values() if model.adapter]
 """The adapters of the package, each with a model card and thresholds."""
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import typer
 
-from sleuth.agents.model import DEMO_MODEL
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.registry import CHAT, METHODS, configure, runnable
@@ -16,7 +15,7 @@ from sleuth.studio.cli.interactive import chat
 from sleuth.studio.client import DEFAULT_METHOD, Sleuth, open_sleuth
 from sleuth.studio.console import JsonOption, emit, progress_console
 from sleuth.studio.console.run_view import answer_view, watch
-from sleuth.studio.model_server.adapter import DEMO_NOTICE
+from sleuth.studio.model_server.adapter import DEMO_NOTICES
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 from sleuth.tools.sources.web_pages.fetch import get_pages
@@ -141,8 +140,8 @@ async def resume(
 
 
 def _warn_of_demo(sleuth: Sleuth) -> None:
-    if sleuth.model == DEMO_MODEL:
-        progress_console().print(DEMO_NOTICE, style="yellow", soft_wrap=True)
+    if notice := DEMO_NOTICES.get(sleuth.model):
+        progress_console().print(notice, style="yellow", soft_wrap=True)
 
 
 def parse_pairs(given: list[str]) -> dict[str, str]:

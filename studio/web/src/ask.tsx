@@ -127,8 +127,8 @@ function Examples({ onChoose }: { onChoose: (question: string) => void }) {
   );
 }
 
-/** The names of the embedded model, with and without its training. */
-const EMBEDDED = ["sleuth-small", "smollm2-135m-instruct"];
+/** The names of the embedded models, with and without their training. */
+const EMBEDDED = ["sleuth-small", "smollm2-135m-instruct", "sleuth-0.5b", "qwen2.5-coder-0.5b-instruct"];
 
 /** The model and the number of documents in one line. */
 function Setup() {

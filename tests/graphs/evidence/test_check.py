@@ -68,7 +68,17 @@ async def test_span_of_the_checker_replaces_an_unsupported_answer() -> None:
     assert (verdict["status"], verdict["text"]) == ("answered", "Varn")
     assert [citation["quote"] for citation in verdict["citations"]] == ["The tower stands in Varn."]
     assert verdict["support"]["replaced"] == "Isk", "nothing is replaced silently"
+    assert verdict["support"]["weak"], "two readings disagree"
     assert case.prompts() == ["reader/read"]
+
+
+async def test_answer_that_other_passages_support_is_not_called_replaced() -> None:
+    settings = CHECKED.model_copy(update={"check_spans": True})
+    wet = passage("rain", "It rains in Varn.")
+    case = plain([reading("Varn", quote="It rains in Varn.")], [wet, TOWER], settings)
+    verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
+    assert [citation["passage"] for citation in verdict["citations"]] == ["tower"]
+    assert verdict["support"].keys() == {"score", "answerable"}
 
 
 @pytest.mark.parametrize(("probability", "is_weak"), [(0.9, False), (0.3, True)])

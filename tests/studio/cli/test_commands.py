@@ -49,7 +49,7 @@ def test_methods_shows_typical_calls_and_baselines(as_json: bool, capsys: pytest
         assert baselines == {"plain-rag", "closed-book", "iter-retgen", "self-ask", "ircot", "agent"}
 
 
-@pytest.mark.parametrize(("model", "lines"), [("sleuth-small", 1), ("qwen3:4b", 0), ("", 0)])
+@pytest.mark.parametrize(("model", "lines"), [("sleuth-small", 1), ("sleuth-0.5b", 1), ("qwen3:4b", 0), ("", 0)])
 def test_ask_calls_the_embedded_model_a_demo(model: str, lines: int, capsys: pytest.CaptureFixture[str]) -> None:
     opened: Any = SimpleNamespace(model=model)
     _warn_of_demo(opened)

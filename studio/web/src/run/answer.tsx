@@ -110,10 +110,13 @@ const SENTENCES: Record<string, string> = {
   weak: "The sources support this answer only weakly",
 };
 
+const FEW = 3;
+
+/** The warnings; why there is no answer is shown at once, unless the reasons are many. */
 function Warnings({ answer: { warnings, status } }: { answer: Answer }) {
   if (!warnings.length) return null;
   return (
-    <details className="warnings" open={status !== "answered"}>
+    <details className="warnings" open={status !== "answered" && warnings.length <= FEW}>
       <summary>Warnings ({warnings.length})</summary>
       <ul>
         {[...new Set(warnings)].map((warning) => (

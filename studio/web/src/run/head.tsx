@@ -10,11 +10,13 @@ interface Props {
   outcome: Outcome;
   /** The color of the status. */
   look: string;
+  /** The seconds that it took; those of the run are known a moment after its answer. */
+  took: number | null;
   children: ReactNode;
 }
 
 /** The question of a run, its status, and when and for how long it worked; actions are the children. */
-export function Head({ run, outcome, look, children }: Props) {
+export function Head({ run, outcome, look, took, children }: Props) {
   const { thread } = run;
   return (
     <>
@@ -26,7 +28,7 @@ export function Head({ run, outcome, look, children }: Props) {
         </p>
       ))}
       <div className="row meta">
-        <Chip status={outcome} look={look} />
+        <Chip status={look === "weak" ? "weakly supported" : outcome} look={look} />
         <span>{thread.method}</span>
         <time className="quiet" dateTime={thread.created_at}>
           {when(thread.created_at)}
@@ -34,7 +36,7 @@ export function Head({ run, outcome, look, children }: Props) {
         {outcome === "running" ? (
           <Timer key={run.seconds} seconds={run.seconds ?? 0} />
         ) : (
-          run.seconds !== null && <span className="quiet took">{seconds(run.seconds)}</span>
+          took !== null && <span className="quiet took">{seconds(took)}</span>
         )}
         {children}
       </div>

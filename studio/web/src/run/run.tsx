@@ -90,7 +90,12 @@ function RunView({ problem, query, onBegun, ...view }: ViewProps) {
     <article className="page run">
       {tab === "" && <Earlier turns={turns} id={id} />}
       <header className="run-head" ref={turns.length > 1 ? showLatest : null}>
-        <Head run={run} outcome={outcome} look={answer ? lookOf(answer) : outcome}>
+        <Head
+          run={run}
+          outcome={outcome}
+          look={answer ? lookOf(answer) : outcome}
+          took={answer?.seconds ?? run.seconds}
+        >
           <Actions
             thread={run.thread}
             question={askedIn(run)}

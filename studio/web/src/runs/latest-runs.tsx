@@ -19,7 +19,7 @@ export function LatestRuns({ current }: { current: string }) {
           <a href={hrefOf("runs", run.id)} aria-current={run.id === current ? "page" : undefined}>
             <span className="question">{run.asked || run.question}</span>
             <span className="about">
-              <RunChip run={run} /> {when(run.updated_at)}
+              <RunChip run={run} /> <time>{when(run.updated_at)}</time>
             </span>
           </a>
         </li>
