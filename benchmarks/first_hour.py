@@ -26,10 +26,11 @@ import openpyxl
 import pptx
 import typer
 
-from benchmarks.harness import EXAMPLES, append_line, read_lines
+from benchmarks.harness import EXAMPLES
 from sleuth.graphs.core.answer import is_weak
 from sleuth.graphs.registry import METHODS
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
+from sleuth.studio.evaluation.run_folder import append_line, read_lines
 from sleuth.studio.evaluation.scoring import contained, f1
 from sleuth.tools.errors import SleuthError
 

@@ -63,7 +63,7 @@ def searched(index: PgVectorIndex, vectors: Vectors, asked: Vectors) -> Row:
 
 def measure(given: argparse.Namespace) -> Iterator[Row]:
     embedder, vectors, asked = embedded(given)
-    pgvector_index.MAX_EXACT = 0  # type: ignore[attr-defined]  # imported there
+    pgvector_index.MAX_EXACT = 0
     with postgres(maintenance_work_mem="2GB") as server:
         for neighbors, effort in given.graphs:
             pgvector_index._NEIGHBORS, pgvector_index._BUILD_EFFORT = neighbors, effort

@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+import os
+import shlex
+import subprocess
 import sys
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Annotated, Any
 
-import click
 import typer
 from rich.text import Text
 
@@ -21,6 +24,7 @@ from sleuth.studio.client import open_sleuth
 from sleuth.studio.console import JsonOption, emit, progress_console
 from sleuth.studio.console.report_file import FORMATS, format_of
 from sleuth.studio.console.run_view import answer_view, watch
+from sleuth.tools.errors import UsageError
 
 
 @run_async
@@ -77,9 +81,17 @@ def _edit(answer: Answer) -> str:
     assert answer.asks
     (shown,) = answer.asks["action_requests"]
     lines = [f"{each['heading']}: {each['question']}" for each in shown["args"]["sections"]]
-    edited = click.edit("\n".join([_HELP, *lines, ""]), extension=".txt")
-    kept = [line.strip() for line in (edited or "").splitlines() if line.strip() and not line.startswith("#")]
-    if edited is None or kept == lines:
+    with NamedTemporaryFile("w+", suffix=".txt", encoding="utf-8") as file:
+        file.write("\n".join([_HELP, *lines, ""]))
+        file.flush()
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+        try:
+            subprocess.run([*shlex.split(editor), file.name], check=True)  # noqa: S603 - the person chose it
+        except (OSError, subprocess.CalledProcessError, ValueError) as error:
+            raise UsageError(f"The editor {editor!r} cannot be used ({error}). Set EDITOR.") from None
+        edited = Path(file.name).read_text(encoding="utf-8")
+    kept = [line.strip() for line in edited.splitlines() if line.strip() and not line.startswith("#")]
+    if kept == lines:
         return "approve"
     parts = [line.partition(":") for line in kept]
     sections = [
