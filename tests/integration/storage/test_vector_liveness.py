@@ -98,7 +98,7 @@ def test_probe_accepts_an_intact_index(tmp_path: Path) -> None:
     assert not marks(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["in-use-1-0123abcd", f"in-use-{os.getpid()}-0123abcd"])
+@pytest.mark.parametrize("name", ["in-use-1-0123abcd", f"in-use-{os.getpid()}-0123abcd"], ids=["first", "own"])
 def test_killed_process_is_noticed_once(tmp_path: Path, trials: list[Path], name: str) -> None:
     """Also one with the id of this process, as in a restarted container."""
     killed(tmp_path).rename(tmp_path / name)
