@@ -144,7 +144,7 @@ def _fitting(text: str, room: int, *, by_line: bool) -> int:
         return len(text)
     if by_line:
         end = text.rfind("\n", 0, max(room, 0) + 1)
-        return end if text.count("\n", 0, max(end, 0)) >= 1 else 0
+        return end if text.count("\n", 0, max(end, 0)) >= 2 else 0
     return room if room >= _LEAST else 0
 
 

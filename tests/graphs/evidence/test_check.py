@@ -15,7 +15,7 @@ from sleuth.graphs.baselines.plain_rag import Settings
 from sleuth.graphs.core.answer import Citation, Threshold
 from sleuth.graphs.core.context import Budget, CheckedSettings
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.evidence.check import SPAN_WORDS, assess, cited_passages, support_of_run
+from sleuth.graphs.evidence.check import assess, cited_passages, support_of_run
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.service import RunService, Services
@@ -176,9 +176,9 @@ async def test_support_of_a_finished_run_equals_that_of_the_check() -> None:
     assert await support_of_run(ScriptedChecker(), case.state, case.archive) == verdict["support"]
 
 
-@pytest.mark.parametrize(("supported", "score"), [(0.8, 0.8), (0.1, 0.1)])
-async def test_long_answer_is_checked_as_a_statement(supported: float, score: float) -> None:
-    found = await assess(ScriptedChecker(supported=supported), "Where?", "word " * (SPAN_WORDS + 1), [TOWER])
+@pytest.mark.parametrize(("words", "supported", "score"), [(13, 0.8, 0.8), (13, 0.1, 0.1), (12, 0.8, 0.0)])
+async def test_long_answer_is_checked_as_a_statement(words: int, supported: float, score: float) -> None:
+    found = await assess(ScriptedChecker(supported=supported), "Where?", "word " * words, [TOWER])
     assert found["score"] == score
 
 

@@ -21,6 +21,7 @@ from sleuth.graphs.core.passages import deserialize_passage, serialize_passage
 from sleuth.graphs.core.state import Question, RunState
 from sleuth.graphs.evidence.citations import (
     citation_at,
+    cite_closest,
     ensure_verbatim_support,
     find_support,
     verified_citations,
@@ -33,7 +34,7 @@ from sleuth.graphs.evidence.retrieval import (
     search_passages,
     short_names,
 )
-from sleuth.graphs.evidence.text_spans import find_quote, find_sentence, strip_marks
+from sleuth.graphs.evidence.text_spans import find_quote, find_sentence, numbers_in, strip_marks
 from sleuth.tools.search.retriever import Query, Retriever
 from sleuth.tools.storage.archive import MemoryArchive
 from sleuth.tools.types import Explanation, Hit, Reason
@@ -220,6 +221,26 @@ def test_verify_quotes_resolves_every_literal_quote(text: str, data: Any) -> Non
     quote = text[start : data.draw(st.integers(start + 1, len(text)))]
     if quote.strip().strip("\"'“”‘’").split():
         assert find_quote(quote, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "quotes"),
+    [
+        ("Someone was born.", ["She was  born", "Holt was born here in 1861."]),
+        ("The mayor of Varn is Lena Holt.", ["Its mayor is Dr. Lena Holt!"]),
+        ("Nobody knows.", []),
+    ],
+)
+def test_sentence_cites_the_passages_that_share_its_words(text: str, quotes: list[str]) -> None:
+    other = passage("other", "A plaque hangs there. Holt was born here in 1861.")
+    assert [each["quote"] for each in cite_closest(text, [TOWN, other])] == quotes
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"), [("EUR 1,200 on 3.5.2027", {"1200", "352027"}), ("none", set()), ("1868.", {"1868"})]
+)
+def test_numbers_are_read_without_separators(text: str, numbers: set[str]) -> None:
+    assert numbers_in(text) == numbers
 
 
 def test_strip_marks_removes_citation_marks() -> None:

@@ -165,6 +165,11 @@ async def test_auto_searches_for_what_few_passages_contain(store: Store, questio
     assert ("evaluator/asks_all" in asked) == question.startswith("How many")
 
 
+def test_auto_passes_on_only_the_checks_that_are_set() -> None:
+    assert auto.Settings().for_hops() == {}
+    assert auto.Settings(min_support=0.3).for_hops() == {"min_support": 0.3}
+
+
 async def test_auto_continues_after_evidence_does_not_support_an_answer(store: Store, chain: Chain) -> None:
     model = Clerk(chain, read=reading("1999"))
     services = Services(model=model, retriever=Shelf(chain.passages), checker=ScriptedChecker("1868", "1868"))

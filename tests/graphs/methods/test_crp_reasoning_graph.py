@@ -24,6 +24,7 @@ from sleuth.graphs.methods.crp_rag.reasoning_graph import (
     open_sinks,
     path_prefixes,
     path_steps,
+    reached_bound,
     repeats_ancestor,
     shortest_and_longest,
     sufficient_paths,
@@ -48,6 +49,16 @@ def test_add_layer_connects_both_layers() -> None:
     assert open_sinks(nodes) == []
     assert ancestors(nodes, "4") == ["2", "3", "4"]
     assert ancestors(nodes, SOURCE) == []
+
+
+@pytest.mark.parametrize(
+    ("max_depth", "max_nodes", "names"),
+    [(2, 4, ""), (1, 4, "max_depth"), (2, 3, "max_nodes"), (2, 5, "")],
+)
+def test_graph_grows_up_to_its_bounds(max_depth: int, max_nodes: int, names: str) -> None:
+    """Two steps below the question may each get another."""
+    nodes = add_layer(initial_graph("q"), [below("a", SOURCE), below("b", SOURCE)])
+    assert reached_bound(nodes, 1, max_depth, max_nodes).partition(" ")[0] == names
 
 
 def test_add_layer_does_not_change_its_input() -> None:

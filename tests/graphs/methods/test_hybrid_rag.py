@@ -450,6 +450,15 @@ async def test_hybrid_rag_cuts_table_between_rows() -> None:
     assert table.text.startswith(f"{shown}\n")
 
 
+@pytest.mark.parametrize(("most", "rows"), [(24, 0), (40, 1)])
+async def test_hybrid_rag_shows_no_table_without_a_row(most: int, rows: int) -> None:
+    table = passage("table", "| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | " + "y" * 40 + " |", at=0)
+    setting = hybrid(values={"max_table_characters": most}, passages=[table])
+    await setting.run()
+    shown = [text for kind, text in setting.shown() if kind == "table"]
+    assert shown == ["| a | b |\n| --- | --- |\n| 1 | 2 |"] * rows
+
+
 async def test_hybrid_rag_limits_tables_shown_to_roles() -> None:
     tables = tuple(Table(markdown=f"| a | b |\n| --- | --- |\n| {at} | {'y' * 300} |") for at in range(100))
     page = PageText(id="p", name="P", tables=tables)

@@ -295,6 +295,13 @@ async def test_ras_drops_ungrounded_triple(triple: tuple[str, str, str], stands:
     assert case.state["facts"]
 
 
+@pytest.mark.parametrize("triple", [("It", "stands in", "Varn"), ("The tower", "belongs to", "them")])
+async def test_ras_drops_a_triple_of_a_pronoun(triple: tuple[str, str, str]) -> None:
+    case = structured(["[SUBQ]", triples(triple), ENOUGH, final("?", known=False)], Shelf([TOWER]), UNCHECKED)
+    await case.run("?")
+    assert not case.state["facts"]
+
+
 async def test_ras_passage_at_fact_limit_is_named() -> None:
     many = triples(*(("Varn", "has", f"house {at}") for at in range(MAX_TRIPLES)))
     case = structured(["[SUBQ]", many, ENOUGH, final("Varn", 1)], Shelf([TOWER]))
