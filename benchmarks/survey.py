@@ -12,6 +12,7 @@ import asyncio
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -177,6 +178,7 @@ async def measure(options: argparse.Namespace, home: Path) -> dict[str, Any]:
         "documents": options.documents,
         "calls": answer.cost["calls"],
         "seconds": round(took, 1),
+        "peak memory, MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "bytes of the run per document": runs.stat().st_size // options.documents if runs.exists() else None,
         "cells": scores(answer, gold),
         "figures": answer.table and answer.table["figures"],

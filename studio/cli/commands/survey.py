@@ -79,7 +79,7 @@ async def survey(
         if update is not None:
             id = await sleuth.runs.store.threads.complete(update)
             await sleuth.runs.update(id)
-            events = sleuth.runs.run(id)
+            events = sleuth.runs.run(id, budget=None if budget == Budget() else budget)
         else:
             assert question is not None
             console.print(Text(await _estimate(sleuth, where, chosen.model_dump())), soft_wrap=True)
