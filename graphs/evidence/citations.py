@@ -74,7 +74,7 @@ def cite_closest(text: str, passages: Sequence[Passage]) -> list[Citation]:
             best = max(shared, key=shared.__getitem__)
             found.append((shared[best], citation_at(passage, best)))
     most = max((number for number, _ in found), default=0)
-    return [citation for number, citation in found if number and 2 * number >= most]
+    return [citation for number, citation in found if 2 * number >= most]
 
 
 def verified_citations(

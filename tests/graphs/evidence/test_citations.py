@@ -228,7 +228,7 @@ def test_verify_quotes_resolves_every_literal_quote(text: str, data: Any) -> Non
     [
         ("Someone was born.", ["She was  born", "Holt was born here in 1861."]),
         ("The mayor of Varn is Lena Holt.", ["Its mayor is Dr. Lena Holt!"]),
-        ("Nobody knows.", []),
+        ("Niemand.", ["Varn lies on the Oss.", "A plaque hangs there."]),
     ],
 )
 def test_sentence_cites_the_passages_that_share_its_words(text: str, quotes: list[str]) -> None:
