@@ -66,7 +66,7 @@ class LLMClient:
             ModelError: the server cannot be reached or used.
         """
         endpoint = await asyncio.to_thread(Endpoint, settings)
-        await prompts.read("shared/schema", "shared/choices", "shared/language")
+        await prompts.read("shared/schema", "shared/choices")
         async with endpoint:
             listed = {entry.name: entry for entry in await endpoint.models()}
             chosen = _choose(settings, listed)

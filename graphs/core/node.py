@@ -28,6 +28,7 @@ from sleuth.graphs.core.context import Budget, Context, MethodSettings
 from sleuth.graphs.core.passages import deserialize_passage
 from sleuth.graphs.core.state import Question, RunState, Update
 from sleuth.tools.errors import BadReply
+from sleuth.tools.text import prepare_detection
 from sleuth.tools.types import Passage
 
 K = TypeVar("K")
@@ -165,6 +166,7 @@ def node_with(
             if isinstance(given, dict):  # of a `Send`, which LangGraph passes on as it is stored
                 state = hints["state"](**given)
             call = Call(state, runtime, settings, spare=spare, sharing=shared_by(state) if shared_by else 1)
+            await prepare_detection(state.question)  # before the model calls, which are matched by their order
             try:
                 if so_far and state.halted:
                     raise OutOfBudget

@@ -1,6 +1,6 @@
 """Text normalization and language detection; sentences, words, stems and names in a text."""
 
-from sleuth.tools.text.language import detect_language, may_be_english
+from sleuth.tools.text.language import detect_language, may_be_english, prepare_detection
 from sleuth.tools.text.names import (
     FUNCTION_WORDS,
     NumberedMention,

@@ -1,5 +1,6 @@
 """The language of a text."""
 
+import asyncio
 import re
 from functools import cache
 from typing import TYPE_CHECKING
@@ -24,6 +25,12 @@ def may_be_english(text: str) -> bool:
         return True
     ranked = _identifier().rank(text[:READ_CHARS])
     return bool(ranked[0][1] < _SURER * dict(ranked)["en"])
+
+
+async def prepare_detection(text: str) -> None:
+    """Load the detector in a thread, if `may_be_english` needs it for a text."""
+    if not _ENGLISH.search(text):
+        await asyncio.to_thread(_identifier)
 
 
 def detect_language(text: str) -> str | None:

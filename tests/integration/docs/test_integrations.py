@@ -64,8 +64,9 @@ async def environment(proxy: Proxy, tmp_path: Path) -> dict[str, str]:
 async def run(file: str, environment: dict[str, str], *arguments: str, said: str = "", folder: Path = PROGRAMS) -> str:
     """Run a program; return its output."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLEUTH_", "OTEL_", "OPENAI_"))}
+    strict = () if folder == PROGRAMS else ("-W", "error::DeprecationWarning:__main__")  # LangChain's community warns
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-W", "error::DeprecationWarning:__main__", str(folder / file), *arguments),
+        *(sys.executable, *strict, str(folder / file), *arguments),
         env=kept | environment,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -184,7 +185,7 @@ async def test_opentelemetry(environment: dict[str, str]) -> None:
     ("file", "argument", "said", "shown"),
     [
         ("ask.py", QUESTION, "", ["Edric Gannow\n", "built by Edric Gannow"]),
-        ("tool.py", "About the light.", "", ["I have looked it up: Edric Gannow [1]", "[1] The Pellowrig Light: “"]),
+        ("tool.py", "About the light.", "", ["[1] The Pellowrig Light: “", "I have looked it up: Edric Gannow [1]"]),
         ("node.py", QUESTION, "", ["It is Edric Gannow."]),
         ("subgraph.py", QUESTION, "", ["Edric Gannow [1]"]),
         ("chat.py", "", "Hello!\nWho built it?\nthe light\n", [GREETING, BACK["question"], "Edric Gannow [1]"]),
