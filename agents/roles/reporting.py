@@ -10,6 +10,8 @@ from sleuth.agents.role import Input, Output, Role
 from sleuth.agents.roles.inputs import SourcesInput
 
 MAX_SECTIONS = 12
+GUIDED_SECTIONS = 6
+"""The most sections that a guided reply may list: a small model would not come to an end."""
 MAX_SENTENCES = 12
 
 
@@ -24,7 +26,10 @@ class Outline(Output):
     """The title of a report and its sections."""
 
     title: str = Field(default="", max_length=160)
-    sections: Annotated[list[OutlinedSection], Field(min_length=1, max_length=MAX_SECTIONS)]
+    sections: Annotated[
+        list[OutlinedSection],
+        Field(min_length=1, max_length=MAX_SECTIONS, json_schema_extra={"maxItems": GUIDED_SECTIONS}),
+    ]
 
 
 OUTLINE = Role("planner/outline", SourcesInput, Outline, Sampling(max_tokens=1024))

@@ -22,6 +22,7 @@ from sleuth.agents.formatting import Step
 from sleuth.agents.roles import judging
 from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.reporting import (
+    GUIDED_SECTIONS,
     MAX_SECTIONS,
     OUTLINE,
     WRITE_SECTION,
@@ -64,7 +65,7 @@ class Settings(MethodSettings):
         max_length=MAX_SECTIONS,
         description='the outline as JSON: [{"heading": "Costs", "question": "What does it cost?"}]; default: planned',
     )
-    max_sections: int = Setting(default=6, ge=1, le=MAX_SECTIONS, description="sections of a planned outline")
+    max_sections: int = Setting(default=6, ge=1, le=GUIDED_SECTIONS, description="sections of a planned outline")
     passages: int = Setting(
         default=4, ge=0, le=32, description="passages that a search finds for a section, besides those of its research"
     )
