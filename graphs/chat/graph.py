@@ -206,8 +206,8 @@ async def approve(state: State) -> Update:
         for step in state.plan.values()
     ]
     about = f"The steps to answer: {state.question}\n`needs` are the numbers of the steps that one builds on, from 1."
-    about = f"{state.remark}\n\n{about}" if state.remark else about
-    found = parse_decision(interrupt(approval_request("carry_out_plan", "steps", steps, about)), read_steps)
+    asked = approval_request("carry_out_plan", "steps", steps, about, state.remark)
+    found = parse_decision(interrupt(asked), read_steps)
     return {"decision": found.decision, "plan": found.edited or state.plan, "remark": found.remark}
 
 

@@ -31,7 +31,9 @@ class Approval(Generic[T]):
     remark: str = ""
 
 
-def approval_request(action: str, name: str, rows: Sequence[Mapping[str, Any]], about: str) -> dict[str, Any]:
+def approval_request(
+    action: str, name: str, rows: Sequence[Mapping[str, Any]], about: str, remark: str
+) -> dict[str, Any]:
     """Return the request to the person: to carry out an action on a named list, which they may edit.
 
     Args:
@@ -39,7 +41,9 @@ def approval_request(action: str, name: str, rows: Sequence[Mapping[str, Any]], 
         name: the name of the list.
         rows: the list.
         about: what the person reads.
+        remark: why their last reply could not be used; empty at first.
     """
+    about = f"{remark}\n\n{about}" if remark else about
     shown = {"name": action, "args": {name: [dict(row) for row in rows]}, "description": about}
     allowed = {"action_name": action, "allowed_decisions": ["approve", "edit", "reject"]}
     return {"action_requests": [shown], "review_configs": [allowed]}

@@ -97,6 +97,20 @@ class RunState(Question):
         return len(self.calls), sum(call["prompt_tokens"] + call["completion_tokens"] for call in self.calls.values())
 
 
+@dataclass(frozen=True, kw_only=True)
+class SharesBudget:
+    """Fields of the input of a node that is sent several times in parallel; a base before the state of the run."""
+
+    sharing: int = 1
+    """Nodes that run in parallel and share the budget."""
+    spent: tuple[int, int] = (0, 0)
+    """Model calls and tokens of the run before them."""
+
+    def spending(self) -> tuple[int, int]:
+        """Return the model calls and tokens of the run so far."""
+        return self.spent
+
+
 Update = dict[str, Any]
 """The fields of the state that a node changes; in a field that is keyed, None removes a key."""
 

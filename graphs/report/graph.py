@@ -38,7 +38,7 @@ from sleuth.graphs.core.context import Context, MethodSettings, SubrunResult, pa
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.passages import archive_passages
-from sleuth.graphs.core.state import Keyed, Question, RunState, Update
+from sleuth.graphs.core.state import Keyed, Question, RunState, SharesBudget, Update
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, with_result
 from sleuth.graphs.evidence.check import as_evidence, cited_passages
 from sleuth.graphs.evidence.citations import cite_closest
@@ -117,19 +117,11 @@ class State(RunState):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResearchState(State):
+class ResearchState(SharesBudget, State):
     """Input of `research`: the question of one section."""
 
     section: str = ""
     """Its number."""
-    sharing: int = 1
-    """Sections that are researched in parallel and share the budget."""
-    spent: tuple[int, int] = (0, 0)
-    """Model calls and tokens of the run before."""
-
-    def spending(self) -> tuple[int, int]:
-        """Return the model calls and tokens of the run so far."""
-        return self.spent
 
 
 @node
@@ -153,8 +145,7 @@ async def outline(state: State, call: Call[Settings]) -> Update:
 async def approve(state: State) -> Update:
     """Wait until the outline is approved, edited or rejected."""
     about = f"The sections of a report about: {state.question}"
-    about = f"{state.remark}\n\n{about}" if state.remark else about
-    asked = approval_request("write_report", "sections", [*state.sections.values()], about)
+    asked = approval_request("write_report", "sections", [*state.sections.values()], about, state.remark)
     found = parse_decision(interrupt(asked), read_sections)
     edited = {key: found.edited.get(key) for key in {**state.sections, **found.edited}} if found.edited else {}
     return {"decision": found.decision, "sections": edited, "remark": found.remark}

@@ -34,7 +34,7 @@ from sleuth.graphs.core.approval import Decision, approval_request, parse_decisi
 from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
-from sleuth.graphs.core.state import Keyed, Question, RunState, Update
+from sleuth.graphs.core.state import Keyed, Question, RunState, SharesBudget, Update
 from sleuth.graphs.evidence.check import assess, check_of
 from sleuth.graphs.evidence.citations import verified_citations
 from sleuth.graphs.evidence.outcomes import stated_answer
@@ -134,19 +134,11 @@ class State(RunState):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadingState(State):
+class ReadingState(SharesBudget, State):
     """Input of `read`: one document, with the question and the columns."""
 
     document: str = ""
     """Its id."""
-    sharing: int = 1
-    """Documents of the batch, which share the budget."""
-    spent: tuple[int, int] = (0, 0)
-    """Model calls and tokens of the run before this batch."""
-
-    def spending(self) -> tuple[int, int]:
-        """Return the model calls and tokens of the run so far."""
-        return self.spent
 
 
 @node
@@ -175,8 +167,8 @@ async def approve(state: State) -> Update:
     """Wait until the columns are approved, edited or rejected."""
     conditions = "".join(f"\nCounted: {line}" for line in map(_in_words, state.conditions))
     about = f"What each document is asked, for: {state.question}{conditions}"
-    about = f"{state.remark}\n\n{about}" if state.remark else about
-    found = parse_decision(interrupt(approval_request("ask_documents", "columns", state.columns, about)), read_columns)
+    asked = approval_request("ask_documents", "columns", state.columns, about, state.remark)
+    found = parse_decision(interrupt(asked), read_columns)
     columns = found.edited or state.columns
     names = {each["name"] for each in columns}
     conditions_left = [each for each in state.conditions if each["column"] in names]

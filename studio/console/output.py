@@ -1,9 +1,11 @@
 """Output of commands: the result on standard output, everything else on standard error."""
 
+import asyncio
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from pydantic_core import to_json
@@ -23,6 +25,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from sleuth.tools.errors import UsageError
+
 _BIDI = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _CONTROLS = [code for code in (*range(32), *range(127, 160), *_BIDI) if chr(code) not in "\t\n"]
 _REMOVED = dict.fromkeys(_CONTROLS)
@@ -32,6 +36,25 @@ _GAP, _LEAST_FOLDED = 2, 20
 
 Report = Callable[[str], None]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON value on standard output.")]
+
+
+Formats = Mapping[str, tuple[str, Callable[[Any], bytes]]]
+"""The media type and the writer of each format of a file, by the end of its name."""
+
+
+def format_of(file: Path, formats: Formats) -> str:
+    """Return the format of a file by its name; raise UsageError for an unknown one."""
+    suffix = file.name.rpartition(".")[2].lower()
+    if suffix not in formats:
+        raise UsageError(f"{file.name!r} must end with one of: {', '.join(f'.{each}' for each in formats)}.")
+    return suffix
+
+
+async def save(value: object, files: Iterable[Path], formats: Formats) -> None:
+    """Write a value to files, each in the format of its name, and print their names."""
+    for file in files:
+        await asyncio.to_thread(file.write_bytes, formats[format_of(file, formats)][1](value))
+        progress_console().print(Text(f"Written: {file}"))
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

@@ -1,13 +1,12 @@
 """A report as a Markdown, HTML or Word file, with numbered sources."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from io import BytesIO
 
 from sleuth.graphs.core.answer import Answer, Citation
 from sleuth.graphs.evidence.answer_text import with_marks
-from sleuth.tools.errors import UsageError
+from sleuth.studio.console.output import Formats
 from sleuth.tools.text import single_line
 
 
@@ -120,17 +119,9 @@ def _printable(text: str) -> str:
     return "".join(each for each in text if each.isprintable() or each.isspace())
 
 
-FORMATS: dict[str, tuple[str, Callable[[Answer], bytes]]] = {
+FORMATS: Formats = {
     "md": ("text/markdown; charset=utf-8", _md),
     "html": ("text/html; charset=utf-8", _html),
     "docx": ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", _docx),
 }
-"""The media type and the writer of each format."""
-
-
-def format_of(name: str) -> str:
-    """Return the format of a file name; raise UsageError for an unknown one."""
-    suffix = name.rpartition(".")[2].lower()
-    if suffix not in FORMATS:
-        raise UsageError(f"{name!r} must end with one of: {', '.join(f'.{each}' for each in FORMATS)}.")
-    return suffix
+"""The formats of a report."""

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from io import BytesIO, StringIO
 from typing import Any
 
@@ -11,8 +11,7 @@ from rich.text import Text
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.survey.cells import cell_text
-from sleuth.studio.console.output import Listing
-from sleuth.tools.errors import UsageError
+from sleuth.studio.console.output import Formats, Listing
 from sleuth.tools.text import markdown_table
 
 Table = Mapping[str, Any]
@@ -98,18 +97,10 @@ def _json(table: Table) -> bytes:
     return json.dumps(table, ensure_ascii=False, indent=1).encode()
 
 
-FORMATS: dict[str, tuple[str, Callable[[Table], bytes]]] = {
+FORMATS: Formats = {
     "csv": ("text/csv; charset=utf-8", _csv),
     "xlsx": ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", _xlsx),
     "md": ("text/markdown; charset=utf-8", _md),
     "json": ("application/json", _json),
 }
-"""The media type and the writer of each format."""
-
-
-def format_of(name: str) -> str:
-    """Return the format of a file name; raise UsageError for an unknown one."""
-    suffix = name.rpartition(".")[2].lower()
-    if suffix not in FORMATS:
-        raise UsageError(f"{name!r} must end with one of: {', '.join(f'.{each}' for each in FORMATS)}.")
-    return suffix
+"""The formats of a table."""

@@ -61,7 +61,6 @@ class Settings(CheckedSettings):
     hop_settings: Annotated[dict[str, dict[str, Any]], BeforeValidator(parse_json)] = Field(
         default={}, description='settings of the methods, as JSON: {"par-rag": {"coarse_k": 5}}'
     )
-
     survey_documents: int = Field(
         default=50, ge=0, description="documents that a question about the whole collection may ask; 0: none"
     )
@@ -218,10 +217,10 @@ async def _survey_first(state: State, call: Call[Settings]) -> list[str]:
     reader, most = call.context.retriever, call.settings.survey_documents
     if not (most and isinstance(reader, DocumentLister) and _MAY_ASK_ALL.search(state.question) and call.affords(2)):
         return []
-    documents = len(await list_all(reader))
     given = inputs.QuestionInput(question=state.question)
     if await yes_probability(call.model, judging.ASKS_ALL, given, otherwise=0.0, loss="It is searched for.") <= 0.5:
         return []
+    documents = len(await list_all(reader))
     if documents <= most and call.affords(documents + 2):
         return ["survey"]
     call.model.warn(

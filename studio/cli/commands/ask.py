@@ -22,6 +22,8 @@ from sleuth.tools.sources.web_pages.fetch import get_pages
 
 CallsOption = Annotated[int | None, typer.Option("--max-calls", min=1, help="Maximum model calls.")]
 TokensOption = Annotated[int | None, typer.Option("--max-tokens", min=1, help="Maximum tokens.")]
+ThreadOption = Annotated[str | None, typer.Option(help="Thread id (generated if omitted).")]
+SetOption = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; repeatable.")]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Show the findings and model calls of each step.")]
 SecondsOption = Annotated[
     float | None, typer.Option("--max-seconds", min=0.001, help="Maximum wall-clock seconds from this start.")

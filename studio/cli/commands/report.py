@@ -11,18 +11,25 @@ from tempfile import NamedTemporaryFile
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.registry import REPORT, configure
 from sleuth.graphs.runs import check_question
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption, VerboseOption, parse_pairs
+from sleuth.studio.cli.commands.ask import (
+    CallsOption,
+    SecondsOption,
+    SetOption,
+    ThreadOption,
+    TokensOption,
+    VerboseOption,
+    parse_pairs,
+)
 from sleuth.studio.cli.commands.documents import WaitOption, WhereOption, settings_with
 from sleuth.studio.client import open_sleuth
-from sleuth.studio.console import JsonOption, emit, progress_console
-from sleuth.studio.console.report_file import FORMATS, format_of
+from sleuth.studio.console import JsonOption, emit, format_of, progress_console, save
+from sleuth.studio.console.report_file import FORMATS
 from sleuth.studio.console.run_view import answer_view, watch
 from sleuth.tools.errors import UsageError
 
@@ -37,8 +44,8 @@ async def report(
     ] = None,
     approve: Annotated[bool, typer.Option("--approve", help="Edit the outline before the research.")] = False,
     where: WhereOption = "",
-    thread: Annotated[str | None, typer.Option(help="Thread id (generated if omitted).")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; repeatable.")] = None,
+    thread: ThreadOption = None,
+    set_: SetOption = None,
     wait: WaitOption = None,
     max_calls: CallsOption = None,
     max_tokens: TokensOption = None,
@@ -48,7 +55,7 @@ async def report(
 ) -> None:
     """Write a report of several sections, in which every sentence has its sources."""
     for file in out or []:
-        format_of(file.name)
+        format_of(file, FORMATS)
     settings = settings_with(wait=wait)
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
     values: dict[str, Any] = {**parse_pairs(set_ or [])}
@@ -65,9 +72,7 @@ async def report(
             events = sleuth.stream(reply, thread=answer.thread, **options)
             answer = await watch(events, progress_console(), on_stop=sleuth.runs.stopped, verbose=verbose)
     if answer.asks is None:
-        for file in out or []:
-            await asyncio.to_thread(file.write_bytes, FORMATS[format_of(file.name)][1](answer))
-            progress_console().print(Text(f"Written: {file}"))
+        await save(answer, out or [], FORMATS)
     emit(answer.to_json(), as_json, answer_view(answer))
 
 

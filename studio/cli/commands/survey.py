@@ -17,12 +17,19 @@ from sleuth.graphs.core.events import Event, Step
 from sleuth.graphs.registry import SURVEY, configure
 from sleuth.graphs.runs import check_question
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption, parse_pairs
+from sleuth.studio.cli.commands.ask import (
+    CallsOption,
+    SecondsOption,
+    SetOption,
+    ThreadOption,
+    TokensOption,
+    parse_pairs,
+)
 from sleuth.studio.cli.commands.documents import WaitOption, WhereOption, settings_with
 from sleuth.studio.client import Sleuth, open_sleuth
-from sleuth.studio.console import JsonOption, counted, emit, progress_bars, progress_console
+from sleuth.studio.console import JsonOption, counted, emit, format_of, progress_bars, progress_console, save
 from sleuth.studio.console.run_view import watch
-from sleuth.studio.console.survey_table import FORMATS, format_of, survey_view
+from sleuth.studio.console.survey_table import FORMATS, survey_view
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search.retriever import list_all
 
@@ -49,8 +56,8 @@ async def survey(
     containing: Annotated[str, typer.Option(metavar="WORDS", help="Ask only documents with one of these words.")] = "",
     thorough: Annotated[bool, typer.Option("--thorough", help="Read long documents whole, in pieces.")] = False,
     where: WhereOption = "",
-    thread: Annotated[str | None, typer.Option(help="Thread id (generated if omitted).")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; repeatable.")] = None,
+    thread: ThreadOption = None,
+    set_: SetOption = None,
     wait: WaitOption = None,
     max_calls: CallsOption = None,
     max_tokens: TokensOption = None,
@@ -59,7 +66,7 @@ async def survey(
 ) -> None:
     """Ask every document the same questions, and count the answers."""
     for file in out or []:
-        format_of(file.name)
+        format_of(file, FORMATS)
     settings, budget = (
         settings_with(wait=wait),
         Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds),
@@ -88,9 +95,7 @@ async def survey(
             )
         with progress_bars() as progress:
             answer = await watch(_count(events, progress), progress.console, on_stop=sleuth.runs.stopped)
-    for file in out or []:
-        await asyncio.to_thread(file.write_bytes, FORMATS[format_of(file.name)][1](answer.table or {}))
-        console.print(Text(f"Written: {file}"))
+    await save(answer.table or {}, out or [], FORMATS)
     emit(answer.to_json(), as_json, survey_view(answer) if answer.table else answer.text)
 
 

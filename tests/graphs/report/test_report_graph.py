@@ -1,14 +1,13 @@
 """A report: sections are researched by other methods, and every sentence has a source that supports it."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from scenes import Json, Replying, Shelf, finish, passage, resolves
+from scenes import FailingLate, Json, Replying, Shelf, finish, passage, resolves
 from scripted_checker import ScriptedChecker
 
-from sleuth.agents.model import Reply, Request
+from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import Store
@@ -53,17 +52,6 @@ def write(request: Request, **sentences: list[Json]) -> Any:
         return {"sentences": sentences.get(topic, [FOUNDED if topic == "Founding" else OWNED])}
     answer, quote = ("1868", "founded in 1868") if topic == "Founding" else ("Mara Lindqvist", "Mara Lindqvist owns")
     return {"answerable": True, "answer": answer, "citations": [{"source": 1, "quote": quote}]}
-
-
-class Failing(Replying):
-    """A model whose error comes after the replies that are in flight: those are stored."""
-
-    async def call(self, request: Request) -> Reply:
-        try:
-            return await super().call(request)
-        except ModelUnavailable:
-            await asyncio.sleep(0.5)
-            raise
 
 
 def service(store: Store, answer: Callable[[Request], Any] | Replying = write, *, checker: bool = True) -> RunService:
@@ -192,7 +180,7 @@ async def test_resumed_report_repeats_no_call(store: Store, fails_at: int) -> No
         calls.append(request.call_id)
         return write(request)
 
-    runs = service(store, Failing(failing))
+    runs = service(store, FailingLate(failing))
     id = await runs.start(QUESTION, "report", values={"method": "plain-rag", "passages": 1})
     with pytest.raises(ModelUnavailable):
         await finish(runs, id)

@@ -23,6 +23,7 @@ from sleuth.graphs.methods.par_rag import graph as par_rag
 from sleuth.graphs.methods.ras import graph as ras
 from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.service import RunService
+from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.storage.archive import MemoryArchive
@@ -79,6 +80,17 @@ class Replying:
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         return sum(len(message["content"].split()) for message in messages)
+
+
+class FailingLate(Replying):
+    """A model whose error comes after the replies that are in flight: those are stored."""
+
+    async def call(self, request: Request) -> Reply:
+        try:
+            return await super().call(request)
+        except ModelUnavailable:
+            await asyncio.sleep(0.5)
+            raise
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,14 @@
 """A survey: every document is asked, what it states is checked, and figures are counted by code."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from contracts import CONTRACTS, END, FEE, Folder, read_contract, text_of
-from scenes import Case, Json, Replying, Shelf, finish, passage
+from scenes import Case, FailingLate, Json, Replying, Shelf, finish, passage
 
-from sleuth.agents.model import Reply, Request
+from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import Store
@@ -178,17 +177,6 @@ def service(store: Store, model: Replying, names: list[str]) -> RunService:
     return RunService(store, Services(model=model, retriever=folder))
 
 
-class Failing(Replying):
-    """A model whose error comes after the replies that are in flight: those are stored."""
-
-    async def call(self, request: Request) -> Reply:
-        try:
-            return await super().call(request)
-        except ModelUnavailable:
-            await asyncio.sleep(0.5)
-            raise
-
-
 @pytest.mark.parametrize("fails_at", [1, 3, 5, 8])
 async def test_resumed_survey_repeats_no_call_and_has_the_same_table(store: Store, fails_at: int) -> None:
     calls: list[str] = []
@@ -201,7 +189,7 @@ async def test_resumed_survey_repeats_no_call_and_has_the_same_table(store: Stor
         return read_contract(request)
 
     failures: list[int] = []
-    runs = service(store, Failing(failing), list(CONTRACTS))
+    runs = service(store, FailingLate(failing), list(CONTRACTS))
     question, values = "When do they end?", {"columns": [END, FEE], "batch": 2}
     id = await runs.start(question, "survey", values=values)
     with pytest.raises(ModelUnavailable):
