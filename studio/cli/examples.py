@@ -73,7 +73,7 @@ EXAMPLES = {
     "mcp": ["sleuth mcp"],
     "backup": ["sleuth backup backups/2026-05-01.zip"],
     "restore": ["sleuth restore backups/2026-05-01.zip --check", "sleuth restore backups/2026-05-01.zip"],
-    "doctor": ["sleuth doctor", "sleuth doctor --model", "sleuth doctor --bundle report.zip --log serve.log"],
+    "doctor": ["sleuth doctor", "sleuth doctor --model", "sleuth doctor --json > report.json"],
 }
 """Command lines by command."""
 

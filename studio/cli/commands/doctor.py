@@ -1,7 +1,5 @@
 """`sleuth doctor`."""
 
-import asyncio
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,8 +8,8 @@ from rich.text import Text
 
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.doctor_checks import Finding, examine, examine_model
-from sleuth.studio.cli.support_bundle import write_bundle
-from sleuth.studio.console import JsonOption, activity, emit, progress_console
+from sleuth.studio.console import JsonOption, activity, emit
+from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
 
@@ -21,26 +19,18 @@ async def doctor(
     model: Annotated[
         bool, typer.Option("--model", help="Also probe the model server: schemas, quotes, probabilities, streaming.")
     ] = False,
-    bundle: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write an archive for an issue report: no texts, names or secrets."),
-    ] = None,
-    log: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --bundle: a log of `sleuth serve`, to be summarized.")
-    ] = None,
+    removed: Annotated[str | None, typer.Option("--bundle", "--log", hidden=True)] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check the installation and the servers; exit with status 1 if a check fails."""
+    if removed:
+        raise UsageError("--bundle and --log were removed. For an issue report: sleuth doctor --json > report.json")
     settings = Settings()
     with activity("Running all checks"):
         findings = await examine(settings)
     if model:
         with activity("Probing the model server"):
             findings += await examine_model(settings)
-    if bundle is not None:
-        names = await asyncio.to_thread(write_bundle, bundle, settings, findings, log)
-        note = f"Wrote {bundle} ({', '.join(names)}). Look at it before you attach it to an issue."
-        progress_console().print(Text(note), soft_wrap=True)
     emit(findings, as_json, _table(findings))
     if not all(finding.ok for finding in findings):
         raise typer.Exit(1)

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -16,8 +15,6 @@ OWN = {
     "sleuth.tools.optional_imports",
 }
 TYPER = {"typer", "annotated_doc", "shellingham", "click", "typing_extensions"}
-PARSING = {"pydantic", "pydantic_core", "annotated_types", "typing_inspection"}
-"""Imported by recent versions of Typer as soon as they read a parameter."""
 RICH = {"rich", "markdown_it", "mdurl", "pygments", "attr"}
 
 RUN = """
@@ -51,21 +48,6 @@ def test_root_option_imports_only_the_command_line(option: str, allowed: set[str
     own, packages = imported(RUN, option)
     assert own == OWN
     assert "typer" in packages <= allowed
-
-
-@pytest.mark.parametrize(
-    "words",
-    ["re", "ask --m", "ask --method ", "search --mode ", "runs show ", "docs show ", "methods p", "eval --comp"],
-)
-def test_completion_imports_no_command(words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLEUTH_HOME", str(tmp_path))
-    monkeypatch.setenv("_SLEUTH_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", f"sleuth {words}")
-    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" "))))
-    own, packages = imported(f"import sys\nsys.argv[0] = 'sleuth'\n{RUN}")
-    assert own - {"sleuth.studio.cli.completion"} == OWN
-    packages -= {each for each in packages if each.startswith("_sysconfigdata")}
-    assert "typer" in packages <= TYPER | PARSING | {"platformdirs"}
 
 
 def test_commands_without_a_method_do_not_import_langgraph() -> None:
