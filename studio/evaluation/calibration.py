@@ -25,7 +25,6 @@ from sleuth.tools.settings import Settings
 
 if TYPE_CHECKING:
     import numpy as np
-    from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
 
@@ -262,20 +261,4 @@ def _write_page(found: Fit, report: dict[str, Any]) -> Page:
         f"Below a perplexity of {found.threshold:.3f} lie {chosen.right_kept:.0%} of the right answers and "
         f"{chosen.wrong_kept:.0%} of the wrong ones. {kept}"
     )
-    page.picture("Right answers kept against wrong answers kept.", lambda axes: _draw(axes, found.curve, chosen))
-    rows = [("threshold", "right answers below it", "wrong answers below it")]
-    rows += [
-        (f"{point.threshold:.3f}", f"{point.right_kept:.1%}", f"{point.wrong_kept:.1%}")
-        for point in found.curve[:: max(1, len(found.curve) // 20)]
-    ]
-    page.table(rows)
     return page
-
-
-def _draw(axes: "Axes", curve: Sequence[Point], chosen: Point) -> None:
-    axes.plot([point.wrong_kept for point in curve], [point.right_kept for point in curve], marker=".")
-    axes.plot([0, 1], [0, 1], "--", color="grey", linewidth=1)
-    at = (chosen.wrong_kept, chosen.right_kept)
-    axes.plot(*at, "o", color="C1")
-    axes.annotate(f"{chosen.threshold:.3f}", at, xytext=(8, -12), textcoords="offset points")
-    axes.set(xlabel="wrong answers below the threshold", ylabel="right answers below the threshold")

@@ -22,7 +22,7 @@ from sleuth.studio.evaluation.gold import PASSAGES, read_gold
 from sleuth.studio.evaluation.models import EvaluationBudget, open_models
 from sleuth.studio.evaluation.report import write_page
 from sleuth.studio.evaluation.reporting import write_report
-from sleuth.studio.evaluation.results import MethodsResult, Results, methods_result
+from sleuth.studio.evaluation.results import Results, methods_result
 from sleuth.studio.evaluation.retrieval import FOUND, measure_search, open_search_systems
 from sleuth.studio.evaluation.run_folder import name_of_runs, open_folder, settle_plan, write_lines
 from sleuth.studio.evaluation.runs import Job, JobRunner, judge_all, make_jobs, process
@@ -161,19 +161,10 @@ def _record(settings: Settings, wanted: Evaluation, collection: Collection) -> d
         "seed": wanted.seed,
         "simulation": wanted.plan()["simulation"],
         "gold": list(wanted.gold),
-        "settings": _settings_record(settings),
+        "settings": settings.without_secrets(),
         "embedder": collection.embedder and collection.embedder.name,
         "versions": _versions(),
     }
-
-
-def _settings_record(settings: Settings) -> dict[str, Any]:
-    """Return the settings without keys, and without a password that a URL may contain."""
-    record = settings.model_dump(mode="json", exclude={"model_key", "api_keys"})
-    if record["database_url"]:
-        scheme, _, rest = record["database_url"].partition("://")
-        record["database_url"] = f"{scheme}://{rest.rpartition('@')[2]}"
-    return record
 
 
 def _versions() -> dict[str, str]:
@@ -194,7 +185,7 @@ async def _methods(
     questions: Sequence[GoldQuestion],
     *,
     on_progress: OnProgress,
-) -> tuple[dict[str, str], MethodsResult]:
+) -> tuple[dict[str, str], dict[str, Any]]:
     """Return the names of the models, and the results of all runs."""
     results = await asyncio.to_thread(Results, wanted.out)
     by_thread, by_key = results.by_thread, {question.key: question for question in questions}
@@ -232,7 +223,7 @@ async def _methods(
     return models.names, methods_result(wanted.systems, questions, made, ended=ended, seed=wanted.seed)
 
 
-def _shortfalls(result: MethodsResult) -> list[str]:
+def _shortfalls(result: dict[str, Any]) -> list[str]:
     """Return a warning for each reason why the tables are incomplete."""
     lines = []
     if result["unfinished"]:

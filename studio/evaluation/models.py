@@ -1,13 +1,10 @@
 """Services for the runs of an evaluation: a model server, or a simulated model for each question, and the budget."""
 
 import asyncio
-import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-
-import numpy as np
 
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.role import NAMES
@@ -20,11 +17,8 @@ from sleuth.studio.simulation import SimulatedModel, Simulation
 from sleuth.studio.simulation.model import NAME as SIMULATED
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
-from sleuth.tools.search.vectors import Embedder, Vectors
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import MemoryTriples
-
-MAX_VECTORS = 50_000
 
 ServicesFor = Callable[[GoldQuestion], Awaitable[Services]]
 """Factory of the services of one question's run."""
@@ -83,29 +77,6 @@ class EvaluationModel:
         return await self.model.count_tokens(messages, role=role)
 
 
-class CachedEmbedder:
-    """Embedder that embeds a passage once: all systems search the same chunks of a question's pages."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self.name = embedder.name
-        self._embedder = embedder
-        self._known: dict[str, Vectors] = {}
-        self._turn = threading.Lock()
-
-    def embed_passages(self, texts: list[str]) -> Vectors:
-        """Return unit vectors, one for each text. Blocks."""
-        with self._turn:
-            if len(self._known) > MAX_VECTORS:
-                self._known.clear()
-            if new := [text for text in dict.fromkeys(texts) if text not in self._known]:
-                self._known |= dict(zip(new, self._embedder.embed_passages(new), strict=True))
-            return np.stack([self._known[text] for text in texts])
-
-    def embed_query(self, text: str) -> Vectors:
-        """Return the embedder's vector. Blocks."""
-        return self._embedder.embed_query(text)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluationModels:
     """Services for each run, and the names of the models by role ("default": all that have none of their own)."""
@@ -144,7 +115,6 @@ async def open_models(
             return served.name_of(role) if served else SIMULATED
 
         make = await opened.enter_async_context(build_services(settings, collection, model_of=name_of))
-        embedder = collection.embedder and CachedEmbedder(collection.embedder)
         judge = EvaluationModel(model=served, allowance=allowance) if served else None
 
         async def services_for(question: GoldQuestion) -> Services:
@@ -152,7 +122,7 @@ async def open_models(
             if not model or set(gold) - {PASSAGES}:
                 playing = SimulatedModel(await known.gold(question), simulation or Simulation(rates={}))
                 model = EvaluationModel(model=served or playing, allowance=allowance, oracle=playing, roles=gold)
-            services = make(model=model, triples=MemoryTriples(), embedder=embedder)
+            services = make(model=model, triples=MemoryTriples())
             if PASSAGES in gold:
                 passages = await gold_passages(collection, question)
                 services = replace(services, retriever=OracleRetriever(retriever=services.retriever, gold=passages))

@@ -9,8 +9,6 @@ without an answer not by the passages that search finds for it.
 """
 
 import asyncio
-import json
-import os
 import random
 import re
 from collections import Counter
@@ -37,7 +35,7 @@ from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.private_graph import PrivateGraph
 from sleuth.studio.evaluation.models import BudgetSpent, EvaluationBudget, EvaluationModel
-from sleuth.studio.evaluation.run_folder import append_line
+from sleuth.studio.evaluation.run_folder import append_line, read_lines
 from sleuth.studio.evaluation.scoring import contained, f1, normalise
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import BadReply, ContextTooLong, UsageError
@@ -68,8 +66,6 @@ _REFERS = re.compile(r"\b(source|passage|text|document|article|above|mentioned|s
 _DEFINES = r"(?P<name>(?:the )?{}) (?P<verb>is|was|are|were) (?P<answer>(?:an?|the) [^.,;:()]{{3,100}})"
 _NUMBER = re.compile(r"\d+")
 _QUESTION = re.compile(r"[^?？؟]+[?？؟]")
-_STARTS = (b'{"id": "', b'{"candidate": "')
-"""What the lines of both files start with: only such a line is cut off where a kill has truncated it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,29 +133,13 @@ class WrittenQuestions:
 def _lines(path: Path) -> list[dict[str, Any]]:
     """Return the rows of a file, and cut off a last line that a kill has truncated; no other file is changed."""
     try:
-        data = path.read_bytes() if path.exists() else b""
-    except OSError as error:
+        rows = read_lines(path)
+        is_ours = rows or not path.exists() or not path.stat().st_size
+    except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}. Choose another file with --out.") from None
-    *lines, last = data.split(b"\n")
-    is_cut = _parsed(last) is None and (last.startswith(_STARTS) or any(start.startswith(last) for start in _STARTS))
-    rows = [_parsed(line) for line in (lines if is_cut else [*lines, last])]
-    for number, row in enumerate(rows, 1):
-        if row is None or not ("made_from" in row or "candidate" in row):
-            raise UsageError(f"{path}, line {number}, was not made by this command. Choose another file with --out.")
-    if is_cut and last:
-        os.truncate(path, len(data) - len(last))
-    elif last:
-        with path.open("a", encoding="utf-8") as file:
-            file.write("\n")
-    return [row for row in rows if row is not None]
-
-
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    try:
-        row = json.loads(line.decode())
-    except ValueError:
-        return None
-    return row if isinstance(row, dict) else None
+    if not is_ours or not all("made_from" in row or "candidate" in row for row in rows):
+        raise UsageError(f"{path} was not made by this command. Choose another file with --out.")
+    return read_lines(path, repair=True)
 
 
 @dataclass(frozen=True, kw_only=True)

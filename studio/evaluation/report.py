@@ -6,31 +6,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from typing_extensions import TypedDict
-
-from sleuth.studio.evaluation.reporting import Page, align_columns, draw_pictures
+from sleuth.studio.evaluation.reporting import Page, draw_costs
 from sleuth.studio.evaluation.results import (
     COMPARED,
     COST,
     EVIDENCE,
     METRICS,
     QUALITY,
-    Failure,
-    MethodsResult,
-    NodeMeans,
     read_scores,
 )
 from sleuth.studio.evaluation.retrieval import COMPARED as SEARCH_COMPARED
 from sleuth.studio.evaluation.retrieval import METRICS as SEARCH_METRICS
-from sleuth.studio.evaluation.retrieval import RetrievalResult, read_found
+from sleuth.studio.evaluation.retrieval import read_found
 from sleuth.studio.evaluation.run_folder import PLAN, REPORT, read_json
 from sleuth.studio.evaluation.scoring import (
     LEVEL,
     RESAMPLES,
     Difference,
-    Group,
     Interval,
-    Summary,
     SystemScores,
     difference,
     paired,
@@ -55,7 +48,7 @@ def cell(metric: str, interval: Interval) -> str:
     return f"{mean} ({low} to {high})"
 
 
-def retrieval_table(result: RetrievalResult) -> Rows:
+def retrieval_table(result: Mapping[str, Any]) -> Rows:
     """Search as a table with its header: a mode per line."""
     rows = [["search", *SEARCH_METRICS, "index s", "p50 ms", "p95 ms", "first s", "MiB"]]
     for mode in result["modes"]:
@@ -67,7 +60,7 @@ def retrieval_table(result: RetrievalResult) -> Rows:
     return rows
 
 
-def methods_table(result: MethodsResult, metrics: Iterable[str]) -> Rows:
+def methods_table(result: Mapping[str, Any], metrics: Iterable[str]) -> Rows:
     """Return some metrics, a system per line; those without a value for any question are left out."""
     lines = result["summary"]["all"]["systems"]
     shown = [metric for metric in metrics if any(line[metric]["n"] for line in lines.values())]
@@ -75,7 +68,7 @@ def methods_table(result: MethodsResult, metrics: Iterable[str]) -> Rows:
     return rows + [[system, *(cell(metric, line[metric]) for metric in shown)] for system, line in lines.items()]
 
 
-def group_table(groups: Mapping[str, Group], by: str, metrics: Sequence[str]) -> Rows:
+def group_table(groups: Mapping[str, Mapping[str, Any]], by: str, metrics: Sequence[str]) -> Rows:
     """Return some metrics in each group of questions, a system per line."""
     rows = [[by, "questions", "system", *map(_heading, metrics)]]
     for name, group in groups.items():
@@ -84,7 +77,7 @@ def group_table(groups: Mapping[str, Group], by: str, metrics: Sequence[str]) ->
     return rows
 
 
-def node_table(nodes: Mapping[str, Mapping[str, NodeMeans]]) -> Rows:
+def node_table(nodes: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Rows:
     """Return cost per question of each node."""
     rows = [["system", "node", "calls", "prompt tokens", "completion tokens", "model seconds"]]
     for system, own in nodes.items():
@@ -162,7 +155,7 @@ def _about(report: Mapping[str, Any]) -> str:
     )
 
 
-def _add_methods(page: Page, report: Mapping[str, Any], result: MethodsResult, out: Path) -> None:
+def _add_methods(page: Page, report: Mapping[str, Any], result: Mapping[str, Any], out: Path) -> None:
     counted = result["summary"]["all"]["questions"]
     models = ", ".join(f"{role}: {name}" for role, name in report["models"].items())
     page.heading(2, "Methods")
@@ -174,7 +167,9 @@ def _add_methods(page: Page, report: Mapping[str, Any], result: MethodsResult, o
         page.table(methods_table(result, metrics))
         page.paragraph(" ".join(f"{heading}: {meaning}" for heading, meaning in metrics.values()))
     if counted:
-        draw_pictures(page, result, label=_kind(report))
+        lines = result["summary"]["all"]["systems"]
+        title = "F1 against tokens per question: up and left is better."
+        page.picture(title, lambda axes: draw_costs(axes, lines), label=_kind(report))
     for by, groups in result["summary"]["by"].items():
         page.heading(3, f"By {by}")
         page.table(group_table(groups, by, ("f1", "em", "refused", "all_shown", "calls")))
@@ -182,11 +177,11 @@ def _add_methods(page: Page, report: Mapping[str, Any], result: MethodsResult, o
     page.heading(3, "Cost per question by node")
     page.table(node_table(result["nodes"]))
     _add_failures(page, result["failures"], out)
-    if answers := result.get("answers"):
-        _add_answers(page, answers)
+    answers = result["answers"]
+    page.folded_table(f"All {len(answers):,} answers with the gold answers", _answer_table(answers))
 
 
-def verdict(result: MethodsResult) -> list[str]:
+def verdict(result: Mapping[str, Any]) -> list[str]:
     """Return in words which system has the best F1 and its cost, then how the others compare with it."""
     lines = result["summary"]["all"]["systems"]
     scored = {name: line["f1"]["mean"] or 0.0 for name, line in lines.items() if line["f1"]["n"]}
@@ -214,35 +209,28 @@ def _in_words(found: Difference) -> str:
     return f"{less}, which may be chance{needed}."
 
 
-def _add_answers(page: Page, answers: list[Failure]) -> None:
-    rows = [["question", "gold answer", "system", "answer", "status", "F1", "thread"]]
+def _answer_table(answers: Iterable[Mapping[str, Any]]) -> Rows:
+    """Return answers next to the gold ones."""
+    rows = [["system", "question", "gold answer", "answer", "status", "F1", "gold shown", "thread"]]
     for each in answers:
         gold = " / ".join(each["expected"][:3]) or "(no answer)"
-        f1 = each.get("f1")
-        shown = "–" if f1 is None else f"{100 * f1:.0f}"
-        said = each["problem"] or each["said"]
-        rows.append([each["asked"], gold, each["system"], said.strip(), each["status"], shown, each["thread"]])
-    page.folded_table(f"All {len(answers):,} answers with the gold answers", rows)
+        f1 = "–" if each["f1"] is None else f"{100 * each['f1']:.0f}"
+        said = (each["problem"] or each["said"]).strip()
+        rows.append([each["system"], each["asked"], gold, said, each["status"], f1, each["gold_shown"], each["thread"]])
+    return rows
 
 
-def _add_failures(page: Page, failures: list[Failure], out: Path) -> None:
+def _add_failures(page: Page, failures: Sequence[Mapping[str, Any]], out: Path) -> None:
     if not failures:
         return
-    rows = [["system", "question", "expected", "said", "gold shown", "thread"]]
-    for each in failures:
-        said = each["problem"] or (
-            each["said"] if each["status"] == "answered" else f"({each['status']}) {each['said']}"
-        )
-        expected = " / ".join(each["expected"][:3]) or "(no answer)"
-        rows.append([each["system"], each["asked"], expected, said.strip(), each["gold_shown"], each["thread"]])
     store = f"SLEUTH_RUNS={shlex.quote(str(out))}"
     page.heading(3, "Failures to read")
     page.paragraph("Each run can be opened by its thread; the question's id is in report.json.")
     page.code("\n".join(f"{store} sleuth runs {command} THREAD" for command in ("show", "history", "export")))
-    page.table(rows)
+    page.table(_answer_table(failures))
 
 
-def _add_search(page: Page, result: RetrievalResult) -> None:
+def _add_search(page: Page, result: Mapping[str, Any]) -> None:
     page.heading(2, "Search")
     page.paragraph(
         f"{result['summary']['all']['questions']} questions that name their gold passages; shares in percent. "
@@ -257,7 +245,7 @@ def _add_search(page: Page, result: RetrievalResult) -> None:
     _add_differences(page, result["summary"], "Differences in search")
 
 
-def _add_differences(page: Page, summary: Summary, heading: str) -> None:
+def _add_differences(page: Page, summary: Mapping[str, Any], heading: str) -> None:
     if summary["differences"]:
         page.heading(3, heading)
         page.paragraph(DIFFERENCES)
@@ -276,22 +264,11 @@ def _add_origin(page: Page, report: Mapping[str, Any]) -> None:
     page.paragraph("SHA-256 of the data: " + "; ".join(hashes) + ".")
 
 
-class Comparison(TypedDict):
-    """Differences between two evaluations: b minus a.
+def compare(a: Path, b: Path) -> dict[str, Any]:
+    """Return the differences between two evaluations, b minus a.
 
-    `simulation`: one of them is simulated; `labels` must be shown wherever the numbers of a or b are.
-    """
-
-    a: str
-    b: str
-    differing: list[str]
-    simulation: bool
-    labels: list[str]
-    differences: list[Difference]
-
-
-def compare(a: Path, b: Path) -> Comparison:
-    """Pair the systems and search modes that both folders have, or the only one of each.
+    The systems and search modes that both folders have are paired, or the only one of each. `labels` must be shown
+    wherever the numbers are; with `simulation`, one of the two is simulated.
 
     Raises:
         UsageError: a folder without a report, or nothing that both have.
@@ -303,20 +280,14 @@ def compare(a: Path, b: Path) -> Comparison:
     found = [*_comparisons(runs, COMPARED, seed), *_comparisons(searches, SEARCH_COMPARED, seed)]
     if not found:
         raise UsageError(f"{a} and {b} have no question in common that the same method or search was asked.")
-    return Comparison(
-        a=str(a),
-        b=str(b),
-        differing=sorted(key for key in {*plans[0], *plans[1]} if plans[0].get(key) != plans[1].get(key)),
-        simulation=any(bool(report["simulation"]) for report in reports),
-        labels=[f"{side}: {text}" for side, report in zip("ab", reports, strict=True) if (text := label(report))],
-        differences=found,
-    )
-
-
-def comparison_table(found: Comparison) -> str:
-    """Return the comparison for a terminal."""
-    what = f"b = {found['b']}, a = {found['a']}; the two differ in: {', '.join(found['differing']) or 'nothing'}"
-    return "\n".join([what, *found["labels"], align_columns(difference_table(found["differences"]))])
+    return {
+        "a": str(a),
+        "b": str(b),
+        "differing": sorted(key for key in {*plans[0], *plans[1]} if plans[0].get(key) != plans[1].get(key)),
+        "simulation": any(bool(report["simulation"]) for report in reports),
+        "labels": [f"{side}: {text}" for side, report in zip("ab", reports, strict=True) if (text := label(report))],
+        "differences": found,
+    }
 
 
 def _comparisons(sides: list[dict[str, SystemScores]], metrics: tuple[str, ...], seed: int) -> list[Difference]:

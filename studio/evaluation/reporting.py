@@ -5,7 +5,6 @@ matplotlib is imported when the first plot is drawn.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from html import escape
 from io import StringIO
 from pathlib import Path
@@ -13,18 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
-from sleuth.studio.evaluation.results import METRICS, MethodsResult, NodeMeans
+from sleuth.studio.evaluation.results import METRICS
 from sleuth.studio.evaluation.run_folder import REPORT, write
-from sleuth.studio.evaluation.scoring import Group, Interval
+from sleuth.studio.evaluation.scoring import Interval
 from sleuth.tools.text import markdown_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SIZE = (8.0, 4.5)
-_COLOURS = 10
-_MARKERS, _HATCHES = "os^", ("", "//", "..")
-"""Styles that distinguish the second and third ten from the first, which have the same colors."""
 
 MEANINGS = dict(METRICS.values()) | {
     "p": "Probability of a difference at least as large by chance (permutation test).",
@@ -128,72 +124,18 @@ def _explained(heading: str) -> str:
     return f'<abbr title="{escape(meaning)}">{escape(heading)}</abbr>' if meaning else escape(heading)
 
 
-def align_columns(rows: Rows) -> str:
-    """Return a table for a terminal; the first column is left-aligned, the others right-aligned."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        first, *others = zip(row, widths, strict=True)
-        lines.append("  ".join([first[0].ljust(first[1]), *(text.rjust(width) for text, width in others)]).rstrip())
-    return "\n".join(lines)
-
-
-def draw_pictures(page: Page, result: MethodsResult, *, label: str) -> None:
-    """Add plots of quality against tokens, quality by hops, and cost by node; `label` is shown in each of them."""
-    lines, hops = result["summary"]["all"]["systems"], result["summary"]["by"].get("hops", {})
-    page.picture("F1 against tokens per question: up and left is better.", partial(_pareto, lines=lines), label=label)
-    if hops:
-        page.picture("F1 by number of hops.", partial(_by_hops, groups=hops), label=label)
-    page.picture("Tokens per question by node.", partial(_nodes, nodes=result["nodes"]), label=label)
-
-
-def _pareto(axes: "Axes", lines: Mapping[str, Mapping[str, Interval]]) -> None:
-    """Draw each system as a point with its intervals."""
+def draw_costs(axes: "Axes", lines: Mapping[str, Mapping[str, Interval]]) -> None:
+    """Draw the quality of each system against its tokens, as a point with its intervals."""
     points = [(name, line["tokens"], line["f1"]) for name, line in lines.items() if line["f1"]["n"]]
     for at, (name, tokens, f1) in enumerate(points):
         x, y = tokens["mean"] or 0, 100 * (f1["mean"] or 0)
         spread = [[x - (tokens["low"] or 0)], [(tokens["high"] or 0) - x]]
         height = [[y - 100 * (f1["low"] or 0)], [100 * (f1["high"] or 0) - y]]
-        axes.errorbar(x, y, xerr=spread, yerr=height, fmt=_MARKERS[_ten(at)], capsize=2, color=_colour(at))
+        axes.errorbar(x, y, xerr=spread, yerr=height, fmt="o", capsize=2, color=f"C{at}")
         place = (6, -11 if at % 2 else 5)
         axes.annotate(name, (x, y), textcoords="offset points", xytext=place, fontsize=8)
     axes.set(xlabel="tokens per question (prompt and completion)", ylabel="F1 in percent")
     axes.set_xlim(left=0)
-
-
-def _by_hops(axes: "Axes", groups: Mapping[str, Group]) -> None:
-    systems = next(iter(groups.values()))["systems"]
-    for at, name in enumerate(systems):
-        means = [100 * (group["systems"][name]["f1"]["mean"] or 0) for group in groups.values()]
-        axes.plot(list(groups), means, _MARKERS[_ten(at)], color=_colour(at), label=name)
-    axes.set(xlabel="hops", ylabel="F1 in percent")
-    axes.set_ylim(bottom=0)
-    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-
-
-def _nodes(axes: "Axes", nodes: Mapping[str, Mapping[str, NodeMeans]]) -> None:
-    names = list(dict.fromkeys(node for own in nodes.values() for node in own))
-    left = dict.fromkeys(nodes, 0.0)
-    for at, node in enumerate(names):
-        costs = {
-            name: own[node]["prompt_tokens"] + own[node]["completion_tokens"] if node in own else 0.0
-            for name, own in nodes.items()
-        }
-        bars = axes.barh(list(nodes), list(costs.values()), left=list(left.values()), label=node, color=_colour(at))
-        for bar in bars:
-            bar.set(hatch=_HATCHES[_ten(at)], edgecolor="white", linewidth=0)
-        left = {name: left[name] + cost for name, cost in costs.items()}
-    axes.invert_yaxis()
-    axes.set_xlabel("tokens per question")
-    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-
-
-def _colour(at: int) -> str:
-    return f"C{at % _COLOURS}"
-
-
-def _ten(at: int) -> int:
-    return at // _COLOURS % len(_MARKERS)
 
 
 def _svg(draw: "Callable[[Axes], None]", label: str) -> str:

@@ -15,7 +15,6 @@ from sleuth.studio.evaluation.data import GoldQuestion, System
 from sleuth.studio.evaluation.run_folder import append_line, read_lines
 from sleuth.studio.evaluation.scoring import (
     Scores,
-    Summary,
     SystemScores,
     answer_scores,
     citation_scores,
@@ -101,47 +100,6 @@ class Result(TypedDict):
     scores: dict[str, float | None]
 
 
-class NodeMeans(TypedDict):
-    """Mean cost of a node per question."""
-
-    calls: float
-    prompt_tokens: float
-    completion_tokens: float
-    model_seconds: float
-
-
-class Failure(TypedDict):
-    """A question with its answer and the right ones, and how to look into its run."""
-
-    system: str
-    question: str
-    asked: str
-    expected: list[str]
-    status: str
-    said: str
-    gold_shown: str
-    thread: str
-    problem: str
-    f1: NotRequired[float | None]
-
-
-class MethodsResult(TypedDict):
-    """All measurements of methods; `ended` is the reason for an early end, `failed` the number of failed runs.
-
-    `failures` are a few wrong answers of each system, `answers` all answers, by question.
-    """
-
-    systems: list[dict[str, Any]]
-    runs: int
-    failed: int
-    unfinished: int
-    ended: str
-    summary: Summary
-    nodes: dict[str, dict[str, NodeMeans]]
-    failures: list[Failure]
-    answers: NotRequired[list[Failure]]
-
-
 class Results:
     """The lines of one evaluation's folder, by the thread of the run. Blocks when it is made."""
 
@@ -190,8 +148,11 @@ def scores(result: Result, question: GoldQuestion) -> dict[str, float | None]:
 
 def methods_result(
     systems: Sequence[System], questions: Sequence[GoldQuestion], results: Iterable[Result], *, ended: str, seed: int
-) -> MethodsResult:
-    """Score the results; where runs are missing, only questions that every system has ended count."""
+) -> dict[str, Any]:
+    """Score the results; where runs are missing, only questions that every system has ended count.
+
+    `ended` is the reason for an early end, `failures` are a few wrong answers of each system, `answers` all answers.
+    """
     by_place = {(result["system"], result["question"]): result for result in results}
     whole = [each for each in questions if all((system.name, each.key) in by_place for system in systems)]
     kept = {
@@ -200,34 +161,35 @@ def methods_result(
     table: Scores = {
         name: {question.key: own[question.key]["scores"] for question in whole} for name, own in kept.items()
     }
-    return MethodsResult(
-        systems=[system.record() for system in systems],
-        runs=len(by_place),
-        failed=sum(result["status"] == "failed" for result in by_place.values()),
-        unfinished=len(systems) * len(questions) - len(by_place),
-        ended=ended,
-        summary=summarise(table, whole, list(METRICS), compared=COMPARED, seed=seed),
-        nodes={name: node_means(own.values()) for name, own in kept.items()},
-        failures=[failure for own in kept.values() for failure in _failures(own, whole)],
-        answers=[_answer(question, own[question.key]) for question in whole for own in kept.values()],
-    )
+    return {
+        "systems": [system.record() for system in systems],
+        "runs": len(by_place),
+        "failed": sum(result["status"] == "failed" for result in by_place.values()),
+        "unfinished": len(systems) * len(questions) - len(by_place),
+        "ended": ended,
+        "summary": summarise(table, whole, list(METRICS), compared=COMPARED, seed=seed),
+        "nodes": {name: node_means(own.values()) for name, own in kept.items()},
+        "failures": [failure for own in kept.values() for failure in _failures(own, whole)],
+        "answers": [_answer(question, own[question.key]) for question in whole for own in kept.values()],
+    }
 
 
-def node_means(results: Iterable[Result]) -> dict[str, NodeMeans]:
+NODE_COSTS = ("calls", "prompt_tokens", "completion_tokens", "model_seconds")
+
+
+def node_means(results: Iterable[Result]) -> dict[str, dict[str, float]]:
     """Return cost by node, in the mean over the runs that have ended well."""
     ended = [result["cost"]["nodes"] for result in results if result["status"] != "failed"]
-    means: dict[str, NodeMeans] = {}
+    means: dict[str, dict[str, float]] = {}
     for nodes in ended:
         for name, cost in nodes.items():
-            own = means.setdefault(name, NodeMeans(calls=0, prompt_tokens=0, completion_tokens=0, model_seconds=0))
-            own["calls"] += cost["calls"] / len(ended)
-            own["prompt_tokens"] += cost["prompt_tokens"] / len(ended)
-            own["completion_tokens"] += cost["completion_tokens"] / len(ended)
-            own["model_seconds"] += cost["model_seconds"] / len(ended)
+            own = means.setdefault(name, dict.fromkeys(NODE_COSTS, 0.0))
+            for part in NODE_COSTS:
+                own[part] += float(cost[part]) / len(ended)  # type: ignore[literal-required]  # a field of the cost
     return means
 
 
-def _failures(own: Mapping[str, Result], questions: Sequence[GoldQuestion]) -> list[Failure]:
+def _failures(own: Mapping[str, Result], questions: Sequence[GoldQuestion]) -> list[dict[str, Any]]:
     """Return the worst first: failed runs, then wrong answers although all gold was shown, then the others."""
 
     def badness(question: GoldQuestion) -> tuple[bool, float, float]:
@@ -238,16 +200,17 @@ def _failures(own: Mapping[str, Result], questions: Sequence[GoldQuestion]) -> l
     return [_answer(question, own[question.key]) for question in sorted(wrong, key=badness)[:FAILURES]]
 
 
-def _answer(question: GoldQuestion, result: Result) -> Failure:
-    return Failure(
-        system=result["system"],
-        question=question.key,
-        asked=question.question,
-        expected=list(question.answers),
-        status=result["status"],
-        said=result["text"],
-        gold_shown=f"{len(result['shown'])} of {len(question.gold)}" if question.gold else "–",
-        thread=result["thread"],
-        problem=result["problem"],
-        f1=result["scores"].get("f1"),
-    )
+def _answer(question: GoldQuestion, result: Result) -> dict[str, Any]:
+    """Return a question with its answer and the right ones, and how to look into its run."""
+    return {
+        "system": result["system"],
+        "question": question.key,
+        "asked": question.question,
+        "expected": list(question.answers),
+        "status": result["status"],
+        "said": result["text"],
+        "gold_shown": f"{len(result['shown'])} of {len(question.gold)}" if question.gold else "–",
+        "thread": result["thread"],
+        "problem": result["problem"],
+        "f1": result["scores"].get("f1"),
+    }

@@ -6,13 +6,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from typing_extensions import TypedDict
 
 from sleuth.studio.evaluation.data import GoldQuestion
 from sleuth.studio.evaluation.run_folder import read_lines
-from sleuth.studio.evaluation.scoring import Summary, SystemScores, scores_by, summarise
+from sleuth.studio.evaluation.scoring import SystemScores, scores_by, summarise
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.settings import Settings
@@ -26,37 +26,6 @@ FOUND = "retrieval.jsonl"
 
 PARTS: Mapping[str, Mapping[str, str]] = {"training": {"ranker": "formula"}, "vectors": {"embedder": "none"}}
 """The parts of graph search that can be left out, by the settings that do it."""
-
-
-class Speed(TypedDict):
-    """Cost of the searches of one system; memory is this process's, including everything loaded before.
-
-    index_seconds: the total indexing time of the indexes that it searches, if known.
-    """
-
-    index_seconds: float | None
-    first_seconds: float
-    p50_ms: float
-    p95_ms: float
-    memory_mib: float
-
-
-class SearchResult(TypedDict):
-    """Passages that one mode found for one question, best first."""
-
-    mode: str
-    question: str
-    passages: list[str]
-    scores: dict[str, float]
-
-
-class RetrievalResult(TypedDict):
-    """Everything that was measured about search."""
-
-    modes: list[str]
-    summary: Summary
-    speed: dict[str, Speed]
-    found: list[SearchResult]
 
 
 SearchSystems = Mapping[str, tuple[Mode, Collection]]
@@ -81,11 +50,15 @@ async def open_search_systems(
 
 async def measure_search(
     systems: SearchSystems, questions: Sequence[GoldQuestion], *, seed: int, tick: Callable[[], None]
-) -> RetrievalResult:
-    """Search for every question that has gold passages, one after the other; calls `tick` after each."""
+) -> dict[str, Any]:
+    """Search for every question that has gold passages, one after the other; call `tick` after each.
+
+    The `speed` of a system has the memory of this process, including everything loaded before, and the total indexing
+    time of the indexes that it searches, if known; `found` are the passages by system and question, best first.
+    """
     judged = [question for question in questions if question.gold]
-    speed: dict[str, Speed] = {}
-    found: list[SearchResult] = []
+    speed: dict[str, dict[str, float | None]] = {}
+    found: list[dict[str, Any]] = []
     for name, (mode, collection) in systems.items():
         first, _ = await _timed_search(collection, mode, "Which index is this?")  # loads what it needs
         taken = []
@@ -93,18 +66,13 @@ async def measure_search(
             seconds, hits = await _timed_search(collection, mode, question.question)
             taken.append(1000 * seconds)
             passages, scores = [hit.passage.id for hit in hits], recall(hits, question.gold)
-            found.append(SearchResult(mode=name, question=question.key, passages=passages, scores=scores))
+            found.append({"mode": name, "question": question.key, "passages": passages, "scores": scores})
             tick()
         p50, p95 = map(float, np.quantile(taken, [0.5, 0.95]))
-        speed[name] = Speed(
-            index_seconds=await collection.index_seconds(mode),
-            first_seconds=first,
-            p50_ms=p50,
-            p95_ms=p95,
-            memory_mib=memory_mib(),
-        )
+        costs = {"first_seconds": first, "p50_ms": p50, "p95_ms": p95, "memory_mib": memory_mib()}
+        speed[name] = {"index_seconds": await collection.index_seconds(mode), **costs}
     summary = summarise(scores_by("mode", found), judged, METRICS, compared=COMPARED, seed=seed)
-    return RetrievalResult(modes=list(systems), summary=summary, speed=speed, found=found)
+    return {"modes": list(systems), "summary": summary, "speed": speed, "found": found}
 
 
 async def _timed_search(collection: Collection, mode: Mode, text: str) -> tuple[float, list[Hit]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from sleuth.graphs.core.context import Budget
@@ -17,7 +18,7 @@ from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption, parse_pairs
 from sleuth.studio.cli.commands.documents import WaitOption, settings_with
 from sleuth.studio.client import open_sleuth
-from sleuth.studio.console import JsonOption, counted, emit, progress_bars
+from sleuth.studio.console import JsonOption, Listing, counted, emit, progress_bars
 from sleuth.studio.evaluation import Evaluation
 from sleuth.studio.evaluation.data import systems
 from sleuth.studio.evaluation.evaluate import evaluate
@@ -30,8 +31,7 @@ from sleuth.studio.evaluation.question_maker import (
     make_questions,
     plan_questions,
 )
-from sleuth.studio.evaluation.report import compare, comparison_table, label, methods_table, retrieval_table
-from sleuth.studio.evaluation.reporting import align_columns
+from sleuth.studio.evaluation.report import Rows, compare, difference_table, label, methods_table, retrieval_table
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import find_mode
@@ -172,7 +172,9 @@ async def evaluate_command(
     """
     if compare_:
         found = compare(*compare_)
-        emit(found, as_json, comparison_table(found))
+        differing = ", ".join(found["differing"]) or "nothing"
+        about = f"b = {found['b']}, a = {found['a']}; the two differ in: {differing}"
+        emit(found, as_json, Group(about, *found["labels"], _listing(difference_table(found["differences"]))))
         return
     settings = settings_with(ray=ray)
     profiles: tuple[Profile, ...] = ("default", "paper") if profile == "both" else (profile or settings.profile,)
@@ -250,11 +252,18 @@ def _progress() -> Iterator[Callable[[str, int, int], None]]:
         yield show
 
 
-def _in_words(report: dict[str, Any], out: Path) -> str:
-    parts = [label(report)] if label(report) else []
+def _in_words(report: dict[str, Any], out: Path) -> Group:
+    parts: list[RenderableType] = [label(report)] if label(report) else []
     parts += [f"! {warning}" for warning in report["warnings"]]
     if "methods" in report:
-        parts += [align_columns(methods_table(report["methods"], TERMINAL_METRICS)), TERMINAL_MEANINGS]
+        parts += [_listing(methods_table(report["methods"], TERMINAL_METRICS)), TERMINAL_MEANINGS]
     if "retrieval" in report:
-        parts.append(align_columns(retrieval_table(report["retrieval"])))
-    return "\n".join([*parts, f"Report: {out / 'report.html'} (also report.md and report.json)"])
+        parts.append(_listing(retrieval_table(report["retrieval"])))
+    return Group(*parts, f"Report: {out / 'report.html'} (also report.md and report.json)")
+
+
+def _listing(rows: Rows) -> Listing:
+    listing = Listing(*rows[0], right=rows[0][1:])
+    for row in rows[1:]:
+        listing.add_row(*row)
+    return listing

@@ -1,14 +1,11 @@
-import numpy as np
 import pytest
 from entries import entry
-from hashing_embedder import HashingEmbedder
 
 from sleuth.agents.model_calls.caller import messages
 from sleuth.agents.roles.planning import SearchResult
 from sleuth.agents.roles.searching import SEARCH_R1, Transcript
 from sleuth.studio.evaluation.data import GoldQuestion
 from sleuth.studio.evaluation.gold import KnownGold, OracleRetriever, oracle_parts
-from sleuth.studio.evaluation.models import CachedEmbedder
 from sleuth.tools.errors import UnknownName
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Hit, Passage
@@ -76,14 +73,3 @@ def test_parts_are_roles_and_passages() -> None:
     assert oracle_parts(["reader", "passages", "reader", "drafter"]) == ("drafter", "reader", "passages")
     with pytest.raises(UnknownName, match=r"There is no part 'planer'\. Did you mean planner"):
         oracle_parts(["planer"])
-
-
-def test_a_passage_is_embedded_once_and_keeps_its_vector() -> None:
-    inner, fresh = HashingEmbedder(), HashingEmbedder()
-    caching = CachedEmbedder(inner)
-    caching.embed_passages(["a weir", "a fair"])
-    found = caching.embed_passages(["a fair", "a tower", "a weir", "a fair"])
-    assert inner.embedded == ["a weir", "a fair", "a tower"]
-    assert np.array_equal(found, fresh.embed_passages(["a fair", "a tower", "a weir", "a fair"]))
-    assert caching.name == inner.name
-    assert np.array_equal(caching.embed_query("a weir"), fresh.embed_query("a weir"))

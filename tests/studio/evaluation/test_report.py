@@ -2,7 +2,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from sleuth.studio.evaluation.report import cell, difference_table, verdict
-from sleuth.studio.evaluation.reporting import Page, align_columns
+from sleuth.studio.evaluation.reporting import Page
 from sleuth.studio.evaluation.scoring import Difference, Interval
 
 
@@ -33,11 +33,6 @@ def test_html_is_whole_escaped_explained_and_folded() -> None:
     assert "<details><summary>All answers</summary>" in shown
     body = shown[shown.index("<body>") : shown.index("</html>")]
     assert ElementTree.fromstring(body).tag == "body"
-
-
-def test_a_table_for_a_terminal() -> None:
-    assert align_columns([["mode", "R"], ["keyword", "1.5"]]) == "mode       R\nkeyword  1.5"
-    assert align_columns([["a"]]) == "a"
 
 
 def interval(mean: float) -> Interval:
