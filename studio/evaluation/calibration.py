@@ -8,6 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic_core import to_json
+
 from sleuth import prompts
 from sleuth.agents.roles.judging import VERIFY
 from sleuth.graphs.core.answer import Threshold
@@ -15,8 +17,7 @@ from sleuth.graphs.core.thresholds import store_threshold
 from sleuth.graphs.methods.crp_rag import SOURCE
 from sleuth.studio.client import Sleuth, last_answer, open_sleuth
 from sleuth.studio.evaluation.data import GoldQuestion, read_questions, sample
-from sleuth.studio.evaluation.reporting import Page, write_report
-from sleuth.studio.evaluation.run_folder import open_folder, settle_plan, write_lines
+from sleuth.studio.evaluation.run_folder import REPORT, open_folder, settle_plan, write, write_lines
 from sleuth.studio.evaluation.runs import process
 from sleuth.studio.evaluation.scoring import contained
 from sleuth.studio.simulation.wording import ask_relation, fill_references, split_relation
@@ -218,9 +219,8 @@ async def calibrate(
             "unmeasured": sum(each.perplexity is None for each in measured),
             "questions": [{"path": file.path, "sha256": file.sha256} for file in files],
         }
-        page = await asyncio.to_thread(_write_page, found, report)
         await asyncio.to_thread(write_lines, out / "probes.jsonl", map(asdict, measured))
-        await asyncio.to_thread(write_report, out, page, report)
+        await asyncio.to_thread(write, out / REPORT, to_json(report, indent=2).decode() + "\n")
         return report
 
 
@@ -246,19 +246,3 @@ async def _ask(sleuth: Sleuth, probe: Probe) -> MeasuredAnswer:
         right=bool(answer and probe.answers and contained(answer, probe.answers)),
         model=next((call["model"] for call in state["calls"].values() if call["role"] == VERIFY.name), ""),
     )
-
-
-def _write_page(found: Fit, report: dict[str, Any]) -> Page:
-    low, high = found.interval
-    chosen = next(point for point in found.curve if point.threshold == found.threshold)
-    page = Page(f"Perplexity of {report['model']}")
-    page.paragraph(
-        f"{found.right} right and {found.wrong} wrong answers; {report['unmeasured']} could not be measured."
-    )
-    page.paragraph(f"Area under the curve {found.auroc:.3f} (95 % from {low:.3f} to {high:.3f}; chance gives 0.5).")
-    kept = "It is kept for this model." if found.tells else "It is not kept: the interval has chance (0.5) in it."
-    page.label(
-        f"Below a perplexity of {found.threshold:.3f} lie {chosen.right_kept:.0%} of the right answers and "
-        f"{chosen.wrong_kept:.0%} of the wrong ones. {kept}"
-    )
-    return page

@@ -1,11 +1,10 @@
-"""Adapters of the embedded model: which one is served, and how one becomes part of the weights."""
+"""The adapter of the embedded model: which one is served, and how it becomes part of the weights."""
 
 import json
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sleuth.agents.graph_encoder import is_graph_model
 from sleuth.studio.model_server.models import DEFAULT_MODEL, MODELS, ModelName
 from sleuth.tools.errors import UsageError
 
@@ -24,34 +23,21 @@ CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 NONE = "none"
 
 
-def resolve_adapters(names: list[str] | None, model: ModelName = DEFAULT_MODEL) -> tuple[str, ...]:
-    """Return folders of adapters: the given ones, by default the packaged one of the model; "none" means no adapter.
+def resolve_adapter(name: str | None, model: ModelName = DEFAULT_MODEL) -> str | None:
+    """Return the folder of an adapter: the given one, by default the packaged one of the model; None for "none".
 
     Raises:
-        UsageError: a folder without a LoRA adapter, two of the same name, or a graph model with another adapter.
+        UsageError: the folder has no LoRA adapter.
     """
-    if names is None:
+    if name is None:
         packaged = MODELS[model].adapter
-        return (str(packaged),) if packaged else ()
-    folders = [Path(name).resolve() for name in names if name != NONE]
-    for folder in folders:
-        if not ((folder / CONFIG).is_file() and (folder / WEIGHTS).is_file()):
-            raise UsageError(
-                f"{folder} holds no LoRA adapter ({CONFIG} and {WEIGHTS}); `--adapter none` serves without."
-            )
-    if len({folder.name for folder in folders}) < len(folders):
-        raise UsageError("Adapters are served under the names of their folders, which must differ.")
-    graphs = [folder for folder in folders if is_graph_model(folder)]
-    if graphs and len(folders) > 1:  # separate adapters together with embeddings in a request crash vLLM's engine
-        raise UsageError(
-            f"{graphs[0]} is a graph model, which can only be served alone. Remove the other --adapter options."
-        )
-    return tuple(map(str, folders))
-
-
-def rank(folder: Path) -> int:
-    """Return the rank of an adapter's matrices."""
-    return int(json.loads((folder / CONFIG).read_text(encoding="utf-8"))["r"])
+        return str(packaged) if packaged else None
+    if name == NONE:
+        return None
+    folder = Path(name).resolve()
+    if not ((folder / CONFIG).is_file() and (folder / WEIGHTS).is_file()):
+        raise UsageError(f"{folder} holds no LoRA adapter ({CONFIG} and {WEIGHTS}); `--adapter none` serves without.")
+    return str(folder)
 
 
 def fingerprint(folder: Path) -> str:

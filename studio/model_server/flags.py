@@ -3,12 +3,11 @@
 import os
 import shlex
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sleuth.agents.graph_encoder import is_graph_model
-from sleuth.studio.model_server.adapter import rank, resolve_adapters
+from sleuth.studio.model_server.adapter import resolve_adapter
 from sleuth.studio.model_server.convert import CONTEXT, Checkpoint, Dtype
 from sleuth.studio.model_server.models import DEFAULT_MODEL, ModelName
 
@@ -35,8 +34,8 @@ class ServeOptions:
     float32 makes greedy replies repeatable, bfloat16 is 1.6 times as fast. int8 needs a processor with integer
     instructions for neural networks (`default_options`). Without `eager` the model is compiled: a
     quarter faster afterwards, but it needs a C++ compiler and up to two minutes at the first start. `threads` 0: one
-    per core. `adapters` are folders: a single one is merged into the weights; several are served next to the bare
-    model, under their folders' names. With a graph model, requests may contain embeddings.
+    per core. `adapter` is the folder of the one that is merged into the weights. With a graph model, requests may
+    contain embeddings.
     """
 
     model: ModelName = DEFAULT_MODEL
@@ -45,17 +44,12 @@ class ServeOptions:
     eager: bool = True
     max_model_len: int = CONTEXT
     threads: int = 0
-    adapters: tuple[str, ...] = ()
-
-    @property
-    def merged(self) -> Path | None:
-        """The adapter that belongs into the weights."""
-        return Path(self.adapters[0]) if len(self.adapters) == 1 else None
+    adapter: str | None = None
 
     @property
     def checkpoint(self) -> Checkpoint:
         """The model to serve."""
-        return Checkpoint(self.model, self.merged, int8=self.dtype == "int8")
+        return Checkpoint(self.model, Path(self.adapter) if self.adapter else None, int8=self.dtype == "int8")
 
     @property
     def model_name(self) -> str:
@@ -67,7 +61,7 @@ def default_options(model: ModelName = DEFAULT_MODEL) -> ServeOptions:
     """Return the options of a model: its packaged adapter, and int8 for a larger one if the processor computes it."""
     flags = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").is_file() else ""
     dtype: Dtype = "int8" if model != "tiny" and "avx512_vnni" in flags else "bfloat16"
-    return ServeOptions(model=model, dtype=dtype, adapters=resolve_adapters(None, model))
+    return ServeOptions(model=model, dtype=dtype, adapter=resolve_adapter(None, model))
 
 
 def serve_command(options: ServeOptions, checkpoint: Path) -> list[str]:
@@ -82,18 +76,8 @@ def serve_command(options: ServeOptions, checkpoint: Path) -> list[str]:
         *("--no-enable-chunked-prefill", "--max-num-batched-tokens", str(options.max_model_len)),
         *COMMON,
         *(["--enforce-eager"] if options.eager else []),
-        *(["--enable-prompt-embeds"] if options.merged and is_graph_model(options.merged) else []),
-        *(_lora([Path(folder) for folder in options.adapters]) if len(options.adapters) > 1 else []),
+        *(["--enable-prompt-embeds"] if options.adapter and is_graph_model(Path(options.adapter)) else []),
     ]
-
-
-def _lora(folders: Sequence[Path]) -> list[str]:
-    """Return the options that load several adapters."""
-    modules = [f"{folder.name}={folder}" for folder in folders]
-    most = max(rank(folder) for folder in folders)
-    sizes = next(size for size in (8, 16, 32, 64, 128, 256, 320, 512) if size >= most)  # those that vLLM knows
-    counts = ["--max-loras", str(len(folders)), "--max-lora-rank", str(sizes)]
-    return ["--enable-lora", *counts, "--lora-modules", *modules]
 
 
 def serve_environment(options: ServeOptions) -> dict[str, str]:

@@ -113,8 +113,11 @@ class ServerFiles:
         if not self.state.is_file():
             return None
         data = json.loads(self.state.read_text())
-        options = ServeOptions(**data["options"] | {"adapters": tuple(data["options"].get("adapters", ()))})
-        return ModelServerState(process=Process(**data["process"]), options=options, started=data["started"])
+        options = data["options"]
+        if "adapters" in options:  # written by an older release
+            options["adapter"] = next(iter(options.pop("adapters")), None)
+        process = Process(**data["process"])
+        return ModelServerState(process=process, options=ServeOptions(**options), started=data["started"])
 
     def write(self, state: ModelServerState) -> None:
         """Write the state atomically."""

@@ -15,7 +15,7 @@ import pytest
 from sleuth.agents.roles.judging import CONSISTENCY
 from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core.thresholds import fitted_thresholds
-from sleuth.studio.model_server.adapter import PACKAGED, fingerprint, rank, resolve_adapters
+from sleuth.studio.model_server.adapter import PACKAGED, fingerprint, resolve_adapter
 from sleuth.studio.model_server.convert import MARKER, Checkpoint
 from sleuth.studio.model_server.flags import ServeOptions, count_cores, gpu_command, serve_command, serve_environment
 from sleuth.studio.model_server.install import LOCK, TORCH_LOCK, check_platform, locked_pins, missing_pins
@@ -127,7 +127,7 @@ def test_state_survives_a_round_trip(tmp_path: Path) -> None:
     assert files.read() is None
     files.prepare()
     process = Process(pid=1, ticks=2, boot="b")
-    options = ServeOptions(port=8123, dtype="float32", adapters=("/a",))
+    options = ServeOptions(port=8123, dtype="float32", adapter="/a")
     state = ModelServerState(process=process, options=options, started=4.5)
     files.write(state)
     assert files.read() == state
@@ -155,59 +155,32 @@ async def test_another_process_with_the_same_number_is_left_alone() -> None:
     await end_session(leader)
 
 
-def adapter(folder: Path, rank: int = 4, weights: bytes = b"w") -> Path:
+def adapter(folder: Path, weights: bytes = b"w") -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "adapter_config.json").write_text(json.dumps({"r": rank, "lora_alpha": 8}))
+    (folder / "adapter_config.json").write_text(json.dumps({"r": 4, "lora_alpha": 8}))
     (folder / "adapter_model.safetensors").write_bytes(weights)
     return folder
 
 
-def test_resolve_adapters_defaults_to_the_packaged_one(tmp_path: Path) -> None:
-    (packaged,) = map(Path, resolve_adapters(None))
-    assert rank(packaged) > 0
-    other = adapter(tmp_path / "other")
-    assert resolve_adapters([str(other)]) == (str(other),)
-    assert resolve_adapters(["none"]) == ()
+def test_adapter_is_the_packaged_one_by_default_and_merged(tmp_path: Path) -> None:
+    packaged, other = resolve_adapter(None), adapter(tmp_path / "other")
+    assert packaged and (Path(packaged) / "adapter_config.json").is_file()
+    assert resolve_adapter(str(other)) == str(other)
+    assert resolve_adapter("none") is None
+    with pytest.raises(UsageError, match="holds no LoRA adapter"):
+        resolve_adapter(str(tmp_path))
+    for folder, served in ((None, "smollm2-135m-instruct"), (str(other), "sleuth-small")):
+        options = ServeOptions(adapter=folder)
+        assert value_after(serve_command(options, tmp_path), "--served-model-name") == options.model_name == served
 
 
-@pytest.mark.parametrize(
-    ("ranks", "served", "loaded"),
-    [
-        ({}, "smollm2-135m-instruct", ""),
-        ({"a": 4}, "sleuth-small", ""),
-        ({"a": 4, "b": 12}, "smollm2-135m-instruct", "--enable-lora --max-loras 2 --max-lora-rank 16 --lora-modules"),
-    ],
-)
-def test_single_adapter_is_merged_and_several_are_loaded(
-    tmp_path: Path, ranks: dict[str, int], served: str, loaded: str
-) -> None:
-    folders = [str(adapter(tmp_path / name, rank=rank)) for name, rank in ranks.items()]
-    options = ServeOptions(adapters=tuple(folders))
-    command = serve_command(options, tmp_path)
-    assert options.merged == (tmp_path / "a" if len(ranks) == 1 else None)
-    assert value_after(command, "--served-model-name") == options.model_name == served
-    modules = [f"{name}={tmp_path / name}" for name in ranks]
-    assert not loaded or command[command.index("--enable-lora") :] == [*loaded.split(), *modules]
-    assert ("--enable-lora" in command) == bool(loaded)
-
-
-def test_graph_model_is_served_alone_and_takes_embeddings(tmp_path: Path) -> None:
-    folder, other = adapter(tmp_path / "graph"), adapter(tmp_path / "other")
-    options = ServeOptions(adapters=(str(folder),))
+def test_graph_model_takes_embeddings(tmp_path: Path) -> None:
+    folder = adapter(tmp_path / "graph")
+    options = ServeOptions(adapter=str(folder))
     assert "--enable-prompt-embeds" not in serve_command(options, tmp_path)
     for name in ("graph.json", "graph.safetensors"):
         (folder / name).touch()
-    assert resolve_adapters([str(folder)]) == options.adapters
     assert "--enable-prompt-embeds" in serve_command(options, tmp_path)
-    with pytest.raises(UsageError, match="graph is a graph model, which can only be served alone"):
-        resolve_adapters([str(other), str(folder)])
-
-
-def test_what_is_no_adapter_and_two_of_one_name_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds no LoRA adapter"):
-        resolve_adapters([str(tmp_path)])
-    with pytest.raises(UsageError, match="must differ"):
-        resolve_adapters([str(adapter(tmp_path / "x" / "a")), str(adapter(tmp_path / "y" / "a"))])
 
 
 def test_checkpoint_of_another_adapter_or_recipe_is_not_used(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import typer
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.console import JsonOption, activity, emit
 from sleuth.studio.evaluation.calibration import calibrate
-from sleuth.studio.evaluation.evaluate import require_packages
 from sleuth.tools.settings import Settings
 
 
@@ -22,7 +21,6 @@ async def calibrate_command(
     as_json: JsonOption = False,
 ) -> None:
     """Fit CRP-RAG's perplexity threshold for the model, on questions with known answers."""
-    require_packages()
     with activity("Asking") as show:
 
         def on_progress(done: int, total: int) -> None:
@@ -36,10 +34,12 @@ def _in_words(report: dict[str, Any], out: Path) -> str:
     low, high = report["interval"]
     measured = f"{report['right']} right and {report['wrong']} wrong answers of {report['model']}"
     area = f"area under the ROC curve {report['auroc']:.3f} (95 % interval {low:.3f} to {high:.3f}; chance: 0.5)"
+    chosen = next(each for each in report["curve"] if each["threshold"] == report["best"])
+    below = f"{chosen['right_kept']:.0%} of the right and {chosen['wrong_kept']:.0%} of the wrong answers"
     if report["threshold"]:
-        outcome = f"Threshold {report['threshold']['value']:.3f} is stored for this model and used in future runs."
+        outcome = f"Threshold {report['threshold']['value']:.3f} is stored for this model; {below} are below it."
     else:
         outcome = (
             "Perplexity does not separate right from wrong answers of this model: the default threshold is unchanged."
         )
-    return f"{measured}; {area}.\n{outcome}\nReport: {out / 'report.html'} (also report.md and report.json)"
+    return f"{measured}; {area}.\n{outcome}\nReport: {out / 'report.json'}"

@@ -13,13 +13,13 @@ import typer
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.console import JsonOption, activity, counted, emit
 from sleuth.studio.model_server import server
-from sleuth.studio.model_server.adapter import resolve_adapters
+from sleuth.studio.model_server.adapter import resolve_adapter
 from sleuth.studio.model_server.convert import Dtype
 from sleuth.studio.model_server.flags import ServeOptions, default_options, gpu_command
 from sleuth.studio.model_server.install import install as install_lock
 from sleuth.studio.model_server.models import DEFAULT_MODEL, MODELS, ModelName
 from sleuth.studio.model_server.weights import ensure_weights
-from sleuth.tools.errors import ModelError, ModelUnavailable
+from sleuth.tools.errors import ModelError
 from sleuth.tools.settings import Settings, is_loopback
 
 model_app = typer.Typer(
@@ -72,11 +72,9 @@ async def serve(
     max_model_len: Annotated[int, typer.Option(min=512, max=DEFAULTS.max_model_len)] = DEFAULTS.max_model_len,
     threads: Annotated[int, typer.Option(min=0, help="0: one per physical core.")] = DEFAULTS.threads,
     adapter: Annotated[
-        list[str] | None,
+        str | None,
         typer.Option(
-            metavar="FOLDER|none",
-            help="LoRA adapter of the model (default: the packaged one, if there is one). "
-            "Several adapters are served under the names of their folders.",
+            metavar="FOLDER|none", help="LoRA adapter of the model (default: the packaged one, if there is one)."
         ),
     ] = None,
     foreground: Annotated[
@@ -104,7 +102,7 @@ async def serve(
         eager=eager,
         max_model_len=max_model_len,
         threads=threads,
-        adapters=resolve_adapters(adapter, model),
+        adapter=resolve_adapter(adapter, model),
     )
     work = _serve(settings, options, weights, as_json=as_json, foreground=foreground)
     if not foreground:
@@ -140,20 +138,11 @@ async def stop(as_json: JsonOption = False) -> None:
 async def _serve(
     settings: Settings, options: ServeOptions, weights: Path | None, *, as_json: bool, foreground: bool
 ) -> None:
-    """Start the server, in the foreground also wait for its end.
-
-    The smallest model, which is installed, replaces one that cannot be downloaded.
-    """
+    """Start the server, in the foreground also wait for its end."""
     if foreground and (await server.status(settings.home)).state in {"running", "starting"}:
         raise ModelError("The model server is already running in the background. Stop it first: sleuth model stop")
     with activity("Looking for a running model server", live=not foreground) as report:
-        try:
-            found = await server.serve(settings.home, options, report, weights=weights, foreground=foreground)
-        except ModelUnavailable as error:
-            typer.echo(f"{error} Serving {MODELS['tiny'].served} instead.", err=True)
-            usual = default_options("tiny")
-            tiny = replace(options, model="tiny", dtype=usual.dtype, adapters=usual.adapters)
-            found = await server.serve(settings.home, tiny, report, foreground=foreground)
+        found = await server.serve(settings.home, options, report, weights=weights, foreground=foreground)
     is_other = "model_url" in settings.model_fields_set and found.url != settings.model_url
     hint = f"\nTo use it: export SLEUTH_MODEL_URL={found.url}" if is_other else ""
     emit(found, as_json, _in_words(found) + hint)

@@ -35,7 +35,6 @@ POSTGRES = {"SLEUTH_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
         ("ask What?", "opentelemetry.sdk", "otel"),
         ("runs list", "psycopg", "postgres"),
         ("eval questions.jsonl --methods par-rag --out report", "matplotlib", "eval"),
-        ("calibrate questions.jsonl --out report", "rouge_score", "eval"),
         ("ingest .", "langchain_community", "loaders"),
         ("ingest . --ray 127.0.0.1:1", "ray", "ray"),
     ],

@@ -118,8 +118,8 @@ def test_wheel_contains_the_package_only(installed: Installed) -> None:
 
 
 def test_wheel_contains_the_adapter(installed: Installed) -> None:
-    script = "import pathlib\nfrom sleuth.studio.model_server.adapter import fingerprint, resolve_adapters\n"
-    script += "print(fingerprint(pathlib.Path(*resolve_adapters(None))))"
+    script = "import pathlib\nfrom sleuth.studio.model_server.adapter import fingerprint, resolve_adapter\n"
+    script += "print(fingerprint(pathlib.Path(resolve_adapter(None))))"
     done = run([str(installed.folder / "venv" / "bin" / "python"), "-c", script], installed, {"HOME": "/"})
     assert done.stdout.strip() == fingerprint(ROOT / "studio" / "model_server" / "sleuth-small"), done.stderr
 

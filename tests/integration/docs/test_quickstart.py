@@ -18,7 +18,7 @@ import pytest
 from process import free_port
 
 from sleuth.studio.model_server import server
-from sleuth.studio.model_server.adapter import resolve_adapters
+from sleuth.studio.model_server.adapter import resolve_adapter
 from sleuth.studio.model_server.flags import ServeOptions
 
 pytestmark = pytest.mark.integration
@@ -69,7 +69,7 @@ def lines(shown: str, home: Path) -> list[str]:
 @pytest.fixture
 def small_model(model_home: Path, vllm_installed: None) -> Iterator[str]:
     """The URL of `sleuth model serve --dtype float32`, on a free port."""
-    options = ServeOptions(port=free_port(), dtype="float32", adapters=resolve_adapters(None))
+    options = ServeOptions(port=free_port(), dtype="float32", adapter=resolve_adapter(None))
     found = asyncio.run(server.serve(model_home, options, print))
     yield str(found.url)
     asyncio.run(server.stop(model_home))

@@ -63,7 +63,7 @@ async def test_discriminating_threshold_is_stored_and_named_in_later_answers(pla
             answer = await sleuth.ask("Who is the mayor of Town 5?", method="crp-rag", values={"samples": 1})
         assert answer.threshold == kept
         assert answer.status == "refused"
-    for name in ("report.md", "report.html", "probes.jsonl"):
+    for name in ("report.json", "probes.jsonl"):
         assert (tmp_path / "out" / name).stat().st_size > 100
 
 

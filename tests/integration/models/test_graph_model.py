@@ -20,7 +20,7 @@ from sleuth.agents.graph_encoder import (
     load,
     read_graph,
 )
-from sleuth.studio.model_server.adapter import resolve_adapters
+from sleuth.studio.model_server.adapter import resolve_adapter
 from sleuth.tools.errors import UsageError
 from training.graph_llm import GraphTuning, graph_rows, prompt_ids, tune
 from training.graph_llm_compare import MAX_TOKENS, Replies, reply, unseen
@@ -129,7 +129,7 @@ def test_trained_folder_is_served_with_the_same_replies(base: Path, file: Path, 
     assert report["loss"][-1] < report["loss"][0] / 2
     assert not (out / CHECKPOINT).exists()
     assert is_graph_model(out)
-    assert resolve_adapters([str(out)]) == (str(out),)
+    assert resolve_adapter(str(out)) == str(out)
     kept, embedder = load(out)
     assert (embedder, kept.shape.hidden) == ("hashing", 32)
     replies = Replies(base, out, EMBEDDER, exact=True)
@@ -140,7 +140,7 @@ def test_trained_folder_is_served_with_the_same_replies(base: Path, file: Path, 
 def test_without_encoding_only_an_adapter_is_learned(base: Path, file: Path, tmp_path: Path) -> None:
     tune(file, base, tmp_path / "plain", PLAN, embedder=EMBEDDER, encode=False, limit=20)
     assert not is_graph_model(tmp_path / "plain")
-    assert resolve_adapters([str(tmp_path / "plain")])
+    assert resolve_adapter(str(tmp_path / "plain"))
     said = Replies(base, tmp_path / "plain", EMBEDDER).say(of_town("Varn"), tokens=3)
     assert len(said) <= 3
 

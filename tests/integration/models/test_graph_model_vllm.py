@@ -57,7 +57,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     base, graph = write_tiny_model(folder / "base", **WIDE), folder / "graph"
     (folder / "examples.jsonl").write_text("\n".join(map(json.dumps, examples(60))))
     tune(folder / "examples.jsonl", base, graph, PLAN, embedder=EMBEDDER)
-    options = ServeOptions(port=free_port(), dtype="float32", threads=1, max_model_len=2048, adapters=(str(graph),))
+    options = ServeOptions(port=free_port(), dtype="float32", threads=1, max_model_len=2048, adapter=str(graph))
     command = serve_command(options, merged(base, graph, folder / "merged"))
     with (folder / "server.log").open("wb") as log:
         child = subprocess.Popen(

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sleuth.studio.cli.app import run_cli
-from sleuth.studio.model_server.adapter import CONFIG, WEIGHTS, fingerprint, rank, resolve_adapters
+from sleuth.studio.model_server.adapter import CONFIG, WEIGHTS, fingerprint, resolve_adapter
 from sleuth.tools.errors import UsageError
 from training.roles.tuning.attention import attention_on
 from training.roles.tuning.batches import (
@@ -242,8 +242,10 @@ def tune(
         tokenize_examples(learned[:limit], tokenizer),
         tokenize_examples(held_out[:CHECKED][:limit], tokenizer),
     )
-    if start and resolve_adapters([str(start)]) and rank(start) != plan.rank:
-        raise UsageError(f"The adapter in {start} has rank {rank(start)}: continue from it with --rank {rank(start)}.")
+    if start and resolve_adapter(str(start)):
+        rank = int(json.loads((start / CONFIG).read_text(encoding="utf-8"))["r"])
+        if rank != plan.rank:
+            raise UsageError(f"The adapter in {start} has rank {rank}: continue from it with --rank {rank}.")
     marks = [fingerprint(start)] if start else []
     return run_tuning(Tuning(base, plan, start), rows, checked, out, *marks, minutes=minutes)
 
