@@ -32,7 +32,7 @@ from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.runs import RunService, Services
 from sleuth.graphs.runs.history import list_checkpoints
-from sleuth.studio.client import last_answer
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.search import Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.types import Hit, Passage

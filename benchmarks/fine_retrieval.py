@@ -20,7 +20,7 @@ from langgraph.func import entrypoint
 
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.graphs.methods.par_rag.steps import extract_names
-from sleuth.studio.client import client_class
+from sleuth.studio.client.sleuth import client_class
 from sleuth.studio.evaluation.run_folder import write_lines
 from sleuth.studio.evaluation.scoring import interval
 from sleuth.studio.simulation.wording import fill_references

@@ -35,7 +35,7 @@ from benchmarks.servers import free_port, running, serving, wait_until_up
 from benchmarks.soak import model
 from benchmarks.throughput import recorder
 from sleuth.graphs.ingestion.pipeline import ingest
-from sleuth.studio.client import open_sleuth
+from sleuth.studio.client.sleuth import open_sleuth
 from sleuth.studio.evaluation.run_folder import read_lines
 from sleuth.studio.model_server.convert import ensure_checkpoint
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment

@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.harness import EXAMPLES
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.ingestion.pipeline import ingest
-from sleuth.studio.client import Sleuth, open_sleuth
+from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.settings import Settings
 

@@ -29,7 +29,7 @@ from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.runs import RunService, Services
 from sleuth.graphs.survey.cells import read_value
-from sleuth.studio.client import last_answer, open_sleuth
+from sleuth.studio.client.sleuth import last_answer, open_sleuth
 from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
 

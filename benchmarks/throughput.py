@@ -41,7 +41,7 @@ from sleuth.agents.model import Reply, Request
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.runs import RunService, Services
-from sleuth.studio.client import last_answer, open_sleuth
+from sleuth.studio.client.sleuth import last_answer, open_sleuth
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.tools.collection import Collection
 

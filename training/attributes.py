@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from typing_extensions import TypedDict
 
 from sleuth.studio.cli.app import run_cli
-from sleuth.studio.console import emit
+from sleuth.studio.console.output import emit
 from sleuth.studio.evaluation.scoring import Difference, Interval, difference, interval
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search.vectors import Embedder, make_embedder

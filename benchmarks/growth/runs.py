@@ -33,7 +33,7 @@ from benchmarks.streams import Instant
 from sleuth.graphs.persistence import Store, open_store
 from sleuth.graphs.runs import RunService, Services, prune
 from sleuth.graphs.runs.history import list_checkpoints
-from sleuth.studio.client import last_answer
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.documents.resource_limits import peak_megabytes
 from sleuth.tools.settings import Settings
 

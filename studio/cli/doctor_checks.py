@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 
 from sleuth.agents.llm.context_windows import find_window
 from sleuth.agents.llm.endpoint import Endpoint, ServedModel
-from sleuth.studio.console import counted
+from sleuth.studio.console.output import counted
 from sleuth.studio.model_server.adapter import DEMO_NOTICES
 from sleuth.studio.model_server.flags import default_options
 from sleuth.studio.model_server.install import locked_pins, missing_pins

@@ -20,8 +20,8 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Event
 from sleuth.graphs.registry import CHAT, configure, method
-from sleuth.studio.client import Sleuth
-from sleuth.studio.console import emit, progress_console
+from sleuth.studio.client.sleuth import Sleuth
+from sleuth.studio.console.output import emit, progress_console
 from sleuth.studio.console.run_view import answer_view, sources_view, watch
 from sleuth.tools.errors import SleuthError, UnknownName
 from sleuth.tools.settings import Profile

@@ -10,7 +10,7 @@ from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.role import NAMES
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.runs import Services
-from sleuth.studio.client import NamedModel, build_services, client_class
+from sleuth.studio.client.sleuth import NamedModel, build_services, client_class
 from sleuth.studio.evaluation.data import GoldQuestion
 from sleuth.studio.evaluation.gold import PASSAGES, KnownGold, OracleRetriever, gold_passages
 from sleuth.studio.simulation import SimulatedModel, Simulation

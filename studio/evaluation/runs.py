@@ -17,7 +17,7 @@ from sleuth.graphs.evidence.check import support_of_run
 from sleuth.graphs.persistence import LONGEST_NAME, Store
 from sleuth.graphs.registry import method
 from sleuth.graphs.runs import RunService
-from sleuth.studio.client import last_answer
+from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.evaluation.data import GoldQuestion, System
 from sleuth.studio.evaluation.gold import KnownGold
 from sleuth.studio.evaluation.models import BudgetSpent, ServicesFor

@@ -24,7 +24,7 @@ from sleuth.graphs.core.method import describe_errors
 from sleuth.graphs.core.private_graph import PrivateCompiled
 from sleuth.graphs.registry import METHODS, REPORT, SURVEY, configure, runnable, without_replies
 from sleuth.graphs.runs import RECURSION_LIMIT, CheckpointerSubruns, check_question
-from sleuth.studio.client import Sleuth, open_sleuth
+from sleuth.studio.client.sleuth import Sleuth, open_sleuth
 from sleuth.studio.langgraph_dev.config import variable_of
 from sleuth.studio.server.schemas.runs import BudgetForm
 from sleuth.tools.errors import RunError, SleuthError, UsageError

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Event
-from sleuth.studio.client import open_sleuth
+from sleuth.studio.client.sleuth import open_sleuth
 from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import hold

@@ -25,7 +25,7 @@ from sleuth.graphs.core.answer import Answer, Citation, Cost, Note, Status
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.registry import METHODS, REPORT, SURVEY, runnable
-from sleuth.studio.client import DEFAULT_METHOD
+from sleuth.studio.client.sleuth import DEFAULT_METHOD
 from sleuth.studio.mcp.backend import Backend, Events
 from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import SleuthError, UnknownName

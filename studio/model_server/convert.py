@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from sleuth.studio.console import Report
+from sleuth.studio.console.output import Report
 from sleuth.studio.model_server.adapter import fingerprint, merge
 from sleuth.studio.model_server.models import MODELS, ModelName
 from sleuth.studio.model_server.weights import ensure_weights, run_python

@@ -9,7 +9,7 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from sleuth.studio.console import Report
+from sleuth.studio.console.output import Report
 from sleuth.studio.model_server.torch_index import index_options
 from sleuth.studio.model_server.weights import run_python
 from sleuth.tools.errors import SleuthError

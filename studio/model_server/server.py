@@ -15,7 +15,7 @@ from typing import Literal
 import httpx
 from filelock import AsyncFileLock, Timeout
 
-from sleuth.studio.console import Report
+from sleuth.studio.console.output import Report
 from sleuth.studio.model_server.convert import ensure_checkpoint
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
 from sleuth.studio.model_server.process import (

@@ -16,7 +16,7 @@ from zipfile import ZipFile
 
 import httpx
 
-from sleuth.studio.console import Report
+from sleuth.studio.console.output import Report
 from sleuth.studio.model_server.models import EmbeddedModel
 from sleuth.tools.errors import ModelError, ModelUnavailable
 

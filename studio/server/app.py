@@ -8,7 +8,7 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from sleuth.studio.client import client_class
+from sleuth.studio.client.sleuth import client_class
 from sleuth.studio.mcp.server import mcp_app, running
 from sleuth.studio.server import langgraph_api
 from sleuth.studio.server.access import Access

@@ -12,8 +12,8 @@ from sleuth.graphs.runs import RunService, check_question
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.documents import LatestOnlyOption, WaitOption, WhereOption, settings_with
 from sleuth.studio.cli.interactive import chat
-from sleuth.studio.client import DEFAULT_METHOD, Sleuth, open_sleuth
-from sleuth.studio.console import JsonOption, emit, progress_console
+from sleuth.studio.client.sleuth import DEFAULT_METHOD, Sleuth, open_sleuth
+from sleuth.studio.console.output import JsonOption, emit, progress_console
 from sleuth.studio.console.run_view import answer_view, watch
 from sleuth.studio.model_server.adapter import DEMO_NOTICES
 from sleuth.tools.errors import UsageError

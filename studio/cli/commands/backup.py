@@ -10,7 +10,7 @@ from sleuth.studio.backup import Manifest, back_up, verify
 from sleuth.studio.backup import restore as restore_archive
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.documents import WaitOption, settings_with
-from sleuth.studio.console import JsonOption, activity, emit
+from sleuth.studio.console.output import JsonOption, activity, emit
 
 
 @run_async

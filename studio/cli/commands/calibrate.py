@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.console import JsonOption, activity, emit
+from sleuth.studio.console.output import JsonOption, activity, emit
 from sleuth.studio.evaluation.calibration import calibrate
 from sleuth.tools.settings import Settings
 

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.doctor_checks import Finding, examine, examine_model
-from sleuth.studio.console import JsonOption, activity, emit
+from sleuth.studio.console.output import JsonOption, activity, emit
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 

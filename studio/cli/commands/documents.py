@@ -17,7 +17,8 @@ from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport
 from sleuth.graphs.ingestion.pipeline import ingest as ingest_paths
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.durations import seconds_in
-from sleuth.studio.console import JsonOption, Listing, counted, emit, explanation_lines, progress_bars
+from sleuth.studio.console.output import JsonOption, Listing, counted, emit, progress_bars
+from sleuth.studio.console.search_view import explanation_lines
 from sleuth.tools.collection import Collection
 from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import UsageError

@@ -17,8 +17,8 @@ from sleuth.graphs.runs import RunService
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption, parse_pairs
 from sleuth.studio.cli.commands.documents import WaitOption, settings_with
-from sleuth.studio.client import open_sleuth
-from sleuth.studio.console import JsonOption, Listing, counted, emit, progress_bars
+from sleuth.studio.client.sleuth import open_sleuth
+from sleuth.studio.console.output import JsonOption, Listing, counted, emit, progress_bars
 from sleuth.studio.evaluation import Evaluation
 from sleuth.studio.evaluation.data import systems
 from sleuth.studio.evaluation.evaluate import evaluate

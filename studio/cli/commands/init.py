@@ -10,7 +10,7 @@ import typer
 
 from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.studio.cli.commands.documents import ingest
-from sleuth.studio.console import progress_console
+from sleuth.studio.console.output import progress_console
 from sleuth.tools.errors import SleuthError, UsageError
 from sleuth.tools.search.vectors import NONE
 from sleuth.tools.settings import Settings

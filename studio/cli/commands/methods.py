@@ -8,7 +8,7 @@ from rich.text import Text
 
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.registry import METHODS, runnable
-from sleuth.studio.console import JsonOption, emit
+from sleuth.studio.console.output import JsonOption, emit
 
 _COLORS = {"as published": "green", "our reading": "cyan", "deviates": "yellow", "not implemented": "red"}
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import typer
 
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.console import JsonOption, activity, counted, emit
+from sleuth.studio.console.output import JsonOption, activity, counted, emit
 from sleuth.studio.model_server import server
 from sleuth.studio.model_server.adapter import resolve_adapter
 from sleuth.studio.model_server.convert import Dtype

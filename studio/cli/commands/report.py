@@ -27,8 +27,8 @@ from sleuth.studio.cli.commands.ask import (
     parse_pairs,
 )
 from sleuth.studio.cli.commands.documents import WaitOption, WhereOption, settings_with
-from sleuth.studio.client import open_sleuth
-from sleuth.studio.console import JsonOption, emit, format_of, progress_console, save
+from sleuth.studio.client.sleuth import open_sleuth
+from sleuth.studio.console.output import JsonOption, emit, format_of, progress_console, save
 from sleuth.studio.console.report_file import FORMATS
 from sleuth.studio.console.run_view import answer_view, watch
 from sleuth.tools.errors import UsageError

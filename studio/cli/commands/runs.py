@@ -31,7 +31,7 @@ from sleuth.graphs.runs import prune as prune_runs
 from sleuth.graphs.runs.history import list_checkpoints as history_of
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.durations import seconds_in
-from sleuth.studio.console import JsonOption, Listing, counted, emit
+from sleuth.studio.console.output import JsonOption, Listing, counted, emit
 from sleuth.studio.console.run_view import answer_view, graph_view, outcome_in_words
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import UsageError

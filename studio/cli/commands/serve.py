@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import typer
 from rich.text import Text
 
-from sleuth.studio.console import progress_console
+from sleuth.studio.console.output import progress_console
 from sleuth.tools.optional_imports import extra
 from sleuth.tools.settings import Settings
 

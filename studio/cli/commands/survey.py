@@ -26,8 +26,8 @@ from sleuth.studio.cli.commands.ask import (
     parse_pairs,
 )
 from sleuth.studio.cli.commands.documents import WaitOption, WhereOption, settings_with
-from sleuth.studio.client import Sleuth, open_sleuth
-from sleuth.studio.console import JsonOption, counted, emit, format_of, progress_bars, progress_console, save
+from sleuth.studio.client.sleuth import Sleuth, open_sleuth
+from sleuth.studio.console.output import JsonOption, counted, emit, format_of, progress_bars, progress_console, save
 from sleuth.studio.console.run_view import watch
 from sleuth.studio.console.survey_table import FORMATS, survey_view
 from sleuth.tools.errors import UsageError

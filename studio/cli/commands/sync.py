@@ -22,7 +22,7 @@ from sleuth.studio.cli.commands.documents import (
     settings_with,
     show_progress,
 )
-from sleuth.studio.console import JsonOption, counted, emit, progress_console
+from sleuth.studio.console.output import JsonOption, counted, emit, progress_console
 from sleuth.tools.collection import FolderDiff
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings

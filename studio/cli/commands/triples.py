@@ -15,8 +15,8 @@ from sleuth.graphs.ingestion.triple_extraction import Extraction, ExtractionRepo
 from sleuth.graphs.methods.ras.triple_graph import prompt_version
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption
-from sleuth.studio.client import client_class
-from sleuth.studio.console import JsonOption, counted, emit, progress_bars, progress_console
+from sleuth.studio.client.sleuth import client_class
+from sleuth.studio.console.output import JsonOption, counted, emit, progress_bars, progress_console
 from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.triple_import import read_triples

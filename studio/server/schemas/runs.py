@@ -10,7 +10,7 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import MAX_ANSWER, NAME, FollowUp, Outcome, ThreadState, ThreadStatus
 from sleuth.graphs.persistence.thread import AverageCost
 from sleuth.graphs.runs import MAX_QUESTION
-from sleuth.studio.client import DEFAULT_METHOD
+from sleuth.studio.client.sleuth import DEFAULT_METHOD
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 
 _OLD = "old name of `state`; the next release removes it"

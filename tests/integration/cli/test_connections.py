@@ -54,7 +54,7 @@ TOWNS = {f"town{at}.txt": f"The mayor of Town {at} is Person {at}." for at in ra
 
 PYTHON = """
 import asyncio, sleuth
-from sleuth.studio.client import open_sleuth
+from sleuth.studio.client.sleuth import open_sleuth
 
 async def main():
     question = "Who built the Pellowrig Light?"
