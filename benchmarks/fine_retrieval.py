@@ -20,7 +20,7 @@ from langgraph.func import entrypoint
 
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.graphs.methods.par_rag.steps import extract_names
-from sleuth.studio.client.sleuth import client_class
+from sleuth.studio.client.sleuth import open_client
 from sleuth.studio.evaluation.run_folder import write_lines
 from sleuth.studio.evaluation.scoring import interval
 from sleuth.studio.simulation.wording import fill_references
@@ -48,7 +48,7 @@ def hops(known: TrainingSet) -> list[tuple[str, str]]:
 async def name_all(drafts: Sequence[str], settings: Settings) -> tuple[list[tuple[str, ...]], dict[str, Any]]:
     """Return the names that the configured model extracts from each draft, and the cost per draft."""
     began, turn = time.perf_counter(), asyncio.Semaphore(settings.concurrency)
-    async with client_class().open(settings) as model:
+    async with open_client(settings) as model:
 
         @entrypoint()  # a role is called within a graph
         async def extract(draft: str) -> tuple[tuple[str, ...], int]:

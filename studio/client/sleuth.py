@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 from uuid import NAMESPACE_OID, uuid5
 
@@ -40,7 +41,7 @@ from sleuth.tools.sources.knowledge_graph.backends import open_graph
 from sleuth.tools.sources.question_attributes.svm import find_svm
 from sleuth.tools.sources.web_pages.page import Page
 from sleuth.tools.sources.web_pages.reading import read_pages
-from sleuth.tools.storage import Listed, SqlTriples, hold
+from sleuth.tools.storage import Listed, MemoryTriples, hold
 from sleuth.tools.tracing.callbacks import check_callbacks
 from sleuth.tools.tracing.exporter import open_tracer
 from sleuth.tools.types import Hit
@@ -50,12 +51,8 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
     from langchain_core.tools import BaseTool
 
-    from sleuth.agents.llm.client import LLMClient
 
 DEFAULT_METHOD = "auto"
-
-ServiceFactory = Callable[..., Services]
-"""Creates services from a `model` and the `triples` that its runs share."""
 
 
 class NamedModel(Model, Protocol):
@@ -345,7 +342,7 @@ async def open_sleuth(
         settings = await asyncio.to_thread(Settings)
     await asyncio.to_thread(open_tracer, settings.tracing)
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(_open_model(settings, model))
+        client = await stack.enter_async_context(open_client(settings, model))
         await stack.enter_async_context(hold(settings.home, "shared", command=command, wait=settings.wait))
         own = LangChainEmbedder(embedder) if embedder else None
         collection = await stack.enter_async_context(await Collection.open(settings, embedder=own))
@@ -360,12 +357,18 @@ async def open_sleuth(
 
 
 @asynccontextmanager
-async def _open_model(
-    settings: Settings, model: BaseChatModel | Mapping[str, BaseChatModel] | None
+async def open_client(
+    settings: Settings, model: BaseChatModel | Mapping[str, BaseChatModel] | None = None
 ) -> AsyncIterator[NamedModel]:
+    """Open the model client. Without a LangChain model, openai is imported now: other commands start without it.
+
+    Raises:
+        ModelUnavailable: no model server answers.
+    """
     if model is None:
-        async with (await asyncio.to_thread(client_class)).open(settings) as client:
-            yield client
+        client = await asyncio.to_thread(import_module, "sleuth.agents.llm.client")
+        async with client.LLMClient.open(settings) as opened:
+            yield opened
         return
     from sleuth.agents.llm.chat_models import DEFAULT, ChatModels
 
@@ -374,46 +377,34 @@ async def _open_model(
 
 
 @asynccontextmanager
-async def build_services(
-    settings: Settings, collection: Collection, *, model_of: Callable[[str], str], triples: SqlTriples | None = None
-) -> AsyncIterator[ServiceFactory]:
-    """Open everything that does not depend on the model, and yield a factory of services.
+async def open_services(
+    settings: Settings, model: NamedModel, collection: Collection, *, triples: MemoryTriples | None = None
+) -> AsyncIterator[Services]:
+    """Open the services of runs with an open model client and collection.
 
     Args:
         settings: the settings of the home.
+        model: the model client.
         collection: the open collection.
-        model_of: returns the name of the model of a role.
-        triples: triples of the collection, used as knowledge graph if the settings name none.
+        triples: the triples that runs share, by default those of the collection, which are also the knowledge graph if
+            the settings name none.
 
     Raises:
         StoreError: a trained classifier, a fitted threshold or the knowledge graph's file cannot be read.
         MissingExtra: SLEUTH_TRACING is `otel`, and the extra `otel` is not installed.
     """
     await asyncio.to_thread(open_tracer, settings.tracing)
-    async with open_graph(settings.knowledge_graph, triples, proxy=settings.proxy) as graph:
-        yield partial(
-            Services,
+    own = collection.triples(model=model.name_of("extractor")) if triples is None else None
+    async with open_graph(settings.knowledge_graph, own, proxy=settings.proxy) as graph:
+        yield Services(
+            model=model,
             retriever=collection,
             embedder=collection.embedder,
+            triples=triples or own or MemoryTriples(),
             graph=graph,
             tracing=settings.tracing,
             trace_texts=settings.trace_texts,
             checker=await asyncio.to_thread(find_checker, settings.checker),
             predictor=await asyncio.to_thread(find_svm, settings.home, collection.embedder),
-            thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *PACKAGED], model_of),
+            thresholds=await asyncio.to_thread(fitted_thresholds, [settings.home, *PACKAGED], model.name_of),
         )
-
-
-@asynccontextmanager
-async def open_services(settings: Settings, model: NamedModel, collection: Collection) -> AsyncIterator[Services]:
-    """Open the services of runs with an open model client and collection."""
-    triples = collection.triples(model=model.name_of("extractor"))
-    async with build_services(settings, collection, model_of=model.name_of, triples=triples) as make:
-        yield make(model=model, triples=triples)
-
-
-def client_class() -> "type[LLMClient]":
-    """Import and return the model client; commands that call no model start without importing openai."""
-    from sleuth.agents.llm.client import LLMClient
-
-    return LLMClient

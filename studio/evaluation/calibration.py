@@ -29,31 +29,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Probe:
-    """A question, and what counts as right; nothing does where it has no answer."""
+def probes(questions: Iterable[GoldQuestion]) -> dict[str, tuple[str, ...]]:
+    """Return what is asked with what counts as right (nothing does where there is no answer).
 
-    question: str
-    answers: tuple[str, ...]
-
-
-def probes(questions: Iterable[GoldQuestion]) -> list[Probe]:
-    """Return a probe for each step, the answers of earlier steps filled in, and for each question without steps; each
-    once.
+    That is each step, with the answers of earlier steps filled in, and each question without steps.
     """
-    found: list[Probe] = []
+    found: dict[str, tuple[str, ...]] = {}
     for question in questions:
         steps, right = question.decomposition, tuple(answer for answer in question.answers if answer)
         if not steps or not right:
-            found.append(Probe(question=question.question, answers=right))
+            found[question.question] = right
             continue
         answers = dict(enumerate((step.answer for step in steps), start=1))
         for number, step in enumerate(steps, start=1):
             relation = split_relation(step.question)
             asked = fill_references(ask_relation(*relation) if relation else step.question, answers)
             accepted = (step.answer, *right) if number == len(steps) else (step.answer,)
-            found.append(Probe(question=asked, answers=tuple(dict.fromkeys(accepted))))
-    return list({probe.question: probe for probe in found}.values())
+            found[asked] = tuple(dict.fromkeys(accepted))
+    return found
 
 
 RESAMPLES = 1000
@@ -193,16 +186,17 @@ async def calibrate(
         async with open_sleuth(here, command="sleuth calibrate") as sleuth:
             await sleuth.collection.require_documents()
             server = {"url": settings.model_url, "model": settings.model, "models": settings.models}
-            plan = {"probes": [asdict(probe) for probe in asked], **server, "prompt": await _version()}
+            probed = [{"question": question, "answers": right} for question, right in asked.items()]
+            plan = {"probes": probed, **server, "prompt": await _version()}
             await asyncio.to_thread(settle_plan, out, plan)
-            answers: dict[Probe, MeasuredAnswer] = {}
+            answers: dict[str, MeasuredAnswer] = {}
 
-            async def work(probe: Probe) -> None:
-                answers[probe] = await _ask(sleuth, probe)
+            async def work(question: str) -> None:
+                answers[question] = await _ask(sleuth, question, asked[question])
                 on_progress(len(answers), len(asked))
 
             await process(asked, work, settings.concurrency)
-        measured = [answers[probe] for probe in asked]
+        measured = [answers[question] for question in asked]
         found = await asyncio.to_thread(fit, measured, seed=seed)
         model = next(each.model for each in measured if each.perplexity is not None)
         day = datetime.now(UTC).date().isoformat()
@@ -229,20 +223,20 @@ async def _version() -> str:
     return prompts.load(VERIFY.prompt).version
 
 
-async def _ask(sleuth: Sleuth, probe: Probe) -> MeasuredAnswer:
-    """Ask a probe in a run of its own, whose id is derived from the probe's text."""
-    runs, id = sleuth.runs, f"probe-{sha256(probe.question.encode()).hexdigest()[:16]}"
+async def _ask(sleuth: Sleuth, question: str, accepted: tuple[str, ...]) -> MeasuredAnswer:
+    """Ask a question in a run of its own, whose id is derived from its text."""
+    runs, id = sleuth.runs, f"probe-{sha256(question.encode()).hexdigest()[:16]}"
     if not await runs.store.threads.exists(id):
-        await runs.start(probe.question, METHOD, values=ALONE, thread=id)
+        await runs.start(question, METHOD, values=ALONE, thread=id)
     await last_answer(runs.run(id))
     thread = await runs.store.threads.get(id)
     state = (await runs.graph(thread).aget_state(runs.config(thread))).values
     verified = state["verified"].get(SOURCE)
     answer, perplexity = (verified["answer"], verified["perplexity"]) if verified else ("", None)
     return MeasuredAnswer(
-        question=probe.question,
+        question=question,
         answer=answer,
         perplexity=perplexity,
-        right=bool(answer and probe.answers and contained(answer, probe.answers)),
+        right=bool(answer and accepted and contained(answer, accepted)),
         model=next((call["model"] for call in state["calls"].values() if call["role"] == VERIFY.name), ""),
     )

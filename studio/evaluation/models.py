@@ -1,6 +1,5 @@
 """Services for the runs of an evaluation: a model server, or a simulated model for each question, and the budget."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -10,11 +9,10 @@ from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.role import NAMES
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.runs import Services
-from sleuth.studio.client.sleuth import NamedModel, build_services, client_class
+from sleuth.studio.client.sleuth import NamedModel, open_client, open_services
 from sleuth.studio.evaluation.data import GoldQuestion
 from sleuth.studio.evaluation.gold import PASSAGES, KnownGold, OracleRetriever, gold_passages
-from sleuth.studio.simulation import SimulatedModel, Simulation
-from sleuth.studio.simulation.model import NAME as SIMULATED
+from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
 from sleuth.tools.settings import Settings
@@ -108,13 +106,10 @@ async def open_models(
     async with AsyncExitStack() as opened:
         served: NamedModel | None = None
         if not simulation:
-            client_type = await asyncio.to_thread(client_class)
-            served = await opened.enter_async_context(client_type.open(settings))
-
-        def name_of(role: str) -> str:
-            return served.name_of(role) if served else SIMULATED
-
-        make = await opened.enter_async_context(build_services(settings, collection, model_of=name_of))
+            served = await opened.enter_async_context(open_client(settings))
+        named = served or SimulatedModel(Gold(id="", question="", answer=""), simulation or Simulation(rates={}))
+        opening = open_services(settings, named, collection, triples=MemoryTriples())
+        shared = await opened.enter_async_context(opening)
         judge = EvaluationModel(model=served, allowance=allowance) if served else None
 
         async def services_for(question: GoldQuestion) -> Services:
@@ -122,12 +117,12 @@ async def open_models(
             if not model or set(gold) - {PASSAGES}:
                 playing = SimulatedModel(await known.gold(question), simulation or Simulation(rates={}))
                 model = EvaluationModel(model=served or playing, allowance=allowance, oracle=playing, roles=gold)
-            services = make(model=model, triples=MemoryTriples())
+            services = replace(shared, model=model, triples=MemoryTriples())
             if PASSAGES in gold:
                 passages = await gold_passages(collection, question)
                 services = replace(services, retriever=OracleRetriever(retriever=services.retriever, gold=passages))
             return services
 
-        default = name_of("default")
-        own = {role: name for role in NAMES if (name := name_of(role)) != default}
+        default = named.name_of("default")
+        own = {role: name for role in NAMES if (name := named.name_of(role)) != default}
         yield EvaluationModels(judge=judge, services_for=services_for, names={"default": default, **own})

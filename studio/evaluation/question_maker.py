@@ -9,11 +9,14 @@ without an answer not by the passages that search finds for it.
 """
 
 import asyncio
+import json
+import os
 import random
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from hashlib import sha1
 from pathlib import Path
 from typing import Any, Literal
@@ -35,7 +38,7 @@ from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.private_graph import PrivateGraph
 from sleuth.studio.evaluation.models import BudgetSpent, EvaluationBudget, EvaluationModel
-from sleuth.studio.evaluation.run_folder import append_line, read_lines
+from sleuth.studio.evaluation.run_folder import append_line
 from sleuth.studio.evaluation.scoring import contained, f1, normalise
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import BadReply, ContextTooLong, UsageError
@@ -133,23 +136,22 @@ class WrittenQuestions:
 def _lines(path: Path) -> list[dict[str, Any]]:
     """Return the rows of a file, and cut off a last line that a kill has truncated; no other file is changed."""
     try:
-        rows = read_lines(path)
-        is_ours = rows or not path.exists() or not path.stat().st_size
+        *lines, last = (path.read_bytes() if path.exists() else b"").split(b"\n")
+        rows = [json.loads(line) for line in lines]
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}. Choose another file with --out.") from None
-    if not is_ours or not all("made_from" in row or "candidate" in row for row in rows):
+    cut = len(last)
+    with suppress(ValueError):
+        rows.append(json.loads(last))
+        cut = 0
+    if (cut and not rows) or not all(isinstance(row, dict) and {"made_from", "candidate"} & row.keys() for row in rows):
         raise UsageError(f"{path} was not made by this command. Choose another file with --out.")
-    return read_lines(path, repair=True)
-
-
-@dataclass(frozen=True, kw_only=True)
-class QuestionPlan:
-    """The wanted numbers of questions, and limits of all model calls together."""
-
-    counts: Mapping[Kind, int]
-    seed: int = 0
-    budget: Budget = field(default_factory=Budget)
-    concurrency: int = 4
+    if cut:
+        os.truncate(path, path.stat().st_size - cut)
+    elif last:
+        with path.open("a", encoding="utf-8") as file:
+            file.write("\n")
+    return rows
 
 
 def plan_questions(number: int, *, multi: float, unanswerable: float) -> dict[Kind, int]:
@@ -171,7 +173,14 @@ class _State:
 
 
 async def make_questions(
-    collection: Collection, model: Model, file: WrittenQuestions, plan: QuestionPlan
+    collection: Collection,
+    model: Model,
+    file: WrittenQuestions,
+    counts: Mapping[Kind, int],
+    *,
+    seed: int = 0,
+    budget: Budget | None = None,
+    concurrency: int = 4,
 ) -> AsyncIterator[Made]:
     """Write questions until there are enough, no passage is left, or the budget is used up.
 
@@ -181,7 +190,10 @@ async def make_questions(
         collection: its passages become questions.
         model: writes and checks.
         file: receives each question and each dropped candidate before it is yielded.
-        plan: the wanted numbers, including those in the file.
+        counts: the wanted numbers, including those in the file.
+        seed: of the order of the passages.
+        budget: limits of all model calls together.
+        concurrency: candidates at a time.
 
     Raises:
         UsageError: the collection is empty.
@@ -193,59 +205,61 @@ async def make_questions(
     async def write(state: _State) -> dict[str, Made]:
         return {"made": await _write(state.candidate, limited, collection)}
 
-    limited = EvaluationModel(model=model, allowance=EvaluationBudget(limits=plan.budget))
+    limited = EvaluationModel(model=model, allowance=EvaluationBudget(limits=budget or Budget()))
     builder = StateGraph(_State)
     builder.add_node(write)
     builder.add_edge(START, "write")
     compiled = PrivateGraph(builder).compile(name="questions")
     file.shortfalls = {}
     attempts, is_spent = Counter[Kind](), False
-    candidates = _candidates(collection, file, plan, attempts)
-    while not is_spent and (
-        batch := [each for _ in range(plan.concurrency) if (each := await anext(candidates, None))]
-    ):
+    candidates = _candidates(collection, file, counts, seed, attempts)
+    while not is_spent and (batch := [each for _ in range(concurrency) if (each := await anext(candidates, None))]):
         states = (compiled.ainvoke(_State(candidate=each)) for each in batch)
         for state in await asyncio.gather(*states, return_exceptions=True):
             if isinstance(state, BudgetSpent):
                 is_spent = True
             elif isinstance(state, BaseException):
                 raise state
-            elif (made := _added(state["made"], file, plan)) is not None:
+            elif (made := _added(state["made"], file, counts)) is not None:
                 yield made
-    reasons = {kind: _shortfall(kind, file, attempts) for kind in _missing(file, plan)}
+    reasons = {kind: _shortfall(kind, file, attempts) for kind in _missing(file, counts)}
     file.shortfalls = dict.fromkeys(reasons, "the budget is used up") if is_spent else reasons
 
 
-def _added(made: Made, file: WrittenQuestions, plan: QuestionPlan) -> Made | None:
+def _added(made: Made, file: WrittenQuestions, counts: Mapping[Kind, int]) -> Made | None:
     """Add a question or a dropped candidate to the file; None if there are enough questions of its kind."""
     if made.row is not None and file.has(str(made.row["question"])):
         made = replace(made, row=None, reason="the question was written before")
-    if made.row is not None and file.count(made.candidate.kind) >= plan.counts[made.candidate.kind]:
+    if made.row is not None and file.count(made.candidate.kind) >= counts[made.candidate.kind]:
         return None
     file.add(made)
     return made
 
 
-def _missing(file: WrittenQuestions, plan: QuestionPlan) -> list[Kind]:
+def _missing(file: WrittenQuestions, counts: Mapping[Kind, int]) -> list[Kind]:
     """Return the kinds of which questions are missing, that with the largest missing share first."""
-    shares = {kind: 1 - file.count(kind) / number for kind, number in plan.counts.items() if number}
+    shares = {kind: 1 - file.count(kind) / number for kind, number in counts.items() if number}
     return sorted((kind for kind in shares if shares[kind] > 0), key=lambda kind: -shares[kind])
 
 
 async def _candidates(
-    collection: Collection, file: WrittenQuestions, plan: QuestionPlan, attempts: Counter[Kind]
+    collection: Collection,
+    file: WrittenQuestions,
+    counts: Mapping[Kind, int],
+    seed: int,
+    attempts: Counter[Kind],
 ) -> AsyncIterator[Candidate]:
     """Yield candidates of the missing kinds, from passages in random order, and count them in `attempts`.
 
     The passages are gone through until none gives a candidate that was not tried.
     """
     ids = sorted(await collection.passage_ids())
-    random.Random(plan.seed).shuffle(ids)  # noqa: S311 - a repeatable sample
+    random.Random(seed).shuffle(ids)  # noqa: S311 - a repeatable sample
     tried, is_fruitful = file.tried(), True
     while is_fruitful:
         is_fruitful = False
         for id_ in ids:
-            kinds = [kind for kind in _missing(file, plan) if not _is_given_up(kind, file, attempts)]
+            kinds = [kind for kind in _missing(file, counts) if not _is_given_up(kind, file, attempts)]
             if not kinds:
                 return
             candidate = await _candidate(collection, id_, kinds, tried)

@@ -169,7 +169,7 @@ def _add_methods(page: Page, report: Mapping[str, Any], result: Mapping[str, Any
     if counted:
         lines = result["summary"]["all"]["systems"]
         title = "F1 against tokens per question: up and left is better."
-        page.picture(title, lambda axes: draw_costs(axes, lines), label=_kind(report))
+        page.picture(title, draw_costs(lines, _kind(report)))
     for by, groups in result["summary"]["by"].items():
         page.heading(3, f"By {by}")
         page.table(group_table(groups, by, ("f1", "em", "refused", "all_shown", "calls")))

@@ -1,33 +1,20 @@
-"""A report of text, tables and plots, in Markdown and HTML.
+"""A report of text, tables and a plot, in Markdown and HTML.
 
-matplotlib is imported when the first plot is drawn.
+matplotlib is imported when the plot is drawn.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic_core import to_json
 
-from sleuth.studio.evaluation.results import METRICS
 from sleuth.studio.evaluation.run_folder import REPORT, write
 from sleuth.studio.evaluation.scoring import Interval
 from sleuth.tools.text import markdown_table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_SIZE = (8.0, 4.5)
-
-MEANINGS = dict(METRICS.values()) | {
-    "p": "Probability of a difference at least as large by chance (permutation test).",
-    "detectable": "The smallest true difference that these questions detect four times in five.",
-    "questions needed": "Questions that would detect the difference found four times in five.",
-}
-"""Explanations of headings."""
 
 Rows = Sequence[Sequence[str]]
 """A table: the first row is its header."""
@@ -38,7 +25,7 @@ _STYLE = "\n".join(
         "table{border-collapse:collapse;margin:1em 0;font-size:13px;font-variant-numeric:tabular-nums}",
         "th,td{padding:.25em .7em;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}",
         "pre{background:#f5f5f5;padding:.7em;overflow-x:auto}figure{margin:1em 0}svg{max-width:100%;height:auto}",
-        "abbr{cursor:help;text-decoration:underline dotted}summary{cursor:pointer;font-weight:600}",
+        "summary{cursor:pointer;font-weight:600}",
         "p.label{background:#fff3cd;border:1px solid #e0c36a;padding:.6em}",
     )
 )
@@ -80,15 +67,9 @@ class Page:
         """Add commands to copy."""
         self._add(f"```sh\n{text}\n```", f"<pre>{escape(text)}</pre>")
 
-    def picture(self, title: str, draw: "Callable[[Axes], None]", *, label: str = "") -> None:
-        """Add a plot; the same numbers give the same SVG.
-
-        Args:
-            title: below the picture.
-            draw: draws it.
-            label: above the picture.
-        """
-        self._html.append(f"<figure>{_svg(draw, label)}<figcaption>{escape(title)}</figcaption></figure>")
+    def picture(self, title: str, svg: str) -> None:
+        """Add a picture above its title."""
+        self._html.append(f"<figure>{svg}<figcaption>{escape(title)}</figcaption></figure>")
 
     def to_markdown(self) -> str:
         """Return the report in Markdown."""
@@ -113,41 +94,34 @@ def write_report(folder: Path, page: Page, report: Mapping[str, Any]) -> None:
 
 
 def _html_table(rows: Rows) -> str:
-    head = "".join(f"<th>{_explained(cell)}</th>" for cell in rows[0])
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in rows[0])
     lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>\n" for row in rows[1:])
     return f"<table><thead><tr>{head}</tr></thead><tbody>\n{lines}</tbody></table>"
 
 
-def _explained(heading: str) -> str:
-    """Return a heading with its explanation, which the browser shows on hover."""
-    meaning = MEANINGS.get(heading)
-    return f'<abbr title="{escape(meaning)}">{escape(heading)}</abbr>' if meaning else escape(heading)
+def draw_costs(lines: Mapping[str, Mapping[str, Interval]], label: str) -> str:
+    """Draw the quality of each system against its tokens, as a point with its intervals, with a label above all.
 
-
-def draw_costs(axes: "Axes", lines: Mapping[str, Mapping[str, Interval]]) -> None:
-    """Draw the quality of each system against its tokens, as a point with its intervals."""
-    points = [(name, line["tokens"], line["f1"]) for name, line in lines.items() if line["f1"]["n"]]
-    for at, (name, tokens, f1) in enumerate(points):
-        x, y = tokens["mean"] or 0, 100 * (f1["mean"] or 0)
-        spread = [[x - (tokens["low"] or 0)], [(tokens["high"] or 0) - x]]
-        height = [[y - 100 * (f1["low"] or 0)], [100 * (f1["high"] or 0) - y]]
-        axes.errorbar(x, y, xerr=spread, yerr=height, fmt="o", capsize=2, color=f"C{at}")
-        place = (6, -11 if at % 2 else 5)
-        axes.annotate(name, (x, y), textcoords="offset points", xytext=place, fontsize=8)
-    axes.set(xlabel="tokens per question (prompt and completion)", ylabel="F1 in percent")
-    axes.set_xlim(left=0)
-
-
-def _svg(draw: "Callable[[Axes], None]", label: str) -> str:
+    Returns:
+        The plot as SVG, the same for the same numbers.
+    """
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     with mpl.rc_context({"svg.hashsalt": "sleuth", "svg.fonttype": "none", "font.family": "sans-serif"}):
-        figure = Figure(figsize=_SIZE, layout="constrained")
+        figure = Figure(figsize=(8.0, 4.5), layout="constrained")
         axes = figure.subplots()
-        draw(axes)
-        if label:
-            axes.set_title(label, fontsize=9, color="darkred")
+        points = [(name, line["tokens"], line["f1"]) for name, line in lines.items() if line["f1"]["n"]]
+        for at, (name, tokens, f1) in enumerate(points):
+            x, y = tokens["mean"] or 0, 100 * (f1["mean"] or 0)
+            spread = [[x - (tokens["low"] or 0)], [(tokens["high"] or 0) - x]]
+            height = [[y - 100 * (f1["low"] or 0)], [100 * (f1["high"] or 0) - y]]
+            axes.errorbar(x, y, xerr=spread, yerr=height, fmt="o", capsize=2, color=f"C{at}")
+            place = (6, -11 if at % 2 else 5)
+            axes.annotate(name, (x, y), textcoords="offset points", xytext=place, fontsize=8)
+        axes.set(xlabel="tokens per question (prompt and completion)", ylabel="F1 in percent")
+        axes.set_xlim(left=0)
+        axes.set_title(label, fontsize=9, color="darkred")
         axes.grid(visible=True, alpha=0.3)
         written = StringIO()
         figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})

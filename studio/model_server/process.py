@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import TypeAdapter
+from pydantic_core import to_json
 
 from sleuth.studio.model_server.flags import ServeOptions
 from sleuth.tools.errors import StoreError
@@ -112,17 +114,12 @@ class ServerFiles:
         """Return the stored state; None while stopped."""
         if not self.state.is_file():
             return None
-        data = json.loads(self.state.read_text())
-        options = data["options"]
-        if "adapters" in options:  # written by an older release
-            options["adapter"] = next(iter(options.pop("adapters")), None)
-        process = Process(**data["process"])
-        return ModelServerState(process=process, options=ServeOptions(**options), started=data["started"])
+        return TypeAdapter(ModelServerState).validate_json(self.state.read_bytes())
 
     def write(self, state: ModelServerState) -> None:
         """Write the state atomically."""
         fresh = self.state.with_suffix(".new")
-        fresh.write_text(json.dumps(asdict(state)))
+        fresh.write_bytes(to_json(state))
         fresh.replace(self.state)
 
     def last_lines(self, count: int = 5) -> str:

@@ -1,6 +1,5 @@
 """The ASGI application of `sleuth serve`."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -8,7 +7,7 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from sleuth.studio.client.sleuth import client_class
+from sleuth.studio.client.sleuth import open_client
 from sleuth.studio.mcp.server import mcp_app, running
 from sleuth.studio.server import langgraph_api
 from sleuth.studio.server.access import Access
@@ -48,8 +47,9 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        opener = open_model or (await asyncio.to_thread(client_class)).open
-        opening = open_server_state(settings, open_model=opener, telemetry=telemetry, embedder=embedder)
+        opening = open_server_state(
+            settings, open_model=open_model or open_client, telemetry=telemetry, embedder=embedder
+        )
         async with opening as server, running(mcp):
             app.state.server = server
             yield

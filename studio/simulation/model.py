@@ -142,6 +142,10 @@ class SimulatedModel:
             warnings=[],
         )
 
+    def name_of(self, role: str) -> str:
+        """Return the name of the simulated model, which plays every role."""
+        return NAME
+
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return the tokens of a prompt as the replies' usage counts them."""
         return sum(_count_tokens(message["content"]) + _TEMPLATE for message in messages)

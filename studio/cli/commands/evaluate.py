@@ -24,13 +24,7 @@ from sleuth.studio.evaluation.data import systems
 from sleuth.studio.evaluation.evaluate import evaluate
 from sleuth.studio.evaluation.feedback import WITH_GOLD, WITHOUT_GOLD, export_feedback
 from sleuth.studio.evaluation.gold import oracle_parts
-from sleuth.studio.evaluation.question_maker import (
-    Kind,
-    QuestionPlan,
-    WrittenQuestions,
-    make_questions,
-    plan_questions,
-)
+from sleuth.studio.evaluation.question_maker import Kind, WrittenQuestions, make_questions, plan_questions
 from sleuth.studio.evaluation.report import Rows, compare, difference_table, label, methods_table, retrieval_table
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.errors import UsageError
@@ -70,11 +64,11 @@ async def make(
     settings, counts = settings_with(wait=wait), plan_questions(number, multi=multi, unanswerable=unanswerable)
     file = await asyncio.to_thread(WrittenQuestions, out)
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
-    plan = QuestionPlan(counts=counts, seed=seed, budget=budget, concurrency=settings.concurrency)
     async with open_sleuth(settings, command="sleuth questions make") as sleuth:
         assert sleuth.runs.services
+        model, limits = sleuth.runs.services.model, {"seed": seed, "concurrency": settings.concurrency}
         with _progress() as show:
-            async for _ in make_questions(sleuth.collection, sleuth.runs.services.model, file, plan):
+            async for _ in make_questions(sleuth.collection, model, file, counts, budget=budget, **limits):
                 show("questions", len(file.rows), number)
     made = {kind: file.count(kind) for kind in counts}
     shown = {"file": str(out), "made": made, "wanted": counts, "dropped": file.reasons(), "fewer": file.shortfalls}

@@ -15,7 +15,7 @@ from sleuth.graphs.ingestion.triple_extraction import Extraction, ExtractionRepo
 from sleuth.graphs.methods.ras.triple_graph import prompt_version
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption
-from sleuth.studio.client.sleuth import client_class
+from sleuth.studio.client.sleuth import open_client
 from sleuth.studio.console.output import JsonOption, counted, emit, progress_bars, progress_console
 from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
@@ -56,8 +56,7 @@ async def _read(budget: Budget) -> tuple[ExtractionReport, int, int]:
     settings = Settings()
     async with await Collection.open(settings, check_embedder=False) as collection:
         await collection.require_documents()
-        client_type = await asyncio.to_thread(client_class)
-        async with client_type.open(settings) as model:
+        async with open_client(settings) as model:
             name = model.name_of("extractor")
             before, passages = await _coverage(collection, name)
             with _progress(before, passages) as show:

@@ -5,7 +5,7 @@ import logging
 from hashlib import sha256
 
 from sleuth.graphs.core.context import Budget
-from sleuth.studio.evaluation.question_maker import QuestionPlan, WrittenQuestions, make_questions
+from sleuth.studio.evaluation.question_maker import WrittenQuestions, make_questions
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools.collection import Collection
@@ -51,8 +51,10 @@ class ExampleQuestions:
             await self._quota.require(owner)
             model = await self._tenants.model()
             await asyncio.to_thread(self._remove_others, file)
-            plan = QuestionPlan(counts={"single": EXAMPLES}, budget=Budget(max_calls=MAX_CALLS), concurrency=1)
-            async for made in make_questions(collection, model, file, plan):
+            made_questions = make_questions(
+                collection, model, file, {"single": EXAMPLES}, budget=Budget(max_calls=MAX_CALLS), concurrency=1
+            )
+            async for made in made_questions:
                 await self._quota.add(owner, made.tokens)
         except SleuthError as error:
             _log.info("no example questions were written: %s", error)

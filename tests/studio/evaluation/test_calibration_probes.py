@@ -2,7 +2,7 @@
 
 import pytest
 
-from sleuth.studio.evaluation.calibration import Probe, probes
+from sleuth.studio.evaluation.calibration import probes
 from sleuth.studio.evaluation.data import GoldQuestion, Hop
 
 
@@ -43,4 +43,4 @@ DESIGNER = ("Who designed it?", "Ilse Corrodane")
     ],
 )
 def test_probes_are_steps_or_questions(questions: list[GoldQuestion], found: dict[str, tuple[str, ...]]) -> None:
-    assert probes(questions) == [Probe(question=asked, answers=answers) for asked, answers in found.items()]
+    assert probes(questions) == found

@@ -16,7 +16,6 @@ from sleuth.studio.evaluation.data import read_questions
 from sleuth.studio.evaluation.question_maker import (
     Kind,
     Made,
-    QuestionPlan,
     WrittenQuestions,
     make_questions,
     plan_questions,
@@ -75,8 +74,7 @@ async def library(settings: Settings) -> AsyncIterator[Collection]:
 
 
 async def make(library: Collection, model: Replying, out: Path, counts: Mapping[Kind, int]) -> list[Made]:
-    plan = QuestionPlan(counts=counts, concurrency=1)
-    return [made async for made in make_questions(library, model, WrittenQuestions(out), plan)]
+    return [made async for made in make_questions(library, model, WrittenQuestions(out), counts, concurrency=1)]
 
 
 def reasons(made: list[Made]) -> set[str]:
@@ -159,6 +157,14 @@ def test_file_of_something_else_is_refused_and_unchanged(tmp_path: Path, text: s
     assert other.read_text() == text
 
 
+def test_last_line_without_its_newline_is_completed(tmp_path: Path) -> None:
+    out = tmp_path / "q.jsonl"
+    row = '{"id": "single-1", "question": "a\u2028b?", "type": "single", "made_from": "single+a"}'
+    out.write_text(row)
+    assert WrittenQuestions(out).has("a\u2028b?")
+    assert out.read_text() == row + "\n"
+
+
 def test_unreadable_file_is_refused_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot be read.*--out"):
         WrittenQuestions(tmp_path)
@@ -169,8 +175,8 @@ async def test_kind_that_always_fails_leaves_the_others_complete(library: Collec
         return found("ten crowns") if request.input["question"] == MISSING["question"] else reader(request)
 
     file = WrittenQuestions(tmp_path / "new" / "q.jsonl")
-    plan = QuestionPlan(counts={"single": 1, "multi": 1, "unanswerable": 5}, concurrency=1)
-    _ = [made async for made in make_questions(library, writing(read), file, plan)]
+    counts: dict[Kind, int] = {"single": 1, "multi": 1, "unanswerable": 5}
+    _ = [made async for made in make_questions(library, writing(read), file, counts, concurrency=1)]
     assert (file.count("single"), file.count("multi")) == (1, 1)
     assert file.shortfalls == {"unanswerable": "every passage of at least 120 characters was tried"}
 
@@ -178,13 +184,12 @@ async def test_kind_that_always_fails_leaves_the_others_complete(library: Collec
 async def test_shortfall_names_the_budget_or_the_failed_checks(library: Collection, tmp_path: Path) -> None:
     await library.put([entry(f"copy{n}", f"{LIGHT} Copy {n}.", title=f"Copy {n}") for n in range(12)])
     file = WrittenQuestions(tmp_path / "q.jsonl")
-    plan = QuestionPlan(counts={"single": 1}, budget=Budget(max_calls=1), concurrency=1)
-    model = writing()
-    assert [made async for made in make_questions(library, model, file, plan)] == []
+    model, one = writing(), Budget(max_calls=1)
+    assert [made async for made in make_questions(library, model, file, {"single": 1}, budget=one, concurrency=1)] == []
     assert len(model.requests) == 1
     assert file.shortfalls == {"single": "the budget is used up"}
-    plan = QuestionPlan(counts={"single": 1}, concurrency=1)
-    _ = [made async for made in make_questions(library, writing(lambda _: UNKNOWN), file, plan)]
+    failing = writing(lambda _: UNKNOWN)
+    _ = [made async for made in make_questions(library, failing, file, {"single": 1}, concurrency=1)]
     assert "of 10 candidates too few passed the check. The model is probably too small" in file.shortfalls["single"]
 
 
@@ -232,9 +237,9 @@ async def test_same_seed_chooses_the_same_passages(library: Collection, tmp_path
     await library.put([entry(f"copy{n}", f"{LIGHT} Copy {n}.", title=f"Copy {n}") for n in range(12)])
     orders = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        plan = QuestionPlan(counts={"single": 1}, seed=seed, concurrency=1)
         model, file = writing(lambda _: UNKNOWN), WrittenQuestions(tmp_path / name)
-        orders.append([made.candidate.key async for made in make_questions(library, model, file, plan)])
+        making = make_questions(library, model, file, {"single": 1}, seed=seed, concurrency=1)
+        orders.append([made.candidate.key async for made in making])
     assert orders[0] == orders[1] != orders[2]
 
 

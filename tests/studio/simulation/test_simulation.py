@@ -10,34 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sleuth import prompts
-from sleuth.agents.formatting import Source, Step, Turn
+from sleuth.agents.formatting import Source, Step
 from sleuth.agents.model import Message, Reply, Request
-from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
+from sleuth.agents.model_calls.logprobs import perplexity
 from sleuth.agents.role import NAMES, Role
-from sleuth.agents.roles.conversation import REWRITE, ROUTE, ConversationInput, Rewritten
 from sleuth.agents.roles.inputs import QuestionInput, SourcesInput, StepsInput
 from sleuth.agents.roles.judging import (
-    CONSISTENCY,
-    DOMAIN,
-    DYNAMIC,
-    REVIEW_STEP,
-    SUPPORT,
     VERIFY,
-    ClassifyInput,
-    ConsistencyInput,
-    ReviewStepInput,
-    StepReview,
-    SupportInput,
 )
 from sleuth.agents.roles.planning import (
     EXPAND,
     PLAN,
-    REFINE,
     ExpandInput,
-    NextStep,
     Plan,
-    Refined,
-    RefineInput,
 )
 from sleuth.agents.roles.reading import ANSWER_UNAIDED, DRAFT, Draft
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation, gold_of, gold_on_pages
@@ -113,30 +98,6 @@ def test_parameters_cover_every_role_and_error() -> None:
     assert {kind for kinds in ROLES.values() for kind in kinds} == ERRORS.keys()
 
 
-# Classification
-
-
-@pytest.mark.parametrize(
-    ("labels", "domain", "change"),
-    [
-        ({}, "open", "static"),
-        ({"domain": "movie", "static_or_dynamic": "fast-changing"}, "movie", "dynamic"),
-        ({"domain": "finance", "static_or_dynamic": "slow-changing"}, "finance", "static"),
-    ],
-)
-async def test_classifier_returns_the_benchmark_labels(labels: dict[str, str], domain: str, change: str) -> None:
-    gold, given = gold_of(ROW | labels, PASSAGES), ClassifyInput(question=GOLD.question, examples=())
-    assert (await reply(DOMAIN, given, gold=gold))["text"] == domain
-    assert (await reply(DYNAMIC, given, gold=gold))["text"] == change
-
-
-async def test_classifier_errors_return_other_labels_per_sample() -> None:
-    given = ClassifyInput(question=GOLD.question, examples=())
-    assert (await reply(DOMAIN, given, errors(misfiled=1)))["text"] in {"finance", "sports", "music", "movie"}
-    sometimes = {(await reply(DYNAMIC, given, errors(misfiled=0.5), seed=seed))["text"] for seed in range(20)}
-    assert sometimes == {"static", "dynamic"}
-
-
 # Answers
 
 
@@ -198,72 +159,7 @@ async def test_plan_has_the_unknown_hops_with_their_needs_and_known_answers() ->
     assert Plan.model_validate_json(said["text"]).steps[0].question == HOPS[1][0]
 
 
-async def test_refine_inserts_the_found_answer_right_or_wrong() -> None:
-    planned = GOLD.nested(1)
-    for found in ("Bastian Oake", "Gunnora Yoll"):
-        answers = (Step(question=HOPS[0][0], answer=found),)
-        said = await reply(REFINE, RefineInput(question=planned, answers=answers, original=GOLD.question))
-        assert Refined.model_validate_json(said["text"]).question == f"In which town was {found} born?"
-
-
-async def test_expand_varies_wording_and_order() -> None:
-    given = ExpandInput(question=GOLD.question, steps=())
-    simulation = Simulation(rates={}, reorder=0.3)
-    steps = [
-        NextStep.model_validate_json((await reply(EXPAND, given, simulation, seed=seed))["text"]) for seed in range(60)
-    ]
-    first = [step for step in steps if "built the Pellowrig Light" in step.step and "born" not in step.step]
-    assert len({step.step for step in first}) == 3
-    assert 0 < len(steps) - len(first) < 30
-
-
-# Conversations
-
-
-@pytest.mark.parametrize(
-    ("before", "question"),
-    [("Tell me about the Pellowrig Light.", GOLD.question), ("Good evening.", "Which fair is held there?")],
-)
-async def test_rewrite_returns_the_gold_question_if_its_names_are_given(before: str, question: str) -> None:
-    given = ConversationInput(question="Which fair is held there?", turns=(Turn(speaker="user", text=before),))
-    assert Rewritten.model_validate_json((await reply(REWRITE, given))["text"]).question == question
-    astray = await reply(REWRITE, given, errors(rewriter=1.0))
-    assert Rewritten.model_validate_json(astray["text"]).question not in (GOLD.question, given.question)
-
-
-@pytest.mark.parametrize(
-    ("before", "message", "kind"),
-    [
-        ("", GOLD.question, "question"),
-        ("Tell me about the Pellowrig Light.", "Which fair is held there?", "follow-up"),
-        ("", "Which fair is held there?", "ambiguous"),
-        ("", "Thank you!", "small talk"),
-    ],
-)
-async def test_route_depends_on_the_names_in_the_message(before: str, message: str, kind: str) -> None:
-    given = ConversationInput(question=message, turns=(Turn(speaker="user", text=before),) if before else ())
-    assert (await reply(ROUTE, given))["text"] == kind
-    assert (await reply(ROUTE, given, errors(router=1.0)))["text"] != kind
-
-
 # Judgements
-
-
-@pytest.mark.parametrize(
-    ("draft", "shown", "verdict"),
-    [
-        ("Sennick Harbour", ["oake"], "PASS"),
-        ("Quarve Haven", ["oake"], "REVISED"),
-        ("Quarve Haven", [], "UNCONFIDENT"),
-        ("Sennick Harbour", [], "UNCONFIDENT"),
-    ],
-)
-async def test_review_compares_the_draft_with_the_sources(draft: str, shown: list[str], verdict: str) -> None:
-    sources = (ELSEWHERE, *map(source, shown))
-    given = ReviewStepInput(question=HOPS[1][0], answer=draft, sources=sources)
-    assert StepReview.model_validate_json((await reply(REVIEW_STEP, given))["text"]).status == verdict
-    flattering = await reply(REVIEW_STEP, given, errors(flattering=1.0))
-    assert StepReview.model_validate_json(flattering["text"]).status == "PASS"
 
 
 async def test_verify_perplexity_is_low_only_with_evidence() -> None:
@@ -275,16 +171,6 @@ async def test_verify_perplexity_is_low_only_with_evidence() -> None:
     assert measured["evidence"][15] == pytest.approx(1.25, abs=0.15)
     assert measured["none"][15] == pytest.approx(8.0, abs=4.0)
     assert measured["evidence"][-2] < 2.0 < measured["none"][5]
-
-
-@pytest.mark.parametrize(("second", "same"), [("the Kelp Fair", True), ("Herring Fair", False)])
-async def test_consistency_is_a_probability_of_the_first_token(second: str, same: bool) -> None:
-    given = ConsistencyInput(question=GOLD.question, answer="Kelp Fair", second=second)
-    score, warning = first_token_probability(await reply(CONSISTENCY, given))
-    assert warning is None
-    assert (score > 0.5) is same
-    sure, _ = first_token_probability(await reply(CONSISTENCY, given, errors(overconfident=1.0)))
-    assert sure > 0.5
 
 
 # Errors
@@ -323,23 +209,6 @@ async def test_replies_do_not_depend_on_the_order_of_calls() -> None:
     assert cached[0] == cached[1] > 0
     elsewhere = SimulatedModel(GOLD, simulation.model_copy(update={"seed": 4}))
     assert [each["text"] for each in one] != [(await elsewhere.call(each))["text"] for each in requests]
-
-
-async def test_reply_has_model_name_usage_and_seconds() -> None:
-    said = await reply(DRAFT, SourcesInput(question=HOPS[0][0], sources=(source("light"),)))
-    usage, simulation = said["usage"], Simulation()
-    assert said["model"] == "simulated"
-    assert usage["completion_tokens"] > 0
-    expected = usage["prompt_tokens"] / simulation.prefill + usage["completion_tokens"] / simulation.decode
-    assert said["seconds"] == round(expected, 4)
-
-
-async def test_the_beginning_that_prompts_share_is_cached_in_blocks() -> None:
-    model, asked = SimulatedModel(GOLD, errors()), request(ANSWER_UNAIDED, QuestionInput(question=GOLD.question))
-    start = " ".join(f"w{number}" for number in range(40))
-    prompts = [(Message(role="user", content=f"{start} {end}"),) for end in ("one", "two")]
-    replies = [await model.call(dataclasses.replace(asked, messages=prompt)) for prompt in prompts]
-    assert [each["usage"]["cached_tokens"] for each in replies] == [0, 32]
 
 
 # Gold
@@ -448,7 +317,7 @@ def test_rate_uses_the_most_specific_entry() -> None:
         ("draftr=0.1", "Did you mean drafter"),
         ("drafter.inventd=0.1", "drafter.invented"),
         ("drafter.flattering=0.1", "no simulated role or error"),
-        ("drafter", "write drafter=0.1"),
+        ("drafter", "rates.drafter: Input should be a valid number"),
         ("drafter=1.5", "drafter=1.5"),
     ],
 )
@@ -467,19 +336,3 @@ def test_from_toml_reads_and_checks_a_file(tmp_path: Path) -> None:
         file.write_text(text)
         with pytest.raises(UsageError, match=message):
             Simulation.from_toml(file)
-
-
-@pytest.mark.parametrize(
-    ("answer", "cited", "holds"),
-    [
-        ("Kelp Fair", ("light", "oake", "town"), True),
-        ("Kelp Fair", ("town",), False),
-        ("Lantern Fair", ("light", "oake", "town"), False),
-    ],
-)
-async def test_support_takes_the_right_answer_and_all_that_leads_to_it(
-    answer: str, cited: tuple[str, ...], holds: bool
-) -> None:
-    given = SupportInput(question=GOLD.question, answer=answer, sources=tuple(source(id) for id in cited))
-    probability, warning = first_token_probability(await reply(SUPPORT, given))
-    assert (probability > 0.5, warning) == (holds, None)
