@@ -19,7 +19,7 @@ from sleuth.studio.model_server.flags import ServeOptions, default_options, gpu_
 from sleuth.studio.model_server.install import install as install_lock
 from sleuth.studio.model_server.models import DEFAULT_MODEL, MODELS, ModelName
 from sleuth.studio.model_server.weights import ensure_weights
-from sleuth.tools.errors import ModelError
+from sleuth.tools.errors import ModelError, ModelUnavailable
 from sleuth.tools.settings import Settings, is_loopback
 
 model_app = typer.Typer(
@@ -138,11 +138,20 @@ async def stop(as_json: JsonOption = False) -> None:
 async def _serve(
     settings: Settings, options: ServeOptions, weights: Path | None, *, as_json: bool, foreground: bool
 ) -> None:
-    """Start the server, in the foreground also wait for its end."""
+    """Start the server, in the foreground also wait for its end.
+
+    The smallest model, which is installed, replaces one that cannot be downloaded.
+    """
     if foreground and (await server.status(settings.home)).state in {"running", "starting"}:
         raise ModelError("The model server is already running in the background. Stop it first: sleuth model stop")
     with activity("Looking for a running model server", live=not foreground) as report:
-        found = await server.serve(settings.home, options, report, weights=weights, foreground=foreground)
+        try:
+            found = await server.serve(settings.home, options, report, weights=weights, foreground=foreground)
+        except ModelUnavailable as error:
+            typer.echo(f"{error} Serving {MODELS['tiny'].served} instead.", err=True)
+            usual = default_options("tiny")
+            tiny = replace(options, model="tiny", dtype=usual.dtype, adapter=usual.adapter)
+            found = await server.serve(settings.home, tiny, report, foreground=foreground)
     is_other = "model_url" in settings.model_fields_set and found.url != settings.model_url
     hint = f"\nTo use it: export SLEUTH_MODEL_URL={found.url}" if is_other else ""
     emit(found, as_json, _in_words(found) + hint)

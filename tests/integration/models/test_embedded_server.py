@@ -1,9 +1,12 @@
 """The embedded server really started, killed and ended."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -102,3 +105,23 @@ async def test_a_port_in_use_is_named(model_home: Path) -> None:
         port = other.getsockname()[1]
         with pytest.raises(ModelError, match=f"Port {port} .*--port"):
             await server.serve(model_home, ServeOptions(port=port), print)
+
+
+@pytest.mark.nightly
+def test_model_that_cannot_be_downloaded_is_replaced_by_the_installed_one(model_home: Path) -> None:
+    unreachable = {"SLEUTH_HOME": str(model_home), "HF_HUB_OFFLINE": "1", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
+    command = [Path(sys.executable).with_name("sleuth"), "model", "serve", "--model", "small", "--threads", "1"]
+    try:
+        done = subprocess.run(
+            [*command, "--port", str(free_port()), "--json"],
+            env=os.environ | unreachable,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["model"] == "sleuth-small"
+        (line,) = (line for line in done.stderr.splitlines() if "No source of" in line)
+        assert line.endswith("use --weights FILE. Serving smollm2-135m-instruct instead.")
+    finally:
+        asyncio.run(server.stop(model_home))
