@@ -6,11 +6,11 @@ import pytest
 from hashing_embedder import HashingEmbedder
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted_model import ScriptedModel
 from told import Told
 
 from sleuth.agents.formatting import Facts, Source, SubQuery, format_fact
 from sleuth.agents.graph_encoder import TOKENS, GraphModels, graph_texts, is_graph_model, read_graph
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model import Message, Request
 from sleuth.agents.model_calls.caller import messages
 from sleuth.agents.roles.inputs import QuestionInput

@@ -1,9 +1,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted_model import ScriptedModel
 
 from sleuth.agents.formatting import Source, format_sources
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model import Message
 from sleuth.agents.model_calls.context_fitting import describe_loss, fit_sources, halve_sources
 from sleuth.agents.roles.inputs import SourcesInput

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from linear_time import takes_linear_time
 from pydantic import Field
+from scripted_model import reply
 
-from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Sampling
 from sleuth.agents.model_calls.output_parsing import MAX_CHARS, Unparsable, parse, parse_reply
 from sleuth.agents.role import Input, Output, Role

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from langgraph.runtime import Runtime
 from linear_time import takes_linear_time
 from scenes import passage, resolves
+from scripted_model import ScriptedModel
 
 from sleuth.agents.formatting import UNNAMED, Quote
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.graphs.baselines.plain_rag import Settings
 from sleuth.graphs.core.answer import Citation, Status

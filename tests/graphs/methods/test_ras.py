@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from retro_scenes import FailingOnce
 from scenes import Replying, Shelf, example, finish, passage, structured
+from scripted_model import ScriptedModel
 from told import Told
 
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model import Request
 from sleuth.agents.roles.reading import MAX_TRIPLES
 from sleuth.graphs.core.context import Budget
