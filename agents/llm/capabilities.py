@@ -29,7 +29,7 @@ from sleuth.agents.llm.completions import STREAMED, Completion
 from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.agents.model import Message
 from sleuth.agents.thoughts import without_thoughts
-from sleuth.tools.errors import ModelTimeout, StoreError
+from sleuth.tools.errors import ModelTimeout
 
 CHOICES = ["amber", "violet"]
 
@@ -132,7 +132,7 @@ async def probe(endpoint: Endpoint, model: str) -> Capabilities:
     if guided.finish_reason == "length" and not _is_ready(guided):
         with suppress(ModelTimeout):
             guided, copied, chosen = await _probe_constraints(endpoint, model, max_tokens=THINKING_TOKENS)
-    logprobs = bool(plain.logprobs)
+    logprobs = bool(plain.tokens)
     streamed = await endpoint.probe(model, **STREAMED, **(_LOGPROBS if logprobs else {}), max_tokens=4)
     return Capabilities(
         schema=_is_ready(guided),
@@ -140,7 +140,7 @@ async def probe(endpoint: Endpoint, model: str) -> Capabilities:
         choice=without_thoughts(chosen.text).strip() in CHOICES,
         logprobs=logprobs,
         tokenize=tokens is not None,
-        stream=streamed.is_streamed and bool(streamed.usage) and bool(streamed.logprobs) == logprobs,
+        stream=streamed.is_streamed and bool(streamed.usage) and bool(streamed.tokens) == logprobs,
         thinks=any(map(_thinks, (plain, guided, copied, chosen))),
     )
 
@@ -158,7 +158,7 @@ def _is_ready(guided: Completion) -> bool:
 
 
 def _thinks(choice: Completion) -> bool:
-    return (bool(choice.message.thoughts) and not choice.is_reasoned) or without_thoughts(choice.text) != choice.text
+    return (bool(choice.thoughts) and not choice.is_reasoned) or without_thoughts(choice.text) != choice.text
 
 
 def schema_format(name: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -176,16 +176,9 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _write(file: Path, known: dict[str, Any]) -> None:
+    """Store capabilities; where that is impossible, the server is probed again."""
     new = file.with_suffix(f".{uuid4().hex}.new")  # unique: another process may be writing too
-    try:
+    with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            new.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
-            new.replace(file)
-        finally:
-            new.unlink(missing_ok=True)
-    except OSError as error:
-        raise StoreError(
-            f"SLEUTH_HOME ({file.parent}) cannot be written: {error}. "
-            "Free some space or set SLEUTH_HOME to another folder."
-        ) from error
+        new.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
+        new.replace(file)

@@ -15,7 +15,7 @@ from langgraph.constants import TAG_NOSTREAM
 from sleuth import prompts
 from sleuth.agents.llm.call_slots import CallSlots
 from sleuth.agents.llm.client import NO_CHOICE, NO_LOGPROBS, NO_SCHEMA, SCHEMA_TOKENS, estimate_tokens, written
-from sleuth.agents.llm.completions import parse_completion, read_completion
+from sleuth.agents.llm.completions import Completion
 from sleuth.agents.llm.context_windows import CONTEXT_WINDOW
 from sleuth.agents.llm.errors import shorten
 from sleuth.agents.model import Listener, Message, Reply, Request
@@ -88,8 +88,9 @@ class ChatModels:
                 message = await self._invoke(name, runnable, sent, request.listener)
                 if request.sampling.top_logprobs and not message.response_metadata.get("logprobs"):
                     warnings.append(NO_LOGPROBS)
-                completion = parse_completion(_completion(message))
-                return read_completion(completion, model=name, seconds=seconds(), warnings=warnings)
+                completion = Completion()
+                completion.add(_completion(message))
+                return completion.reply(model=name, seconds=seconds(), warnings=warnings)
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return a careful estimate: chat models download a tokenizer to count."""

@@ -13,9 +13,9 @@ from sleuth import prompts
 from sleuth.agents.llm import errors
 from sleuth.agents.llm.call_slots import CallSlots
 from sleuth.agents.llm.capabilities import THINKING_TOKENS, Capabilities, detect_capabilities, schema_format, without
-from sleuth.agents.llm.completions import STREAMED, Completion, read_completion
-from sleuth.agents.llm.context_windows import CONTEXT_WINDOW, CUT, ContextWindow, find_window, warn_if_small, was_cut
-from sleuth.agents.llm.endpoint import RETRIES, Endpoint, ServedModel
+from sleuth.agents.llm.completions import STREAMED, Completion
+from sleuth.agents.llm.context_windows import CUT, ContextWindow, find_window, warn_if_small, was_cut
+from sleuth.agents.llm.endpoint import RETRIES, Endpoint
 from sleuth.agents.llm.quote_grammar import constrain_quotes
 from sleuth.agents.llm.tracing import trace_call
 from sleuth.agents.model import Message, Reply, Request, Usage
@@ -68,7 +68,7 @@ class LLMClient:
         endpoint = await asyncio.to_thread(Endpoint, settings)
         await prompts.read("shared/schema", "shared/choices")
         async with endpoint:
-            listed = {entry.name: entry for entry in await endpoint.models()}
+            listed = await endpoint.models()
             chosen = _choose(settings, listed)
             version = await endpoint.version()
             file = settings.home / "capabilities.json"
@@ -76,10 +76,12 @@ class LLMClient:
                 name: _Served(
                     name=name,
                     can=await detect_capabilities(endpoint, name, version, file),
-                    window=await _window_of(endpoint, listed[name]),
+                    window=await find_window(endpoint, name, listed[name]),
                 )
                 for name in sorted(set(chosen.values()))
             }
+            for each in served.values():
+                warn_if_small(each.name, each.window)
             by_role = {role: served[name] for role, name in chosen.items()}
             yield cls(endpoint, by_role, concurrency=settings.concurrency)
 
@@ -124,8 +126,7 @@ class LLMClient:
                 lacking += more
             except ModelError as error:
                 if isinstance(error.__cause__, openai.NotFoundError):
-                    known = [entry.name for entry in await self._endpoint.models()]
-                    raise errors.unknown_model(served.name, known) from error
+                    raise errors.unknown_model(served.name, list(await self._endpoint.models())) from error
                 raise
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
@@ -153,18 +154,7 @@ class _Served:
         return self.window.tokens - thinking - (0 if self.can.schema else SCHEMA_TOKENS)
 
 
-async def _window_of(endpoint: Endpoint, model: ServedModel) -> ContextWindow:
-    """Return the context window that the server lists or reports, with a warning if it is small; or the default."""
-    if model.context_window is not None:
-        return ContextWindow(tokens=model.context_window)
-    window = await find_window(endpoint, model.name)
-    if window is None or not window.tokens:
-        return ContextWindow(tokens=CONTEXT_WINDOW, is_assumed=True)
-    warn_if_small(model.name, window)
-    return window
-
-
-def _choose(settings: Settings, listed: dict[str, ServedModel]) -> dict[str, str]:
+def _choose(settings: Settings, listed: dict[str, int]) -> dict[str, str]:
     """Return the model of each role; "default" is for all others."""
     name = settings.models.get("default") or settings.model
     if name is None:
@@ -251,7 +241,7 @@ def estimate_tokens(messages: tuple[Message, ...]) -> int:
 
 def _read(completion: Completion, request: Request, served: "_Served", *, seconds: float, warnings: list[str]) -> Reply:
     """Return the reply in a completion; a warning if its tokens are estimated, or if the server has cut the prompt."""
-    reply = read_completion(completion, model=served.name, seconds=seconds, warnings=warnings)
+    reply = completion.reply(model=served.name, seconds=seconds, warnings=warnings)
     if not completion.usage:  # about one token for each four bytes
         texts = "".join(message["content"] for message in request.messages), reply["text"]
         prompt, written = (len(text.encode("utf-8", "replace")) // 4 + 1 for text in texts)

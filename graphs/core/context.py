@@ -10,7 +10,7 @@ from langgraph.runtime import RunControl
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
-from sleuth.agents.graph_encoder import GraphModels
+from sleuth.agents.graph_encoder import ModelWithGraph
 from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls.caller import CallRecord
@@ -187,9 +187,9 @@ class Services:
     """Dependencies that runs share.
 
     `embedder` compares texts; `thresholds` are those fitted for the models in use, by prompt; `graph` and `predictor`
-    are the knowledge graph and the classifier of question attributes of hybrid-rag; `graph_models` are those of RAS;
-    `checker` reads the evidence of answers, where a method's settings ask for it; `tracing` applies where the callbacks
-    and the parent run have no tracer, and `trace_texts` adds texts to OpenTelemetry's spans.
+    are the knowledge graph and the classifier of question attributes of hybrid-rag; `with_graph` adds RAS's graph model
+    to a model; `checker` reads the evidence of answers, where a method's settings ask for it; `tracing` applies where
+    the callbacks and the parent run have no tracer, and `trace_texts` adds texts to OpenTelemetry's spans.
     """
 
     model: Model
@@ -200,7 +200,7 @@ class Services:
     graph: KnowledgeGraph | None = None
     predictor: Predictor | None = None
     checker: EvidenceChecker | None = None
-    graph_models: GraphModels = field(default_factory=GraphModels)
+    with_graph: Callable[[Model, str, Embedder | None], Model] = ModelWithGraph
     tracing: Tracing = "off"
     trace_texts: bool = False
 

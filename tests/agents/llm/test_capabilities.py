@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from sleuth.agents.llm.capabilities import Capabilities, detect_capabilities
-from sleuth.agents.llm.completions import Completion, parse_completion
+from sleuth.agents.llm.completions import Completion
 from sleuth.agents.llm.endpoint import Endpoint
 
 READY = '{"ready": true}'
@@ -36,7 +36,9 @@ class Probed:
         return self.chosen(whole.get(self.kind, {"content": f"<think>Well.</think>\n{text}"}), "stop")
 
     def chosen(self, message: dict[str, Any], finish: str) -> Completion:
-        return parse_completion({"choices": [{"message": message, "finish_reason": finish}]})
+        completion = Completion()
+        completion.add({"choices": [{"message": message, "finish_reason": finish}]})
+        return completion
 
     async def count_tokens(self, model: str, messages: object) -> None:
         return None

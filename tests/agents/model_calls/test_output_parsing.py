@@ -70,12 +70,6 @@ def test_parse_takes_the_last_json_after_the_thoughts(text: str) -> None:
     assert parse(text, Fact) == FACT
 
 
-@pytest.mark.parametrize("name", ["a </think> tag", "the <think> tag", "from <think> to </think>", "</reasoning>"])
-@pytest.mark.parametrize("before", ["", "<think>hm</think>", "Well, {x}.</think>\n", "Here it is: "])
-def test_parse_keeps_tags_of_thoughts_in_strings(name: str, before: str) -> None:
-    assert parse(f"{before}{json.dumps({'name': name})}", Fact).name == name
-
-
 @pytest.mark.parametrize(
     "text", [f"<think>{JSON}", f"<think>a</think><think>{JSON}", HARMONY.partition("<|end")[0].format(JSON)]
 )
