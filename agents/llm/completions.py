@@ -62,7 +62,7 @@ class Completion:
         tokens = _object(choice, "logprobs").get("content")
         self.tokens += tokens if isinstance(tokens, list) else []
         message = _object(choice, "delta") or _object(choice, "message")
-        self.thoughts += _text(message.get("reasoning") or message.get("reasoning_content"))
+        self.thoughts += _text(message.get("reasoning")) or _text(message.get("reasoning_content"))
         text = _text(message.get("content"))
         self.content += text
         return text

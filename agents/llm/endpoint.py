@@ -1,15 +1,16 @@
 """HTTP access to an OpenAI-compatible server: completions, models, version and token counts.
 
-The OpenAI SDK retries requests that fail; replies that are unusable or break off are retried here.
+Requests go through the OpenAI SDK without its retries: a reply that is unusable or breaks off is retried, too.
 """
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Self, TypeVar, cast
 
 import httpx2
-from openai import APIStatusError, AsyncOpenAI, AsyncStream
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream
 
 from sleuth.agents.llm import errors
 from sleuth.agents.llm.completions import Completion, read_stream, token_count
@@ -20,8 +21,10 @@ from sleuth.tools.settings import Settings, client_options
 
 T = TypeVar("T")
 
+_SECONDS = re.compile(r"\d+(\.\d+)?")
+
 RETRIES = 3
-"""Retries of broken connections, unusable replies, 408, 409, 429 and 5xx; the SDK obeys Retry-After."""
+"""Retries of broken connections, unusable replies, 408, 409, 429 and 5xx, after the seconds of Retry-After if given."""
 
 _PROBE = {"messages": [{"role": "user", "content": "Say hello."}], "temperature": 0, "max_tokens": 24}
 
@@ -29,7 +32,7 @@ _REFUSALS = (400, 404, 405, 422, 501)
 """Statuses of missing or unsupported features."""
 
 _PAUSE = 0.5
-"""Seconds before an unusable reply is retried; doubled each time, as in the SDK."""
+"""Seconds before the first retry; doubled each time."""
 
 
 class Endpoint:
@@ -53,7 +56,7 @@ class Endpoint:
             base_url=self.url,
             api_key=key.get_secret_value() if key else "none",
             timeout=settings.timeout,
-            max_retries=RETRIES,
+            max_retries=0,
             http_client=bounded_async_client(client_options(self.url, settings.proxy)),
         )
 
@@ -73,7 +76,7 @@ class Endpoint:
             UsageError: it is a server of another kind.
             ModelError: it cannot be reached.
         """
-        entries = (await self._json(f"{self.url}/models")).get("data")
+        entries = (await self._json(f"{self.url}/models", needs_server=True)).get("data")
         if not isinstance(entries, list):
             raise UsageError(f"There is no OpenAI-compatible server at {self.url}: does SLEUTH_MODEL_URL lack its /v1?")
         named = [entry for entry in entries if isinstance(entry, dict) and "id" in entry]
@@ -152,13 +155,18 @@ class Endpoint:
         completion.is_streamed = is_stream
         return completion
 
-    async def _json(self, url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the JSON object at a URL; empty if it does not exist, refuses the request, or is no JSON."""
+    async def _json(
+        self, url: str, body: Mapping[str, Any] | None = None, *, needs_server: bool = False
+    ) -> dict[str, Any]:
+        """Return the JSON object at a URL; empty if it does not exist, refuses the request, or is no JSON.
+
+        With `needs_server`, it is not retried if no server listens.
+        """
 
         async def attempt() -> Any:  # noqa: ANN401 - JSON
             try:
-                if body is None:  # without retries: if no server listens, the error comes immediately
-                    response = await self._sdk.get(url, cast_to=httpx2.Response, options={"max_retries": 0})
+                if body is None:
+                    response = await self._sdk.get(url, cast_to=httpx2.Response)
                 else:
                     response = await self._sdk.post(url, cast_to=httpx2.Response, body=body)
                 return await _decoded(response.content)
@@ -170,10 +178,10 @@ class Endpoint:
                     raise
             return None  # perhaps another kind of server
 
-        value = await self._retried(attempt)
+        value = await self._retried(attempt, needs_server=needs_server)
         return value if isinstance(value, dict) else {}
 
-    async def _retried(self, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def _retried(self, attempt: Callable[[], Awaitable[T]], *, needs_server: bool = False) -> T:
         retries = 0
         async with errors.as_model_errors(self.url, seconds=self.timeout):
             while True:
@@ -182,15 +190,20 @@ class Endpoint:
                 except errors.FAILURES as error:
                     if retries == RETRIES or not _is_passing(error):
                         raise
-                await asyncio.sleep(_PAUSE * 2**retries)
+                    if needs_server and isinstance(error.__cause__, httpx2.ConnectError):
+                        raise
+                    after = error.response.headers.get("retry-after", "") if isinstance(error, APIStatusError) else ""
+                await asyncio.sleep(float(after) if _SECONDS.fullmatch(after) else _PAUSE * 2**retries)
                 retries += 1
 
 
 def _is_passing(error: Exception) -> bool:
-    """Return whether to retry after a failure while a reply was read."""
-    if isinstance(error, errors.BrokenStream):
-        return error.status >= 500 or error.status in (408, 409, 429)
-    return isinstance(error, httpx2.RequestError) and not isinstance(error, httpx2.TimeoutException)
+    """Return whether to retry after a failure."""
+    if isinstance(error, APIStatusError | errors.BrokenStream):
+        status = error.status_code if isinstance(error, APIStatusError) else error.status
+        return status >= 500 or status in (408, 409, 429)
+    cause = error.__cause__ if isinstance(error, APIConnectionError) else error
+    return isinstance(cause, httpx2.RequestError) and not isinstance(cause, httpx2.TimeoutException)
 
 
 async def _decoded(content: bytes) -> Any:  # noqa: ANN401 - JSON

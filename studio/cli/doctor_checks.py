@@ -119,17 +119,17 @@ async def examine_model(settings: Settings) -> list[Finding]:
     await asyncio.to_thread((settings.home / "capabilities.json").unlink, missing_ok=True)
     try:
         async with LLMClient.open(settings) as client:
-            window, can = client.window_of("default"), client.capabilities_of("default")
-            name = client.name_of("default")
+            served = client.served("default")
     except SleuthError as error:
         return [Finding(name="model", ok=False, detail=str(error), fix="sleuth model serve, or see SLEUTH_MODEL_URL")]
+    window, can = served.window, served.can
     by = "assumed, as the server does not report it" if window.is_assumed else window.server
-    detail = f"{name} has {window.tokens:,} tokens" + (f" ({by})" if by else "")
+    detail = f"{served.name} has {window.tokens:,} tokens" + (f" ({by})" if by else "")
     features = [
-        ("schemas", can.schema, "not guided by the server: schemas are written into the prompts"),
-        ("quotes", can.copies, "not guided by the server: more quotes fail verification"),
-        ("log-probabilities", can.logprobs, "not given: probabilities are 0.5, and crp-rag has no perplexity"),
-        ("streaming", can.stream, "not possible: answers appear as a whole"),
+        ("schemas", "schema" in can, "not guided by the server: schemas are written into the prompts"),
+        ("quotes", "copies" in can, "not guided by the server: more quotes fail verification"),
+        ("log-probabilities", "logprobs" in can, "not given: probabilities are 0.5, and crp-rag has no perplexity"),
+        ("streaming", "stream" in can, "not possible: answers appear as a whole"),
     ]
     return [
         Finding(name="context window", ok=True, detail=detail, fix=window.advice),

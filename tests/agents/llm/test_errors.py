@@ -64,20 +64,6 @@ async def test_error_of_a_long_prompt_is_recognized(status: int, body: Any) -> N
     assert type(await error_of(refusal(status, body))) is ContextTooLong
 
 
-@pytest.mark.parametrize("cause", [httpx2.ReadError("reset"), httpx2.RemoteProtocolError("incomplete body")])
-@pytest.mark.parametrize("is_wrapped", [True, False])
-async def test_error_of_a_broken_reply_names_the_connection(cause: Exception, is_wrapped: bool) -> None:
-    failure = openai.APIConnectionError(request=REQUEST) if is_wrapped else cause
-    failure.__cause__ = cause if is_wrapped else None
-    assert "closed the connection during its reply" in str(await error_of(failure))
-
-
-async def test_error_without_a_server_has_the_command_to_start_one() -> None:
-    failure = openai.APIConnectionError(request=REQUEST)
-    failure.__cause__ = httpx2.ConnectError("refused")
-    assert "No model server answers" in str(await error_of(failure))
-
-
 def test_cut_prompt_is_noticed() -> None:
     messages = [{"role": "user", "content": "Ada built the old mill. " * 300}]
     assert was_cut(messages, 514, 8192)  # type: ignore[arg-type] # plain dicts are messages
