@@ -38,10 +38,3 @@ def test_windows_contain_every_piece_once_and_fit() -> None:
     assert [piece.passage for piece in pieces] == [0, 1, 2, 2, 2, 3, 4]
     whole = [character for piece in pieces if piece.passage == 2 for character in piece.starts]
     assert whole == sorted(set(whole))
-
-
-def test_a_long_question_is_cut_off_and_leaves_room_for_passages() -> None:
-    question = LAYOUT.question("who built the ferry and why " * 200)
-    windows = list(LAYOUT.windows(question, LAYOUT.pieces(question, [Evidence(text="It sank. " * 500)])))
-    assert len(windows) > 1
-    assert all(len(window.ids) <= WINDOW for window in windows)
