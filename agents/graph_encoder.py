@@ -11,10 +11,9 @@ import asyncio
 import base64
 import io
 import json
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,8 +150,9 @@ def describe_missing(folder: str) -> str:
     return f"{folder} holds no graph model ({METADATA} and {WEIGHTS}); `{TRAINING}` in a clone of sleuth makes one"
 
 
+@cache
 def load(folder: Path) -> tuple[Encoder, str]:
-    """Return the encoder in a folder, and the name of its embedder.
+    """Return the encoder in a folder, and the name of its embedder; each folder is read once.
 
     Raises:
         UsageError: the folder has no graph model, or a damaged one.
@@ -174,67 +174,24 @@ def load(folder: Path) -> tuple[Encoder, str]:
     return encoder, embedder
 
 
-class GraphModels:
-    """Graph models by their folders, each loaded at its first use and kept.
+@dataclass(frozen=True, slots=True)
+class ModelWithGraph:
+    """A `Model` whose requests carry the soft token of the triples in their prompts, if there are any.
 
     Usage:
 
-        models = GraphModels()
-        model = models.wrap(client, "runs/adapter", embedder)
+        model = ModelWithGraph(client, "runs/adapter", embedder)
         reply = await model.call(request)
+
+    Attributes:
+        model: answers the requests.
+        folder: that of the graph model.
+        embedder: embeds the texts of the triples.
     """
 
-    def __init__(self) -> None:
-        self._loaded: dict[str, tuple[Encoder, str]] = {}
-        self._lock = threading.Lock()
-
-    def wrap(self, model: Model, folder: str, embedder: Embedder | None) -> Model:
-        """Return a model whose requests carry the tokens of the graph model in a folder."""
-        return _WithGraphToken(model, partial(self.token, folder, embedder))
-
-    def token(self, folder: str, embedder: Embedder | None, graph: Graph) -> str | None:
-        """Return a graph's soft token, base64 of a saved tensor of shape (1, hidden); None for an empty graph. Blocks.
-
-        Raises:
-            UsageError: the folder has no graph model, or one that was trained with another embedder.
-            MissingExtra: the `graph` extra is not installed.
-        """
-        with self._lock:
-            if folder not in self._loaded:
-                self._loaded[folder] = load(Path(folder))
-            encoder, trained_with = self._loaded[folder]
-            if embedder is None or embedder.name != trained_with:
-                now = embedder.name if embedder else "none"
-                raise UsageError(
-                    f"The graph model in {folder} was trained with the embedder {trained_with}, and SLEUTH_EMBEDDER is "
-                    f"{now}: set it to {trained_with} for a collection of its own, or train the graph model again."
-                )
-            return _packed(encoder, embedder, graph) if graph else None
-
-
-def _packed(encoder: Encoder, embedder: Embedder, graph: Graph) -> str:
-    import torch
-
-    texts = graph_texts([graph])
-    rows = embedder.embed_passages(texts)
-    if rows.shape[1] != encoder.shape.width:
-        raise UsageError(
-            f"The embedder {embedder.name} gives vectors of {rows.shape[1]} numbers, and the graph model was trained "
-            f"with vectors of {encoder.shape.width}: train it again."
-        )
-    with torch.inference_mode():
-        token = encoder.tokens([graph], dict(zip(texts, rows, strict=True)))
-    file = io.BytesIO()
-    torch.save(token.clone(), file)
-    return base64.b64encode(file.getvalue()).decode()
-
-
-@dataclass(frozen=True, slots=True)
-class _WithGraphToken:
-    """A `Model` whose requests carry the soft token of the triples in their prompts, if there are any."""
-
     model: Model
-    token: Callable[[Graph], str | None]
+    folder: str
+    embedder: Embedder | None
 
     @property
     def context_window(self) -> int:
@@ -249,3 +206,34 @@ class _WithGraphToken:
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return the wrapped model's count and the tokens of the graph."""
         return TOKENS + await self.model.count_tokens(messages, role=role)
+
+    def token(self, graph: Graph) -> str | None:
+        """Return a graph's soft token, base64 of a saved tensor of shape (1, hidden); None for an empty graph. Blocks.
+
+        Raises:
+            UsageError: the folder has no graph model, or one that was trained with another embedder.
+            MissingExtra: the `graph` extra is not installed.
+        """
+        encoder, trained_with = load(Path(self.folder))
+        if self.embedder is None or self.embedder.name != trained_with:
+            now = self.embedder.name if self.embedder else "none"
+            raise UsageError(
+                f"The graph model in {self.folder} was trained with the embedder {trained_with}, and SLEUTH_EMBEDDER "
+                f"is {now}: set it to {trained_with} for a collection of its own, or train the graph model again."
+            )
+        if not graph:
+            return None
+        import torch
+
+        texts = graph_texts([graph])
+        rows = self.embedder.embed_passages(texts)
+        if rows.shape[1] != encoder.shape.width:
+            raise UsageError(
+                f"The embedder {trained_with} gives vectors of {rows.shape[1]} numbers, and the graph model was "
+                f"trained with vectors of {encoder.shape.width}: train it again."
+            )
+        with torch.inference_mode():
+            token = encoder.tokens([graph], dict(zip(texts, rows, strict=True)))
+        file = io.BytesIO()
+        torch.save(token.clone(), file)
+        return base64.b64encode(file.getvalue()).decode()

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
-from typing import Any, Generic, TypeVar, dataclass_transform, get_type_hints
+from typing import Any, ClassVar, Generic, Self, TypeVar, dataclass_transform, get_type_hints
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema
 
 from sleuth.agents.model import Sampling
 
@@ -50,29 +51,46 @@ class Output(BaseModel):
     )
 
 
-def fields_by_label(label: str, allowed: Mapping[str, tuple[str, ...]]) -> Callable[[dict[str, Any]], None]:
-    """Return a schema hook that lets a guided reply write only the fields of its label, so a short verdict is cheap.
+class LabelledOutput(Output):
+    """Base of outputs with a label, which decides the fields that a guided reply writes, so a short verdict is cheap.
 
-    Args:
-        label: the field whose value is the label.
-        allowed: for each label the fields that are written, in this order. Fields that an output lacks are skipped, so
-            an output and its base class can share the mapping.
+    Attributes:
+        label: the field of the label.
+        written: for each label the fields that are written, in this order. Fields that an output lacks are skipped, so
+            an output and its base class can share them.
+        needed: for some labels the field that may not be empty.
     """
 
-    def vary(schema: dict[str, Any]) -> None:
+    label: ClassVar[str]
+    written: ClassVar[Mapping[str, tuple[str, ...]]]
+    needed: ClassVar[Mapping[str, str]]
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /) -> dict[str, Any]:
+        found = handler(core_schema)
+        schema = handler.resolve_ref_schema(found)
         known = schema.pop("properties")
-        schema.pop("required")
+        del schema["required"], schema["additionalProperties"]
         schema["anyOf"] = [
             {
                 "type": "object",
-                "properties": {name: {"const": value} if name == label else known[name] for name in names},
+                "properties": {name: {"const": value} if name == cls.label else known[name] for name in names},
                 "required": names,
                 "additionalProperties": False,
             }
-            for value, names in ((value, [name for name in names if name in known]) for value, names in allowed.items())
+            for value, fields in cls.written.items()
+            for names in [[name for name in fields if name in known]]
         ]
+        return found
 
-    return vary
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        label = getattr(self, self.label)
+        name = self.needed.get(label)
+        value = getattr(self, name) if name else True
+        if not (value.strip() if isinstance(value, str) else value):
+            raise ValueError(f"{label!r} needs {name!r}")
+        return self
 
 
 def render_fields(input: Input) -> dict[str, str]:

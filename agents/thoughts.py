@@ -6,9 +6,6 @@ _NAME = r"(?:\w+:)?(?:think|thinking|thought|reasoning)"
 _OPENING = rf"<{_NAME}>|\[THINK\]|◁think▷|<\|channel\|>analysis<\|message\|>"
 _CLOSING = rf"</{_NAME}>|\[/THINK\]|◁/think▷|<\|channel\|>final[^<]*<\|message\|>"
 
-THOUGHT_TAG = re.compile(rf"(?P<opening>{_OPENING})|{_CLOSING}", re.IGNORECASE)
-"""The beginning or the end of thoughts; a template may have written the beginning into the prompt."""
-
 _THOUGHT = re.compile(rf"(?:{_OPENING}).*?(?:{_CLOSING}|\Z)", re.DOTALL | re.IGNORECASE)
 _THOUGHT_END = re.compile(rf"\A.*(?:{_CLOSING})", re.DOTALL | re.IGNORECASE)
 

@@ -28,7 +28,6 @@ from random import Random
 from statistics import correlation, linear_regression, median
 from typing import Any
 
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.persistence import open_store
 from sleuth.graphs.runs import RunService, Services
 from sleuth.graphs.runs.history import list_checkpoints
@@ -36,6 +35,7 @@ from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.search import Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.types import Hit, Passage
+from tests.support.scripted_model import ScriptedModel
 
 PASSAGE = 700
 QUOTE = 90

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.ingestion.pipeline import ingest
@@ -32,6 +31,7 @@ from sleuth.graphs.survey.cells import read_value
 from sleuth.studio.client.sleuth import last_answer, open_sleuth
 from sleuth.tools.collection import Collection
 from sleuth.tools.settings import Settings
+from tests.support.scripted_model import reply
 
 COLUMNS = [
     {"name": "end", "question": "On which date does the contract end?", "kind": "date"},

@@ -16,8 +16,8 @@ class CallSlots:
     """Slots for calls, at most `most` of them at a time.
 
     A server that works on several calls needs longer for each of them. So a call that times out next to others is
-    repeated with half as many in flight, and only one that times out alone fails. Replies within half of the time-out
-    raise the number again, one at a time.
+    repeated with half as many in flight, and only one that times out alone fails. Each reply within half of the
+    time-out raises the number again by one.
 
     Usage:
 
@@ -32,7 +32,6 @@ class CallSlots:
         self._most = most
         self._seconds = seconds
         self._limiter = CapacityLimiter(most)
-        self._quick = 0
 
     @asynccontextmanager
     async def take(self) -> AsyncIterator[Callable[[], float]]:
@@ -51,23 +50,13 @@ class CallSlots:
                 busiest = max(busiest, self._limiter.borrowed_tokens)
                 if busiest == 1:
                     raise
-                self._reduce(busiest // 2)
+                self._limiter.total_tokens = min(self._limiter.total_tokens, busiest // 2)
+                _log.warning(
+                    "The model server is too slow for SLEUTH_CONCURRENCY=%d: calls that timed out are repeated, at "
+                    "most %d at a time.",
+                    self._most,
+                    self._limiter.total_tokens,
+                )
             else:
-                self._count(time.monotonic() - begun)
-
-    def _reduce(self, limit: int) -> None:
-        self._quick = 0
-        if limit < self._limiter.total_tokens:
-            self._limiter.total_tokens = limit
-            _log.warning(
-                "The model server is too slow for SLEUTH_CONCURRENCY=%d: calls that timed out are repeated, at most %d "
-                "at a time.",
-                self._most,
-                limit,
-            )
-
-    def _count(self, seconds: float) -> None:
-        self._quick = self._quick + 1 if seconds < self._seconds / 2 else 0
-        if self._quick >= self._limiter.total_tokens < self._most:
-            self._quick = 0
-            self._limiter.total_tokens += 1
+                if time.monotonic() - begun < self._seconds / 2:
+                    self._limiter.total_tokens = min(self._limiter.total_tokens + 1, self._most)

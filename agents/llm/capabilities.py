@@ -1,6 +1,6 @@
-"""Capabilities of a model server, probed once per endpoint, model and version, and stored in a file.
+"""Features of a model server, probed once per endpoint, model and version, and stored in a file.
 
-| missing          | fallback                                                            |
+| feature          | without it                                                          |
 | ---------------- | ------------------------------------------------------------------- |
 | schema           | the JSON schema is written into the prompt, the reply is parsed     |
 | copies           | quotes are guided like any text; more of them fail verification     |
@@ -8,11 +8,12 @@
 | logprobs         | a probability is 0.5 (auto: 0 or 1 by the word), no perplexity      |
 | tokenize         | prompts are estimated at two bytes per token                        |
 | stream           | replies are read as a whole: no tokens are streamed                 |
-| context window   | asked for (`sleuth.agents.llm.context_windows`), or 8,192 tokens    |
+| thinks           | no tokens are reserved for thoughts before an answer                |
+| seed, temperature, stream_options | the parameter is not sent                          |
 
 Every reply that lacks a schema, choice or logprobs has a warning. What a server refuses later is left out
 of its calls from then on. Servers without schemas are probed each time: a probe may fail by chance. Delete the file to
-probe the others again.
+probe the others again. Context windows are asked for separately (`sleuth.agents.llm.context_windows`).
 """
 
 import asyncio
@@ -20,7 +21,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -29,7 +29,7 @@ from sleuth.agents.llm.completions import STREAMED, Completion
 from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.agents.model import Message
 from sleuth.agents.thoughts import without_thoughts
-from sleuth.tools.errors import ModelTimeout, StoreError
+from sleuth.tools.errors import ModelTimeout
 
 CHOICES = ["amber", "violet"]
 
@@ -57,30 +57,11 @@ _COPIES = {
 _LOGPROBS = {"logprobs": True, "top_logprobs": 20}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Capabilities:
-    """The features of a server.
+Capabilities = frozenset[str]
+"""The features of a server."""
 
-    Attributes:
-        schema: replies can be guided by a JSON schema.
-        copies: schemas may contain long patterns.
-        choice: replies can be restricted to choices.
-        logprobs: replies have log-probabilities.
-        tokenize: the server counts tokens.
-        stream: replies can be streamed with their usage.
-        thinks: replies begin with reasoning, for which tokens are reserved.
-        left_out: parameters that the server refuses.
-    """
-
-    schema: bool
-    copies: bool
-    choice: bool
-    logprobs: bool
-    tokenize: bool
-    stream: bool
-    thinks: bool
-    left_out: Sequence[str] = ()
-
+PARAMETERS = frozenset({"seed", "temperature", "stream_options"})
+"""Features that are a parameter, which every server has until it refuses it."""
 
 _CONSTRAINTS = r"grammar|schema|regex|pattern|structured|guided|response_format|json"
 _REFUSED = {
@@ -88,34 +69,27 @@ _REFUSED = {
     "schema": ("response_format", _CONSTRAINTS),
     "choice": ("structured_outputs", rf"{_CONSTRAINTS}|choice"),
     "logprobs": ("logprobs", "logprobs"),
+    **{name: (name, rf"\b{name}\b") for name in sorted(PARAMETERS)},
 }
-"""Capabilities, the parameter of each, and how servers name it when they refuse it."""
-_DISPENSABLE = ("seed", "temperature", "stream_options")
+"""Features, the parameter of each, and how servers name it when they refuse it."""
 
 
-def without(can: Capabilities, body: Mapping[str, Any], reason: str) -> tuple[Capabilities, list[str]]:
-    """Return capabilities for another try of a request that a server refuses, and the names of what they lack.
-
-    Lacking is what the server's reason names, or everything dispensable if it names nothing.
-    """
-    used = [name for name, (key, _) in _REFUSED.items() if key in body and getattr(can, name)]
-    options = [key for key in _DISPENSABLE if key in body]
-    named = [name for name in used if re.search(_REFUSED[name][1], reason, re.IGNORECASE)][:1]
-    named = named or [key for key in options if re.search(rf"\b{key}\b", reason)]
-    lacking = named or [*used, *options]
-    changes = {name: False for name in lacking if name in used}
-    return replace(can, **changes, left_out=[*can.left_out, *(set(lacking) & set(options))]), lacking
+def refused_features(can: Capabilities, body: Mapping[str, Any], reason: str) -> list[str]:
+    """Return what the reason of a refused request names of the features that it uses, or all if it names nothing."""
+    used = [name for name, (key, _) in _REFUSED.items() if key in body and name in can]
+    named = [name for name in used if re.search(_REFUSED[name][1], reason, re.IGNORECASE)]
+    return named[:1] or used
 
 
 async def detect_capabilities(endpoint: Endpoint, model: str, version: str, file: Path) -> Capabilities:
     """Return the stored capabilities of this endpoint, model and version; otherwise probe the server and store them."""
     key = f"{endpoint.url} {model} {version}"
     known = await asyncio.to_thread(_read, file)
-    with suppress(KeyError, TypeError):  # unknown, or written by another release
-        if (stored := Capabilities(**known[key])).schema:
-            return stored
+    stored = known.get(key)
+    if isinstance(stored, list) and "schema" in stored:
+        return frozenset(stored)
     can = await probe(endpoint, model)
-    await asyncio.to_thread(_write, file, known | {key: asdict(can)})
+    await asyncio.to_thread(_write, file, known | {key: sorted(can)})
     return can
 
 
@@ -132,17 +106,18 @@ async def probe(endpoint: Endpoint, model: str) -> Capabilities:
     if guided.finish_reason == "length" and not _is_ready(guided):
         with suppress(ModelTimeout):
             guided, copied, chosen = await _probe_constraints(endpoint, model, max_tokens=THINKING_TOKENS)
-    logprobs = bool(plain.logprobs)
+    logprobs = bool(plain.tokens)
     streamed = await endpoint.probe(model, **STREAMED, **(_LOGPROBS if logprobs else {}), max_tokens=4)
-    return Capabilities(
-        schema=_is_ready(guided),
-        copies=without_thoughts(copied.text).strip() in [f'{{"word" : "{word}"}}' for word in CHOICES],
-        choice=without_thoughts(chosen.text).strip() in CHOICES,
-        logprobs=logprobs,
-        tokenize=tokens is not None,
-        stream=streamed.is_streamed and bool(streamed.usage) and bool(streamed.logprobs) == logprobs,
-        thinks=any(map(_thinks, (plain, guided, copied, chosen))),
-    )
+    found = {
+        "schema": _is_ready(guided),
+        "copies": without_thoughts(copied.text).strip() in [f'{{"word" : "{word}"}}' for word in CHOICES],
+        "choice": without_thoughts(chosen.text).strip() in CHOICES,
+        "logprobs": logprobs,
+        "tokenize": tokens is not None,
+        "stream": streamed.is_streamed and bool(streamed.usage) and bool(streamed.tokens) == logprobs,
+        "thinks": any(map(_thinks, (plain, guided, copied, chosen))),
+    }
+    return PARAMETERS | {name for name, has in found.items() if has}
 
 
 async def _probe_constraints(endpoint: Endpoint, model: str, **options: object) -> Sequence[Completion]:
@@ -158,7 +133,7 @@ def _is_ready(guided: Completion) -> bool:
 
 
 def _thinks(choice: Completion) -> bool:
-    return (bool(choice.message.thoughts) and not choice.is_reasoned) or without_thoughts(choice.text) != choice.text
+    return (bool(choice.thoughts) and not choice.is_reasoned) or without_thoughts(choice.text) != choice.text
 
 
 def schema_format(name: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -176,16 +151,9 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _write(file: Path, known: dict[str, Any]) -> None:
+    """Store capabilities; where that is impossible, the server is probed again."""
     new = file.with_suffix(f".{uuid4().hex}.new")  # unique: another process may be writing too
-    try:
+    with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            new.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
-            new.replace(file)
-        finally:
-            new.unlink(missing_ok=True)
-    except OSError as error:
-        raise StoreError(
-            f"SLEUTH_HOME ({file.parent}) cannot be written: {error}. "
-            "Free some space or set SLEUTH_HOME to another folder."
-        ) from error
+        new.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
+        new.replace(file)

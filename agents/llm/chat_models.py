@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackManager
@@ -14,8 +15,8 @@ from langgraph.constants import TAG_NOSTREAM
 
 from sleuth import prompts
 from sleuth.agents.llm.call_slots import CallSlots
-from sleuth.agents.llm.client import NO_CHOICE, NO_LOGPROBS, NO_SCHEMA, SCHEMA_TOKENS, estimate_tokens, written
-from sleuth.agents.llm.completions import parse_completion, read_completion
+from sleuth.agents.llm.client import NO_LOGPROBS, SCHEMA_TOKENS, estimate_tokens, write_constraints
+from sleuth.agents.llm.completions import Completion
 from sleuth.agents.llm.context_windows import CONTEXT_WINDOW
 from sleuth.agents.llm.errors import shorten
 from sleuth.agents.model import Listener, Message, Reply, Request
@@ -88,8 +89,9 @@ class ChatModels:
                 message = await self._invoke(name, runnable, sent, request.listener)
                 if request.sampling.top_logprobs and not message.response_metadata.get("logprobs"):
                     warnings.append(NO_LOGPROBS)
-                completion = parse_completion(_completion(message))
-                return read_completion(completion, model=name, seconds=seconds(), warnings=warnings)
+                completion = Completion()
+                completion.add(_completion(message))
+                return completion.reply(model=name, seconds=seconds(), warnings=warnings)
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return a careful estimate: chat models download a tokenizer to count."""
@@ -176,13 +178,9 @@ def _constrained(model: BaseChatModel, request: Request) -> tuple[Runnable[Any, 
     """Return the model with its constraints, the text of those in the last message, and warnings about the latter."""
     if request.schema is not None:
         about = {"title": request.prompt.replace("/", "_"), "description": "The reply."}
-        try:
+        with suppress(NotImplementedError):
             return model.with_structured_output(about | request.schema, include_raw=True), "", []
-        except NotImplementedError:
-            return model, written("schema", schema=json.dumps(request.schema, ensure_ascii=False)), [NO_SCHEMA]
-    if request.choices is not None:
-        return model, written("choices", choices=", ".join(request.choices)), [NO_CHOICE]
-    return model, "", []
+    return model, *write_constraints(request, frozenset())
 
 
 def _text(message: AIMessage) -> str:

@@ -12,10 +12,17 @@ import openai
 from sleuth import prompts
 from sleuth.agents.llm import errors
 from sleuth.agents.llm.call_slots import CallSlots
-from sleuth.agents.llm.capabilities import THINKING_TOKENS, Capabilities, detect_capabilities, schema_format, without
-from sleuth.agents.llm.completions import STREAMED, Completion, read_completion
-from sleuth.agents.llm.context_windows import CONTEXT_WINDOW, CUT, ContextWindow, find_window, warn_if_small, was_cut
-from sleuth.agents.llm.endpoint import RETRIES, Endpoint, ServedModel
+from sleuth.agents.llm.capabilities import (
+    PARAMETERS,
+    THINKING_TOKENS,
+    Capabilities,
+    detect_capabilities,
+    refused_features,
+    schema_format,
+)
+from sleuth.agents.llm.completions import STREAMED, Completion
+from sleuth.agents.llm.context_windows import CUT, ContextWindow, find_window, warn_if_small, was_cut
+from sleuth.agents.llm.endpoint import RETRIES, Endpoint
 from sleuth.agents.llm.quote_grammar import constrain_quotes
 from sleuth.agents.llm.tracing import trace_call
 from sleuth.agents.model import Message, Reply, Request, Usage
@@ -49,7 +56,7 @@ class LLMClient:
         print(reply["text"])
     """
 
-    def __init__(self, endpoint: Endpoint, served: dict[str, "_Served"], *, concurrency: int) -> None:
+    def __init__(self, endpoint: Endpoint, served: dict[str, "ServedModel"], *, concurrency: int) -> None:
         """`served` maps each role with a model of its own, and "default", to its model."""
         self._endpoint = endpoint
         self._served = served
@@ -68,18 +75,20 @@ class LLMClient:
         endpoint = await asyncio.to_thread(Endpoint, settings)
         await prompts.read("shared/schema", "shared/choices")
         async with endpoint:
-            listed = {entry.name: entry for entry in await endpoint.models()}
+            listed = await endpoint.models()
             chosen = _choose(settings, listed)
             version = await endpoint.version()
             file = settings.home / "capabilities.json"
             served = {
-                name: _Served(
+                name: ServedModel(
                     name=name,
                     can=await detect_capabilities(endpoint, name, version, file),
-                    window=await _window_of(endpoint, listed[name]),
+                    window=await find_window(endpoint, name, listed[name]),
                 )
                 for name in sorted(set(chosen.values()))
             }
+            for each in served.values():
+                warn_if_small(each.name, each.window)
             by_role = {role: served[name] for role, name in chosen.items()}
             yield cls(endpoint, by_role, concurrency=settings.concurrency)
 
@@ -90,19 +99,11 @@ class LLMClient:
 
     def name_of(self, role: str) -> str:
         """Return the model of a role."""
-        return self._of(role).name
-
-    def window_of(self, role: str) -> ContextWindow:
-        """Return the context window of a role's model."""
-        return self._of(role).window
-
-    def capabilities_of(self, role: str) -> Capabilities:
-        """Return the features of a role's model."""
-        return self._of(role).can
+        return self.served(role).name
 
     async def call(self, request: Request) -> Reply:
         """Answer one request; at most `settings.concurrency` requests are in flight."""
-        served = self._of(request.role)
+        served = self.served(request.role)
         can, lacking, refused = served.can, list[str](), None
         while True:
             body, warnings = await asyncio.to_thread(_body, request, served, can)
@@ -118,29 +119,28 @@ class LLMClient:
                     return trace.reply
             except errors.Refused as error:
                 refused = refused or error
-                can, more = without(can, body, error.reason)
-                if not more:
+                if not (more := refused_features(can, body, error.reason)):
                     raise ModelError(str(refused)) from refused
-                lacking += more
+                can, lacking = can.difference(more), [*lacking, *more]
             except ModelError as error:
                 if isinstance(error.__cause__, openai.NotFoundError):
-                    known = [entry.name for entry in await self._endpoint.models()]
-                    raise errors.unknown_model(served.name, known) from error
+                    raise errors.unknown_model(served.name, list(await self._endpoint.models())) from error
                 raise
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return the tokens with the chat template; a careful estimate if the server does not count them."""
-        served = self._of(role)
-        counted = await self._endpoint.count_tokens(served.name, messages) if served.can.tokenize else None
+        served = self.served(role)
+        counted = await self._endpoint.count_tokens(served.name, messages) if "tokenize" in served.can else None
         return counted if counted is not None else estimate_tokens(messages)
 
-    def _of(self, role: str) -> "_Served":
+    def served(self, role: str) -> "ServedModel":
+        """Return a role's model."""
         return self._served.get(role) or self._served["default"]
 
 
 @dataclass(kw_only=True, slots=True)
-class _Served:
-    """A model in use, its capabilities, fewer if it refuses some, and its context window."""
+class ServedModel:
+    """A model in use, its features, fewer if it refuses some, and its context window."""
 
     name: str
     can: Capabilities
@@ -149,22 +149,11 @@ class _Served:
     @property
     def room(self) -> int:
         """Tokens for prompts and replies, without those reserved for thinking and fallbacks."""
-        thinking = THINKING_TOKENS if self.can.thinks else 0
-        return self.window.tokens - thinking - (0 if self.can.schema else SCHEMA_TOKENS)
+        thinking = THINKING_TOKENS if "thinks" in self.can else 0
+        return self.window.tokens - thinking - (0 if "schema" in self.can else SCHEMA_TOKENS)
 
 
-async def _window_of(endpoint: Endpoint, model: ServedModel) -> ContextWindow:
-    """Return the context window that the server lists or reports, with a warning if it is small; or the default."""
-    if model.context_window is not None:
-        return ContextWindow(tokens=model.context_window)
-    window = await find_window(endpoint, model.name)
-    if window is None or not window.tokens:
-        return ContextWindow(tokens=CONTEXT_WINDOW, is_assumed=True)
-    warn_if_small(model.name, window)
-    return window
-
-
-def _choose(settings: Settings, listed: dict[str, ServedModel]) -> dict[str, str]:
+def _choose(settings: Settings, listed: dict[str, int]) -> dict[str, str]:
     """Return the model of each role; "default" is for all others."""
     name = settings.models.get("default") or settings.model
     if name is None:
@@ -193,12 +182,12 @@ def _as_sent(request: Request, suffix: str) -> list[dict[str, Any]]:
     return sent
 
 
-def _body(request: Request, served: "_Served", can: Capabilities) -> tuple[dict[str, Any], list[str]]:
+def _body(request: Request, served: "ServedModel", can: Capabilities) -> tuple[dict[str, Any], list[str]]:
     """Return the body of a request to a server with some capabilities, and a warning for each fallback used."""
     sampling = request.sampling
-    alternatives = {"top_logprobs": sampling.top_logprobs} if sampling.top_logprobs and can.logprobs else {}
-    constraints, suffix, warnings = _constraints(request, can)
-    if sampling.top_logprobs and not can.logprobs:
+    alternatives = {"top_logprobs": sampling.top_logprobs} if sampling.top_logprobs and "logprobs" in can else {}
+    suffix, warnings = write_constraints(request, can)
+    if sampling.top_logprobs and "logprobs" not in can:
         warnings.append(NO_LOGPROBS)
     body = {
         "model": served.name,
@@ -208,12 +197,12 @@ def _body(request: Request, served: "_Served", can: Capabilities) -> tuple[dict[
         "seed": sampling.seed,
         "temperature": sampling.temperature,
         **alternatives,
-        "max_tokens": sampling.max_tokens + (THINKING_TOKENS if can.thinks else 0),
+        "max_tokens": sampling.max_tokens + (THINKING_TOKENS if "thinks" in can else 0),
         **_continuation(request),
-        **constraints,
-        **(STREAMED if request.listener is not None and can.stream else {}),
+        **_constraints(request, can),
+        **(STREAMED if request.listener is not None and "stream" in can else {}),
     }
-    return {name: value for name, value in body.items() if name not in can.left_out}, warnings
+    return {name: value for name, value in body.items() if name not in PARAMETERS - can}, warnings
 
 
 def _continuation(request: Request) -> dict[str, Any]:
@@ -226,22 +215,25 @@ def _continuation(request: Request) -> dict[str, Any]:
     return body
 
 
-def _constraints(request: Request, can: Capabilities) -> tuple[dict[str, Any], str, list[str]]:
-    """Return the constraints of the body, the text of those in the last message, and warnings about the latter."""
-    body: dict[str, Any] = {}
-    suffix, warnings = "", []
-    if request.schema is not None and can.schema:
-        schema = constrain_quotes(request.schema, request.messages) if can.copies else request.schema
-        body["response_format"] = schema_format(request.prompt.replace("/", "_"), schema)
-    elif request.schema is not None:
-        suffix = written("schema", schema=json.dumps(request.schema, ensure_ascii=False))
-        warnings.append(NO_SCHEMA)
-    if request.choices is not None and can.choice:
-        body["structured_outputs"] = {"choice": list(request.choices)}
-    elif request.choices is not None:
-        suffix = written("choices", choices=", ".join(request.choices))
-        warnings.append(NO_CHOICE)
-    return body, suffix, warnings
+def _constraints(request: Request, can: Capabilities) -> dict[str, Any]:
+    """Return the constraints of a reply that the server supports."""
+    if request.schema is not None and "schema" in can:
+        schema = constrain_quotes(request.schema, request.messages) if "copies" in can else request.schema
+        return {"response_format": schema_format(request.prompt.replace("/", "_"), schema)}
+    if request.choices is not None and "choice" in can:
+        return {"structured_outputs": {"choice": list(request.choices)}}
+    return {}
+
+
+def write_constraints(request: Request, can: Capabilities) -> tuple[str, list[str]]:
+    """Return the other constraints of a reply as text for the end of the prompt, with a warning."""
+    if request.schema is not None and "schema" not in can:
+        _, text = prompts.load("shared/schema").render(schema=json.dumps(request.schema, ensure_ascii=False))
+        return f"\n\n{text}", [NO_SCHEMA]
+    if request.choices is not None and "choice" not in can:
+        _, text = prompts.load("shared/choices").render(choices=", ".join(request.choices))
+        return f"\n\n{text}", [NO_CHOICE]
+    return "", []
 
 
 def estimate_tokens(messages: tuple[Message, ...]) -> int:
@@ -249,21 +241,19 @@ def estimate_tokens(messages: tuple[Message, ...]) -> int:
     return sum(len(message["content"].encode("utf-8", "replace")) // 2 + 16 for message in messages) + 16
 
 
-def _read(completion: Completion, request: Request, served: "_Served", *, seconds: float, warnings: list[str]) -> Reply:
+def _read(
+    completion: Completion, request: Request, served: "ServedModel", *, seconds: float, warnings: list[str]
+) -> Reply:
     """Return the reply in a completion; a warning if its tokens are estimated, or if the server has cut the prompt."""
-    reply = read_completion(completion, model=served.name, seconds=seconds, warnings=warnings)
+    reply = completion.reply(model=served.name, seconds=seconds, warnings=warnings)
     if not completion.usage:  # about one token for each four bytes
         texts = "".join(message["content"] for message in request.messages), reply["text"]
         prompt, written = (len(text.encode("utf-8", "replace")) // 4 + 1 for text in texts)
         reply["usage"] = Usage(prompt_tokens=prompt, cached_tokens=0, completion_tokens=written)
         reply["warnings"].append(ESTIMATED)
     # A server that counts tokens exactly refuses prompts that are too long.
-    elif not served.can.tokenize and was_cut(request.messages, reply["usage"]["prompt_tokens"], served.window.tokens):
+    elif "tokenize" not in served.can and was_cut(
+        request.messages, reply["usage"]["prompt_tokens"], served.window.tokens
+    ):
         reply["warnings"].append(CUT)
     return reply
-
-
-def written(name: str, **values: str) -> str:
-    """Return a constraint as text for the end of a prompt: "schema" or "choices"."""
-    _, text = prompts.load(f"shared/{name}").render(**values)
-    return f"\n\n{text}"

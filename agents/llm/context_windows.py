@@ -13,6 +13,7 @@ Ollama's default is 4,096 tokens on machines with less than 24 GiB of GPU memory
 import logging
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -35,13 +36,8 @@ _WISHED = 16_384
 _SHORT_PROMPT = 500
 """Tokens; servers cut no prompt that is shorter."""
 
-_CHARACTERS_PER_TOKEN = {
-    "[\u2e80-\uabff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]": 1.7,  # Chinese and Japanese
-    "[\u1100-\u11ff\uac00-\ud7ff]": 2.2,  # Hangul
-    "[\u0370-\u10ff\u1200-\u1dff]": 4.5,  # Greek, Cyrillic, Arabic, Thai and others
-}
-_LATIN = 8
-"""Above the average of any tokenizer on prose in a script, without white space between words counted twice."""
+_CHARACTERS_PER_TOKEN = 8
+"""Above the average of any tokenizer on prose in any script."""
 
 CUT = (
     "the model server read only a part of a prompt: its context window is smaller than sleuth assumes. Enlarge it "
@@ -59,39 +55,39 @@ class ContextWindow:
         tokens: tokens of prompt and reply together; 0 if the model is not loaded yet.
         server: the kind of server, such as Ollama; empty if it is another one.
         is_assumed: the server does not report the window.
-        longest: tokens that the model itself supports; 0 if unknown.
         remedy: how to enlarge the window.
     """
 
     tokens: int
     server: str = ""
     is_assumed: bool = False
-    longest: int = 0
     remedy: str = ""
 
     @property
     def advice(self) -> str:
-        """The remedy if the window is small and the model supports a larger one; otherwise empty."""
-        can_grow = not self.longest or self.longest > self.tokens
-        return self.remedy if 0 < self.tokens < CONTEXT_WINDOW and can_grow else ""
+        """The remedy if the window is small; otherwise empty."""
+        return self.remedy if 0 < self.tokens < CONTEXT_WINDOW else ""
 
 
-async def find_window(endpoint: Endpoint, model: str, *, load: bool = True) -> ContextWindow | None:
-    """Return the context window of a model; None if the server is of another kind.
+async def find_window(endpoint: Endpoint, model: str, listed: int, *, load: bool = True) -> ContextWindow:
+    """Return the context window of a model, or the default if the server does not report it.
 
     Args:
         endpoint: the server.
         model: the model's name in its list.
+        listed: its context window in the list; 0 if there is none.
         load: load the model with a request of one token if its window depends on that.
     """
-    try:
+    if listed:
+        return ContextWindow(tokens=listed)
+    with suppress(ModelError):  # a proxy that refuses unknown paths; the first call reports a broken server
         window = await _ask_all(endpoint, model)
         if window is not None and window.tokens == 0 and load:
             await endpoint.probe(model, max_tokens=1)
             window = await _ask_all(endpoint, model)
-    except ModelError:  # a proxy that refuses unknown paths; the first call reports a broken server
-        return None
-    return window
+        if window is not None and window.tokens:
+            return window
+    return ContextWindow(tokens=CONTEXT_WINDOW, is_assumed=True)
 
 
 @cache  # once for a model in a process
@@ -117,9 +113,7 @@ def was_cut(messages: Sequence[Message], prompt_tokens: int, window: int) -> boo
         prompt_tokens: the tokens that the server reports; 0 if it reports none.
         window: the context window that the prompt was fitted to.
     """
-    text = "\n".join(" ".join(message["content"].split()) for message in messages)
-    counts = {rate: len(re.findall(script, text)) for script, rate in _CHARACTERS_PER_TOKEN.items()}
-    least = (len(text) - sum(counts.values())) / _LATIN + sum(count / rate for rate, count in counts.items())
+    least = sum(len(" ".join(message["content"].split())) for message in messages) / _CHARACTERS_PER_TOKEN
     if not prompt_tokens or least < _SHORT_PROMPT:
         return False
     return prompt_tokens >= window or prompt_tokens < least
@@ -140,18 +134,13 @@ async def _ollama(endpoint: Endpoint, model: str) -> ContextWindow | None:
         return None
     details = await endpoint.about("/api/show", {"model": model})
     loaded = _entry(running["models"], model, "name", "model")
-    about = details.get("model_info")
-    lengths = about.items() if isinstance(about, dict) else ()
-    longest = max((token_count(value) for key, value in lengths if key.endswith(".context_length")), default=0)
     parameter = re.search(r"^num_ctx\s+(\d+)$", str(details.get("parameters")), re.MULTILINE)
     assumed = OLLAMA_WINDOW if loaded is not None else 0
     configured = int(parameter[1]) if parameter else assumed
-    wished = min(_WISHED, longest or _WISHED)
     return ContextWindow(
         tokens=token_count((loaded or {}).get("context_length")) or configured,
         server="Ollama",
-        longest=longest,
-        remedy=f"Start Ollama with OLLAMA_CONTEXT_LENGTH={wished}, or set num_ctx in the model's Modelfile.",
+        remedy=f"Start Ollama with OLLAMA_CONTEXT_LENGTH={_WISHED}, or set num_ctx in the model's Modelfile.",
     )
 
 
@@ -168,12 +157,10 @@ async def _lm_studio(endpoint: Endpoint, model: str) -> ContextWindow | None:
     listed = _entry((await endpoint.about("/api/v0/models")).get("data"), model, "id")
     if listed is None or "max_context_length" not in listed:
         return None
-    longest = token_count(listed["max_context_length"])
     return ContextWindow(
         tokens=token_count(listed.get("loaded_context_length")),
         server="LM Studio",
-        longest=longest,
-        remedy=f"Load it with: lms load {model} --context-length {min(_WISHED, longest or _WISHED)}",
+        remedy=f"Load it with: lms load {model} --context-length {_WISHED}",
     )
 
 

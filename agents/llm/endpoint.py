@@ -1,28 +1,30 @@
 """HTTP access to an OpenAI-compatible server: completions, models, version and token counts.
 
-Requests go through the OpenAI SDK, which retries them. Unusable and broken replies are retried here, within the same
-number of retries.
+Requests go through the OpenAI SDK without its retries: a reply that is unusable or breaks off is retried, too.
 """
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self, cast
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Self, TypeVar, cast
 
 import httpx2
-from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, AsyncStream
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream
 
 from sleuth.agents.llm import errors
-from sleuth.agents.llm.completions import Completion, assemble_completion, parse_completion, token_count
+from sleuth.agents.llm.completions import Completion, read_stream, token_count
 from sleuth.agents.model import Listener, Message
 from sleuth.tools.errors import ModelError, UsageError
 from sleuth.tools.http import bounded_async_client
-from sleuth.tools.retry import retry
 from sleuth.tools.settings import Settings, client_options
 
+T = TypeVar("T")
+
+_SECONDS = re.compile(r"\d+(\.\d+)?")
+
 RETRIES = 3
-"""Retries of broken connections, unusable replies, 408, 409, 429 and 5xx; the SDK obeys Retry-After."""
+"""Retries of broken connections, unusable replies, 408, 409, 429 and 5xx, after the seconds of Retry-After if given."""
 
 _PROBE = {"messages": [{"role": "user", "content": "Say hello."}], "temperature": 0, "max_tokens": 24}
 
@@ -30,21 +32,7 @@ _REFUSALS = (400, 404, 405, 422, 501)
 """Statuses of missing or unsupported features."""
 
 _PAUSE = 0.5
-"""Seconds before an unusable reply is retried; doubled for each completion, as in the SDK."""
-
-_LARGE = 100_000
-"""Bytes of JSON that are decoded in a millisecond; more are decoded in a thread."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ServedModel:
-    """A model or adapter that the server lists.
-
-    `context_window` is the tokens of prompt and reply together; None if the server does not list it.
-    """
-
-    name: str
-    context_window: int | None
+"""Seconds before the first retry; doubled each time."""
 
 
 class Endpoint:
@@ -54,7 +42,7 @@ class Endpoint:
 
         async with await asyncio.to_thread(Endpoint, Settings(model_url="http://127.0.0.1:8000/v1")) as endpoint:
             models = await endpoint.models()
-            completion = await endpoint.complete({"model": models[0].name, "messages": messages})
+            completion = await endpoint.complete({"model": next(iter(models)), "messages": messages})
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -68,7 +56,7 @@ class Endpoint:
             base_url=self.url,
             api_key=key.get_secret_value() if key else "none",
             timeout=settings.timeout,
-            max_retries=RETRIES,
+            max_retries=0,
             http_client=bounded_async_client(client_options(self.url, settings.proxy)),
         )
 
@@ -81,24 +69,18 @@ class Endpoint:
         """Close the connection pool."""
         await self._sdk.close()
 
-    async def models(self) -> list[ServedModel]:
-        """Return the models that the server lists; raise ModelError if it cannot be reached."""
-        async with errors.as_model_errors(self.url, seconds=self.timeout):
-            try:
-                await self._sdk.get("/models", cast_to=httpx2.Response, options={"max_retries": 0})
-            except APIStatusError:
-                pass
-            except APIConnectionError as error:
-                if isinstance(error.__cause__, httpx2.ConnectError):  # no server listens: without retries
-                    raise
-        entries = (await self._json(f"{self.url}/models")).get("data")
+    async def models(self) -> dict[str, int]:
+        """Return the models and adapters that the server lists, each with its context window; 0 if it lists none.
+
+        Raises:
+            UsageError: it is a server of another kind.
+            ModelError: it cannot be reached.
+        """
+        entries = (await self._json(f"{self.url}/models", needs_server=True)).get("data")
         if not isinstance(entries, list):
             raise UsageError(f"There is no OpenAI-compatible server at {self.url}: does SLEUTH_MODEL_URL lack its /v1?")
-        return [
-            ServedModel(name=str(entry["id"]), context_window=token_count(entry.get("max_model_len")) or None)
-            for entry in entries
-            if isinstance(entry, dict) and "id" in entry
-        ]
+        named = [entry for entry in entries if isinstance(entry, dict) and "id" in entry]
+        return {str(entry["id"]): token_count(entry.get("max_model_len")) for entry in named}
 
     async def version(self) -> str:
         """Return the server's version if it reports one (vLLM does), otherwise an empty text."""
@@ -126,28 +108,22 @@ class Endpoint:
         Raises:
             ModelError: after all retries.
         """
-        left = RETRIES
-        async with errors.as_model_errors(self.url, seconds=self.timeout):
-            while True:
-                # The SDK returns a response with an unread body only if a stream is asked for. A header of the request
-                # counts its retries.
-                unread: Any = {
-                    "cast_to": httpx2.Response,
-                    "options": {"headers": dict(headers or {}), "max_retries": left},
-                    "stream": True,
-                    "stream_cls": AsyncStream[Any],
-                }
-                response = cast(httpx2.Response, await self._sdk.post("/chat/completions", body=body, **unread))
-                left -= int(response.request.headers.get("x-stainless-retry-count", 0))
-                try:
-                    return await self._read(response, listener)
-                except errors.FAILURES as error:
-                    if left == 0 or not _is_passing(error):
-                        raise
-                finally:
-                    await response.aclose()
-                await asyncio.sleep(_PAUSE * 2 ** (RETRIES - left))
-                left -= 1
+        # The SDK returns a response with an unread body only if a stream is asked for.
+        unread: Any = {
+            "cast_to": httpx2.Response,
+            "options": {"headers": dict(headers or {})},
+            "stream": True,
+            "stream_cls": AsyncStream[Any],
+        }
+
+        async def attempt() -> Completion:
+            response = cast(httpx2.Response, await self._sdk.post("/chat/completions", body=body, **unread))
+            try:
+                return await self._read(response, listener)
+            finally:
+                await response.aclose()
+
+        return await self._retried(attempt)
 
     async def probe(self, model: str, **options: object) -> Completion:
         """Return a very short completion with these options; an empty one if the server refuses them."""
@@ -155,7 +131,7 @@ class Endpoint:
             return await self.complete({"model": model, **_PROBE, **options})
         except ModelError as error:
             if isinstance(error.__cause__, APIStatusError) and error.__cause__.status_code in _REFUSALS:
-                return parse_completion({"choices": [{"message": {}}]})
+                return Completion()
             raise
 
     async def _read(self, response: httpx2.Response, listener: Listener | None) -> Completion:
@@ -164,11 +140,12 @@ class Endpoint:
         try:
             # A relay may change the content type of a stream.
             if not is_stream and not (content := await response.aread()).startswith(b"data:"):
-                completion = parse_completion(await _decoded(content))
+                completion = Completion()
+                completion.add(await _decoded(content))
+                completion.check()
             else:
                 async with AsyncStream(cast_to=object, response=response, client=self._sdk) as stream:
-                    on_text = listener.delta if listener else lambda _: None
-                    completion = parse_completion(await assemble_completion(aiter(stream), on_text))
+                    completion = await read_stream(aiter(stream), listener.delta if listener else lambda _: None)
             if listener and completion.is_reasoned:
                 listener.delta(completion.text)
         except BaseException:
@@ -178,45 +155,59 @@ class Endpoint:
         completion.is_streamed = is_stream
         return completion
 
-    async def _json(self, url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the JSON object at a URL; empty if there is none. Broken JSON is retried."""
-        async with errors.as_model_errors(self.url, seconds=self.timeout):
-            value = await retry(
-                lambda: self._value(url, body),
-                lambda error: isinstance(error, errors.Malformed),
-                pause=_PAUSE,
-                max_wait=RETRIES * _PAUSE,
-            )
+    async def _json(
+        self, url: str, body: Mapping[str, Any] | None = None, *, needs_server: bool = False
+    ) -> dict[str, Any]:
+        """Return the JSON object at a URL; empty if it does not exist, refuses the request, or is no JSON.
+
+        With `needs_server`, it is not retried if no server listens.
+        """
+
+        async def attempt() -> Any:  # noqa: ANN401 - JSON
+            try:
+                if body is None:
+                    response = await self._sdk.get(url, cast_to=httpx2.Response)
+                else:
+                    response = await self._sdk.post(url, cast_to=httpx2.Response, body=body)
+                return await _decoded(response.content)
+            except APIStatusError as error:
+                if error.status_code not in _REFUSALS:
+                    raise
+            except errors.Malformed:
+                if "json" in response.headers.get("content-type", ""):
+                    raise
+            return None  # perhaps another kind of server
+
+        value = await self._retried(attempt, needs_server=needs_server)
         return value if isinstance(value, dict) else {}
 
-    async def _value(self, url: str, body: Mapping[str, Any] | None) -> Any:  # noqa: ANN401 - JSON
-        """Return the JSON value at a URL; None if it does not exist, refuses the request, or is no JSON."""
-        try:
-            if body is None:
-                response = await self._sdk.get(url, cast_to=httpx2.Response)
-            else:
-                response = await self._sdk.post(url, cast_to=httpx2.Response, body=body)
-        except APIStatusError as error:
-            if error.status_code not in _REFUSALS:
-                raise
-            return None
-        try:
-            return await _decoded(response.content)
-        except errors.Malformed:
-            if "json" in response.headers.get("content-type", ""):
-                raise
-            return None  # a page of another kind of server
+    async def _retried(self, attempt: Callable[[], Awaitable[T]], *, needs_server: bool = False) -> T:
+        retries = 0
+        async with errors.as_model_errors(self.url, seconds=self.timeout):
+            while True:
+                try:
+                    return await attempt()
+                except errors.FAILURES as error:
+                    if retries == RETRIES or not _is_passing(error):
+                        raise
+                    if needs_server and isinstance(error.__cause__, httpx2.ConnectError):
+                        raise
+                    after = error.response.headers.get("retry-after", "") if isinstance(error, APIStatusError) else ""
+                await asyncio.sleep(float(after) if _SECONDS.fullmatch(after) else _PAUSE * 2**retries)
+                retries += 1
 
 
 def _is_passing(error: Exception) -> bool:
-    """Return whether to retry after a failure while a reply was read."""
-    if isinstance(error, errors.BrokenStream):
-        return error.status >= 500 or error.status in (408, 409, 429)
-    return not isinstance(error, APITimeoutError | httpx2.TimeoutException)
+    """Return whether to retry after a failure."""
+    if isinstance(error, APIStatusError | errors.BrokenStream):
+        status = error.status_code if isinstance(error, APIStatusError) else error.status
+        return status >= 500 or status in (408, 409, 429)
+    cause = error.__cause__ if isinstance(error, APIConnectionError) else error
+    return isinstance(cause, httpx2.RequestError) and not isinstance(cause, httpx2.TimeoutException)
 
 
 async def _decoded(content: bytes) -> Any:  # noqa: ANN401 - JSON
     try:
-        return json.loads(content) if len(content) < _LARGE else await asyncio.to_thread(json.loads, content)
+        return await asyncio.to_thread(json.loads, content)
     except (ValueError, RecursionError) as error:
         raise errors.Malformed("its body is not JSON") from error

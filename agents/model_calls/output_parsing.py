@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from sleuth.agents.model import Reply
 from sleuth.agents.role import I, O, Role
-from sleuth.agents.thoughts import THOUGHT_TAG, without_thoughts
+from sleuth.agents.thoughts import without_thoughts
 from sleuth.tools.text import sanitize
 
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)(?:\n[ \t]*```|\Z)", re.DOTALL)
@@ -33,8 +33,8 @@ MAX_CHARS = 300_000
 _LONG = 20_000
 """Characters that are parsed in a few milliseconds."""
 
-_ROUNDS = 8
-"""Each round repairs one level of nesting."""
+_ROUNDS = 100
+"""The most faults that are repaired."""
 
 _NUMBER = re.compile(r"(?<!\d)(?:(?<!\w)-)?\d{1,9}(?!\d)")
 _NUMBERED = re.compile(r"\W*(?:[^\W\d]+\W*)?(\d{1,9})\W*")
@@ -73,7 +73,7 @@ def _parse(text: str, output: type[O], *, choices: tuple[str, ...] | None, cut_o
         raise Unparsable("it is empty" + (" because it became too long while thinking" if cut_off else ""))
     if issubclass(output, str):
         return output(_choice(answer, choices) if choices else _plain(answer)), []
-    return _structured(text, output, cut_off=cut_off)
+    return _structured(answer, output, cut_off=cut_off)
 
 
 async def parse_reply(role: Role[I, O], reply: Reply) -> tuple[O, list[str]]:
@@ -110,12 +110,10 @@ def _structured(text: str, output: type[O], *, cut_off: bool) -> tuple[O, list[s
     Objects come before lists. A value right after a valid one is ignored: the model did not stop.
     """
     reason = "it ends before its JSON does: be shorter" if cut_off else "it holds no complete JSON value"
-    if sum(map(text.count, "{[")) > MAX_ATTEMPTS:
-        text = without_thoughts(text)
     # Trailing commas and line breaks in strings are accepted.
     text = _STRING_OR_COMMA.sub(lambda match: "" if match.group() == "," else match.group(), text)
     problem, best, best_rank, is_valid = "", None, (False, False), False
-    for value, has_words_before in _values(text):
+    for value, has_words_before in _decoded(text):
         is_repeated = is_valid and not has_words_before
         try:
             read, fault = coerce(value, output), ""
@@ -132,37 +130,18 @@ def _structured(text: str, output: type[O], *, cut_off: bool) -> tuple[O, list[s
     return best
 
 
-def _values(text: str) -> list[tuple[object, bool]]:
-    """Return the JSON objects and arrays that are not in thoughts, each with whether words precede it.
-
-    A tag inside a JSON string is a part of the string.
-    """
-    end, is_thought = 0, False
-    values: list[tuple[object, bool]] = []
-    for start, stop, value in [*_decoded(text), (len(text), len(text), None)]:
-        between = text[end:start]
-        for tag in THOUGHT_TAG.finditer(between):
-            is_thought = tag["opening"] is not None
-            if not is_thought:
-                values.clear()
-        if value is not None and not is_thought:
-            values.append((value, re.search(r"\w", between) is not None))
-        end = stop
-    return values
-
-
-def _decoded(text: str) -> Iterator[tuple[int, int, object]]:
-    """Yield complete JSON objects and arrays with their places; nested ones only where the outer one is broken."""
-    decoder, at = json.JSONDecoder(strict=False), 0
+def _decoded(text: str) -> Iterator[tuple[object, bool]]:
+    """Yield complete JSON objects and arrays, each with whether words precede it; nested ones only of broken ones."""
+    decoder, begin, end = json.JSONDecoder(strict=False), 0, 0
     for _ in range(MAX_ATTEMPTS):
-        if (opening := _OPENING.search(text, at)) is None:
+        if (opening := _OPENING.search(text, begin)) is None:
             return
         try:
-            value, end = decoder.raw_decode(text, opening.start())
-            yield opening.start(), end, _storable(value)
-            at = end
+            value, begin = decoder.raw_decode(text, opening.start())
+            yield _storable(value), re.search(r"\w", text[end : opening.start()]) is not None
+            end = begin
         except (ValueError, RecursionError):
-            at = opening.end()
+            begin = opening.end()
 
 
 def _storable(value: object, levels: int = MAX_DEPTH) -> object:
@@ -198,12 +177,10 @@ def coerce(value: Any, output: type[O]) -> tuple[O, list[str]]:  # noqa: ANN401 
         try:
             return output.model_validate(value), losses
         except ValidationError as error:
-            dropped: set[tuple[int | str, ...]] = set()
-            for fault in reversed(error.errors()):
-                try:
-                    losses += _mend(value, output, fault, dropped)
-                except (LookupError, TypeError):  # a validator has changed the value before, or nothing can be dropped
-                    raise error from None
+            try:
+                losses += _mend(value, output, error.errors()[-1])
+            except (LookupError, TypeError):  # a validator has changed the value before, or nothing can be dropped
+                raise error from None
     return output.model_validate(value), losses
 
 
@@ -220,11 +197,9 @@ def _unwrapped(value: Any, output: type[BaseModel]) -> Any:  # noqa: ANN401 - JS
     return {next(iter(fields)): value} if len(fields) == 1 else value
 
 
-def _mend(value: Any, output: type[BaseModel], fault: ErrorDetails, dropped: set[tuple[int | str, ...]]) -> list[str]:  # noqa: ANN401 - JSON
+def _mend(value: Any, output: type[BaseModel], fault: ErrorDetails) -> list[str]:  # noqa: ANN401 - JSON
     """Convert, cut or drop the value at the place of a fault; return what is lost. Raises LookupError if it cannot."""
     place, kind = fault["loc"], fault["type"]
-    if any(place[: end + 1] in dropped for end in range(len(place))):
-        return []
     parent = reduce(getitem, place[:-1], value)
     name = ".".join(map(str, place))
     if kind in ("too_long", "string_too_long"):
@@ -244,7 +219,6 @@ def _mend(value: Any, output: type[BaseModel], fault: ErrorDetails, dropped: set
     else:
         place = place[: numbers[-1] + 1]
         del reduce(getitem, place[:-1], value)[place[-1]]
-        dropped.add(place)
     return [f"{name} was dropped: {fault['msg']}"]
 
 

@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Literal, Self, cast
+from typing import Annotated, ClassVar, Literal, cast
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field
 
 from sleuth.agents.formatting import Evidence, Fenced, Sources, Steps
 from sleuth.agents.model import Sampling
 from sleuth.agents.model_calls.caller import ModelCaller
-from sleuth.agents.role import Input, Output, Role, fields_by_label
+from sleuth.agents.role import Input, LabelledOutput, Role
 from sleuth.agents.roles.inputs import QuestionInput, SourcesInput
 from sleuth.agents.roles.planning import MAX_STEPS
 from sleuth.tools.errors import BadReply
@@ -19,12 +19,6 @@ from sleuth.tools.sources.question_attributes.examples import Example, packaged_
 from sleuth.tools.text import single_line
 
 # A draft checked against evidence that was searched with it (PAR-RAG, section 3.6)
-
-_ALLOWED: dict[str, tuple[str, ...]] = {
-    "PASS": ("status",),
-    "REVISED": ("status", "answer", "citations"),
-    "UNCONFIDENT": ("status", "question", "earlier_step"),
-}
 
 
 class ReviewStepInput(SourcesInput):
@@ -39,23 +33,21 @@ class ReviewInput(ReviewStepInput):
     trajectory: Steps
 
 
-class StepReview(Output):
+class StepReview(LabelledOutput):
     """The verdict: PASS keeps the draft, REVISED has `answer` and `citations`, UNCONFIDENT a new `question`."""
 
-    model_config = ConfigDict(json_schema_extra=fields_by_label("status", _ALLOWED))
+    label = "status"
+    written: ClassVar = {
+        "PASS": ("status",),
+        "REVISED": ("status", "answer", "citations"),
+        "UNCONFIDENT": ("status", "question", "earlier_step"),
+    }
+    needed: ClassVar = {"REVISED": "answer", "UNCONFIDENT": "question"}
 
     status: Literal["PASS", "REVISED", "UNCONFIDENT"]
     answer: str = Field(default="", max_length=400)
     citations: Evidence = Field(default_factory=list)
     question: str = Field(default="", max_length=240)
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        if self.status == "REVISED" and not self.answer.strip():
-            raise ValueError("REVISED needs the better answer in 'answer'")
-        if self.status == "UNCONFIDENT" and not self.question.strip():
-            raise ValueError("UNCONFIDENT needs the new question in 'question'")
-        return self
 
 
 class Review(StepReview):

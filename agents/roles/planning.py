@@ -1,9 +1,9 @@
 """Roles that decide what to look up next."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, ClassVar, Final, Literal
 
-from pydantic import ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import Field, StringConstraints, field_validator
 
 from sleuth.agents.formatting import (
     FactNumbers,
@@ -19,7 +19,7 @@ from sleuth.agents.formatting import (
     format_steps,
 )
 from sleuth.agents.model import Sampling
-from sleuth.agents.role import Input, Output, Role, fields_by_label
+from sleuth.agents.role import Input, LabelledOutput, Output, Role
 from sleuth.agents.roles.inputs import QuestionInput, ReadInput, StepsInput
 from sleuth.agents.roles.reasoning import MAX_QUOTES
 
@@ -154,24 +154,16 @@ FUSE = Role("fuser/fuse", FuseInput, Fused, Sampling(max_tokens=200, temperature
 # Follow-up questions (Self-Ask, section 3)
 
 
-class FollowUp(Output):
+class FollowUp(LabelledOutput):
     """With "Yes" the next `question`, with "No" the final `answer`, empty where there is none."""
 
-    model_config = ConfigDict(
-        json_schema_extra=fields_by_label(
-            "follow_up", {"Yes": ("follow_up", "question"), "No": ("follow_up", "answer")}
-        )
-    )
+    label = "follow_up"
+    written: ClassVar = {"Yes": ("follow_up", "question"), "No": ("follow_up", "answer")}
+    needed: ClassVar = {"Yes": "question"}
 
     follow_up: Literal["Yes", "No"]
     question: str = Field(default="", max_length=240)
     answer: str = Field(default="", max_length=400)
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        if self.follow_up == "Yes" and not self.question.strip():
-            raise ValueError("'Yes' needs the follow-up question in 'question'")
-        return self
 
 
 FOLLOW_UP = Role("planner/follow_up", StepsInput, FollowUp, Sampling(max_tokens=256))
@@ -194,7 +186,7 @@ class ActInput(StepsInput):
     sources: tuple[SearchResult, ...]
 
 
-class _Acted(Output):
+class _Acted(LabelledOutput):
     """The parts of an action, empty where they do not belong to it."""
 
     query: str = Field(default="", max_length=240)
@@ -205,19 +197,11 @@ class _Acted(Output):
 class Action(_Acted):
     """A search with its `query`, or an answer with its `citations`, empty where there is none."""
 
-    model_config = ConfigDict(
-        json_schema_extra=fields_by_label(
-            "action", {"search": ("action", "query"), "answer": ("action", "answer", "citations")}
-        )
-    )
+    label = "action"
+    written: ClassVar = {"search": ("action", "query"), "answer": ("action", "answer", "citations")}
+    needed: ClassVar = {"search": "query"}
 
     action: Literal["search", "answer"]
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        if self.action == "search" and not self.query.strip():
-            raise ValueError("'search' needs what to search for in 'query'")
-        return self
 
 
 def _searches(input: ActInput) -> dict[str, str]:
@@ -239,28 +223,17 @@ ACT = Role("actor/act", ActInput, Action, Sampling(max_tokens=512), render=_sear
 class ToolAction(_Acted):
     """A search with its `query`, a `source` to read on from, or an answer, as in `Action`."""
 
-    model_config = ConfigDict(
-        json_schema_extra=fields_by_label(
-            "action",
-            {
-                "keyword": ("action", "query"),
-                "semantic": ("action", "query"),
-                "read": ("action", "source"),
-                "answer": ("action", "answer", "citations"),
-            },
-        )
-    )
+    label = "action"
+    written: ClassVar = {
+        "keyword": ("action", "query"),
+        "semantic": ("action", "query"),
+        "read": ("action", "source"),
+        "answer": ("action", "answer", "citations"),
+    }
+    needed: ClassVar = {"keyword": "query", "semantic": "query", "read": "source"}
 
     action: Literal["keyword", "semantic", "read", "answer"]
     source: int = Field(default=0, ge=0, le=999)
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        if self.action in ("keyword", "semantic") and not self.query.strip():
-            raise ValueError(f"{self.action!r} needs what to search for in 'query'")
-        if self.action == "read" and not self.source:
-            raise ValueError("'read' needs the number of a source in 'source'")
-        return self
 
 
 ACT_WITH_TOOLS = Role("actor/act_with_tools", ActInput, ToolAction, Sampling(max_tokens=512), render=_searches)
@@ -271,8 +244,6 @@ ACT_WITH_TOOLS = Role("actor/act_with_tools", ActInput, ToolAction, Sampling(max
 NO_RETRIEVAL: Final = "[NO_RETRIEVAL]"
 SUBQ: Final = "[SUBQ]"
 SUFFICIENT: Final = "[SUFFICIENT]"
-
-_ALLOWED = {SUBQ: ("finding", "facts", "plan", "query"), SUFFICIENT: ("finding", "facts", "plan")}
 
 
 class SoFar(StepsInput):
@@ -288,19 +259,15 @@ def render_chain(input: SoFar) -> dict[str, str]:
     return {"known": format_steps(input.known), "chain": chain, "question": input.question}
 
 
-class Next(Output):
+class Next(LabelledOutput):
     """[SUBQ] with the next sub-query in `query`, or [SUFFICIENT]."""
 
-    model_config = ConfigDict(json_schema_extra=fields_by_label("plan", _ALLOWED))
+    label = "plan"
+    written: ClassVar = {SUBQ: ("finding", "facts", "plan", "query"), SUFFICIENT: ("finding", "facts", "plan")}
+    needed: ClassVar = {SUBQ: "query"}
 
     plan: Literal["[SUBQ]", "[SUFFICIENT]"]
     query: str = Field(default="", max_length=240)
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        if self.plan == SUBQ and not self.query.strip():
-            raise ValueError(f"{SUBQ} needs the sub-query in 'query'")
-        return self
 
 
 class NextWithFinding(Next):

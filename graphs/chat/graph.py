@@ -31,7 +31,7 @@ from sleuth.graphs.chat.messages import (
 )
 from sleuth.graphs.chat.question_rewriting import make_standalone
 from sleuth.graphs.core.answer import Subrun, Verdict, public_subrun, total_cost
-from sleuth.graphs.core.approval import Decision, approval_request, parse_decision
+from sleuth.graphs.core.approval import Decision, ask_approval
 from sleuth.graphs.core.context import Context, MethodSettings, parse_json
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, node
@@ -206,9 +206,10 @@ async def approve(state: State) -> Update:
         for step in state.plan.values()
     ]
     about = f"The steps to answer: {state.question}\n`needs` are the numbers of the steps that one builds on, from 1."
-    asked = approval_request("carry_out_plan", "steps", steps, about, state.remark)
-    found = parse_decision(interrupt(asked), read_steps)
-    return {"decision": found.decision, "plan": found.edited or state.plan, "remark": found.remark}
+    decision, edited, remark = ask_approval(
+        "carry_out_plan", "steps", steps, about, remark=state.remark, read=read_steps
+    )
+    return {"decision": decision, "plan": edited or state.plan, "remark": remark}
 
 
 def read_steps(listed: list[Any]) -> dict[str, Step]:

@@ -7,9 +7,9 @@ objects, under one name: `{"steps": [...]}`.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
+from langgraph.types import interrupt
 from pydantic import ValidationError
 
 from sleuth.graphs.core.context import parse_json
@@ -19,22 +19,16 @@ T = TypeVar("T")
 Decision = Literal["", "approve", "edit", "reject"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Approval(Generic[T]):
-    """The decision of a person.
-
-    `edited` is what they want instead; `remark` is their remark, or why their reply cannot be used.
-    """
-
-    decision: Decision
-    edited: T | None = None
-    remark: str = ""
-
-
-def approval_request(
-    action: str, name: str, rows: Sequence[Mapping[str, Any]], about: str, remark: str
-) -> dict[str, Any]:
-    """Return the request to the person: to carry out an action on a named list, which they may edit.
+def ask_approval(
+    action: str,
+    name: str,
+    rows: Sequence[Mapping[str, Any]],
+    about: str,
+    *,
+    remark: str,
+    read: Callable[[list[Any]], T],
+) -> tuple[Decision, T | None, str]:
+    """Ask the person to approve an action on a named list, which they may edit, and wait for the reply.
 
     Args:
         action: what happens after an approval, as a name.
@@ -42,34 +36,29 @@ def approval_request(
         rows: the list.
         about: what the person reads.
         remark: why their last reply could not be used; empty at first.
+        read: parses an edited list, which may have been sent as JSON text; raises TypeError or ValueError.
+
+    Returns:
+        The decision, empty if the reply cannot be used; the edited list; the person's remark, or why it cannot.
     """
     about = f"{remark}\n\n{about}" if remark else about
     shown = {"name": action, "args": {name: [dict(row) for row in rows]}, "description": about}
     allowed = {"action_name": action, "allowed_decisions": ["approve", "edit", "reject"]}
-    return {"action_requests": [shown], "review_configs": [allowed]}
-
-
-def parse_decision(reply: Any, read: Callable[[list[Any]], T]) -> Approval[T]:  # noqa: ANN401 - any JSON of a client
-    """Parse a reply `{"decisions": [{"type": "approve" | "edit" | "reject", ...}]}`; an invalid one has no decision.
-
-    Args:
-        reply: the reply.
-        read: parses an edited list, which may have been sent as JSON text; raises TypeError or ValueError.
-    """
+    reply = interrupt({"action_requests": [shown], "review_configs": [allowed]})
     try:
         (decision,) = reply["decisions"]
         match decision["type"]:
             case "approve":
-                return Approval(decision="approve")
+                return "approve", None, ""
             case "reject":
-                return Approval(decision="reject", remark=str(decision.get("message") or ""))
+                return "reject", None, str(decision.get("message") or "")
             case "edit":
-                (rows,) = decision["edited_action"]["args"].values()
-                return Approval(decision="edit", edited=read(_listed(rows)))
+                (edited,) = decision["edited_action"]["args"].values()
+                return "edit", read(_listed(edited)), ""
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else f"{type(error).__name__}: {error}"
-        return Approval(decision="", remark=f"The last reply could not be used ({why}).")
-    return Approval(decision="", remark="The last reply could not be used: it must approve, edit or reject.")
+        return "", None, f"The last reply could not be used ({why})."
+    return "", None, "The last reply could not be used: it must approve, edit or reject."
 
 
 def _listed(rows: Any) -> list[Any]:  # noqa: ANN401 - as above
@@ -80,7 +69,7 @@ def _listed(rows: Any) -> list[Any]:  # noqa: ANN401 - as above
 
 
 def parse_typed_decision(text: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a typed reply to a request (approve, reject, or another list) in the form of `parse_decision`."""
+    """Return a typed reply to a request (approve, reject, or another list) as `{"decisions": [...]}`."""
     word = text.strip().casefold()
     if word in ("approve", "reject"):
         return {"decisions": [{"type": word}]}

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Protocol, Self, TypeVar
 
 from langgraph.runtime import RunControl
-from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
-from pydantic_core import CoreSchema
+from pydantic import BaseModel, ConfigDict, Field
 
-from sleuth.agents.graph_encoder import GraphModels
+from sleuth.agents.graph_encoder import ModelWithGraph
 from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.agents.model import Model
 from sleuth.agents.model_calls.caller import CallRecord
@@ -57,19 +56,15 @@ class MethodSettings(BaseModel):
         return {name: mark for name, field in fields for mark in field.metadata if isinstance(mark, kind)}
 
     @classmethod
-    def descriptions(cls) -> dict[str, str]:
-        """Return the meaning of each setting as users see it: that of an ablation ends with "(ablation)"."""
-        marks = dict.fromkeys(cls.annotated(Ablation), " (ablation)")
-        return {name: f"{field.description or ''}{marks.get(name, '')}" for name, field in cls.model_fields.items()}
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:  # noqa: ANN401 - as the base has it
+        for name in cls.annotated(Ablation):
+            field = cls.model_fields[name]
+            field.description = f"{(field.description or '').removesuffix(' (ablation)')} (ablation)"
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /) -> dict[str, Any]:
-        schema = handler(core_schema)
-        properties = handler.resolve_ref_schema(schema)["properties"]
-        descriptions = cls.descriptions()
-        for name in cls.annotated(Ablation):
-            properties[name]["description"] = descriptions[name]
-        return schema
+    def descriptions(cls) -> dict[str, str]:
+        """Return the meaning of each setting as users see it: that of an ablation ends with "(ablation)"."""
+        return {name: field.description or "" for name, field in cls.model_fields.items()}
 
     def as_in_paper(self) -> Self:
         """Return these settings with everything that goes beyond the paper switched off (profile=paper)."""
@@ -187,9 +182,9 @@ class Services:
     """Dependencies that runs share.
 
     `embedder` compares texts; `thresholds` are those fitted for the models in use, by prompt; `graph` and `predictor`
-    are the knowledge graph and the classifier of question attributes of hybrid-rag; `graph_models` are those of RAS;
-    `checker` reads the evidence of answers, where a method's settings ask for it; `tracing` applies where the callbacks
-    and the parent run have no tracer, and `trace_texts` adds texts to OpenTelemetry's spans.
+    are the knowledge graph and the classifier of question attributes of hybrid-rag; `with_graph` adds RAS's graph model
+    to a model; `checker` reads the evidence of answers, where a method's settings ask for it; `tracing` applies where
+    the callbacks and the parent run have no tracer, and `trace_texts` adds texts to OpenTelemetry's spans.
     """
 
     model: Model
@@ -200,7 +195,7 @@ class Services:
     graph: KnowledgeGraph | None = None
     predictor: Predictor | None = None
     checker: EvidenceChecker | None = None
-    graph_models: GraphModels = field(default_factory=GraphModels)
+    with_graph: Callable[[Model, str, Embedder | None], Model] = ModelWithGraph
     tracing: Tracing = "off"
     trace_texts: bool = False
 

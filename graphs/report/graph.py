@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import Send, interrupt
+from langgraph.types import Send
 from pydantic import BeforeValidator
 from pydantic import Field as Setting
 from typing_extensions import TypedDict
@@ -33,7 +33,7 @@ from sleuth.agents.roles.reporting import (
 from sleuth.agents.roles.reporting import Section as WrittenSection
 from sleuth.graphs.chat.graph import MethodName
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, make_verdict, public_subrun
-from sleuth.graphs.core.approval import Decision, approval_request, parse_decision
+from sleuth.graphs.core.approval import Decision, ask_approval
 from sleuth.graphs.core.context import Context, MethodSettings, SubrunResult, parse_json
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
@@ -145,10 +145,12 @@ async def outline(state: State, call: Call[Settings]) -> Update:
 async def approve(state: State) -> Update:
     """Wait until the outline is approved, edited or rejected."""
     about = f"The sections of a report about: {state.question}"
-    asked = approval_request("write_report", "sections", [*state.sections.values()], about, state.remark)
-    found = parse_decision(interrupt(asked), read_sections)
-    edited = {key: found.edited.get(key) for key in {**state.sections, **found.edited}} if found.edited else {}
-    return {"decision": found.decision, "sections": edited, "remark": found.remark}
+    shown = [*state.sections.values()]
+    decision, edited, remark = ask_approval(
+        "write_report", "sections", shown, about, remark=state.remark, read=read_sections
+    )
+    sections = {key: edited.get(key) for key in {**state.sections, **edited}} if edited else {}
+    return {"decision": decision, "sections": sections, "remark": remark}
 
 
 @node_with(shared_by=lambda state: state.sharing)

@@ -66,14 +66,14 @@ async def add_turn(
         latest = await runs.state(thread)
         at = checkpoint_id_of(latest)
         place: dict[str, Any] = {"at": at}
-        if not is_chat and not latest.interrupts:
+        if not is_chat and not latest.interrupts and not isinstance(given, Reply):
             raise already_used(thread.id)
         if start is not None:
-            state = await runs.state(thread, start) if start else latest
-            if isinstance(given, Reply) and not state.interrupts:
-                raise UsageError(f"Thread {thread.id} does not wait for a reply: send a message instead of `command`.")
             place |= {"start": start or at, "id": message_id}
-        elif is_chat and is_unfinished(thread, latest):
+        state = await runs.state(thread, start) if start else latest
+        if isinstance(given, Reply) and not state.interrupts:
+            raise UsageError(f"Thread {thread.id} does not wait for a reply.")
+        if start is None and is_chat and is_unfinished(thread, latest):
             raise RunError(f"The last turn of {thread.id} has not ended: `sleuth resume {thread.id}` resumes it.")
         message = {"text": "", "reply": json.dumps(given.value)} if isinstance(given, Reply) else {"text": given}
         update = {"values": values, "turn": Turn(**message, **place)}
@@ -95,11 +95,12 @@ def input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[
         return None if state.values or state.tasks else {"question": thread.question}
     if turn.at != checkpoint_id_of(state):
         return None
-    if turn.reply is not None:
-        return Command(resume=json.loads(turn.reply))
-    asked = pending_interrupt(state) if turn.start is None else None
-    if asked is not None:
-        return Command(resume=parse_typed_decision(turn.text, asked) if "action_requests" in asked else turn.text)
+    asked = pending_interrupt(state)
+    if turn.reply is not None or (asked and turn.start is None):
+        value = turn.text if turn.reply is None else json.loads(turn.reply)
+        if isinstance(value, str) and asked and "action_requests" in asked:
+            value = parse_typed_decision(value, asked)
+        return Command(resume=value)
     if thread.method != CHAT.name:  # a finished survey is updated
         return {"question": thread.question}
     # Sending it twice is harmless.

@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -129,16 +128,12 @@ async def resume_with_budget(graph: Compiled, config: RunnableConfig) -> float |
 async def explain_changed_state(graph: Compiled, config: RunnableConfig, error: Exception) -> str:
     """Explain an error of a run whose state a fork has changed; raise the error again if no state was changed."""
     states = [state async for state in graph.aget_state_history(config)]
-    fields: dict[str, None] = {}
-    for at, parent in pairwise(path_to_latest(states)):
-        if (at.metadata or {}).get("source") == "update":
-            fields |= {name: None for name, value in at.values.items() if parent.values.get(name) != value}
-    if not fields:
+    if not any((state.metadata or {}).get("source") == "update" for state in path_to_latest(states)[:-1]):
         raise error
     reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
     return (
-        f"Run {config['configurable']['thread_id']} cannot continue from the state that a fork has changed "
-        f"({', '.join(fields)}): {reason}. Fork again with values that name only what the state contains."
+        f"Run {config['configurable']['thread_id']} cannot continue from the state that a fork has changed: {reason}. "
+        "Fork again with values that name only what the state contains."
     )
 
 

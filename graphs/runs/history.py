@@ -46,26 +46,16 @@ class CheckpointView:
         return asdict(self)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelCall:
-    """One model call.
+class ModelCall(CallRecord):
+    """One model call, with the text of its prompt.
 
     `name` is that of its prompt, empty if a later release has changed the prompt. `reply` is empty if the checkpoint
     before the call was pruned.
     """
 
     id: str
-    node: str
-    role: str
     name: str
-    prompt: str
     reply: str
-    model: str
-    prompt_tokens: int
-    cached_tokens: int
-    completion_tokens: int
-    seconds: float
-    repair: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,9 +140,9 @@ async def _calls(runs: RunService, new: dict[str, CallRecord], replies: dict[str
     texts = await runs.store.archive.load(record["prompt"] for record in new.values())
     calls = []
     for (id, record), text in zip(new.items(), texts, strict=True):
-        name, reply = names.get(record["version"], ""), replies.get(id, "")
-        fields: dict[str, Any] = {**record, "id": id, "name": name, "prompt": text, "reply": reply}
-        calls.append(ModelCall(**{field: fields[field] for field in ModelCall.__dataclass_fields__}))
+        name = names.get(record["version"], "")
+        calls.append(ModelCall(**record, id=id, name=name, reply=replies.get(id, "")))
+        calls[-1]["prompt"] = text
     return calls
 
 

@@ -228,11 +228,8 @@ class RunService:
             UsageError: the run does not wait for a reply.
             ThreadBusy: it is running.
         """
-        thread = await self.store.threads.get(id)
-        if not (await self.state(thread)).interrupts:
-            raise UsageError(f"Run {id} does not wait for a reply.")
-        given = value if isinstance(value, str) else chat_turns.Reply(value=value)
-        await chat_turns.add_turn(self, thread, given, values=thread.options.values, budget=Budget())
+        thread, reply = await self.store.threads.get(id), chat_turns.Reply(value=value)
+        await chat_turns.add_turn(self, thread, reply, values=thread.options.values, budget=Budget())
 
     async def with_results(self, threads: Sequence[Thread]) -> list[Thread]:
         """Return threads with the results of those that an older release finished; these are stored, too."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import Send, interrupt
+from langgraph.types import Send
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 from pydantic import Field as Setting
 from typing_extensions import TypedDict
@@ -30,7 +30,7 @@ from sleuth.agents.roles.surveying import (
     SurveySentence,
 )
 from sleuth.graphs.core.answer import Note, Status, Verdict, make_verdict
-from sleuth.graphs.core.approval import Decision, approval_request, parse_decision
+from sleuth.graphs.core.approval import Decision, ask_approval
 from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
@@ -167,12 +167,13 @@ async def approve(state: State) -> Update:
     """Wait until the columns are approved, edited or rejected."""
     conditions = "".join(f"\nCounted: {line}" for line in map(_in_words, state.conditions))
     about = f"What each document is asked, for: {state.question}{conditions}"
-    asked = approval_request("ask_documents", "columns", state.columns, about, state.remark)
-    found = parse_decision(interrupt(asked), read_columns)
-    columns = found.edited or state.columns
+    decision, edited, remark = ask_approval(
+        "ask_documents", "columns", state.columns, about, remark=state.remark, read=read_columns
+    )
+    columns = edited or state.columns
     names = {each["name"] for each in columns}
     conditions_left = [each for each in state.conditions if each["column"] in names]
-    return {"decision": found.decision, "columns": columns, "conditions": conditions_left, "remark": found.remark}
+    return {"decision": decision, "columns": columns, "conditions": conditions_left, "remark": remark}
 
 
 @node

@@ -17,7 +17,7 @@ from sqlalchemy import URL, Connection, Table, func, inspect, make_url, select, 
 from sqlalchemy.exc import DBAPIError
 
 from sleuth.agents.llm.context_windows import find_window
-from sleuth.agents.llm.endpoint import Endpoint, ServedModel
+from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.studio.console.output import counted
 from sleuth.studio.model_server.adapter import DEMO_NOTICES
 from sleuth.studio.model_server.flags import default_options
@@ -119,17 +119,17 @@ async def examine_model(settings: Settings) -> list[Finding]:
     await asyncio.to_thread((settings.home / "capabilities.json").unlink, missing_ok=True)
     try:
         async with LLMClient.open(settings) as client:
-            window, can = client.window_of("default"), client.capabilities_of("default")
-            name = client.name_of("default")
+            served = client.served("default")
     except SleuthError as error:
         return [Finding(name="model", ok=False, detail=str(error), fix="sleuth model serve, or see SLEUTH_MODEL_URL")]
+    window, can = served.window, served.can
     by = "assumed, as the server does not report it" if window.is_assumed else window.server
-    detail = f"{name} has {window.tokens:,} tokens" + (f" ({by})" if by else "")
+    detail = f"{served.name} has {window.tokens:,} tokens" + (f" ({by})" if by else "")
     features = [
-        ("schemas", can.schema, "not guided by the server: schemas are written into the prompts"),
-        ("quotes", can.copies, "not guided by the server: more quotes fail verification"),
-        ("log-probabilities", can.logprobs, "not given: probabilities are 0.5, and crp-rag has no perplexity"),
-        ("streaming", can.stream, "not possible: answers appear as a whole"),
+        ("schemas", "schema" in can, "not guided by the server: schemas are written into the prompts"),
+        ("quotes", "copies" in can, "not guided by the server: more quotes fail verification"),
+        ("log-probabilities", "logprobs" in can, "not given: probabilities are 0.5, and crp-rag has no perplexity"),
+        ("streaming", "stream" in can, "not possible: answers appear as a whole"),
     ]
     return [
         Finding(name="context window", ok=True, detail=detail, fix=window.advice),
@@ -192,27 +192,24 @@ def _endpoint(settings: Settings) -> Endpoint:
 async def _model_server(settings: Settings) -> str:
     async with _endpoint(settings) as endpoint:
         listed = await endpoint.models()
-        names = [model.name for model in listed]
+        names = list(listed)
         absent = {settings.model, *settings.models.values()} - {None, *names}
         if absent or not names:
             wanted = ", ".join(str(name) for name in absent) or "any model"
             raise ModelError(f"{settings.model_url} does not serve {wanted}; it lists: {', '.join(names) or 'nothing'}")
         if len(names) > 1 and settings.model is None and "default" not in settings.models:
             raise ModelError(f"{settings.model_url} lists several models, set SLEUTH_MODEL to one: {', '.join(names)}")
-        served = ", ".join([await _with_window(endpoint, model) for model in listed[:MOST_MODELS]])
+        served = ", ".join([await _with_window(endpoint, name, listed[name]) for name in names[:MOST_MODELS]])
     more = f" and {len(listed) - MOST_MODELS} more" if len(listed) > MOST_MODELS else ""
     notices = [f". {notice}" for name, notice in DEMO_NOTICES.items() if name in names]
     return f"{settings.model_url} serves {served}{more}{''.join(notices)}"
 
 
-async def _with_window(endpoint: Endpoint, model: ServedModel) -> str:
+async def _with_window(endpoint: Endpoint, model: str, listed: int) -> str:
     """Return a model's name with its context window, if the server reports it without loading the model."""
-    if model.context_window is not None:
-        return f"{model.name} ({model.context_window} tokens)"
-    window = await find_window(endpoint, model.name, load=False)
-    if window is None or not window.tokens:
-        return model.name
-    return f"{model.name} ({window.tokens} tokens{f': {window.advice}' if window.advice else ''})"
+    window = await find_window(endpoint, model, listed, load=False)
+    advice = f": {window.advice}" if window.advice else ""
+    return model if window.is_assumed else f"{model} ({window.tokens} tokens{advice})"
 
 
 async def _embedder(settings: Settings) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
+from scripted_model import ScriptedModel
 from typing_extensions import TypedDict
 
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.tools.storage.archive import MemoryArchive
 

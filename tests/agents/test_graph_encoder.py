@@ -6,11 +6,11 @@ import pytest
 from hashing_embedder import HashingEmbedder
 from hypothesis import given
 from hypothesis import strategies as st
+from scripted_model import ScriptedModel
 from told import Told
 
 from sleuth.agents.formatting import Facts, Source, SubQuery, format_fact
-from sleuth.agents.graph_encoder import TOKENS, GraphModels, graph_texts, is_graph_model, read_graph
-from sleuth.agents.llm.testing import ScriptedModel
+from sleuth.agents.graph_encoder import TOKENS, ModelWithGraph, graph_texts, is_graph_model, read_graph
 from sleuth.agents.model import Message, Request
 from sleuth.agents.model_calls.caller import messages
 from sleuth.agents.roles.inputs import QuestionInput
@@ -59,7 +59,7 @@ def request(sent: tuple[Message, ...]) -> Request:
 
 async def test_wrapped_model_adds_the_token_and_nothing_else() -> None:
     model = ScriptedModel(["a", "b"], context_window=4000)
-    wrapped = Told().wrap(model, "graph", HashingEmbedder())
+    wrapped = Told(model, "graph", HashingEmbedder())
     sent = request(asked([ODA, VARN], [ISK])), request(messages(BEGIN, QuestionInput(question="Where?")))
     for each in sent:
         await wrapped.call(each)
@@ -73,7 +73,7 @@ async def test_wrapped_model_adds_the_token_and_nothing_else() -> None:
 
 async def test_wrapped_model_without_graph_model_fails_before_a_call(tmp_path: Path) -> None:
     model = ScriptedModel()
-    wrapped = GraphModels().wrap(model, str(tmp_path), HashingEmbedder())
+    wrapped = ModelWithGraph(model, str(tmp_path), HashingEmbedder())
     with pytest.raises(UsageError, match=r"holds no graph model \(graph\.json and graph\.safetensors\)"):
         await wrapped.call(request(messages(BEGIN, QuestionInput(question="Where?"))))
     assert not is_graph_model(tmp_path)

@@ -7,8 +7,8 @@ from zipfile import ZipFile
 
 import pytest
 from make import AFTER, QUESTION, TEXTS, THREAD, Shelf
+from scripted_model import ScriptedModel
 
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.history import export_run, list_checkpoints

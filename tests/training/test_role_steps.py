@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from json_lines import write_rows
+from scripted_model import ScriptedModel
 
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.roles.planning import SubQueryOfDocument
 from sleuth.studio.simulation import SimulatedModel, Simulation, gold_of
 from sleuth.tools.errors import UsageError

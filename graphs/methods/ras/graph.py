@@ -78,7 +78,7 @@ class Settings(CheckedSettings):
         """Return the model that also reads the graph as a soft token, if `graph_model` names one."""
         if not self.graph_model:
             return model
-        return context.graph_models.wrap(model, self.graph_model, context.embedder)
+        return context.with_graph(model, self.graph_model, context.embedder)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,7 +64,7 @@ async def _models(url: str) -> list[str] | None:
     try:
         endpoint = await asyncio.to_thread(Endpoint, settings)
         async with endpoint:
-            return [model.name for model in await endpoint.models() if "embed" not in model.name.lower()]
+            return [name for name in await endpoint.models() if "embed" not in name.lower()]
     except SleuthError:
         return None
 

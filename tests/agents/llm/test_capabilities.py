@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from sleuth.agents.llm.capabilities import Capabilities, detect_capabilities
-from sleuth.agents.llm.completions import Completion, parse_completion
+from sleuth.agents.llm.completions import Completion
 from sleuth.agents.llm.endpoint import Endpoint
 
 READY = '{"ready": true}'
@@ -36,7 +36,9 @@ class Probed:
         return self.chosen(whole.get(self.kind, {"content": f"<think>Well.</think>\n{text}"}), "stop")
 
     def chosen(self, message: dict[str, Any], finish: str) -> Completion:
-        return parse_completion({"choices": [{"message": message, "finish_reason": finish}]})
+        completion = Completion()
+        completion.add({"choices": [{"message": message, "finish_reason": finish}]})
+        return completion
 
     async def count_tokens(self, model: str, messages: object) -> None:
         return None
@@ -55,7 +57,7 @@ async def test_model_that_thinks_is_probed_with_room_for_thoughts(
 ) -> None:
     server = Probed(kind, thoughts)
     can = await capabilities(server, tmp_path / "capabilities.json")
-    assert (can.schema, can.thinks, server.probes) == (True, thinks, 8 if thinks else 5)
+    assert ("schema" in can, "thinks" in can, server.probes) == (True, thinks, 8 if thinks else 5)
     await capabilities(server, tmp_path / "capabilities.json")
     assert server.probes == (8 if thinks else 5)
 
@@ -63,13 +65,12 @@ async def test_model_that_thinks_is_probed_with_room_for_thoughts(
 @pytest.mark.parametrize("thinks", [True, False])
 async def test_server_without_schemas_is_probed_again_at_the_next_start(thinks: bool, tmp_path: Path) -> None:
     file = tmp_path / "capabilities.json"
-    old = dict.fromkeys(Capabilities.__annotations__, False) | {"thinks": thinks}
-    file.write_text(json.dumps({"http://127.0.0.1/v1 tiny ": old}))
-    assert not (await capabilities(Probed("plain", 0, schema=False), file)).schema
-    assert (await capabilities(Probed("parsed", 100), file)).schema
-    assert json.loads(file.read_text())["http://127.0.0.1/v1 tiny "]["schema"]
+    file.write_text(json.dumps({"http://127.0.0.1/v1 tiny ": ["thinks"] * thinks}))
+    assert "schema" not in await capabilities(Probed("plain", 0, schema=False), file)
+    assert "schema" in await capabilities(Probed("parsed", 100), file)
+    assert "schema" in json.loads(file.read_text())["http://127.0.0.1/v1 tiny "]
 
 
 async def test_model_that_never_stops_is_no_thinker(tmp_path: Path) -> None:
     can = await capabilities(Probed("prefilled", 9_999), tmp_path / "capabilities.json")
-    assert (can.schema, can.thinks) == (False, False)
+    assert not can & {"schema", "thinks"}

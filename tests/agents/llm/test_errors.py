@@ -64,34 +64,7 @@ async def test_error_of_a_long_prompt_is_recognized(status: int, body: Any) -> N
     assert type(await error_of(refusal(status, body))) is ContextTooLong
 
 
-@pytest.mark.parametrize("cause", [httpx2.ReadError("reset"), httpx2.RemoteProtocolError("incomplete body")])
-@pytest.mark.parametrize("is_wrapped", [True, False])
-async def test_error_of_a_broken_reply_names_the_connection(cause: Exception, is_wrapped: bool) -> None:
-    failure = openai.APIConnectionError(request=REQUEST) if is_wrapped else cause
-    failure.__cause__ = cause if is_wrapped else None
-    assert "closed the connection during its reply" in str(await error_of(failure))
-
-
-async def test_error_without_a_server_has_the_command_to_start_one() -> None:
-    failure = openai.APIConnectionError(request=REQUEST)
-    failure.__cause__ = httpx2.ConnectError("refused")
-    assert "No model server answers" in str(await error_of(failure))
-
-
-@pytest.mark.parametrize(
-    ("text", "whole", "cut"),
-    [
-        ("阿达建造了磨坊。" * 461, 2_400, 2_050),
-        ("阿达建造了磨坊。" * 1_000, 5_200, 4_098),
-        ("오래된 방앗간은 아다가 지었다. " * 200, 2_000, 1_026),
-        ("Старую мельницу построила Ада. " * 150, 1_500, 514),
-        ("بنت آدا الطاحونة القديمة. " * 150, 1_300, 514),
-        ("อาดาสร้างโรงสีเก่า " * 200, 1_800, 514),
-        ("Ada built the old mill. " * 300, 1_800, 514),
-    ],
-    ids=["Chinese", "long Chinese", "Korean", "Russian", "Arabic", "Thai", "English"],
-)
-def test_cut_prompt_is_noticed_in_any_script(text: str, whole: int, cut: int) -> None:
-    messages = [{"role": "user", "content": text}]
-    assert was_cut(messages, cut, 8192)  # type: ignore[arg-type] # plain dicts are messages
-    assert not was_cut(messages, whole, 8192)  # type: ignore[arg-type]
+def test_cut_prompt_is_noticed() -> None:
+    messages = [{"role": "user", "content": "Ada built the old mill. " * 300}]
+    assert was_cut(messages, 514, 8192)  # type: ignore[arg-type] # plain dicts are messages
+    assert not was_cut(messages, 1_800, 8192)  # type: ignore[arg-type]

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from scripted_model import ScriptedModel, reply
 
 from sleuth.agents.formatting import Source
-from sleuth.agents.llm.testing import ScriptedModel, reply
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles.inputs import QuestionInput, SourcesInput, StepsInput

@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 import pytest
+from scripted_model import reply
 
 from sleuth.agents.formatting import UNNAMED, Quote
-from sleuth.agents.llm.testing import reply
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse, parse_reply
 from sleuth.agents.roles.judging import REVIEW, Review
 from sleuth.agents.roles.planning import PLAN, FollowUp, Plan, PlanStep

@@ -1,8 +1,8 @@
 import math
 
 import pytest
+from scripted_model import reply
 
-from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Reply, TokenLogprob
 from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
 

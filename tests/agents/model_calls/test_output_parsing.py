@@ -6,12 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from linear_time import takes_linear_time
 from pydantic import Field
+from scripted_model import reply
 
-from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Sampling
 from sleuth.agents.model_calls.output_parsing import MAX_CHARS, Unparsable, parse, parse_reply
 from sleuth.agents.role import Input, Output, Role
-from sleuth.agents.thoughts import without_thoughts
 
 
 class Fact(Output):
@@ -68,12 +67,6 @@ HARMONY = "<|channel|>analysis<|message|>Perhaps {}<|end|><|start|>assistant<|ch
 )
 def test_parse_takes_the_last_json_after_the_thoughts(text: str) -> None:
     assert parse(text, Fact) == FACT
-
-
-@pytest.mark.parametrize("name", ["a </think> tag", "the <think> tag", "from <think> to </think>", "</reasoning>"])
-@pytest.mark.parametrize("before", ["", "<think>hm</think>", "Well, {x}.</think>\n", "Here it is: "])
-def test_parse_keeps_tags_of_thoughts_in_strings(name: str, before: str) -> None:
-    assert parse(f"{before}{json.dumps({'name': name})}", Fact).name == name
 
 
 @pytest.mark.parametrize(
@@ -168,12 +161,6 @@ facts = st.builds(
 )
 
 
-@given(facts, st.text(alphabet=st.characters(exclude_characters="{}[]<>`")))
-def test_parse_finds_any_output_in_prose(fact: Fact, prose: str) -> None:
-    if "<" not in fact.name:
-        assert parse(f"{prose}\n{fact.model_dump_json()}\n{prose}", Fact) == fact
-
-
 @given(facts, st.data())
 def test_parse_rejects_truncated_json(fact: Fact, data: st.DataObject) -> None:
     whole = fact.model_dump_json()
@@ -221,11 +208,6 @@ async def test_parse_reply_of_a_long_reply_lets_others_run() -> None:
     assert turns > 10
     with pytest.raises(Unparsable):
         await parsing
-
-
-def test_without_thoughts_removes_complete_and_open_blocks() -> None:
-    assert without_thoughts("<think>a</think>b<think>c") == "b"
-    assert without_thoughts("a < b > c") == "a < b > c"
 
 
 def test_parse_of_escapes_returns_storable_text() -> None:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+from scripted_model import ScriptedModel, reply
 
-from sleuth.agents.llm.testing import ScriptedModel, reply
 from sleuth.agents.model import Reply, Request
 from sleuth.agents.roles.judging import vote_on_attributes
 from sleuth.tools.errors import ModelUnavailable

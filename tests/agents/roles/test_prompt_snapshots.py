@@ -6,10 +6,10 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
+from scripted_model import ScriptedModel
 from syrupy.assertion import SnapshotAssertion
 
 from sleuth.agents.formatting import Facts, LabelledSource, Source, Step, SubQuery, Turn
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model import Request
 from sleuth.agents.model_calls.caller import messages
 from sleuth.agents.role import Role

@@ -6,9 +6,9 @@ import pytest
 from all_roles_model import AllRolesModel, finds
 from retro_scenes import Judging
 from scenes import Case, Shelf, example, finish
+from scripted_model import ScriptedModel
 from test_plain_rag import TOWER
 
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.baselines import closed_book
 from sleuth.graphs.baselines.closed_book import Settings
 from sleuth.graphs.persistence.store import Store

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from scenes import Case, Shelf, passage, resolves
+from scripted_model import ScriptedModel
 
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.baselines import ircot
 from sleuth.graphs.baselines.ircot import Settings
 from sleuth.graphs.core.context import Budget

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from scenes import Case, Shelf, passage, resolves
+from scripted_model import ScriptedModel
 
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.baselines import iter_retgen
 from sleuth.graphs.baselines.iter_retgen import Settings
 from sleuth.graphs.core.context import Budget

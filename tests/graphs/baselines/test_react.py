@@ -7,8 +7,8 @@ import pytest
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolCall
 from scenes import Case, Shelf, passage, resolves
+from scripted_model import ScriptedModel
 
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.baselines import react as agent
 from sleuth.graphs.baselines.react import Settings
 from sleuth.tools.search.retriever import Query

@@ -3,8 +3,8 @@
 from typing import Any
 
 from scenes import Case, Shelf, passage, resolves
+from scripted_model import ScriptedModel
 
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.baselines import self_ask
 from sleuth.graphs.baselines.self_ask import Settings
 

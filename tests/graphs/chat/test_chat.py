@@ -468,13 +468,6 @@ def test_chat_schemas_have_messages() -> None:
         assert "#/$defs/HumanMessage" in kinds
 
 
-def test_with_footnotes_returns_places_of_marks() -> None:
-    cited: Any = {"passage": "1", "document": "d", "title": "Varn\nHarbour", "quote": "in  1868", "start": 0, "end": 8}
-    found = with_footnotes({"status": "answered", "text": "1868", "citations": [cited, {**cited, "title": ""}]})
-    assert found.text == "1868 [1] [2]\n\n[1] Varn Harbour: “in 1868”\n[2] d: “in 1868”"
-    assert [(found.text[start:end], at) for start, end, at in found.marks] == [("[1]", 0), ("[2]", 1)]
-
-
 def test_with_footnotes_marks_the_sentences_that_a_citation_supports() -> None:
     place: Any = {"passage": "1", "document": "d", "title": "T", "quote": "q", "start": 0, "end": 1}
     citations: Any = [place, {**place, "sentence_ends": [2, 8]}, {**place, "sentence_ends": [5]}]

@@ -1,9 +1,9 @@
 """Rewriting of follow-up questions, and its failures."""
 
 import pytest
+from scripted_model import ScriptedModel
 
 from sleuth.agents.formatting import MAX_TURN_CHARS, MAX_TURNS, Turn, format_turns
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.chat.question_rewriting import rewrite_question
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.storage.archive import MemoryArchive

@@ -6,7 +6,7 @@ import pytest
 
 from sleuth.agents.roles.judging import CONSISTENCY, VERIFY
 from sleuth.graphs.core.answer import Threshold
-from sleuth.graphs.core.thresholds import FILE, choose_threshold, fitted_thresholds, store_threshold
+from sleuth.graphs.core.thresholds import FILE, fitted_thresholds, store_threshold
 from sleuth.tools.errors import StoreError
 
 A, B = Threshold(value=1.5, by="fitted on ä"), Threshold(value=2.5, by="fitted on b")
@@ -34,15 +34,6 @@ def test_thresholds_of_home_precede_shipped_ones(tmp_path: Path) -> None:
     store_threshold(packaged, "small", CONSISTENCY.prompt, A)
     store_threshold(here, "small", VERIFY.prompt, B)
     assert fitted_thresholds([here, packaged], lambda _: "small") == {VERIFY.prompt: B, CONSISTENCY.prompt: A}
-
-
-@pytest.mark.parametrize(
-    ("given", "fitted", "holds"), [(None, None, A), (None, B, B), (0, B, Threshold(value=0, by="as set for this run"))]
-)
-def test_choose_threshold_prefers_setting_then_fitted(
-    given: float | None, fitted: Threshold | None, holds: Threshold
-) -> None:
-    assert choose_threshold(given, fitted, A) == holds
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', '{"a": {"value": "x", "by": ""}}', '{"a": {"by": ""}}'])

@@ -5,7 +5,6 @@ import time
 from contextlib import aclosing
 
 import pytest
-from langgraph.types import StateSnapshot
 from scenes import Chain, Replying, RunsFor, finish
 
 from sleuth.agents.model import Reply, Request
@@ -13,32 +12,6 @@ from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.wall_clock import seconds_at
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
 from sleuth.graphs.runs.service import RunService
-
-AT = "1970-01-01T00:01:40+00:00"
-"""100 seconds after the epoch."""
-
-
-def snapshot(metadata: dict[str, float], *, first: bool = False) -> StateSnapshot:
-    parent = None if first else {"configurable": {"checkpoint_id": "before"}}
-    return StateSnapshot({}, (), {}, metadata, AT, parent, (), ())  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("metadata", "seconds"),
-    [
-        ({"sleuth_began": 90.0, "sleuth_seconds_before": 2.5}, 12.5),
-        ({"sleuth_began": 130.0, "sleuth_seconds_before": 2.5}, 2.5),
-        ({"sleuth_seconds_before": 2.5}, 2.5),
-        ({}, None),
-    ],
-    ids=["working", "clock-set-back", "made-without-working", "older-release"],
-)
-def test_seconds_at_reads_what_a_checkpoint_records(metadata: dict[str, float], seconds: float | None) -> None:
-    assert seconds_at(snapshot(metadata)) == seconds
-
-
-def test_seconds_at_first_checkpoint_are_zero() -> None:
-    assert seconds_at(snapshot({}, first=True)) == 0
 
 
 class Busy(Replying):

@@ -8,8 +8,8 @@ import pytest
 from all_roles_model import AllRolesModel
 from scenes import Case, Replying, Shelf, example, passage, plain
 from scripted_checker import ScriptedChecker
+from scripted_model import ScriptedModel
 
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.roles.reading import READ
 from sleuth.graphs.baselines.plain_rag import Settings
 from sleuth.graphs.core.answer import Citation, Threshold

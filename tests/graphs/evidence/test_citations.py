@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from langgraph.runtime import Runtime
 from linear_time import takes_linear_time
 from scenes import passage, resolves
+from scripted_model import ScriptedModel
 
 from sleuth.agents.formatting import UNNAMED, Quote
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.graphs.baselines.plain_rag import Settings
 from sleuth.graphs.core.answer import Citation, Status
@@ -27,7 +27,7 @@ from sleuth.graphs.evidence.citations import (
     verified_citations,
     verify_quotes,
 )
-from sleuth.graphs.evidence.outcomes import as_steps, make_note, make_verdict
+from sleuth.graphs.evidence.outcomes import make_note, make_verdict
 from sleuth.graphs.evidence.retrieval import (
     as_sources,
     make_query,
@@ -243,21 +243,6 @@ def test_numbers_are_read_without_separators(text: str, numbers: set[str]) -> No
     assert numbers_in(text) == numbers
 
 
-def test_strip_marks_removes_citation_marks() -> None:
-    assert strip_marks(" Varn [1], on the Oss [2, 3] ") == "Varn, on the Oss"
-
-
-async def test_make_note_lists_passages_once() -> None:
-    citations = verify_quotes(desk(), "?", [Quote(source=1, quote="Varn"), Quote(source=1, quote="Oss")], [TOWN])
-    assert make_note("q", "f", citations)["passages"] == ["town"]
-    assert "remark" not in make_note("q", "f", citations)
-    assert make_note("q", "f", [], "second attempt")["remark"] == "second attempt"
-
-
-def test_as_steps_shows_empty_finding_as_not_found() -> None:
-    assert [step.answer for step in as_steps([make_note("q", "", []), make_note("q", "f", [])])] == ["not found", "f"]
-
-
 @pytest.mark.parametrize(
     ("status", "text", "cited"),
     [
@@ -295,11 +280,6 @@ async def test_archived_passages_load_unchanged() -> None:
     assert [each.id for each in shown] == ["tower", "bridge", "bridge"]
     assert shown[0] == passage("tower", "About tower: “ä”.")
     assert [source.title for source in as_sources(shown)] == ["Tower", "Bridge", "Bridge"]
-
-
-@pytest.mark.parametrize("answer", ["no", "Yes.", "NO"])
-def test_find_sentence_ignores_yes_and_no(answer: str) -> None:
-    assert find_sentence(answer, "There is no bridge. Yes, there was.") is None
 
 
 class ByName:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from paths_model import PathsModel, way
 from scenes import AnyModel, Case, Chain, Replying, RunsFor, Shelf, example, finish, passage, plain, resolves, sent
 from scripted_checker import ScriptedChecker
+from scripted_model import reply
 
-from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Reply, Request, TokenLogprob
 from sleuth.graphs.core.answer import Answer, Subrun
 from sleuth.graphs.core.context import Budget, SubrunRequest

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from scenes import Replying, example, par, passage
+from scripted_model import ScriptedModel
 
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.methods.par_rag.graph import Settings
 from sleuth.tools.errors import ModelUnavailable

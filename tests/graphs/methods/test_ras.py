@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from retro_scenes import FailingOnce
 from scenes import Replying, Shelf, example, finish, passage, structured
+from scripted_model import ScriptedModel
 from told import Told
 
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.agents.model import Request
 from sleuth.agents.roles.reading import MAX_TRIPLES
 from sleuth.graphs.core.context import Budget
@@ -468,7 +468,7 @@ async def test_ras_graph_model_receives_graph(tmp_path: Path) -> None:
     chain, folder = example("q08"), str(tmp_path)
     plain = structured(Replying(AllRolesModel(chain).reply_to), finds(chain))
     case = structured(Replying(AllRolesModel(chain).reply_to), finds(chain), Settings(graph_model=folder))
-    assert await case.run(chain.question, graph_models=Told()) == await plain.run(chain.question)
+    assert await case.run(chain.question, with_graph=Told) == await plain.run(chain.question)
     told = [(each.prompt, each.soft_token) for each in case.model.requests]
     assert told == [
         ("planner/begin", None),
@@ -482,7 +482,7 @@ async def test_ras_graph_model_receives_graph(tmp_path: Path) -> None:
     without = structured(
         Replying(AllRolesModel(chain).reply_to), finds(chain), Settings(graph_model=folder, triples=False)
     )
-    await without.run(chain.question, graph_models=Told())
+    await without.run(chain.question, with_graph=Told)
     assert {each.soft_token for each in without.model.requests} == {None}
 
 

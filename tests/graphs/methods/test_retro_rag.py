@@ -12,8 +12,8 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from retro_scenes import NOISE, Detective, Judging, retro, shelf
 from scenes import Case, Chain, Shelf, example, finish, passage, resolves, without_checkpoints
+from scripted_model import reply
 
-from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Note, Threshold
 from sleuth.graphs.core.context import Budget

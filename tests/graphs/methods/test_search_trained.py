@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenes import Case, Replying, Shelf, passage, resolves
+from scripted_model import ScriptedModel, reply
 
-from sleuth.agents.llm.testing import ScriptedModel, reply
 from sleuth.agents.roles.searching import TAGS, parse_results, parse_turn
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.methods.search_trained import graph as search_trained

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from hashing_embedder import HashingEmbedder
+from scripted_model import ScriptedModel
 
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService, Services

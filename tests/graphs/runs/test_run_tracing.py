@@ -14,8 +14,8 @@ from langsmith import Client, tracing_context
 from langsmith.utils import get_env_var
 from requests import Response, Session
 from scenes import Shelf, passage
+from scripted_model import ScriptedModel
 
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.baselines.closed_book import Settings as ClosedBook
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.private_graph import PrivateCompiled

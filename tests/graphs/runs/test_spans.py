@@ -16,9 +16,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanContext, SpanKind, StatusCode
 from scenes import Shelf, passage
+from scripted_model import reply
 from typing_extensions import TypedDict
 
-from sleuth.agents.llm.testing import reply
 from sleuth.agents.llm.tracing import trace_call
 from sleuth.agents.model import Message, Reply, Request, Usage
 from sleuth.graphs.baselines.plain_rag import Settings

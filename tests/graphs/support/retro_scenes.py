@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scenes import Case, Chain, Replying, Shelf, passage
+from scripted_model import reply
 
-from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Reply, Request, TokenLogprob
 from sleuth.graphs.methods.retro_rag import graph as retro_rag
 from sleuth.tools.errors import ModelUnavailable

@@ -12,8 +12,8 @@ from typing import Any, cast
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from scripted_model import ScriptedModel, reply
 
-from sleuth.agents.llm.testing import ScriptedModel, reply
 from sleuth.agents.model import Message, Reply, Request, TokenLogprob
 from sleuth.graphs.baselines import plain_rag
 from sleuth.graphs.core.answer import Answer, Note

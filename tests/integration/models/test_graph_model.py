@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from graph_scene import examples, of_town
 from hashing_embedder import HashingEmbedder
+from scripted_model import ScriptedModel
 from tiny_model import write_tiny_model
 
 from sleuth.agents.graph_encoder import (
     Encoder,
     Graph,
-    GraphModels,
+    ModelWithGraph,
     Shape,
     graph_texts,
     is_graph_model,
@@ -181,12 +182,13 @@ def test_unusable_input_is_reported_on_one_line(base: Path, file: Path, tmp_path
     with pytest.raises(UsageError, match="None of the examples shows triples"):
         tune(file, base, tmp_path / "out", PLAN, embedder=EMBEDDER, prompts=["planner/begin"])
     tune(file, base, tmp_path / "graph", PLAN, embedder=EMBEDDER, limit=4)
-    models = GraphModels()
-    assert models.token(str(tmp_path / "graph"), EMBEDDER, LEFT)
+    model, folder = ScriptedModel(), str(tmp_path / "graph")
+    assert ModelWithGraph(model, folder, EMBEDDER).token(LEFT)
     with pytest.raises(UsageError, match="was trained with the embedder hashing, and SLEUTH_EMBEDDER is other"):
-        models.token(str(tmp_path / "graph"), HashingEmbedder("other", 32), LEFT)
+        ModelWithGraph(model, folder, HashingEmbedder("other", 32)).token(LEFT)
     with pytest.raises(UsageError, match="vectors of 16 numbers, and the graph model was trained with vectors of 32"):
-        models.token(str(tmp_path / "graph"), HashingEmbedder(dimension=16), LEFT)
+        ModelWithGraph(model, folder, HashingEmbedder(dimension=16)).token(LEFT)
+    load.cache_clear()
     (tmp_path / "graph" / "graph.safetensors").write_bytes(b"\x00" * 40)
     with pytest.raises(UsageError, match="cannot be read"):
         load(tmp_path / "graph")

@@ -17,7 +17,7 @@ from hashing_embedder import HashingEmbedder
 from process import free_port
 from tiny_model import write_tiny_model
 
-from sleuth.agents.graph_encoder import GraphModels
+from sleuth.agents.graph_encoder import ModelWithGraph
 from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.model import Message, Request, Sampling
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS
@@ -113,7 +113,7 @@ async def test_served_replies_equal_direct_replies(scene: Scene, tmp_path: Path)
     short = Sampling(max_tokens=24)
     said, expected, plain = [], [], []
     async with LLMClient.open(Settings(model_url=scene.url, home=tmp_path, timeout=3600)) as model:
-        told = GraphModels().wrap(model, str(scene.graph), EMBEDDER)
+        told = ModelWithGraph(model, str(scene.graph), EMBEDDER)
         for town in ("Varn", "Isk"):
             said.append((await told.call(asked(of_town(town), sampling=short)))["text"])
             plain.append((await model.call(asked(of_town(town), sampling=short)))["text"])

@@ -34,8 +34,6 @@ def fresh_process() -> None:
         (ollama(window=None), {}, 4096, "Start Ollama with OLLAMA_CONTEXT_LENGTH=16384"),
         (ollama(window=None, parameters="num_keep   24\nnum_ctx    6000"), {}, 6000, "or set num_ctx in the model's"),
         (ollama(window=32_768, loaded=True), {}, 32_768, None),
-        (ollama(window=4096, longest=4096), {}, 4096, None),
-        (ollama(window=4096, longest=10_000), {}, 4096, "OLLAMA_CONTEXT_LENGTH=10000"),
         (llama_cpp(), {}, 2048, "Start llama-server with --ctx-size 16384"),
         (llama_cpp(65_536), {}, 65_536, None),
         (lm_studio(), {"model": "llama-3.1-8b"}, 4096, "lms load llama-3.1-8b --context-length 16384"),

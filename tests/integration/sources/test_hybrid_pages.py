@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from hashing_embedder import HashingEmbedder
+from scripted_model import reply
 
-from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.persistence.store import open_store

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from four_hops import QUESTION, Shelf
+from scripted_model import reply
 
-from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import CHAT, METHODS

@@ -1,7 +1,8 @@
 import json
 from pathlib import Path
 
-from sleuth.agents.llm.testing import ScriptedModel
+from scripted_model import ScriptedModel
+
 from sleuth.graphs.core.answer import Cost
 from sleuth.studio.evaluation.data import GoldQuestion
 from sleuth.studio.evaluation.results import RESULTS, Result, Results, node_means

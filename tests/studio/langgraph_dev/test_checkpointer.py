@@ -9,8 +9,8 @@ from uuid import uuid4
 import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command
+from scripted_model import ScriptedModel
 
-from sleuth.agents.llm.testing import ScriptedModel
 from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.chat.small_talk import REPLIES
 from sleuth.graphs.core.context import Budget, Context

@@ -1,23 +1,10 @@
 from checker import TOKENIZER
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sleuth.tools.evidence_checker import Evidence
 from sleuth.tools.evidence_checker.inputs import WINDOW, Layout
 
 LAYOUT = Layout(TOKENIZER)
 ASKED = LAYOUT.question("Who built the ferry?")
-
-
-@given(st.text(st.characters(exclude_categories=("Cs",)), max_size=200), st.data())
-def test_tokens_of_a_span_cover_its_words(text: str, data: st.DataObject) -> None:
-    (piece,) = LAYOUT.pieces(ASKED, [Evidence(text=text, title="Ferry")])
-    if piece.ids:
-        first = data.draw(st.integers(0, len(piece.ids) - 1))
-        last = data.draw(st.integers(first, len(piece.ids) - 1))
-        found = piece.tokens_of(piece.starts[first], piece.ends[last])
-        assert found is not None
-        assert piece.starts[found[0]] <= piece.starts[first] and piece.ends[found[1]] >= piece.ends[last]
 
 
 def test_offsets_are_characters_of_the_text_without_the_title() -> None:
@@ -51,23 +38,3 @@ def test_windows_contain_every_piece_once_and_fit() -> None:
     assert [piece.passage for piece in pieces] == [0, 1, 2, 2, 2, 3, 4]
     whole = [character for piece in pieces if piece.passage == 2 for character in piece.starts]
     assert whole == sorted(set(whole))
-
-
-def test_best_window_has_the_most_relevant_pieces_in_their_order() -> None:
-    passages = [Evidence(text=f"{word} " * 200) for word in ("river", "bridge", "stone", "rain")]
-    pieces = LAYOUT.pieces(ASKED, passages)
-    window = LAYOUT.best(ASKED, pieces, [0.1, 0.9, 0.2, 0.8])
-    assert [piece.passage for piece in window.pieces] == [1, 3]
-
-
-def test_a_passage_without_words_is_an_empty_piece() -> None:
-    for piece in LAYOUT.pieces(ASKED, [Evidence(text=text) for text in ("", " ", "\n\n")]):
-        assert piece.tokens_of(0, 1) is None
-        assert LAYOUT.window(ASKED, [piece]).ids == (101, *ASKED, 102, 102)
-
-
-def test_a_long_question_is_cut_off_and_leaves_room_for_passages() -> None:
-    question = LAYOUT.question("who built the ferry and why " * 200)
-    windows = list(LAYOUT.windows(question, LAYOUT.pieces(question, [Evidence(text="It sank. " * 500)])))
-    assert len(windows) > 1
-    assert all(len(window.ids) <= WINDOW for window in windows)

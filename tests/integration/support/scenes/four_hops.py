@@ -10,8 +10,8 @@ from hashlib import sha256
 from typing import Any
 
 from scripted_backend import Asked
+from scripted_model import reply
 
-from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Hit, Passage

@@ -6,7 +6,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from sleuth.agents.llm.testing import reply
+from scripted_model import reply
+
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.studio.simulation.gold import Gold, gold_of
 from sleuth.studio.simulation.model import SimulatedModel

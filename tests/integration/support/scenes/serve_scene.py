@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 from fastapi import FastAPI
+from scripted_model import reply
 
-from sleuth.agents.llm.testing import reply
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.studio.client.sleuth import NamedModel
 from sleuth.tools.settings import Settings

@@ -18,7 +18,6 @@ def listing(*names: str) -> list[dict[str, Any]]:
 def ollama(
     *,
     window: int | None = 4096,
-    longest: int = 40_960,
     parameters: str = 'stop                           "<|im_end|>"',
     loaded: bool = False,
 ) -> ModelServer:
@@ -33,7 +32,7 @@ def ollama(
 
     async def show(request: Request) -> Response:
         assert await request.json() == {"model": "qwen3:8b"}
-        about = {"general.architecture": "qwen3", "qwen3.context_length": longest, "qwen3.block_count": 36}
+        about = {"general.architecture": "qwen3", "qwen3.context_length": 40_960, "qwen3.block_count": 36}
         return JSONResponse({"parameters": parameters, "details": {"family": "qwen3"}, "model_info": about})
 
     server.routes = [Route("/api/ps", running), Route("/api/show", show, methods=["POST"])]
@@ -52,7 +51,7 @@ def llama_cpp(window: int = 2048) -> ModelServer:
     return server
 
 
-def lm_studio(window: int = 4096, longest: int = 131_072) -> ModelServer:
+def lm_studio(window: int = 4096) -> ModelServer:
     """LM Studio with two models, of which requests load the first; it answers unknown paths with status 200."""
     server = ModelServer(supports=LOCAL, models=listing("llama-3.1-8b", "nomic-embed"))
 
@@ -61,7 +60,7 @@ def lm_studio(window: int = 4096, longest: int = 131_072) -> ModelServer:
         state: dict[str, Any] = (
             {"state": "loaded", "loaded_context_length": window} if loaded else {"state": "unloaded"}
         )
-        entry = {"id": "llama-3.1-8b", "object": "model", "type": "llm", "max_context_length": longest}
+        entry = {"id": "llama-3.1-8b", "object": "model", "type": "llm", "max_context_length": 131_072}
         other = {"id": "nomic-embed", "object": "model", "type": "embeddings", "max_context_length": 2048}
         return JSONResponse({"object": "list", "data": [{**entry, **state}, other]})
 
