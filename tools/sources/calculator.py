@@ -124,47 +124,30 @@ def _bounded(value: Value) -> Value:
     raise NotCalculable(f"A {kind} in it is too large, or not supported in arithmetic.")
 
 
-def _numbers(*values: Value) -> None:
-    for value in values:
-        if not isinstance(value, int | float):
-            raise NotCalculable(f"It has a {type(value).__name__} where a number should be.")
+def _taking(kind: Any, function: Callable[..., Value], *, many: bool = False) -> Callable[..., Value]:  # noqa: ANN401
+    """Restrict a function to a kind of values: text and lists would be repeated or formatted.
 
-
-def _arithmetic(function: Callable[..., Value]) -> Callable[..., Value]:
-    """Restrict a function to numbers: text and lists would be repeated or formatted."""
+    A function of `many` gets a list, and is called with the values or with one list of them.
+    """
 
     def applied(*values: Value) -> Value:
-        _numbers(*values)
-        return function(*values)
+        given = values[0] if many and len(values) == 1 and isinstance(values[0], list) else list(values)
+        for value in given:
+            if not isinstance(value, kind):
+                wanted = 'date, as in date("2024-02-29"),' if kind is date else "number"
+                raise NotCalculable(f"It has a {type(value).__name__} where a {wanted} should be.")
+        return function(given) if many else function(*given)
 
     return applied
 
 
-def _over_list(function: Callable[..., Value], *, or_dates: bool = False) -> Callable[..., Value]:
-    """Apply a function to numbers (or to dates) that are given as arguments, or as one list."""
-
-    def applied(*values: Value) -> Value:
-        given = values[0] if len(values) == 1 and isinstance(values[0], list) else list(values)
-        if not (or_dates and all(isinstance(each, date) for each in given)):
-            _numbers(*given)
-        return function(given)
-
-    return applied
-
-
-def _of_dates(function: Callable[..., int]) -> Callable[..., int]:
-    def applied(*days: Value) -> int:
-        if not all(isinstance(day, date) for day in days):
-            raise NotCalculable('It needs dates, as in date("2024-02-29").')
-        return function(*days)
-
-    return applied
+_NUMBER = (int, float)
 
 
 def _sum_or_later(left: Value, right: Value) -> Value:
     if isinstance(left, date) and isinstance(right, int):
         return left + timedelta(days=right)
-    return _arithmetic(operator.add)(left, right)
+    return _taking(_NUMBER, operator.add)(left, right)
 
 
 def _difference(left: Value, right: Value) -> Value:
@@ -173,12 +156,11 @@ def _difference(left: Value, right: Value) -> Value:
         return (left - right).days
     if isinstance(left, date) and isinstance(right, int):
         return left - timedelta(days=right)
-    return _arithmetic(operator.sub)(left, right)
+    return _taking(_NUMBER, operator.sub)(left, right)
 
 
 def _power(base: float, exponent: float) -> Value:
     """Return a power, unless computing it would already exceed the limits."""
-    _numbers(base, exponent)
     if abs(exponent) > 1000 or (abs(base) > 1 and math.log10(abs(base)) * exponent > math.log10(MAX_INTEGER)):
         raise NotCalculable("A power in it is too large.")
     return base**exponent
@@ -202,43 +184,43 @@ def _years(earlier: date, later: date) -> int:
 
 
 _FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "abs": _arithmetic(abs),
-    "ceil": _arithmetic(math.ceil),
-    "change": _arithmetic(lambda before, after: (after - before) / before * 100),
+    "abs": _taking(_NUMBER, abs),
+    "ceil": _taking(_NUMBER, math.ceil),
+    "change": _taking(_NUMBER, lambda before, after: (after - before) / before * 100),
     "date": _date,
-    "days": _of_dates(lambda earlier, later: (later - earlier).days),
-    "exp": _arithmetic(math.exp),
-    "float": _arithmetic(float),
-    "floor": _arithmetic(math.floor),
-    "int": _arithmetic(int),
-    "len": _over_list(len),
-    "log": _arithmetic(math.log),
-    "log10": _arithmetic(math.log10),
-    "max": _over_list(max, or_dates=True),
-    "mean": _over_list(statistics.fmean),
-    "median": _over_list(statistics.median),
-    "min": _over_list(min, or_dates=True),
-    "month": _of_dates(lambda day: day.month),
-    "percent": _arithmetic(lambda part, whole: part / whole * 100),
-    "pow": _power,
-    "round": _arithmetic(_round),
-    "sqrt": _arithmetic(math.sqrt),
-    "stdev": _over_list(statistics.stdev),
-    "sum": _over_list(sum),
-    "year": _of_dates(lambda day: day.year),
-    "years": _of_dates(_years),
+    "days": _taking(date, lambda earlier, later: (later - earlier).days),
+    "exp": _taking(_NUMBER, math.exp),
+    "float": _taking(_NUMBER, float),
+    "floor": _taking(_NUMBER, math.floor),
+    "int": _taking(_NUMBER, int),
+    "len": _taking(_NUMBER, len, many=True),
+    "log": _taking(_NUMBER, math.log),
+    "log10": _taking(_NUMBER, math.log10),
+    "max": _taking((*_NUMBER, date), max, many=True),
+    "mean": _taking(_NUMBER, statistics.fmean, many=True),
+    "median": _taking(_NUMBER, statistics.median, many=True),
+    "min": _taking((*_NUMBER, date), min, many=True),
+    "month": _taking(date, lambda day: day.month),
+    "percent": _taking(_NUMBER, lambda part, whole: part / whole * 100),
+    "pow": _taking(_NUMBER, _power),
+    "round": _taking(_NUMBER, _round),
+    "sqrt": _taking(_NUMBER, math.sqrt),
+    "stdev": _taking(_NUMBER, statistics.stdev, many=True),
+    "sum": _taking(_NUMBER, sum, many=True),
+    "year": _taking(date, lambda day: day.year),
+    "years": _taking(date, _years),
 }
 
 _OPERATORS: dict[type, Callable[..., Value]] = {
     ast.Add: _sum_or_later,
     ast.Sub: _difference,
-    ast.Mult: _arithmetic(operator.mul),
-    ast.Div: _arithmetic(operator.truediv),
-    ast.FloorDiv: _arithmetic(operator.floordiv),
-    ast.Mod: _arithmetic(operator.mod),
-    ast.Pow: _power,
-    ast.USub: _arithmetic(operator.neg),
-    ast.UAdd: _arithmetic(operator.pos),
+    ast.Mult: _taking(_NUMBER, operator.mul),
+    ast.Div: _taking(_NUMBER, operator.truediv),
+    ast.FloorDiv: _taking(_NUMBER, operator.floordiv),
+    ast.Mod: _taking(_NUMBER, operator.mod),
+    ast.Pow: _taking(_NUMBER, _power),
+    ast.USub: _taking(_NUMBER, operator.neg),
+    ast.UAdd: _taking(_NUMBER, operator.pos),
     ast.Not: operator.not_,
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
