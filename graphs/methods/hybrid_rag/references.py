@@ -36,9 +36,9 @@ from sleuth.graphs.evidence.outcomes import stated_answer
 from sleuth.graphs.evidence.text_spans import find_quote, find_sentence
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.errors import BadReply
-from sleuth.tools.sources.web_pages.page import PageText, Table
+from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.sources.web_pages.retriever import is_page_table
-from sleuth.tools.sources.web_pages.tables import cell_at
+from sleuth.tools.sources.web_pages.tables import cell_name
 from sleuth.tools.storage import Archive
 from sleuth.tools.types import Passage
 
@@ -217,14 +217,9 @@ class Document:
 
     def _cell(self, passage: Passage, place: int) -> str:
         """Return row and column of a cell, if known; a table of the collection may be cut into passages."""
-        table = self._tables.get(passage.document_id)
-        if table is None and passage.start == 0:
-            table = Table(markdown=passage.text)
-        if table is None:
-            return "a row of the table"
-        cell = cell_at(table, place)
-        column = f"column {cell.column}" if cell.column else "a column without a name"
-        return f"row {cell.row}, {column}" if cell.row else f"header, {column}"
+        if table := self._tables.get(passage.document_id):
+            return cell_name(table.markdown, place)
+        return cell_name(passage.text, place) if passage.start == 0 else "a row of the table"
 
 
 def _as_passage(reference: Reference, held: str) -> Passage:

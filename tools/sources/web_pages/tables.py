@@ -1,7 +1,6 @@
 """Tables of a page as Markdown, with the page's name, so that a cell can be found and cited."""
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sleuth.tools.sources.web_pages.page import Table
@@ -86,24 +85,13 @@ def _bounded(tables: list[Table], warnings: list[str]) -> tuple[list[Table], lis
     return kept, warnings
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cell:
-    """A cell of a table: its row counts from 1 below the header; its column is named by the header, if possible."""
-
-    row: int
-    column: str
-    text: str
-
-
-def cell_at(table: Table, place: int) -> Cell:
-    """Return the cell at a character of a table's Markdown; row 0 is the header."""
-    lines = table.markdown.split("\n")
-    line = table.markdown.count("\n", 0, place)
-    before = table.markdown[:place].rpartition("\n")[2]
-    cells, header = _cells(lines[line]) or [lines[line]], _cells(lines[0])
-    column = min(max(len(_BAR.findall(before)) - 1, 0), len(cells) - 1)
-    named = header[column] if column < len(header) else ""
-    return Cell(row=max(line - 1, 0), column=named, text=cells[column])
+def cell_name(markdown: str, place: int) -> str:
+    """Return row and column of a character of a table; rows count from 1 below the header, which names the columns."""
+    lines, number = markdown.split("\n"), markdown.count("\n", 0, place)
+    bars = len(_BAR.findall(markdown[:place].rpartition("\n")[2]))
+    at, header = min(max(bars, 1), len(_cells(lines[number])) or 1) - 1, _cells(lines[0])
+    column = f"column {header[at]}" if at < len(header) and header[at] else "a column without a name"
+    return f"row {number - 1}, {column}" if number > 1 else f"header, {column}"
 
 
 def _cells(line: str) -> list[str]:

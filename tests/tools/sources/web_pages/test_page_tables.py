@@ -1,7 +1,7 @@
 from bs4 import BeautifulSoup
 
 from sleuth.tools.sources.web_pages.page import Table
-from sleuth.tools.sources.web_pages.tables import Cell, cell_at, take_tables
+from sleuth.tools.sources.web_pages.tables import cell_name, take_tables
 
 
 def taken(html: str) -> tuple[list[str], str]:
@@ -56,12 +56,8 @@ def test_of_nested_tables_the_innermost_is_the_one_with_data() -> None:
     assert all(f"level {depth}" in text for depth in range(50))
 
 
-TABLE = Table(markdown="| Name | Built |\n| --- | --- |\n| Heron \\| Co | 1843 |\n| Swift | 1850 |")
-
-
 def test_a_place_in_a_table_is_a_cell() -> None:
-    text = TABLE.markdown
-    assert cell_at(TABLE, text.index("1843")) == Cell(row=1, column="Built", text="1843")
-    assert cell_at(TABLE, text.index("Co")) == Cell(row=1, column="Name", text="Heron \\| Co")
-    assert cell_at(TABLE, text.index("Swift")) == Cell(row=2, column="Name", text="Swift")
-    assert cell_at(TABLE, 2) == Cell(row=0, column="Name", text="Name")
+    table = "| Name | Built |\n| --- | --- |\n| Heron \\| Co | 1843 |\n| Swift | 1850 |"
+    names = {"1843": "row 1, column Built", "Co": "row 1, column Name", "Swift": "row 2, column Name"}
+    names |= {"Name": "header, column Name"}
+    assert {text: cell_name(table, table.index(text)) for text in names} == names
