@@ -181,6 +181,34 @@ async def test_auto_continues_after_evidence_does_not_support_an_answer(store: S
     assert answer.support == second["support"]
 
 
+@pytest.mark.parametrize(
+    ("order", "checker", "expected"),
+    [
+        ("plain-rag,par-rag", ScriptedChecker("1868", "1868"), ["plain-rag", "1868", None]),  # well supported
+        ("plain-rag,par-rag", ScriptedChecker("1868", "nowhere"), ["plain-rag par-rag", "1868", True]),
+        ("par-rag,plain-rag", ScriptedChecker("1868", "1868", answerable=0.5), ["par-rag plain-rag", "1868", True]),
+        ("par-rag,plain-rag", ScriptedChecker("1868", "nowhere"), ["par-rag plain-rag", "Varn", True]),
+    ],
+)
+async def test_auto_returns_the_best_supported_of_unconfirmed_answers(
+    store: Store, chain: Chain, order: str, checker: ScriptedChecker, expected: list[Any]
+) -> None:
+    def say(request: Request) -> Any:
+        if request.role == "reader" and order.startswith("par"):
+            quote = request.input["sources"][0]["text"][:40]
+            return {"answerable": True, "answer": "Varn", "citations": [{"source": 1, "quote": quote}]}
+        return word("No") if request.prompt == "evaluator/support" else chain.reply_to(request)
+
+    services = Services(model=Replying(say), retriever=Shelf(chain.passages), checker=checker)
+    answer = await ask(RunService(store, services), chain.question, values={"order": order})
+    assert answer.support
+    methods = " ".join(method for method, _ in turns(answer))
+    assert [methods, answer.text, answer.support.get("weak")] == expected
+    refused = [hop["text"] for hop in hops(answer) if hop["doubt"]]
+    assert answer.text not in refused or methods == "plain-rag par-rag"
+    assert any("not accepted" in warning for warning in answer.warnings) == bool(refused)
+
+
 async def test_auto_does_not_pass_on_rejected_answer(runs_with: RunsFor, chain: Chain) -> None:
     model = Clerk(chain, holds="No")
     answer = await ask(runs_with(model), chain.question)
