@@ -28,6 +28,7 @@ from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verd
 from sleuth.graphs.evidence.check import assess, cited_passages, found_passages
 from sleuth.graphs.evidence.outcomes import as_steps, yes_probability
 from sleuth.graphs.methods.par_rag.steps import Plan, Step, number_steps
+from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import DocumentLister
 from sleuth.tools.search.retriever import list_all
 from sleuth.tools.text import comparison_key
@@ -126,11 +127,11 @@ async def act(state: State, call: Call[Settings]) -> Update:
     result["notes"] = list(new)
     if "support" in result:  # the run itself has checked its answer
         result["confidence"] = result["support"]["score"]
-    elif call.context.checker and end.verdict["status"] == "answered" and subrun["method"] != "survey":
+    elif end.verdict["status"] == "answered" and subrun["method"] != "survey" and (checker := _checker(call)):
         cited = cited_passages(
             end.verdict["citations"], await found_passages({"found": end.found}, call.context.archive)
         )
-        result["support"] = await assess(call.context.checker, state.question, end.verdict["text"], cited)
+        result["support"] = await assess(checker, state.question, end.verdict["text"], cited)
     warnings = [f"{subrun['method']}: {warning}" for warning in end.warnings]
     calls = prefix_nodes(subrun["method"], end)
     return {"hops": {number: result}, "notes": new, "calls": calls, "warnings": warnings}
@@ -250,6 +251,10 @@ def has_independent_parts(parts: Plan) -> bool:
     """Return whether a question has several parts to look up, none of which needs the answer of another step."""
     looked_up = [step for step in parts.values() if step["action"] == "Retrieve"]
     return len(looked_up) > 1 and not any(step["needs"] for step in looked_up)
+
+
+def _checker(call: Call[Settings]) -> EvidenceChecker | None:
+    return None if call.settings.check_evidence is False else call.context.checker
 
 
 async def _judge(subrun: Subrun, state: State, call: Call[Settings]) -> tuple[float | None, str]:

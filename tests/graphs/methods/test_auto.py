@@ -207,6 +207,8 @@ async def test_auto_returns_the_best_supported_of_unconfirmed_answers(
     refused = [hop["text"] for hop in hops(answer) if hop["doubt"]]
     assert answer.text not in refused or methods == "plain-rag par-rag"
     assert any("not accepted" in warning for warning in answer.warnings) == bool(refused)
+    unchecked = await ask(RunService(store, services), chain.question, values={"order": order, "check_evidence": False})
+    assert unchecked.support is None
 
 
 async def test_auto_does_not_pass_on_rejected_answer(runs_with: RunsFor, chain: Chain) -> None:
