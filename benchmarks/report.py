@@ -48,7 +48,7 @@ async def measure(sleuth: Sleuth, answer: Answer, checker: EvidenceChecker) -> t
         sentence = answer.text[begin:end].rpartition("\n")[2].strip()
         support.append(checker.check(sentence, citations[end]).supported)
         begin = end
-    sentences = len({note["finding"] for note in answer.notes})
+    sentences = len(answer.notes)
     return sentences, len(citations.keys() - wrong), support
 
 

@@ -156,13 +156,14 @@ class SubrunRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class SubrunResult:
-    """The result of a sub-run, which stays in its own thread."""
+    """The result of a sub-run, which stays in its own thread; `found` are the references of its passages."""
 
     thread: str
     verdict: Verdict
     notes: dict[str, Note]
     calls: dict[str, CallRecord]
     warnings: list[str]
+    found: list[str]
 
 
 OnStep = Callable[[dict[str, Any]], None]

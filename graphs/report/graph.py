@@ -46,7 +46,7 @@ from sleuth.graphs.evidence.outcomes import make_note, with_sentence_ends, yes_p
 from sleuth.graphs.evidence.retrieval import as_sources, search_passages
 from sleuth.graphs.evidence.text_spans import numbers_in
 from sleuth.tools.search import DocumentReader, Query
-from sleuth.tools.text import single_line
+from sleuth.tools.text import comparison_key, single_line
 from sleuth.tools.types import Passage
 
 _FIRST_SEARCH = 8
@@ -138,8 +138,12 @@ async def outline(state: State, call: Call[Settings]) -> Update:
     made = await ask_or(
         call.model, OUTLINE, SourcesInput(question=state.question, sources=as_sources(found)), single, loss
     )
-    title = _as_heading(made.title) or state.question
-    return {**first, "title": title, "sections": _numbered(made.sections[: call.settings.max_sections])}
+    if sections := _with_own_question(made.sections, found):
+        title = _as_heading(made.title) or state.question
+    else:
+        title, sections = state.question, single.sections
+        call.model.warn(f"The outline only repeats the documents. {loss}")
+    return {**first, "title": title, "sections": _numbered(sections[: call.settings.max_sections])}
 
 
 async def approve(state: State) -> Update:
@@ -192,16 +196,13 @@ async def write(state: State, call: Call[Settings]) -> Update:
         halted = True
     passages = {key: await call.load(state.sources[key]) for key in sections}
     written = await gather_by_key({key: _section(state, key, passages[key], call) for key in sections})
-    drafts = {
-        f"{key}.{at}": Draft(
-            section=key,
-            text=single_line(sentence.text),
-            passages=[state.sources[key][each - 1] for each in sentence.sources if 0 < each <= len(passages[key])],
-            is_retried=False,
-        )
-        for key in sections
-        for at, sentence in enumerate(written[key].sentences, start=1)
-    }
+    drafts = dict[str, Draft]()
+    for key in sections:
+        sentences = {comparison_key(each.text): each for each in reversed(written[key].sentences)}  # each once
+        for at, sentence in enumerate(reversed(sentences.values()), start=1):
+            text = single_line(sentence.text)
+            named = [state.sources[key][each - 1] for each in sentence.sources if 0 < each <= len(passages[key])]
+            drafts[f"{key}.{at}"] = Draft(section=key, text=text, passages=named, is_retried=False)
     return {"drafts": drafts, "halted": halted}
 
 
@@ -308,6 +309,16 @@ def read_sections(listed: Sequence[Any]) -> dict[str, Section]:
     return _numbered(
         [OutlinedSection.model_validate({"question": each} if isinstance(each, str) else each) for each in listed]
     )
+
+
+def _with_own_question(sections: Sequence[OutlinedSection], passages: Sequence[Passage]) -> list[OutlinedSection]:
+    """Return the sections whose question is neither a repetition nor copied from a passage, as small models do."""
+    texts, kept = [comparison_key(passage.text) for passage in passages], dict[str, OutlinedSection]()
+    for section in sections:
+        asked = comparison_key(section.question)
+        if asked and not any(asked in text for text in texts):
+            kept.setdefault(asked, section)
+    return list(kept.values())
 
 
 def _numbered(sections: Sequence[OutlinedSection]) -> dict[str, Section]:

@@ -19,6 +19,7 @@ from langgraph.graph import START
 from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Context, MethodSettings, OnStep, SubrunRequest, SubrunResult
+from sleuth.graphs.core.state import find_hashes
 from sleuth.graphs.persistence import LONGEST_NAME, Origin, Thread
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, Compiled, compile_method, stream_steps
@@ -135,4 +136,5 @@ async def _begin(graph: Compiled, config: RunnableConfig, request: SubrunRequest
 
 def _end(thread: str, values: Mapping[str, Any]) -> SubrunResult:
     kept = ("verdict", "notes", "calls", "warnings")
-    return SubrunResult(thread=thread, **{name: values[name] for name in kept})
+    found = sorted(find_hashes({name: value for name, value in values.items() if name != "calls"}))
+    return SubrunResult(thread=thread, found=found, **{name: values[name] for name in kept})

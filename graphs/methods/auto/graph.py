@@ -3,8 +3,9 @@
     plan -> act -> verify -> (plan -> act -> verify)* -> answer
 
 Each sub-run is an ordinary run of another method in a thread of its own (`graphs/runs/subruns.py`). Its findings are
-passed to the next one; a rejected answer is not. A question about the whole collection, such as "How many …?", is given
-to a survey first, if the collection is small enough.
+passed to the next one; a rejected answer is not. If no answer is accepted, the first one is returned, marked as weakly
+supported. A question about the whole collection, such as "How many …?", is given to a survey first, if the collection
+is small enough.
 """
 
 import re
@@ -18,17 +19,19 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from sleuth.agents.formatting import Source
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles import inputs, judging, planning
-from sleuth.graphs.core.answer import Citation, Note, Subrun, Verdict, make_verdict, public_subrun
+from sleuth.graphs.core.answer import Citation, Note, Subrun, Support, Verdict, make_verdict, public_subrun
 from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
 from sleuth.graphs.core.method import Method, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, new_graph, node
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
+from sleuth.graphs.evidence.check import assess, cited_passages, found_passages
 from sleuth.graphs.evidence.outcomes import as_steps, yes_probability
 from sleuth.graphs.methods.par_rag.steps import Plan, Step, number_steps
+from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import DocumentLister
 from sleuth.tools.search.retriever import list_all
-from sleuth.tools.text import comparison_key
+from sleuth.tools.text import comparison_key, name_key
 
 Notes = Mapping[str, Note]
 
@@ -114,46 +117,52 @@ async def act(state: State, call: Call[Settings]) -> Update:
     given = inherited_notes(state.notes, state.hops.values())
     values = {**call.settings.for_hops(), **call.settings.hop_settings.get(subrun["method"], {})}
     end = await run_subrun(state, call.runtime, method=subrun["method"], number=int(number), notes=given, values=values)
+    result = with_result(subrun, end, [])
     handed = [(note["question"], note["finding"]) for note in given.values()]
     new = {
         f"{subrun['method']} {key}": note
         for key, note in end.notes.items()
         if (note["question"], note["finding"]) not in handed
     }
+    result["notes"] = list(new)
+    if "support" in result:  # the run itself has checked its answer
+        result["confidence"] = result["support"]["score"]
+    elif end.verdict["status"] == "answered" and subrun["method"] != "survey" and (checker := _checker(call)):
+        cited = cited_passages(
+            end.verdict["citations"], await found_passages({"found": end.found}, call.context.archive)
+        )
+        result["support"] = await assess(checker, state.question, end.verdict["text"], cited)
     warnings = [f"{subrun['method']}: {warning}" for warning in end.warnings]
     calls = prefix_nodes(subrun["method"], end)
-    return {"hops": {number: with_result(subrun, end, list(new))}, "notes": new, "calls": calls, "warnings": warnings}
+    return {"hops": {number: result}, "notes": new, "calls": calls, "warnings": warnings}
 
 
 @node
 async def verify(state: State, call: Call[Settings]) -> Update:
-    """Accept or reject the answer: it must be an answer with citations, and a reader of these must confirm it.
+    """Accept or reject the answer: it must have citations, which support it well or confirm it to a reader.
 
-    The last method's answer is always accepted: no other method could follow.
+    If the last method's answer is not confirmed either, the first answer is returned.
     """
     number, subrun = _latest(state)
-    if not _more(state) or subrun["status"] == "out_of_budget":
+    measured = subrun["status"] == "answered" and "support" in subrun
+    if subrun["status"] == "out_of_budget" or not (measured or _more(state)):
         return {}
     if subrun["method"] == "survey" and subrun["status"] == "answered":  # its figures were counted
         return {}
-    settings = call.settings
-    doubt, confidence = rejection_reason(subrun, settings.min_citations), None
-    if "support" in subrun:  # its evidence was checked, so the model is not asked
-        confidence = subrun["support"]["score"]
-    elif not doubt and settings.min_confidence:
-        call.require()
-        confidence = await support_probability(call.model, state.question, subrun)
-        if confidence <= settings.min_confidence:
-            doubt = f"P(it holds) is {confidence:.2f}, not above {settings.min_confidence:g}"
+    confidence, doubt = await _judge(subrun, state, call)
+    checked = Subrun(**{**subrun, "confidence": confidence})
     if not doubt:
-        checked = Subrun(**{**subrun, "confidence": confidence})
+        if "support" in checked and subrun["confidence"] is None:
+            checked["support"] = Support(score=checked["support"]["score"], answerable=checked["support"]["answerable"])
         return {"hops": {number: checked}}
+    if not _more(state):
+        return {"hops": _keep_first({**state.hops, number: checked}, call.settings.min_citations)}
     # A rejected answer is not passed on: the notes that answer the question itself are removed.
     own = {key: state.notes[key] for key in subrun["notes"]}
     asked = comparison_key(state.question)
     answering = [key for key, note in own.items() if note["finding"] and comparison_key(note["question"]) == asked]
     kept = [key for key in own if key not in answering]
-    checked = Subrun(**{**subrun, "confidence": confidence, "doubt": doubt, "notes": kept})
+    checked = Subrun(**{**checked, "doubt": doubt, "notes": kept})
     return {"hops": {number: checked}, "notes": dict.fromkeys(answering)}
 
 
@@ -244,6 +253,39 @@ def has_independent_parts(parts: Plan) -> bool:
     return len(looked_up) > 1 and not any(step["needs"] for step in looked_up)
 
 
+def _checker(call: Call[Settings]) -> EvidenceChecker | None:
+    return None if call.settings.check_evidence is False else call.context.checker
+
+
+async def _judge(subrun: Subrun, state: State, call: Call[Settings]) -> tuple[float | None, str]:
+    """Return the probability that the answer holds, if it is known, and why it is rejected, if it is."""
+    least, support, confidence = call.settings.min_confidence, subrun.get("support"), subrun["confidence"]
+    doubt = rejection_reason(subrun, call.settings.min_citations)
+    if doubt or confidence is not None or not least:
+        return confidence, doubt
+    if support and not support.get("weak"):
+        return support["score"], ""
+    if not _more(state) and not call.affords():
+        return None, "the budget has no room to ask whether it holds"
+    call.require()
+    confidence = await support_probability(call.model, state.question, subrun)
+    return confidence, "" if confidence > least else f"P(it holds) is {confidence:.2f}, not above {least:g}"
+
+
+def _keep_first(subruns: Mapping[str, Subrun], min_citations: int) -> dict[str, Subrun]:
+    """Accept the first answer with citations in place of the last one, which was not confirmed either.
+
+    On 60 questions with a model of 0.5 billion parameters, F1 was 38.8 so, 33.6 with the answer of most support, and
+    25.1 with the last one.
+    """
+    number, last = list(subruns.items())[-1]
+    first = next((key for key, each in subruns.items() if not rejection_reason(each, min_citations)), number)
+    if name_key(subruns[first]["text"]) == name_key(last["text"]):
+        return {number: last}
+    doubt = f"it is not confirmed either, and {subruns[first]['method']} answered first"
+    return {first: Subrun(**{**subruns[first], "doubt": ""}), number: Subrun(**{**last, "doubt": doubt})}
+
+
 def inherited_notes(notes: Notes, subruns: Iterable[Subrun]) -> dict[str, Note]:
     """Return the notes for the next method: those given to the run, and findings of sub-runs that cite a passage."""
     found = {key for subrun in subruns for key in subrun["notes"]}
@@ -273,12 +315,13 @@ async def support_probability(model: ModelCaller, question: str, subrun: Subrun)
 
 
 def best_verdict(subruns: Sequence[Subrun], notes: Notes, *, cut_short: bool) -> Verdict:
-    """Return the last method's verdict, or the best answer so far if the budget ran out; a refusal lists what is
-    missing.
+    """Return the accepted verdict, by default the last one, or the best answer so far if the budget ran out; a refusal
+    lists what is missing.
     """
     if not subruns:
         return make_verdict("out_of_budget", "", [])
-    last = subruns[-1]
+    accepted = [subrun for subrun in subruns if subrun["status"] == "answered" and not subrun["doubt"]]
+    last = (accepted or subruns)[-1]
     status = "out_of_budget" if cut_short or last["status"] == "new" else last["status"]
     if status == "out_of_budget":
         best = next((subrun for subrun in reversed(subruns) if subrun["status"] == "answered"), last)

@@ -181,6 +181,38 @@ async def test_auto_continues_after_evidence_does_not_support_an_answer(store: S
     assert answer.support == second["support"]
 
 
+@pytest.mark.parametrize(
+    ("order", "replies", "expected"),
+    [
+        ("plain-rag,par-rag", {"evidence": "1868"}, ["plain-rag", "1868", None]),  # well supported: no model is asked
+        ("plain-rag,par-rag", {}, ["plain-rag par-rag", "1868", True]),  # both agree
+        ("par-rag,plain-rag", {}, ["par-rag plain-rag", "1868", True]),
+        ("par-rag,plain-rag", {"confirmed": "Varn"}, ["par-rag plain-rag", "Varn", None]),
+    ],
+)
+async def test_auto_keeps_the_first_of_unconfirmed_answers(
+    store: Store, chain: Chain, order: str, replies: dict[str, str], expected: list[Any]
+) -> None:
+    def say(request: Request) -> Any:
+        if request.role == "reader" and order.startswith("par"):
+            quote = request.input["sources"][0]["text"][:40]
+            return {"answerable": True, "answer": "Varn", "citations": [{"source": 1, "quote": quote}]}
+        if request.prompt == "evaluator/support":
+            return word("Yes" if request.input["answer"] == replies.get("confirmed") else "No")
+        return chain.reply_to(request)
+
+    checker = ScriptedChecker("1868", replies.get("evidence", "nowhere"))
+    runs = RunService(store, Services(model=Replying(say), retriever=Shelf(chain.passages), checker=checker))
+    answer = await ask(runs, chain.question, values={"order": order})
+    assert answer.support
+    methods = " ".join(method for method, _ in turns(answer))
+    assert [methods, answer.text, answer.support.get("weak")] == expected
+    others = {hop["text"] for hop in hops(answer)} - {answer.text}
+    assert all(any(f"had answered {text!r}, not accepted" in each for each in answer.warnings) for text in others)
+    unchecked = await ask(runs, chain.question, values={"order": order, "check_evidence": False})
+    assert unchecked.support is None
+
+
 async def test_auto_does_not_pass_on_rejected_answer(runs_with: RunsFor, chain: Chain) -> None:
     model = Clerk(chain, holds="No")
     answer = await ask(runs_with(model), chain.question)

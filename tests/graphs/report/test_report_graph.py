@@ -116,7 +116,8 @@ async def test_unsupported_sentence_is_searched_for_once_and_left_out(
 
 
 async def test_section_without_a_sentence_is_named_at_the_end(store: Store) -> None:
-    answer = await report(service(store, lambda request: write(request, Owner=[])))
+    answer = await report(service(store, lambda request: write(request, Owner=[], Founding=[FOUNDED, FOUNDED])))
+    assert answer.text.count(str(FOUNDED["text"])) == 1
     assert answer.text.endswith("Not found in the documents:\n\n- Who owns the Alder yard?")
     assert (await report(service(store, lambda request: write(request, Owner=[], Founding=[])))).status == "unknown"
 
@@ -125,6 +126,23 @@ async def test_given_outline_is_not_planned(store: Store) -> None:
     runs = service(store)
     answer = await report(runs, sections=[{"question": "Who owns the Alder yard?"}])
     assert answer.text == f"# {QUESTION}\n\n## Who owns the Alder yard\n\nMara Lindqvist owns the Alder yard."
+
+
+@pytest.mark.parametrize(
+    ("planned", "researched"),
+    [
+        (["When was it founded?", "when was it  founded?"], ["When was it founded?"]),
+        (["It stood at the river.", "Mara Lindqvist owns the Alder yard."], [QUESTION]),
+        (["It stood at the river.", "Who owns it now?"], ["Who owns it now?"]),
+    ],
+)
+async def test_sections_have_a_question_of_their_own(store: Store, planned: list[str], researched: list[str]) -> None:
+    copied = {"title": "The Alder yard", "sections": [{"heading": "", "question": each} for each in planned]}
+    runs = service(store, lambda request: copied if request.prompt == "planner/outline" else write(request))
+    answer = await report(runs)
+    state = (await runs.state(await runs.store.threads.get(answer.thread))).values
+    assert [each["question"] for each in state["sections"].values()] == researched
+    assert any("only repeats the documents" in each for each in answer.warnings) == (researched == [QUESTION])
 
 
 async def test_model_checks_the_sentences_without_a_checker(store: Store) -> None:
