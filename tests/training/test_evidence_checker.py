@@ -16,7 +16,6 @@ from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.evidence_checker.checker import Floats, Ids, Run
 from sleuth.tools.evidence_checker.inputs import Layout
 from training.evidence_checker.batches import Row, batches, collate, encode
-from training.evidence_checker.check import seconds_per_passage
 from training.evidence_checker.examples import (
     Example,
     compose,
@@ -25,8 +24,7 @@ from training.evidence_checker.examples import (
     occurrences,
     plain,
 )
-from training.evidence_checker.export import convert, fit_temperatures
-from training.evidence_checker.measure import held_out, measure
+from training.evidence_checker.export import convert
 from training.evidence_checker.model import from_pretrained
 from training.evidence_checker.sources import Item, of_part, read_items, read_worlds
 from training.evidence_checker.train import CHECKPOINT, WEIGHTS, Plan, train
@@ -241,21 +239,3 @@ def runner(network: torch.nn.Module) -> Run:
         return tokens.numpy(), whole.numpy()
 
     return run
-
-
-@pytest.mark.nightly
-def test_measurement_covers_questions_and_statements(tmp_path: Path) -> None:
-    checker = EvidenceChecker(LAYOUT, runner(from_pretrained(tiny_encoder(tmp_path / "base")).eval()))
-    no = replace(CLAIM, kind="contradicted", text="It was never built.")
-    boolq = [replace(ASKED, set="boolq", kind=kind, answers=(), others=()) for kind in ("yes", "no")]
-    examples = held_out([ASKED, NONE, HOPS, CLAIM, no, *boolq])
-    found = measure(checker, examples)
-    assert found["answers"].keys() == {"squad", "2wiki"}
-    assert len(found["answerable"]) == 2 and found["answerable"]["squad: unanswerable"]["negative"] == 1
-    assert found["passages"]["2wiki"]["n"] == 1
-    assert found["yes_or_no"]["boolq"]["right"]["n"] == 2
-    assert found["statements"]["right"]["all"]["n"] == 4
-    assert found["calibration"]["answerable: squad"]["examples"] == 3
-    assert seconds_per_passage(checker, [plain(HOPS)] * 3) > 0
-    temperatures = fit_temperatures(checker, examples)
-    assert 0.1 <= temperatures.answerable <= 10 and 0.1 <= temperatures.relation <= 10

@@ -21,7 +21,6 @@ from training.roles.data.examples import (
     SimulatedRun,
     Which,
     plan_runs,
-    read_unaided,
     simulate_run,
 )
 from training.roles.data.facts import PassageFacts
@@ -117,23 +116,6 @@ async def test_every_reply_is_one_that_its_schema_lets_a_guided_model_write(know
                 jsonschema.validate(json.loads(example.reply), schema)
                 orders = [list(shape["properties"]) for shape in schema.get("anyOf", [schema])]
                 assert list(json.loads(example.reply)) in orders
-
-
-async def test_ras_learns_not_to_search_for_what_the_base_model_knows(known: TrainingSet, tmp_path: Path) -> None:
-    learned = by_prompt(await played(known, "ras", unaided=True))
-    assert learned.keys() == {"planner/begin", "answerer/unaided"}
-    assert learned["planner/begin"] == ["[NO_RETRIEVAL]"]
-    assert learned["answerer/unaided"] == [{"answer": "Kestrow", "known": True}]
-    assert by_prompt(await played(known, "ras"))["planner/begin"] == ["[SUBQ]"]
-    rows = [
-        {"question": name, "system": system, "scores": {"em": em}}
-        for name, system, em in (("1", "closed-book", 1), ("2", "closed-book", 0), ("3", "ras", 1))
-    ]
-    found = read_unaided(write_rows(tmp_path / "report" / "results.jsonl", *rows))
-    turns = plan_runs(known, seed=0, limit=None, which=Which(unaided=found))
-    assert {(turn.row["id"], turn.unaided) for turn in turns} == {("1", True), ("2", False)}
-    with pytest.raises(UsageError, match="make them with `sleuth eval --methods closed-book`"):
-        read_unaided(tmp_path / "none.jsonl")
 
 
 def test_only_named_methods_run_with_their_own_settings(known: TrainingSet) -> None:
