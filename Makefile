@@ -75,7 +75,7 @@ test-integration: setup ## Real vLLM server, Chroma, SQLite; cases of at most fi
 test-integration-nightly: setup # of `test-nightly`
 	$(INTEGRATION) -m "nightly and not faults" --junit-xml .cache/junit/nightly.xml
 
-test-faults: setup ## Long hunts, in slices that go on from each other: kills, faults of the model server and of storage
+test-faults: setup ## Long hunts: kills, and random operations on storage
 	$(COMPILED) $(PYTEST) tests/integration -m faults
 
 test-lowest: RESOLUTION := lowest-direct

@@ -16,23 +16,10 @@ UV = [
 ]
 
 
-def test_progress_in_a_terminal_is_one_line_that_changes() -> None:
-    out = io.StringIO()
-    show(UV, out, is_terminal=True)
-    assert out.getvalue().count("\n") == 1
-    assert [line.strip() for line in out.getvalue().split("\r")[1:]] == UV[:3]
-
-
 def test_progress_elsewhere_is_only_the_result() -> None:
     out = io.StringIO()
     show(UV, out, is_terminal=False)
     assert out.getvalue() == "Prepared 2 packages in 3s\n"
-
-
-def test_error_of_uv_is_shown_whole() -> None:
-    out = io.StringIO()
-    show([*UV[:2], "error: no network", "cannot connect"], out, is_terminal=False)
-    assert out.getvalue() == "error: no network\ncannot connect\n"
 
 
 def test_pip_installs_where_uv_cannot(tmp_path: Path) -> None:

@@ -16,21 +16,16 @@ from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.evidence_checker.checker import Floats, Ids, Run
 from sleuth.tools.evidence_checker.inputs import Layout
 from training.evidence_checker.batches import Row, batches, collate, encode
-from training.evidence_checker.check import seconds_per_passage
 from training.evidence_checker.examples import (
     Example,
-    altered,
     compose,
     epoch,
     negative,
     occurrences,
     plain,
-    with_neighbours,
-    without_answer,
 )
-from training.evidence_checker.export import convert, fit_temperatures
-from training.evidence_checker.measure import area, held_out, measure, reliability
-from training.evidence_checker.model import from_pretrained, losses
+from training.evidence_checker.export import convert
+from training.evidence_checker.model import from_pretrained
 from training.evidence_checker.sources import Item, of_part, read_items, read_worlds
 from training.evidence_checker.train import CHECKPOINT, WEIGHTS, Plan, train
 
@@ -119,57 +114,12 @@ def test_questions_of_a_world_are_in_one_part(tmp_path: Path) -> None:
         read_worlds(tmp_path / "complete")
 
 
-def test_claims_of_unknown_terms_are_left_out(tmp_path: Path) -> None:
-    others = ({**claims(1)[0], "set": "attribution"}, {**claims(1)[0], "label": "?"})
-    write_rows(tmp_path / "train/claims.jsonl.gz", *claims(2), *others)
-    assert [(item.set, item.kind) for item in read_items(tmp_path)] == [
-        ("fever", "supported"),
-        ("fever", "contradicted"),
-    ]
-
-
-def test_scientific_claims_without_evidence_are_not_mentioned(tmp_path: Path) -> None:
-    found = [{"doc_id": 7, "label": "CONTRADICT", "sentences": [0]}]
-    rows = [
-        {"id": at, "claim": "It floats.", "evidence": own, "cited_doc_ids": [7]} for at, own in enumerate(([], found))
-    ]
-    write_rows(tmp_path / "scifact/claims.jsonl.gz", *rows)
-    write_rows(tmp_path / "scifact/corpus.jsonl.gz", {"id": 7, "title": "Buoyancy", "abstract": ["It sank.", "Twice."]})
-    first, second = read_items(tmp_path)
-    assert (first.kind, second.kind) == ("not mentioned", "contradicted")
-    assert second.gold == (Evidence(title="Buoyancy", text="It sank. Twice."),)
-
-
 def test_a_folder_without_training_files_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="contains no training files"):
         read_items(tmp_path)
 
 
 # The examples
-
-
-def test_answers_are_whole_words_as_written_or_in_any_case() -> None:
-    assert occurrences(["art"], "Art is not part of art.") == [(19, 22)]
-    assert occurrences(["ART"], "Art is not part.") == [(0, 3)]
-    assert occurrences(["a+b"], "the a+b of it") == [(4, 7)]
-    assert occurrences(["none"], "nothing") == []
-
-
-def test_passage_without_its_answer_keeps_the_other_sentences() -> None:
-    left = without_answer(FERRY, ["1911"])
-    assert left is not None and left.text == "It sank off Kestrow in 1934."
-    assert without_answer(Evidence(text="It was 1911."), ["1911"]) is None
-
-
-def test_altered_question_names_another_thing_of_the_passage() -> None:
-    passage = Evidence(text="In 1911 the ferry of Oda Brask sailed from Kestrow to Tolne, and in 1934 it sank.")
-    texts = {
-        altered("When did the ferry of Oda Brask leave Kestrow?", passage, ["1911"], Random(at)) for at in range(30)
-    }
-    assert len(texts) > 1
-    assert all(text and not {"1911", "1934"} & set(text.split()) for text in texts)
-    assert "When did the ferry of Oda Brask leave Kestrow?" not in texts
-    assert altered("When did it leave?", passage, ["1911"], Random(0)) is None
 
 
 @pytest.mark.parametrize("made", ["sentence removed", "another passage", "question altered"])
@@ -203,21 +153,6 @@ def test_multi_hop_examples_are_answerable_with_all_gold_only() -> None:
     assert {example.answerable for example in unclear} == {-1}
 
 
-def test_statements_with_another_passage_are_not_mentioned() -> None:
-    found = made_of(CLAIM)
-    assert {example.relation for example in found if FERRY in example.passages} == {0}
-    assert {example.relation for example in found if FERRY not in example.passages} == {2}
-    assert {example.answerable for example in found} == {-1}
-
-
-def test_neighbours_are_similar_and_may_not_be_evidence() -> None:
-    tolne = Evidence(text="When the ferry of Tolne was built, the people of Kestrow paid for it.")
-    same = Evidence(text="When was the ferry by Oda Brask built? In 1911.")
-    items = [replace(ASKED, id=str(at), gold=(passage,), others=()) for at, passage in enumerate((FERRY, tolne, same))]
-    first = with_neighbours([replace(items[0]), *(replace(item, answers=("x",)) for item in items[1:])])[0]
-    assert tolne in first.others and same not in first.others and FERRY not in first.others
-
-
 # Rows and batches
 
 
@@ -237,32 +172,11 @@ def test_labels_are_the_tokens_of_the_answers() -> None:
     assert row.relevant == tuple(int(passage != RAIN) for passage in example.passages)
 
 
-def test_relevant_passages_with_the_answer_are_kept_if_not_all_fit() -> None:
-    filler = tuple(Evidence(text=f"{word} " * 220) for word in ("river", "bridge", "stone"))
-    long = Evidence(text="a stone bridge over the river " * 120 + "in 1911 " + "it sank off the coast " * 120)
-    row = encode(plain(replace(ASKED, set="2wiki", gold=(long,), others=filler)), LAYOUT)
-    assert len(row.window.ids) <= 512 and len(row.spans) == 1
-    assert row.window.ids[row.spans[0][0]] == LAYOUT.question("1911")[0]
-
-
 def test_batches_contain_every_row_once_within_the_limit() -> None:
     rows = [encode(example, LAYOUT) for example in epoch([ASKED, HOPS, CLAIM] * 30, 0)]
     found = batches(rows, tokens=512, seed=0)
     assert sorted(id(row) for batch in found for row in batch) == sorted(map(id, rows))
     assert all(collate(batch).ids.numel() <= 512 for batch in found)
-
-
-def test_loss_of_a_span_is_that_of_all_its_places_together() -> None:
-    row = encode(plain(replace(HOPS, others=())), LAYOUT)
-    batch = collate([row])
-    tokens, whole = torch.zeros(*batch.ids.shape, 3), torch.zeros(1, 7)
-    text = int(batch.text.sum())
-    found = losses((tokens, whole), batch)
-    assert found["span"].item() == pytest.approx(np.log(text / 2), rel=1e-4)
-    assert found["answerable"].item() == pytest.approx(np.log(2), rel=1e-4)
-    assert found["kind"].item() == pytest.approx(np.log(3), rel=1e-4)
-    assert found["relevance"].item() == pytest.approx(2 * np.log(2), rel=1e-4)
-    assert found["relation"].item() == 0
 
 
 # Training, export and measurement
@@ -325,29 +239,3 @@ def runner(network: torch.nn.Module) -> Run:
         return tokens.numpy(), whole.numpy()
 
     return run
-
-
-@pytest.mark.nightly
-def test_measurement_covers_questions_and_statements(tmp_path: Path) -> None:
-    checker = EvidenceChecker(LAYOUT, runner(from_pretrained(tiny_encoder(tmp_path / "base")).eval()))
-    no = replace(CLAIM, kind="contradicted", text="It was never built.")
-    boolq = [replace(ASKED, set="boolq", kind=kind, answers=(), others=()) for kind in ("yes", "no")]
-    examples = held_out([ASKED, NONE, HOPS, CLAIM, no, *boolq])
-    found = measure(checker, examples)
-    assert found["answers"].keys() == {"squad", "2wiki"}
-    assert len(found["answerable"]) == 2 and found["answerable"]["squad: unanswerable"]["negative"] == 1
-    assert found["passages"]["2wiki"]["n"] == 1
-    assert found["yes_or_no"]["boolq"]["right"]["n"] == 2
-    assert found["statements"]["right"]["all"]["n"] == 4
-    assert found["calibration"]["answerable: squad"]["examples"] == 3
-    assert seconds_per_passage(checker, [plain(HOPS)] * 3) > 0
-    temperatures = fit_temperatures(checker, examples)
-    assert 0.1 <= temperatures.answerable <= 10 and 0.1 <= temperatures.relation <= 10
-
-
-def test_area_and_calibration_of_known_values() -> None:
-    assert area([0.9, 0.8], [0.1, 0.8], seed=0)["auc"] == 0.875
-    assert area([0.9], [], seed=0)["auc"] is None
-    table = reliability([(0.95, True), (0.95, False), (0.15, False), (1.0, True)])
-    assert table["calibration_error"] == pytest.approx((3 * abs(0.9667 - 2 / 3) + 0.15) / 4, abs=1e-3)
-    assert [line["examples"] for line in table["tenths"]] == [1, 3]

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from training.roles.tuning.attention import BLOCK, attention_on, blocked
+from training.roles.tuning.attention import BLOCK, blocked
 
 
 @pytest.mark.parametrize(
@@ -21,17 +21,3 @@ def test_values_and_slopes_are_those_of_causal_attention(length: int, heads: int
     slopes = (torch.autograd.grad((each * weights).sum(), (query, key, value)) for each in (own, right))
     for one, other in zip(*slopes, strict=True):
         torch.testing.assert_close(one, other)
-
-
-def test_a_place_sees_nothing_behind_it() -> None:
-    query, key, value = (torch.randn(1, 2, BLOCK + 9, 8) for _ in range(3))
-    before = blocked(query, key, value, scale=1.0)
-    key[:, :, BLOCK:], value[:, :, BLOCK:] = 7.0, 7.0
-    after = blocked(query, key, value, scale=1.0)
-    torch.testing.assert_close(before[:, :, :BLOCK], after[:, :, :BLOCK])
-    assert not torch.equal(before[:, :, BLOCK:], after[:, :, BLOCK:])
-
-
-def test_graphics_cards_have_kernels_of_their_own() -> None:
-    assert attention_on("cuda") == "sdpa"
-    assert attention_on("cpu") != "sdpa"

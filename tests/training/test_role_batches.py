@@ -70,14 +70,6 @@ def test_the_verdict_has_its_share_and_the_answer_its_of_the_rest(reply: str, ve
         assert 3 / 8 <= sum(weights[at] for at in row.answer) / sum(weights) < 1 / 2
 
 
-def test_uniform_weights_where_no_token_decides() -> None:
-    even = Row(prompt="p", ids=[0] * 9, learned=4).weights(0.5, 0.25)
-    assert even == [0.5] * 4
-    assert Row(prompt="p", ids=[0] * 9, learned=4, answer=(1, 2, 3)).weights(0.5, 0.25) == even
-    assert Row(prompt="p", ids=[0] * 9, learned=4, verdict=(0, 1, 2, 3)).weights(0.5, 0.25) == even
-    assert row_of('{"query":"Where is Ondry?"}').answer == row_of('{"query":"Where is Ondry?"}').verdict == ()
-
-
 def test_steps_have_several_batches_and_rates_rise_and_fall() -> None:
     plan = Plan(tokens=300, batches_per_step=4, epochs=2, warm_up=5, rate=1.0)
     steps = plan.steps(ROWS)

@@ -6,7 +6,7 @@ import pytest
 
 from sleuth.agents.formatting import Source, format_sources
 from sleuth.agents.model import Reply, TokenLogprob
-from training.roles.check import Checked, consistency, reliability, score_reply, table, thresholds
+from training.roles.check import Checked, score_reply, table, thresholds
 
 SOURCES = format_sources(
     (Source(title="Ghent", text="Ghent is a city."), Source(title="Mara", text="Mara was born in Ghent."))
@@ -85,17 +85,3 @@ def test_the_threshold_is_where_yes_and_no_part_best() -> None:
     assert found["p"]["auroc"] == pytest.approx(5 / 6, abs=1e-3)
     assert 0.2 < found["p"]["threshold"] < 0.6
     assert thresholds([asked(0.0, yes=False), asked(1.0, yes=True)])["p"]["auroc"] == 1.0
-
-
-def test_reliability_is_of_the_probability_of_yes() -> None:
-    found = reliability([asked(0.95, yes=True), asked(0.95, yes=True), asked(0.95, yes=False), asked(0.15, yes=False)])
-    assert [line["examples"] for line in found["tenths"]] == [1, 3]
-    assert found["right"] == 0.75
-
-
-def test_threshold_is_stored_only_if_the_probability_discriminates() -> None:
-    own = {"examples": 52, "auroc": 0.98, "interval": (0.9, 1.0), "threshold": 0.56}
-    kept = consistency({"evaluator/consistency": own, "evaluator/evidence": own}, "small")
-    assert kept and kept["value"] == 0.56 and "fitted for small on 52 pairs" in kept["by"]
-    assert consistency({"evaluator/consistency": {**own, "interval": (0.5, 1.0)}}, "small") is None
-    assert consistency({"evaluator/evidence": own}, "small") is None

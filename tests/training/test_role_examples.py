@@ -11,25 +11,21 @@ import pytest
 from json_lines import write_rows
 
 from sleuth.agents import roles
-from sleuth.agents.graph_encoder import read_graph
 from sleuth.agents.role import Role
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.types import Hit, Passage
 from training.roles.data.examples import (
     METHODS,
-    WHOLE_QUESTION,
     RunLog,
     SimulatedRun,
     Which,
-    extractions,
     plan_runs,
-    read_unaided,
     simulate_run,
 )
 from training.roles.data.facts import PassageFacts
 from training.roles.data.questions import TrainingSet, read
-from training.roles.data.source_order import ArrangedRetriever, passage_of
+from training.roles.data.source_order import passage_of
 from training.roles.data.teacher import Example
 
 FERRY = {"title": "Ferry", "text": "The ferry was built for Oda Brask.", "is_supporting": True}
@@ -110,16 +106,6 @@ async def test_every_reply_is_right_however_the_run_goes(known: TrainingSet, see
     assert said <= {"Oda Brask", "Kestrow"}
 
 
-async def test_some_students_err_so_that_reviews_can_correct(known: TrainingSet) -> None:
-    reviews = [
-        review["status"]
-        for seed in range(8)
-        for review in by_prompt(await played(known, "par-rag", seed)).get("reviewer/review", [])
-    ]
-    assert "PASS" in reviews
-    assert "REVISED" in reviews
-
-
 @pytest.mark.parametrize("method", METHODS)
 async def test_every_reply_is_one_that_its_schema_lets_a_guided_model_write(known: TrainingSet, method: str) -> None:
     schemas = {role.prompt: role.schema() for role in all_roles()}
@@ -130,32 +116,6 @@ async def test_every_reply_is_one_that_its_schema_lets_a_guided_model_write(know
                 jsonschema.validate(json.loads(example.reply), schema)
                 orders = [list(shape["properties"]) for shape in schema.get("anyOf", [schema])]
                 assert list(json.loads(example.reply)) in orders
-
-
-async def test_ras_is_played_with_texts_where_that_is_set(known: TrainingSet) -> None:
-    found = []
-    for values in (dict[str, str](), {"triples": "false"}):
-        learned = await played(known, "ras", **values)
-        found.append(next(example for example in learned if example.prompt == "answerer/from_facts"))
-    assert [bool(read_graph(example.messages)) for example in found] == [True, False]
-    assert "Oda Brask was born in Kestrow." in found[1].messages[-1]["content"]
-
-
-async def test_ras_learns_not_to_search_for_what_the_base_model_knows(known: TrainingSet, tmp_path: Path) -> None:
-    learned = by_prompt(await played(known, "ras", unaided=True))
-    assert learned.keys() == {"planner/begin", "answerer/unaided"}
-    assert learned["planner/begin"] == ["[NO_RETRIEVAL]"]
-    assert learned["answerer/unaided"] == [{"answer": "Kestrow", "known": True}]
-    assert by_prompt(await played(known, "ras"))["planner/begin"] == ["[SUBQ]"]
-    rows = [
-        {"question": name, "system": system, "scores": {"em": em}}
-        for name, system, em in (("1", "closed-book", 1), ("2", "closed-book", 0), ("3", "ras", 1))
-    ]
-    found = read_unaided(write_rows(tmp_path / "report" / "results.jsonl", *rows))
-    turns = plan_runs(known, seed=0, limit=None, which=Which(unaided=found))
-    assert {(turn.row["id"], turn.unaided) for turn in turns} == {("1", True), ("2", False)}
-    with pytest.raises(UsageError, match="make them with `sleuth eval --methods closed-book`"):
-        read_unaided(tmp_path / "none.jsonl")
 
 
 def test_only_named_methods_run_with_their_own_settings(known: TrainingSet) -> None:
@@ -190,33 +150,6 @@ def passage(id: str, text: str = "?") -> Passage:
     return passage_of(id, id, text)
 
 
-@pytest.mark.parametrize(
-    ("withheld", "given", "then"),
-    [
-        ("p0", passage("p1", "It was launched."), {"p1": "It was launched.", "p2": BRASK["text"]}),
-        ("", passage("p9"), {"p0": RAIN["text"], "p9": "?"}),
-    ],
-)
-async def test_withheld_passages_are_not_found_and_given_ones_are(
-    known: TrainingSet, withheld: str, given: Passage, then: dict[str, str]
-) -> None:
-    own = {given.id: given}
-    arranged = ArrangedRetriever(retriever=All(known), withheld=frozenset({withheld} - {""}), given=own, seed=0)
-    found = await arranged.search(Query(text="?", k=2))
-    assert {hit.passage.id: hit.passage.text for hit in found} == then
-    assert [hit.rank for hit in found] == [1, 2]
-
-
-@pytest.mark.parametrize("seed", range(3))
-async def test_positions_do_not_depend_on_the_search_order(known: TrainingSet, seed: int) -> None:
-    async def places(texts: list[str]) -> dict[str, list[str]]:
-        given = {"p8": passage("p8"), "p9": passage("p9")}
-        arranged = ArrangedRetriever(retriever=All(known), withheld=frozenset(), given=given, seed=seed)
-        return {text: [hit.passage.id for hit in await arranged.search(Query(text=text, k=4))] for text in texts}
-
-    assert await places(["who?", "when?"]) == await places(["when?", "who?"])
-
-
 @pytest.fixture
 def silent(known: TrainingSet, monkeypatch: pytest.MonkeyPatch) -> TrainingSet:
     """The passage of the second question, found without what it is asked for."""
@@ -238,11 +171,6 @@ async def test_draft_without_evidence_is_a_guess_that_fails_review(silent: Train
     assert {review["status"] for review in learned["reviewer/review"]} == {"UNCONFIDENT"}
 
 
-async def test_steps_that_are_only_derived_teach_no_planning(known: TrainingSet) -> None:
-    known.questions[0]["decomposition"] = []
-    assert {example.role for example in await played(known, "par-rag")} <= WHOLE_QUESTION
-
-
 def test_interrupted_log_resumes_after_its_last_whole_line(tmp_path: Path) -> None:
     diary = RunLog(tmp_path / "played.jsonl")
     for name in ("a", "b"):
@@ -253,17 +181,3 @@ def test_interrupted_log_resumes_after_its_last_whole_line(tmp_path: Path) -> No
     assert list(again.plays) == ["a"]
     again.write("b", [])
     assert list(RunLog(tmp_path / "played.jsonl").plays) == ["a", "b"]
-
-
-def test_the_extractor_learns_from_triples_that_are_known(tmp_path: Path) -> None:
-    line = {
-        "title": "Ferry",
-        "text": "The ferry was built for Oda Brask.",
-        "triples": [["ferry", "built for", "Oda Brask"]],
-    }
-    [learned], triples = extractions([write_rows(tmp_path / "triples.jsonl", line)])
-    assert json.loads(learned.reply) == {
-        "triples": [{"subject": "ferry", "predicate": "built for", "object": "Oda Brask"}]
-    }
-    assert "Oda Brask" in learned.messages[-1]["content"]
-    assert triples[("Ferry", "The ferry was built for Oda Brask.")] == [("ferry", "built for", "Oda Brask")]

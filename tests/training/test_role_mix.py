@@ -7,9 +7,7 @@ from random import Random
 import pytest
 
 from sleuth.studio.evaluation.run_folder import write_lines
-from sleuth.studio.simulation import Gold, gold_of
 from sleuth.tools.errors import UsageError
-from training.roles.data.facts import by_rule
 from training.roles.data.mix import (
     LONGEST,
     MOST,
@@ -23,8 +21,8 @@ from training.roles.data.mix import (
     read_all,
     tokens,
 )
-from training.roles.data.teacher import Example, uses_later_information
-from training.roles.data.wording import guided, is_awkward, paraphrase_naturally, reword
+from training.roles.data.teacher import Example
+from training.roles.data.wording import guided
 
 
 def example(prompt: str, number: int, reply: str = "x", *, hops: int = 2, told: bool = True) -> Example:
@@ -80,14 +78,6 @@ def test_readers_learn_quotes_only_for_yes_and_no_without_quotes(tmp_path: Path)
     assert learned == {"0": '{"answerable":true,"answer":"Paris","citations":[]}', "1": replies[1], "3": replies[0]}
 
 
-def test_as_many_yes_as_no() -> None:
-    pool = [example("evaluator/evidence", at, "No") for at in range(90)]
-    pool += [example("evaluator/evidence", at, "Yes") for at in range(90, 100)]
-    counts = Counter(each.reply for each in balance(pool, Random(0)))
-    assert counts["Yes"] == 10
-    assert abs(counts["Yes"] - counts["No"]) <= 2
-
-
 def test_mix_limits_unanswerable_one_hop_and_easy_examples() -> None:
     pool = [example("planner/plan", at, hops=1 + (at % 10 == 0)) for at in range(200)]
     alone = sum(each.hops == 1 for each in balance(pool, Random(0)))
@@ -115,56 +105,3 @@ def test_a_reply_has_the_fields_of_its_label_in_the_order_of_the_schema() -> Non
     assert guided("Yes", None) == "Yes"
     at_least_one = {"properties": {"citations": {"type": "array", "minItems": 1}}}
     assert json.loads(guided('{"citations":[]}', at_least_one)) == {"citations": [{"source": 1, "quote": ""}]}
-
-
-def test_relations_become_questions() -> None:
-    assert paraphrase_naturally('"What is the director of Ran?" and no more') == '"Who directed Ran?" and no more'
-    assert (
-        paraphrase_naturally("What is the place of birth of the father of Ida?") == "Where was the father of Ida born?"
-    )
-    assert paraphrase_naturally("What is the colour of Ran?") == "What is the colour of Ran?"
-
-
-def test_a_plan_with_a_name_that_nobody_has_found_teaches_nothing() -> None:
-    def plan(question: str) -> Example:
-        steps = json.dumps({"steps": [{"question": question}]})
-        sent = ({"role": "user", "content": "Question: Where was the director of Ran born?"},)
-        return replace(example("planner/plan", 1, steps), messages=sent)
-
-    assert not uses_later_information(plan("Who directed Ran?"))
-    assert uses_later_information(plan("Where was Akira Kurosawa born?"))
-    assert not uses_later_information(example("reader/read", 1))
-
-
-def test_a_sentence_is_a_triple_where_it_has_a_verb() -> None:
-    assert by_rule("Ida", "Ida (born 4 May 1900) was formerly a painter. She lives in Rome. Perhaps.") == [
-        ("Ida", "born", "4 May 1900"),
-        ("Ida", "was", "formerly a painter"),
-        ("Ida", "lives in", "Rome"),
-    ]
-
-
-def two_steps(first: str, second: str) -> Gold:
-    triples = [["Ran", first, "Ida Ro"], ["Ida Ro", second, "Ondry"]]
-    row = {"question": "As it was asked?", "answer": "Ondry", "gold_ids": ["a", "b"], "evidence_triples": triples}
-    return gold_of(row, {"a": ("Ran", "Ran is by Ida Ro."), "b": ("Ida Ro", "Ida Ro is from Ondry.")})
-
-
-def test_a_question_of_two_steps_is_asked_in_other_words() -> None:
-    dice = Random(0)
-    asked = {reword(two_steps("director", "place of birth"), dice) for _ in range(200)}
-    assert {
-        "Where was the director of Ran born?",
-        "What is the birthplace of Ran's director?",
-        "Where was the person who directed Ran born?",
-        "In which place was the person born who directed Ran?",
-    } < asked
-    assert len(asked) == 11
-    assert not any(map(is_awkward, asked))
-    asked = {reword(two_steps("father", "date of death"), dice) for _ in range(50)}
-    assert asked == {"When did the father of Ran die?", "When did Ran's father die?"}
-
-
-@pytest.mark.parametrize(("first", "second"), [("country", "capital of"), ("director", "number of teeth")])
-def test_a_question_that_cannot_be_asked_otherwise_stays(first: str, second: str) -> None:
-    assert reword(two_steps(first, second), Random(0)) == "As it was asked?"

@@ -8,17 +8,15 @@ from json_lines import write_rows
 from scripted_model import ScriptedModel
 
 from sleuth.agents.roles.planning import SubQueryOfDocument
-from sleuth.studio.simulation import SimulatedModel, Simulation, gold_of
 from sleuth.tools.errors import UsageError
 from training.roles.data.decompositions import (
     GoldPassage,
-    as_question,
     map_steps,
     read_decompositions,
 )
 from training.roles.data.examples import METHODS, plan_runs
 from training.roles.data.questions import read
-from training.roles.data.sub_queries import Question, write_all, write_steps
+from training.roles.data.sub_queries import Question, write_steps
 
 FERRY = GoldPassage("p1", "Ferry", "The ferry was built for Oda Brask of Tolvane.")
 BRASK = GoldPassage("p2", "Oda Brask (mayor)", "Oda Brask was born in Kestrow.")
@@ -75,19 +73,6 @@ def test_steps_that_are_not_such_a_chain_are_dropped(
     assert map_steps(question, answer, steps, passages) == []
 
 
-@pytest.mark.parametrize(
-    ("step", "question"),
-    [
-        ("the day that #1 end", "What is the day that #1 end?"),
-        ("mother of #1", "What is the mother of #1?"),
-        ("which style is #1 ?", "Which style is #1?"),
-        ("Pete 's Dragon , a film", "What is the Pete's Dragon, a film?"),
-    ],
-)
-def test_step_becomes_a_question(step: str, question: str) -> None:
-    assert as_question(step) == question
-
-
 def test_decompositions_are_joined_by_the_words_of_the_question(tmp_path: Path) -> None:
     own = {**ROW, "id": "2", "decomposition": [{"question": "Own?", "answer": "Kestrow", "paragraph": 0}]}
     unplaced = {**ROW, "id": "3", "decomposition": [{"question": "Where?", "answer": "Kestrow"}]}
@@ -124,19 +109,6 @@ async def test_model_writes_a_sub_query_for_each_gold_passage() -> None:
     assert "Rain" not in "".join(shown)
 
 
-async def test_passage_that_does_not_help_has_no_step() -> None:
-    asked = Question(**ROW | {"question": "Where was Oda Brask born?"})
-    replies = {2: SubQueryOfDocument(), 0: SECOND}
-    order = [int(hop.passage) for hop in gold_hops(asked)]
-    steps = await write_steps(ScriptedModel([replies[at] for at in order]), asked)
-    assert steps == [{"question": "Where was Oda Brask born?", "answer": "Kestrow", "paragraph": 0}]
-
-
-def gold_hops(row: Question) -> Any:
-    passages = {str(at): (each.title, each.text) for at, each in enumerate(row.paragraphs) if each.is_supporting}
-    return gold_of({"question": row.question, "answer": row.answer, "gold_ids": list(passages)}, passages).hops
-
-
 @pytest.mark.parametrize(
     "replies",
     [
@@ -151,24 +123,3 @@ async def test_steps_that_cannot_be_right_are_dropped(replies: list[Any]) -> Non
     model = ScriptedModel(replies)
     assert await write_steps(model, Question(**ROW)) == []
     model.done()
-
-
-async def test_steps_of_a_comparison_need_not_end_with_the_answer() -> None:
-    row = Question(**ROW | {"type": "comparison", "answer": "yes"})
-    passages = [hop.passage for hop in gold_hops(row)]
-    replies = {"0": SECOND, "2": FIRST}
-    assert len(await write_steps(ScriptedModel([replies[at] for at in passages]), row)) == 2
-
-
-async def test_rows_keep_their_fields_and_their_own_steps() -> None:
-    own = {**ROW, "id": "2", "decomposition": [{"question": "Own?", "answer": "Kestrow", "paragraph": 0}]}
-    saved: list[dict[str, Any]] = []
-    passages = {"p1": FERRY[1:], "p2": BRASK[1:]}
-    gold = gold_of({**ROW, "gold_ids": ["p1", "p2"], "decomposition": MAPPED}, passages)
-    model = SimulatedModel(gold, Simulation(rates={}))
-    await write_all(model, [Question(**ROW), Question(**own)], saved.append)
-    by_id = {row["id"]: row for row in saved}
-    assert by_id["2"]["decomposition"] == own["decomposition"]
-    assert [step["paragraph"] for step in by_id["1"]["decomposition"]] == [2, 0]
-    assert by_id["1"]["level"] == "hard"
-    assert by_id["1"]["paragraphs"] == ROW["paragraphs"]

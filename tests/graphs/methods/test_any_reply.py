@@ -24,6 +24,7 @@ SHELF = [
 ]
 WORDS = ["30 m", "99 m high", "Varn", "the Varn", "stands  IN\nvarn", "istanbul", "[1]", " ", "", "a lie", "“Quotes”"]
 WORDS += ["PASS", "odd spaces", "Is it high?", "where?", "It", "I don't know", "It is 30 m high.", "[SUBQ]"]
+WORDS += ["<search>Varn</search>", "<think>high</think><answer>30 m</answer>", "<information>99 m", "<answer>"]
 SHORT = {"max_iterations": 3, "max_depth": 2, "samples": 2, "agreement_samples": 2}
 """Settings that would make runs long."""
 
@@ -64,22 +65,23 @@ def any_settings(name: str, random: Random) -> Any:
 
 
 QUICK = ["par-rag", "crp-rag", "ras"]
-OTHERS = [name for name in METHODS if name not in (*QUICK, "auto", "hybrid-rag")]
+OTHERS = [name for name in METHODS if name not in (*QUICK, "auto")]
 
 
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.sweep) for name in OTHERS)])
 @settings(max_examples=25, deadline=None)
-@given(st.none() | st.integers(0, 12), st.randoms(use_true_random=False))
-async def test_any_reply_ends_with_verified_citations(name: str, most: int | None, random: Random) -> None:
-    model = Replying(lambda request: any_reply(request, random))
+@given(st.none() | st.integers(0, 12), st.integers(0, 1 << 30))
+async def test_any_reply_ends_with_verified_citations(name: str, most: int | None, seed: int) -> None:
+    """A reply depends on its request alone, since parallel calls come in any order."""
+    model = Replying(lambda asked: any_reply(asked, Random(f"{seed} {asked.sampling.seed} {asked.text()}")))
     budget = Budget(max_calls=most)
-    chosen = any_settings(name, random)
+    chosen = any_settings(name, Random(seed))
     case = Case(METHODS[name].graph, model, Shelf(SHELF), chosen, budget=budget, embedder=HashingEmbedder())
     verdict = await case.run("Is it high?")
     notes = case.state.get("notes", {}).values()
     cited = [*verdict["citations"], *(citation for note in notes for citation in note["citations"])]
-    assert all(resolves(citation, SHELF) for citation in cited)
-    assert verdict["status"] in ("answered", "unknown", "refused", "out_of_budget")
+    assert all(resolves(each, SHELF) for each in cited if name != "hybrid-rag" or each["kind"] in ("text", "table"))
+    assert verdict["status"] in ("answered", "unknown", "refused", "out_of_budget", "invalid_question")
     assert not verdict["citations"] or verdict["text"]
     assert most is None or len(model.requests) <= most
     if name == "ras":

@@ -1,16 +1,13 @@
 """auto: the choice of methods, escalation, and resumed runs that repeat no call."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
 from contracts import CONTRACTS, Folder, read_contract, text_of
-from hypothesis import given
-from hypothesis import strategies as st
 from paths_model import PathsModel, way
-from scenes import AnyModel, Case, Chain, Replying, RunsFor, Shelf, example, finish, passage, plain, resolves, sent
+from scenes import Case, Chain, Replying, RunsFor, Shelf, finish, passage, plain, resolves, sent
 from scripted_checker import ScriptedChecker
 from scripted_model import reply
 
@@ -18,16 +15,13 @@ from sleuth.agents.model import Reply, Request, TokenLogprob
 from sleuth.graphs.core.answer import Answer, Subrun
 from sleuth.graphs.core.context import Budget, SubrunRequest
 from sleuth.graphs.core.events import Step
-from sleuth.graphs.core.subrun import new_subrun
 from sleuth.graphs.methods.auto import graph as auto
-from sleuth.graphs.methods.auto.graph import best_verdict, has_independent_parts
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.registry import METHODS
 from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import PruneReport, prune
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.graphs.runs.subruns import CheckpointerSubruns
-from sleuth.tools.errors import ModelUnavailable, RunError, ThreadBusy, UsageError
+from sleuth.tools.errors import ModelUnavailable, ThreadBusy, UsageError
 from sleuth.tools.sources.web_pages.page import PageText
 
 PAR_CALLS = 7
@@ -165,11 +159,6 @@ async def test_auto_searches_for_what_few_passages_contain(store: Store, questio
     assert ("evaluator/asks_all" in asked) == question.startswith("How many")
 
 
-def test_auto_passes_on_only_the_checks_that_are_set() -> None:
-    assert auto.Settings().for_hops() == {}
-    assert auto.Settings(min_support=0.3).for_hops() == {"min_support": 0.3}
-
-
 async def test_auto_continues_after_evidence_does_not_support_an_answer(store: Store, chain: Chain) -> None:
     model = Clerk(chain, read=reading("1999"))
     services = Services(model=model, retriever=Shelf(chain.passages), checker=ScriptedChecker("1868", "1868"))
@@ -287,24 +276,6 @@ async def test_auto_escalates_twice_with_inherited_notes(store: Store, chain: Ch
     assert len([note for note in answer.notes if note["question"] == found[0]]) == 1
 
 
-async def test_auto_subruns_do_not_search_given_notes(store: Store, chain: Chain) -> None:
-    model, shelf = Clerk(chain, read=UNKNOWN), Shelf(chain.passages)
-    runs = RunService(store, Services(model=model, retriever=shelf))
-    model.chain = replace(chain, hops=[replace(hop, planned=hop.asked) for hop in chain.hops])
-    first = await runs.start(chain.question, "par-rag")
-    await finish(runs, first)
-    notes = (await list_checkpoints(runs, first))[0].checkpoint
-    forked = await fork_run(runs, first, at=notes, into="auto")
-    await finish(runs, thread := forked["thread"])
-    checked = next(moment for moment in await list_checkpoints(runs, thread) if moment.next == ["plan"])
-    searched = len(shelf.queries)
-    await fork_run(runs, thread, at=checked.checkpoint, changes={"order": ["plain-rag", "par-rag"]})
-    answer = await finish(runs, thread)
-    assert turns(answer) == [("plain-rag", "unknown"), ("par-rag", "answered")]
-    assert shelf.asked()[searched:] == []
-    assert len(answer.notes) == len(chain.hops) + 1, "those of the hops, and the final answer"
-
-
 async def test_auto_subruns_search_given_pages(store: Store, chain: Chain) -> None:
     shelf = Shelf(chain.passages)
     runs = RunService(store, Services(model=Clerk(chain, read=UNKNOWN), retriever=shelf))
@@ -326,12 +297,6 @@ async def test_auto_refusal_lists_missing_findings(runs_with: RunsFor, chain: Ch
     assert [note["finding"] for note in answer.notes] == [chain.hops[0].answer, ""]
 
 
-async def test_auto_keeps_refusal_with_missing_findings() -> None:
-    hop = Subrun(**{**new_subrun("crp-rag", ""), "status": "refused", "text": "What is missing:\n- x"})
-    verdict = best_verdict([new_subrun("plain-rag", ""), hop], {}, cut_short=False)
-    assert verdict == {"status": "refused", "text": "What is missing:\n- x", "citations": []}
-
-
 @pytest.mark.parametrize("most", [1, 8, 11, *(pytest.param(n, marks=pytest.mark.sweep) for n in (2, 3, 5, 10))])
 async def test_auto_budget_covers_all_subruns(runs_with: RunsFor, chain: Chain, most: int) -> None:
     model = Clerk(chain, holds="No")
@@ -342,16 +307,6 @@ async def test_auto_budget_covers_all_subruns(runs_with: RunsFor, chain: Chain, 
     assert answer.text == "1868", "the answer in doubt is the best so far"
     if most == 8:
         assert turns(answer)[1] == ("par-rag", "out_of_budget"), "in the middle of the second hop"
-
-
-async def test_auto_counts_tokens_of_all_subruns(runs_with: RunsFor, chain: Chain) -> None:
-    model = Clerk(chain, read=UNKNOWN)
-    whole = await ask(runs_with(model), chain.question)
-    tokens = whole.cost["prompt_tokens"] + whole.cost["completion_tokens"]
-    model = Clerk(chain, read=UNKNOWN)
-    answer = await ask(runs_with(model), chain.question, budget=Budget(max_tokens=tokens // 2))
-    assert answer.status == "out_of_budget"
-    assert 2 < len(model.requests) < whole.cost["calls"]
 
 
 async def test_auto_thresholds_are_settings(runs_with: RunsFor, chain: Chain) -> None:
@@ -380,18 +335,6 @@ async def test_auto_refuses_invalid_settings_before_the_run(
     with pytest.raises(UsageError, match=says):
         await runs.start("?", "auto", values=values)
     assert await runs.store.threads.list_newest() == []
-
-
-def test_auto_methods_exclude_further_baselines() -> None:
-    peers = {name for name, each in METHODS.items() if not each.baseline}
-    assert set(auto.METHODS) == peers - {"auto"} | {"plain-rag", "agent"}
-
-
-async def test_auto_without_subrun_runner_raises() -> None:
-    case = plain([], [], auto.Settings())
-    case.graph = auto.graph
-    with pytest.raises(RunError, match="set `hops` of its Context"):
-        await case.run("?")
 
 
 # Steps, threads, resuming
@@ -428,14 +371,6 @@ async def test_auto_subruns_name_their_parent(runs_with: RunsFor, chain: Chain) 
         assert (await runs.answer(thread.id)).status == hops(answer)[number - 1]["status"]
     exported = await export_run(runs, answer.thread)
     assert [hop["thread"]["id"] for hop in exported["hops"]] == [thread.id for thread in threads]
-
-
-async def test_auto_subrun_sends_requests_of_its_method(runs_with: RunsFor, chain: Chain) -> None:
-    model, alone = Clerk(chain, read=UNKNOWN), Clerk(chain)
-    await ask(runs_with(model), chain.question, values={"order": "plain-rag,par-rag"})
-    runs = runs_with(alone)
-    await finish(runs, await runs.start(chain.question, "par-rag"))
-    assert sent(model.requests[1:]) == sent(alone.requests)
 
 
 class Failing(Clerk):
@@ -552,25 +487,6 @@ async def test_auto_fork_before_subrun_gets_new_thread(runs_with: RunsFor, chain
     assert (await runs.answer(old)).text == "1868"
 
 
-async def test_auto_fork_after_subrun_keeps_thread(runs_with: RunsFor, chain: Chain) -> None:
-    model = Clerk(chain, read=UNKNOWN)
-    runs = runs_with(model)
-    first = await ask(runs, chain.question)
-    asked = len(model.requests)
-    acted = next(moment for moment in await list_checkpoints(runs, first.thread) if moment.next == ["verify"])
-    await fork_run(runs, first.thread, at=acted.checkpoint)
-    assert hops(await finish(runs, first.thread)) == hops(first)
-    assert len(model.requests) == asked
-
-
-async def test_auto_fork_accepts_other_methods(runs_with: RunsFor, chain: Chain) -> None:
-    runs = runs_with(Clerk(chain, read=UNKNOWN))
-    first = await ask(runs, chain.question)
-    checked = next(moment for moment in await list_checkpoints(runs, first.thread) if moment.next == ["plan"])
-    await fork_run(runs, first.thread, at=checked.checkpoint, changes={"order": ["plain-rag", "par-rag"]})
-    assert "parts" not in hops(await finish(runs, first.thread))[1]["why"]
-
-
 # Pruning
 
 
@@ -597,50 +513,4 @@ async def test_auto_subruns_are_pruned_with_their_run(runs_with: RunsFor, chain:
     assert await runs.store.threads.list_newest() == []
 
 
-async def test_auto_stopped_in_subrun_resumes_after_prune(runs_with: RunsFor, chain: Chain) -> None:
-    model = Failing(chain, read=UNKNOWN)
-    model.fails_at = 6
-    runs = runs_with(model)
-    id = await start(runs, chain.question)
-    with pytest.raises(ModelUnavailable):
-        await finish(runs, id)
-    for thread in await runs.store.threads.subruns_of(id):
-        await touched(runs, thread.id, 2020)
-    await prune(runs, older_than=3600, keep_last=1)
-    assert (await finish(runs, id)).text == "1868"
-    assert len(model.requests) == 2 + PAR_CALLS
-
-
 # Properties
-
-
-needs = st.lists(st.integers(1, 6), max_size=3)
-planned = st.lists(st.tuples(st.sampled_from(["Retrieve", "Answer"]), needs), max_size=6)
-
-
-@given(planned)
-def test_parts_are_independent_without_dependent_searches(steps: list[tuple[str, list[int]]]) -> None:
-    parts: Any = {
-        str(at): {"action": action, "needs": [str(need) for need in needs]}
-        for at, (action, needs) in enumerate(steps, start=1)
-    }
-    searches = [needs for action, needs in steps if action == "Retrieve"]
-    assert has_independent_parts(parts) == (len(searches) >= 2 and all(not needs for needs in searches))
-
-
-@given(
-    answers=st.sampled_from([UNKNOWN, reading("1999"), None]),
-    holds=st.sampled_from(["Yes", "No", "?"]),
-    most=st.none() | st.integers(0, 12),
-    order=st.sampled_from(["plain-rag", "par-rag,plain-rag", "plain-rag,par-rag/crp-rag"]),
-)
-async def test_auto_ends_within_budget_for_any_reply(answers: Any, holds: str, most: int | None, order: str) -> None:
-    chain = example("q08")
-    model: AnyModel = Clerk(chain, read=answers, holds=holds)
-    case = plain([], chain.passages, auto.Settings(order=order), budget=Budget(max_calls=most))
-    case.graph, case.model = auto.graph, model
-    verdict = await case.run(chain.question, hops=in_memory(case))
-    assert len(model.requests) == len(case.state["calls"])
-    assert most is None or len(model.requests) <= most
-    assert 0 <= len(case.state["hops"]) <= len(order.split(","))
-    assert all(resolves(citation, chain.passages) for citation in verdict["citations"])

@@ -10,15 +10,13 @@ from paths_model import PathsModel, way
 from scenes import Replying, Shelf, crp, example, finish, passage, sure
 
 from sleuth.agents.model import Request
-from sleuth.graphs.core.answer import Note, Threshold
-from sleuth.graphs.core.context import Budget
+from sleuth.graphs.core.answer import Threshold
 from sleuth.graphs.methods.crp_rag.settings import Settings
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.graphs.runs.service import RunService, Services
 
 GRAPH = Settings(shortcut=False)
-PAPER = Settings().as_in_paper()
 
 TRIED, LEFT, LAYER = "try_shortcut", "leave_shortcut", ["expand", "merge"]
 KNOW, ANSWER = ["retrieve", "aggregate", "verify"], ["select_paths", "reason"]
@@ -57,14 +55,6 @@ async def test_crp_rag_conditions_are_all_results_before() -> None:
     assert verdict["text"] == D[1]
 
 
-async def test_crp_rag_inherited_note_is_one_condition() -> None:
-    note: Note = {"question": A[0], "finding": A[1], "passages": ["tower"]}
-    case = crp(Replying(PathsModel([A, C])), [TOWER], Settings(shortcut=False, samples=1))
-    await case.run("?", {"handed over 1": note})
-    (last,) = [request for request in case.model.requests if request.prompt == LAST]
-    assert last.input["known"] == ({"question": A[0], "answer": A[1]},)
-
-
 # The graph
 
 TOWER = passage("tower", "The tower stands in Varn. It is 30 m high. Nobody lives there.")
@@ -87,23 +77,6 @@ async def test_crp_rag_merges_equal_steps_and_shared_prefixes() -> None:
     assert [each["answer"] for each in integrate] == ["Ostel", "Ostel"]
     assert integrate[1]["steps"] == ({"question": B[0], "answer": B[1]}, {"question": C[0], "answer": C[1]})
     assert verdict["text"] == "Ostel"
-
-
-async def test_crp_rag_tree_merges_nothing() -> None:
-    case = crp(Replying(PathsModel([A, C], [B, C])), [TOWER], Settings(shortcut=False, structure="tree"))
-    await case.run("?")
-    assert [node["content"] for node in case.state["nodes"].values()] == ["?", A[0], B[0], C[0], C[0]]
-    assert case.state["warnings"] == ["no passage supports this answer word for word"]
-    assert FUSE not in case.prompts()
-
-
-async def test_crp_rag_chain_branches_at_question_only() -> None:
-    case = crp(
-        Replying(PathsModel([A, C], [B, D], [A, D])), [TOWER], Settings(shortcut=False, structure="chain", samples=3)
-    )
-    await case.run("?")
-    assert [node["prev"] for node in case.state["nodes"].values()] == [[], ["1"], ["1"], ["2"], ["3"]]
-    assert case.prompts().count(EXPAND) == 3 + 2
 
 
 NEAR = ("Who has built the tower?", "Ida Moll")
@@ -202,26 +175,6 @@ async def test_crp_rag_refusal_lists_missing_steps() -> None:
     ]
 
 
-async def test_crp_rag_step_with_empty_summary_is_measured() -> None:
-    model = PathsModel([A, C])
-
-    def reply_to(request: Request) -> Any:
-        nothing = request.prompt == AGGREGATE and request.input["step"] == C[0]
-        return {"knowledge": ""} if nothing else model(request)
-
-    case = crp(Replying(reply_to), [TOWER], GRAPH)
-    verdict = await case.run("?")
-    assert (verdict["status"], verdict["text"]) == ("answered", "Ostel")
-    assert () in [request.input["sources"] for request in case.model.requests if request.prompt == VERIFY]
-
-
-async def test_crp_rag_step_without_passages_needs_no_call() -> None:
-    case = crp(Replying(PathsModel([A])), [], GRAPH)
-    verdict = await case.run("?")
-    assert case.prompts() == [EXPAND, EXPAND]
-    assert verdict["status"] == "refused"
-
-
 @pytest.mark.parametrize(("threshold", "status"), [(1.5001, "answered"), (1.4999, "refused")])
 async def test_crp_rag_threshold_decides_sufficiency(threshold: float, status: str) -> None:
     case = crp(Replying(PathsModel([A])), [TOWER], Settings(shortcut=False, perplexity_threshold=threshold))
@@ -307,27 +260,7 @@ async def test_crp_rag_longer_wording_does_not_contradict(other: str, differs: b
     assert any(warning.startswith("Paths contradict") for warning in case.state["warnings"]) is differs
 
 
-async def test_crp_rag_paths_without_answer_end_as_unknown() -> None:
-    case = crp(
-        Replying(lambda request: {"answer": ""} if request.prompt == LAST else PathsModel([A])(request)), [TOWER], GRAPH
-    )
-    verdict = await case.run("?")
-    assert verdict == {"status": "unknown", "text": "", "citations": []}
-
-
 # Ablations
-
-
-async def test_crp_rag_without_aggregation_reads_passages() -> None:
-    chain = example("q08")
-    case = crp(Replying(PathsModel(way(chain))), chain.passages, Settings(shortcut=False, aggregate=False))
-    verdict = await case.run(chain.question)
-    assert AGGREGATE not in case.prompts()
-    read = [request for request in case.model.requests if request.prompt in (VERIFY, STEP, LAST)]
-    texts = [[source["text"] for source in request.input["sources"]] for request in read]
-    assert texts == [[each.text for each in chain.passages]] * len(read)
-    assert verdict["status"] == "answered"
-    assert {citation["passage"] for citation in verdict["citations"]} <= {each.id for each in chain.passages}
 
 
 async def test_crp_rag_without_verification_answers_two_paths() -> None:
@@ -339,16 +272,6 @@ async def test_crp_rag_without_verification_answers_two_paths() -> None:
     assert VERIFY not in case.prompts()
     assert list(case.state["notes"]) == ["path 1>3", "path 1>2", "path 1>2>5"]
     assert verdict["text"] == "Varn or Ostel"
-
-
-async def test_crp_rag_without_iteration_answers_in_one_call() -> None:
-    case = crp(Replying(PathsModel([A, C], [B, D])), [TOWER], Settings(shortcut=False, iterate=False, samples=2))
-    verdict = await case.run("?")
-    assert case.prompts()[-4:] == [VERIFY, PATH, PATH, INTEGRATE]
-    read = [request.input for request in case.model.requests if request.prompt == PATH]
-    assert {given["steps"] for given in read} == {(A[0], C[0]), (B[0], D[0])}  # samples come in any order
-    assert all([source["title"] for source in given["sources"]] == list(given["steps"]) for given in read)
-    assert set(verdict["text"].split(" or ")) == {"Ostel", "Varn"}
 
 
 # Inherited notes
@@ -381,15 +304,6 @@ async def test_crp_rag_step_with_note_is_not_searched() -> None:
     assert case.model.requests[2].input["known"][0] == {"question": f" {one.upper()}", "answer": found}
     assert verdict["text"] == chain.answer
     assert list(case.state["notes"]) == ["path 1>2", "x", "path 1>2>3"]
-
-
-async def test_crp_rag_keeps_inherited_note_of_same_key() -> None:
-    case = crp(Replying(PathsModel([A])), [TOWER])
-    await case.run("?", {"path 1>2": handed("Why?", "so")})
-    assert {key: note["finding"] for key, note in case.state["notes"].items()} == {
-        "path 1>2": A[1],
-        "known path 1>2": "so",
-    }
 
 
 # Bad replies, the budget, and interruptions
@@ -431,26 +345,6 @@ def two_ways(*, logprobs: bool = True) -> Replying:
     return Replying(reply_to)
 
 
-@pytest.mark.parametrize("logprobs", [True, False])
-@pytest.mark.sweep
-async def test_crp_rag_stays_within_call_budget(logprobs: bool) -> None:
-    settings = Settings(samples=3)
-    full = crp(two_ways(logprobs=logprobs), [TOWER], settings, embedder=HashingEmbedder())
-    whole = await full.run("?")
-    assert whole["status"] == "answered" and {FUSE, INTEGRATE} <= set(full.prompts())
-    needed = len(full.model.requests)
-    for most in range(needed + 1):
-        limited = Budget(max_calls=most)
-        case = crp(two_ways(logprobs=logprobs), [TOWER], settings, embedder=HashingEmbedder(), budget=limited)
-        verdict = await case.run("?")
-        assert len(case.model.requests) == len(case.state["calls"]) <= most
-        assert verdict["status"] == ("answered" if most == needed else "out_of_budget")
-    before_the_last = await crp(
-        two_ways(), [TOWER], Settings(samples=3), embedder=HashingEmbedder(), budget=Budget(max_calls=needed - 1)
-    ).run("?")
-    assert before_the_last["text"]
-
-
 # In a store of runs
 
 
@@ -467,14 +361,3 @@ async def test_crp_rag_stored_run_uses_services_embedder(store: Store) -> None:
         if moment.node and moment.node != ["__start__"]
     ]
     assert visited == [[node] for node in [TRIED, *KNOW, LEFT, *LAYER * 2, *KNOW, *ANSWER, "integrate"]]
-
-
-@pytest.mark.sweep
-async def test_crp_rag_any_used_up_budget_can_be_extended(store: Store) -> None:
-    whole = crp(two_ways(), [TOWER], Settings(samples=3), embedder=HashingEmbedder())
-    assert (await whole.run("?"))["text"] == "Ostel"
-    for most in range(len(whole.model.requests)):
-        runs = RunService(store, Services(model=two_ways(), retriever=Shelf([TOWER]), embedder=HashingEmbedder()))
-        id = await runs.start("?", "crp-rag", values={"samples": 3}, budget=Budget(max_calls=most))
-        assert (await finish(runs, id)).status == "out_of_budget"
-        assert (await finish(runs, id, budget=Budget())).text == "Ostel"

@@ -153,8 +153,3 @@ async def test_method_with_unreadable_replies_is_unknown(name: str) -> None:
     assert await case.run(chain.question) == {"status": "unknown", "text": "", "citations": []}
     warnings = case.state["warnings"]
     assert not [loss for loss in LOSSES[name] if not any(warning.endswith(loss) for warning in warnings)]
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_method_is_hashable_for_caches(name: str) -> None:
-    assert {METHODS[name]: name}[METHODS[name]] == name

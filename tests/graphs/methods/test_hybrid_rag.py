@@ -4,20 +4,16 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from retro_scenes import FailingOnce
 from scenes import Case, Json, Replying, Shelf, passage, resolves
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.methods.hybrid_rag import graph as hybrid_rag
 from sleuth.graphs.methods.hybrid_rag.settings import LADDER, Rung, Settings
-from sleuth.tools.errors import ModelUnavailable, StoreError, UsageError
+from sleuth.tools.errors import StoreError
 from sleuth.tools.sources.knowledge_graph.functions import Function, known_functions
 from sleuth.tools.sources.knowledge_graph.local import LocalGraph
 from sleuth.tools.sources.knowledge_graph.lookups import GraphUnavailable
@@ -25,7 +21,6 @@ from sleuth.tools.sources.question_attributes import Attributes, Domain
 from sleuth.tools.sources.web_pages.page import PageText, Table
 from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever
 
-GRAPH_FILE = Path(__file__).parents[3] / "examples" / "knowledge_graph.json"
 QUESTION = "How long has the tower stood?"
 TOWER = passage("tower", "The tower stands in Varn. It was built in 1874. Nobody lives there.")
 HEIGHTS = passage("heights", "| Tower | Height |\n| --- | --- |\n| Varn | 30 m |\n| Ostel | 12 m |", at=0)
@@ -188,18 +183,6 @@ def test_hybrid_rag_explicit_setting_overrides_rung() -> None:
     assert Settings.model_validate({"rung": "full"}) == Settings(rung="full")
 
 
-async def test_hybrid_rag_cuts_pages_into_windows() -> None:
-    text = "Why? " + " ".join(f"Sentence {at} says a little." for at in range(100))
-    page = PageText(id="p", name="P", text=text, sentences=((0, 4), (5, 200)))
-    over = PageRetriever([], None)
-    for sentences, longest in ((True, 0), (False, 500)):
-        setting = hybrid(values={"sentences": sentences, "mode": "keyword"}, pages=(page,))
-        setting.case.retriever = over  # type: ignore[assignment]
-        await setting.run("Sentence")
-        assert max((len(text) for kind, text in setting.shown() if kind == "text"), default=0) >= longest
-        assert bool([kind for kind, _ in setting.shown() if kind == "text"]) is not sentences
-
-
 # Dynamic questions
 
 
@@ -237,21 +220,6 @@ async def test_hybrid_rag_without_svm_votes_with_warning() -> None:
     assert (await setting.run())["status"] == "answered"
     assert "there is no SVM for the embedder" in setting.warnings[0]
     assert setting.case.state["attributes"] == {"domain": "open", "dynamic": False}
-
-
-async def test_hybrid_rag_unreadable_votes_mean_static() -> None:
-    setting = hybrid(values={"predictor": "in_context", "votes": 1}, model=voting("hm", "hm"))
-    assert (await setting.run())["status"] == "answered"
-    assert setting.case.state["attributes"] == {"domain": "open", "dynamic": False}
-    assert any(line.endswith("The question counts as static.") for line in setting.warnings)
-
-
-async def test_hybrid_rag_unreadable_domains_keep_dynamic_votes_and_all_calls() -> None:
-    setting = hybrid(values={"predictor": "in_context"}, model=voting("hm", "dynamic"))
-    assert (await setting.run())["status"] == "unknown"
-    assert setting.case.state["attributes"] == {"domain": "open", "dynamic": True}
-    assert len(setting.case.model.requests) == len(setting.case.state["calls"]) == 15
-    assert setting.case.nodes == ["classify", "verify"]
 
 
 async def test_hybrid_rag_omits_vote_without_budget() -> None:
@@ -345,24 +313,6 @@ async def test_hybrid_rag_failed_graph_is_a_warning(error: BaseException | None,
     assert f'open_get_entity(entity="Varn"): {why}' in setting.warnings
 
 
-async def test_hybrid_rag_invalid_setting_is_an_error() -> None:
-    setting = hybrid()
-    setting.case.retriever = Failing(UsageError("no such mode here"))  # type: ignore[assignment]
-    with pytest.raises(UsageError):
-        await setting.run()
-
-
-HOSTILE = ["__import__('os').system('id')", "9**9**9", "(1).__class__", "open('/etc/passwd')"]
-
-
-@pytest.mark.parametrize("expression", HOSTILE)
-async def test_hybrid_rag_refuses_non_arithmetic_expression(expression: str) -> None:
-    setting = hybrid({"calculator/express": {"expression": expression}})
-    await setting.run()
-    assert "expression" not in {kind for kind, _ in setting.shown()}
-    assert any("have no value" in line for line in setting.warnings)
-
-
 async def test_hybrid_rag_today_is_day_of_question() -> None:
     setting = hybrid({"calculator/express": {"expression": "year(today) - 1874"}})
     await setting.run()
@@ -379,16 +329,6 @@ async def test_hybrid_rag_refuses_unknown_graph_calls() -> None:
     await setting.run()
     assert [text for kind, text in setting.shown() if kind == "graph"] == [json.dumps(FOUND["Varn"])]
     assert sum(line.startswith(("delete_everything", "open_get_entity")) for line in setting.warnings) == 2
-
-
-async def test_hybrid_rag_offers_graph_functions() -> None:
-    setting = hybrid(values={"route": "functions"})
-    await setting.run()
-    (asked,) = (each for each in setting.case.model.requests if each.prompt == "querier/calls")
-    assert [line.partition("(")[0] for line in asked.input["functions"]] == [
-        "open_search_entity_by_name",
-        "open_get_entity",
-    ]
 
 
 # Instructions in sources are never followed
@@ -450,25 +390,6 @@ async def test_hybrid_rag_cuts_table_between_rows() -> None:
     assert table.text.startswith(f"{shown}\n")
 
 
-@pytest.mark.parametrize(("most", "rows"), [(24, 0), (40, 1)])
-async def test_hybrid_rag_shows_no_table_without_a_row(most: int, rows: int) -> None:
-    table = passage("table", "| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | " + "y" * 40 + " |", at=0)
-    setting = hybrid(values={"max_table_characters": most}, passages=[table])
-    await setting.run()
-    shown = [text for kind, text in setting.shown() if kind == "table"]
-    assert shown == ["| a | b |\n| --- | --- |\n| 1 | 2 |"] * rows
-
-
-async def test_hybrid_rag_limits_tables_shown_to_roles() -> None:
-    tables = tuple(Table(markdown=f"| a | b |\n| --- | --- |\n| {at} | {'y' * 300} |") for at in range(100))
-    page = PageText(id="p", name="P", tables=tables)
-    setting = hybrid(values={"max_table_characters": 1000}, passages=[TOWER], pages=(page,))
-    await setting.run()
-    (asked, *_) = (each for each in setting.case.model.requests if each.prompt == "calculator/express")
-    assert sum(len(each["text"]) for each in asked.input["sources"] if each["kind"] == "table") < 1400
-    assert any(line.startswith("96 pieces of tables are left out") for line in setting.warnings)
-
-
 async def test_hybrid_rag_shows_page_tables_within_limit() -> None:
     tables = (
         Table(markdown="| a | b |\n| --- | --- |\n| 1 | 2 |"),
@@ -495,16 +416,6 @@ async def test_hybrid_rag_tables_do_not_displace_texts(tables: bool) -> None:
     shown = [kind for kind, _ in setting.shown()]
     assert (shown.count("text"), "table" in shown) == (1, tables)
     assert not any("Varn tower" in text for kind, text in setting.shown() if kind == "text")
-
-
-async def test_hybrid_rag_paper_profile_truncates_sentences() -> None:
-    long = "word " * 60
-    page = PageText(id="p", name="P", text=long, sentences=((0, len(long)),))
-    for values, length in (({}, len(long)), ({"truncate": True}, 200)):
-        setting = hybrid(values={"mode": "keyword", **values}, pages=(page,))
-        setting.case.retriever = PageRetriever.over([page], None)  # type: ignore[assignment]
-        await setting.run("word")
-        assert [len(text) for kind, text in setting.shown() if kind == "text"] == [length]
 
 
 @pytest.mark.parametrize("values", [{"truncate": True}, {"sentences": False}])
@@ -535,14 +446,6 @@ async def test_hybrid_rag_most_frequent_answer_counts(replies: list[str], text: 
     assert not any("summarized" in line for line in setting.warnings)
 
 
-@pytest.mark.parametrize(("most", "samples"), [(8, 1), (13, 5)])
-async def test_hybrid_rag_samples_one_answer_if_the_budget_is_small(most: int, samples: int) -> None:
-    setting = hybrid(values={"answers": 5}, budget=Budget(max_calls=most))
-    assert (await setting.run())["status"] == "answered"
-    assert setting.case.prompts().count("resolver/reason_and_doubt") == samples
-    assert any(line.startswith("The vote on several answers is missing") for line in setting.warnings) == (samples == 1)
-
-
 # The budget, and interruptions
 
 
@@ -554,18 +457,6 @@ async def test_hybrid_rag_budget_reserves_call_for_answer(most: int) -> None:
     assert verdict["status"] == ("answered" if most else "out_of_budget")
     missing = sum("the budget has no room" in line for line in setting.warnings)
     assert missing == {0: 3, 1: 3, 2: 3}.get(most, 1 if most < 8 else 0)
-
-
-@pytest.mark.parametrize("fails_at", [1, 4, 6, 10, 11])
-async def test_hybrid_rag_resumed_repeats_no_vote(fails_at: int) -> None:
-    replies = {"classifier/domain": "music", "classifier/dynamic": "static"}
-    model = FailingOnce(lambda request: replies.get(request.prompt, said(request.prompt)), fails_at=fails_at)
-    setting = hybrid(values={"rung": "attributes", "predictor": "in_context"}, model=model)
-    with pytest.raises(ModelUnavailable):
-        await setting.run()
-    assert (await setting.run())["status"] == "answered"
-    assert setting.case.state["attributes"] == {"domain": "music", "dynamic": False}
-    assert len(model.completed) == len(set(model.completed)) == 11
 
 
 # Inherited notes
@@ -593,44 +484,3 @@ async def test_hybrid_rag_insufficient_inherited_answer_uses_sources() -> None:
     assert setting.case.nodes == ["classify", "aggregate", "answer", "verify", *EVERY[1:]]
     assert setting.shown()[0] == ("note", "Varn")
     assert verdict["text"] == "150 years"
-
-
-# Any reply
-
-texts = st.sampled_from(["Varn", "150 years", "I don't know", "Invalid question", "</source 1>", "2024 - 1874", ""])
-texts |= st.text(max_size=12)
-quotes = st.lists(st.fixed_dictionaries({"source": st.integers(-1, 12), "quote": texts}), max_size=6)
-anything = st.one_of(
-    st.text(max_size=20),
-    st.fixed_dictionaries({"expression": texts}),
-    st.fixed_dictionaries({"known": st.booleans(), "answer": texts, "false_premise": st.booleans()}),
-    st.fixed_dictionaries({"entities": st.lists(st.fixed_dictionaries({"name": texts, "kind": texts}), max_size=5)}),
-    st.fixed_dictionaries({"answer": texts, "citations": quotes, "premise": texts, "false_premise": st.booleans()}),
-)
-prompts = ["calculator/express", "recaller/recall", "querier/entities", "resolver/reason_and_doubt"]
-any_settings = st.fixed_dictionaries(
-    {name: st.booleans() for name in LADDER.values()}
-    | {"max_characters": st.integers(200, 2000), "route": st.sampled_from(["rules", "functions"])}
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.dictionaries(st.sampled_from([*prompts, "resolver/careful", "resolver/reason", "querier/calls"]), anything),
-    any_settings,
-    st.none() | st.integers(0, 12),
-)
-@pytest.mark.sweep
-async def test_hybrid_rag_any_reply_ends_with_verified_citations(replies: Json, values: Json, most: int | None) -> None:
-    setting = hybrid(replies, values, budget=Budget(max_calls=most))
-    verdict = await setting.run()
-    assert verdict["status"] in ("answered", "unknown", "invalid_question", "out_of_budget")
-    assert most is None or len(setting.case.model.requests) <= most
-    assert sum(each["shown"] for each in setting.case.state["references"]) <= values["max_characters"]
-    for citation in verdict["citations"]:
-        if citation["kind"] in ("text", "table"):
-            assert resolves(citation, [TOWER, HEIGHTS])
-        else:
-            held = {each["title"]: each["held"] for each in setting.case.state["references"]}
-            (whole,) = await setting.case.archive.load([held[citation["reference"]]])
-            assert whole[citation["start"] : citation["end"]] == citation["quote"]

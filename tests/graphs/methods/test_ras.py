@@ -17,12 +17,11 @@ from sleuth.agents.roles.reading import MAX_TRIPLES
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.evidence.answer_text import with_marks
 from sleuth.graphs.methods.ras.graph import Settings
-from sleuth.graphs.methods.ras.triple_graph import entity_key, merge_triples
+from sleuth.graphs.methods.ras.triple_graph import entity_key
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.registry import configure, method
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.tools.errors import ModelUnavailable, UsageError
-from sleuth.tools.settings import Profile
 from sleuth.tools.storage.triples import MemoryTriples
 from sleuth.tools.types import Passage
 
@@ -96,19 +95,6 @@ async def test_merge_triples_joins_equal_entities_and_facts() -> None:
     assert [citation["passage"] for citation in verdict["citations"]] == ["tower"]
 
 
-def test_merge_triples_joins_facts_whose_predicates_differ_in_form_only() -> None:
-    entities, facts = merge_triples({}, {}, "1", [(TOWER, [("tower", "Stands in", "Varn")])])
-    _, changed = merge_triples(entities, facts, "2", [(BRIDGE, [("tower", "stands  in.", "Varn")])])
-    assert changed == {"1": {**facts["1"], "passages": ["tower", "bridge"]}}
-
-
-def test_merge_triples_names_a_passage_once() -> None:
-    twice = [(TOWER, [IN_VARN, IN_VARN])]
-    entities, facts = merge_triples({}, {}, "1", twice)
-    assert facts["1"]["passages"] == ["tower"]
-    assert merge_triples(entities, facts, "2", twice) == ({}, {})
-
-
 VARN = passage("text", "Varn is old. Ida Moll wrote. Ida Moll was born in Varn. Varn lies low.")
 
 
@@ -125,15 +111,6 @@ async def test_ras_cites_sentence_of_fact(text: Passage, facts: list[Any], said:
     case = structured(["[SUBQ]", triples(*facts), ENOUGH, said], Shelf([text]), UNCHECKED)
     assert [citation["quote"] for citation in (await case.run("?"))["citations"]] == [quote]
     assert len(case.state["warnings"]) == sum("moon" in fact for fact in facts)
-
-
-async def test_ras_unaided_answer_has_no_citations() -> None:
-    citation = {"passage": "p", "document": "d", "title": "t", "quote": "q", "start": 0, "end": 1}
-    found: Any = {"x": {"question": "Where?", "finding": "Varn", "passages": ["p"], "citations": [citation]}}
-    case = structured([{"answer": "4", "known": True}], Shelf([TOWER]), Settings(retrieve=False))
-    assert (await case.run("2 and 2?", found))["citations"] == []
-    case = structured([final("Varn")], Shelf([TOWER]))
-    assert (await case.run("Where?", found))["citations"] == [citation]
 
 
 async def test_ras_invents_no_citation() -> None:
@@ -168,25 +145,6 @@ async def test_ras_repeated_passage_is_not_read_again() -> None:
     await case.run("?")
     assert [fact["round"] for fact in case.state["facts"].values()] == ["1", "2"]
     case.model.done()  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("shows_triples", [True, False])
-@pytest.mark.parametrize("profile", ["default", "paper"])
-async def test_paper_chain_repeats_what_a_sub_query_finds_again(profile: Profile, shows_triples: bool) -> None:
-    planned: list[Any] = [{"plan": "[SUBQ]", "query": "Where?"}, {"plan": "[SUFFICIENT]"}]
-    model = ScriptedModel(
-        {
-            "planner": ["[SUBQ]", *planned],
-            "extractor": [triples(IN_VARN), triples(BORN)],
-            "answerer": [final("Varn", 1)],
-        }
-    )
-    chosen = configure(method("ras"), {"triples": shows_triples, "findings": False}, profile)
-    retriever = Shelf([], found={"?": [TOWER], "Where?": [BRIDGE, TOWER]})
-    await structured(model, retriever, chosen).run("?")  # type: ignore[arg-type]
-    shown = [(source["query"], source["text"][:3]) for source in model.requests[-1].input["sources"]]
-    again = [(2, "[1]")] if profile == "paper" else []
-    assert sorted(shown) == [(1, "[1]"), *again, (2, "[2]")]
 
 
 async def test_paper_run_asks_for_decisions_only_and_always_answers() -> None:
@@ -232,35 +190,10 @@ async def test_long_answer_cites_the_facts_of_each_sentence() -> None:
     assert case.state["warnings"] == ["dropped a citation of fact 9: there is no such fact"]
 
 
-async def test_long_answer_of_one_sentence_has_the_usual_note() -> None:
-    said = ["[SUBQ]", triples(IN_VARN), ENOUGH, long(("The tower stands in Varn.", [1]))]
-    case = structured(said, Shelf([TOWER]), Settings(long_answers=True))
-    (citation,) = (await case.run("?"))["citations"]
-    assert list(case.state["notes"]) == ["answer"]
-    assert "sentence_ends" not in citation
-
-
 async def test_long_answer_is_unknown_if_it_is_empty_or_a_guess() -> None:
     for answer in (long(), long(("Perhaps it is high.", []), known=False)):
         case = structured(["[SUBQ]", triples(IN_VARN), ENOUGH, answer], Shelf([TOWER]), Settings(long_answers=True))
         assert (await case.run("?"))["status"] == "unknown"
-
-
-async def test_long_answer_without_retrieval() -> None:
-    said = ["[NO_RETRIEVAL]", {"answer": "It is 4. Some say it is 5.", "known": True}]
-    case = structured(said, Shelf([]), Settings(long_answers=True))
-    verdict = await case.run("What is 2 and 2?")
-    assert case.prompts() == ["planner/begin", "answerer/long_unaided"]
-    assert verdict == {"status": "answered", "text": "It is 4. Some say it is 5.", "citations": []}
-
-
-async def test_long_answer_has_examples_under_the_paper_profile_only() -> None:
-    said = ["[SUBQ]", triples(IN_VARN), {"plan": "[SUFFICIENT]"}, long(("It is in Varn.", [1]))]
-    case = structured(said, Shelf([TOWER]), PAPER.model_copy(update={"long_answers": True}))
-    await case.run("?")
-    assert case.prompts()[-1] == "answerer/long_from_facts_with_examples"
-    shown = case.model.requests[-1].text()
-    assert shown.count('gets\n{"sentences"') == 2
 
 
 async def test_ras_failed_extraction_is_not_stored() -> None:
@@ -293,13 +226,6 @@ async def test_ras_drops_ungrounded_triple(triple: tuple[str, str, str], stands:
     case = structured(["[SUBQ]", triples(triple), ENOUGH, final("?", known=False)], Shelf([TOWER]), UNCHECKED)
     await case.run("?")
     assert case.state["facts"]
-
-
-@pytest.mark.parametrize("triple", [("It", "stands in", "Varn"), ("The tower", "belongs to", "them")])
-async def test_ras_drops_a_triple_of_a_pronoun(triple: tuple[str, str, str]) -> None:
-    case = structured(["[SUBQ]", triples(triple), ENOUGH, final("?", known=False)], Shelf([TOWER]), UNCHECKED)
-    await case.run("?")
-    assert not case.state["facts"]
 
 
 async def test_ras_passage_at_fact_limit_is_named() -> None:
@@ -406,24 +332,6 @@ async def test_ras_inherited_notes_are_known() -> None:
     told = tuple({"question": hop.asked, "answer": hop.answer} for hop in chain.hops)
     assert [request.input["known"] for request in case.model.requests] == [told, told, told]
     assert verdict["text"] == "1868"
-
-
-async def test_ras_partial_notes_leave_rest_to_search() -> None:
-    chain = example("q08")
-    first, second = chain.hops
-    found: Any = {"x": {"question": first.asked, "finding": first.answer, "passages": []}}
-    said = [next_(second.asked), triples(("it all", "founded", "1868")), {**ENOUGH, "finding": "1868"}, final("1868")]
-    case = structured(said, finds(chain))
-    await case.run(chain.question, found)
-    assert [query.text for query in case.retriever.queries] == [second.asked]
-    assert list(case.state["notes"]) == ["x", "sub-query 1", "answer"]
-
-
-async def test_ras_inherited_sub_query_is_not_repeated() -> None:
-    found: Any = {"x": {"question": "Where is the tower?", "finding": "Varn", "passages": []}}
-    case = structured([next_("where is the tower"), ENOUGH, final("Varn")], Shelf([]))
-    await case.run("How high is it?", found)
-    assert [query.text for query in case.retriever.queries] == ["How high is it?"]
 
 
 # The budget, and interruptions

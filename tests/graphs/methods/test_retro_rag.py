@@ -1,32 +1,20 @@
 """RetroRAG's trajectories: nodes in order, prompts asked, queries made, and what enters and leaves the evidence."""
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
-from itertools import cycle, groupby
-from random import Random
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import settings as effort
-from hypothesis import strategies as st
 from retro_scenes import NOISE, Detective, Judging, retro, shelf
-from scenes import Case, Chain, Shelf, example, finish, passage, resolves, without_checkpoints
+from scenes import Case, Chain, Shelf, example, finish, passage, resolves
 from scripted_model import reply
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Note, Threshold
-from sleuth.graphs.core.context import Budget
-from sleuth.graphs.methods.retro_rag.evidence import AnswerAttempt, EvidencePassage, best_attempt, rank_passages
 from sleuth.graphs.methods.retro_rag.graph import Settings
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.history import fork_run, list_checkpoints
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.tools.search.retriever import Query
-from sleuth.tools.types import Hit, Passage
-
-ROUND = ["retrieve", "collate", "answer", "verify"]
-AGAIN = ["discover", "plan", *ROUND]
+from sleuth.tools.types import Passage
 
 
 @pytest.fixture
@@ -34,23 +22,7 @@ def two_hops() -> Chain:
     return example("q08")
 
 
-ANSWERS = {"reasoner/reason", "reasoner/monitor"}
-MEMORY = {"reasoner/recall", "reasoner/guess"}
 TESTS = {"evaluator/relevance", "evaluator/attribution"}
-CONSISTENCY = {"evaluator/consistency", "evaluator/declarative"}
-SIDE_BY_SIDE = (ANSWERS, MEMORY, TESTS, CONSISTENCY)
-
-
-def in_turn(case: Case) -> list[set[str]]:
-    """Return the prompts of all calls; those of parallel calls are one set."""
-    together = [next((group for group in SIDE_BY_SIDE if prompt in group), {prompt}) for prompt in case.prompts()]
-    return [set(group) for group, _ in groupby(together)]
-
-
-EVIDENCE = {"evaluator/evidence"}
-ENTITIES, INFER, REQUERY = {"detective/entities"}, {"detective/infer"}, {"detective/requery"}
-DISCOVERY = [INFER, TESTS, EVIDENCE]
-NOTHING_NEW = [INFER, EVIDENCE]
 
 
 async def test_retro_rag_inferences_are_notes_with_passages(two_hops: Chain) -> None:
@@ -88,15 +60,6 @@ async def test_retro_rag_samples_second_answer_only(two_hops: Chain) -> None:
 # The ablations
 
 
-async def test_retro_rag_without_source_evidence_uses_inferences(two_hops: Chain) -> None:
-    case = retro(two_hops, Settings(source_evidence=False))
-    verdict = await case.run(two_hops.question)
-    assert case.nodes == [*ROUND, *AGAIN, *AGAIN]
-    assert all(request.input["sources"] == () for request in case.model.requests if request.role == "reasoner")
-    assert verdict["text"] == "1868"
-    assert [citation["passage"] for citation in verdict["citations"]] == ["q08-2"], "from the inference that states it"
-
-
 async def test_retro_rag_without_updating_replaces_evidence(two_hops: Chain) -> None:
     case = retro(two_hops, Settings(update=False, max_iterations=2))
     verdict = await case.run(two_hops.question)
@@ -106,28 +69,6 @@ async def test_retro_rag_without_updating_replaces_evidence(two_hops: Chain) -> 
         "2 noise-2": {"round": 2, "what": "noise-2", "why": "evidence of earlier rounds is not kept"},
     }
     assert verdict["text"] == "1868", "with the inference of the round before"
-
-
-async def test_retro_rag_without_updating_replaces_inferences(two_hops: Chain) -> None:
-    case = retro(two_hops, Settings(update=False, max_iterations=3, threshold=1))
-    case.retriever = Shelf(two_hops.passages)
-    await case.run(two_hops.question)
-    assert [key for key in case.state["notes"] if key != "answer"] == ["inference 2.1", "inference 2.2"]
-    why = {key: left["why"] for key, left in case.state["departures"].items()}
-    assert why == dict.fromkeys(["2 inference 1.1", "2 inference 1.2"], "evidence of earlier rounds is not kept")
-    tested = [request for request in case.model.requests if request.prompt == "evaluator/relevance"]
-    assert [len(request.input["known"]) for request in tested] == [0, 0, 2, 2], "those of the round before are known"
-
-
-async def test_retro_rag_without_evaluation_keeps_newest(two_hops: Chain) -> None:
-    case = retro(two_hops, Settings(evaluate_evidence=False, max_sources=3, max_iterations=2))
-    await case.run(two_hops.question)
-    assert in_turn(case) == [ANSWERS, ENTITIES, INFER, REQUERY, ANSWERS, CONSISTENCY]
-    assert set(case.state["sources"]) == {"q08-2", "noise-0", "noise-1"}
-    why = {key: left["why"] for key, left in case.state["departures"].items()}
-    assert why["2 q08-1"] == "not among the newest 3"
-    assert "2 inference 1.1" not in why, "where nothing is tested, nothing fails a test"
-    assert case.state["notes"]["inference 1.1"]
 
 
 async def test_paper_profile_infers_all_and_shows_examples(two_hops: Chain) -> None:
@@ -145,21 +86,6 @@ async def test_paper_profile_infers_all_and_shows_examples(two_hops: Chain) -> N
     first = next(request for request in yes.requests if request.prompt == "reasoner/reason_with_examples")
     assert "Tessel Mill" in first.text()
     assert len([key for key in case.state["notes"] if key.startswith("inference 1.")]) == 5
-
-
-async def test_retro_rag_keeps_equal_inferences_of_one_reply_once(two_hops: Chain) -> None:
-    detective = Detective(two_hops)
-
-    def reply_to(request: Request) -> Any:
-        said = detective.reply_to(request)
-        if request.prompt == "detective/infer":
-            again = [{**each, "claim": f"{each['claim'].upper()} "} for each in said["inferences"]]
-            return {"inferences": [*said["inferences"], *again]}
-        return said
-
-    case = retro(two_hops, Settings(max_iterations=2), model=Judging(reply_to))
-    await case.run(two_hops.question)
-    assert [test["claim"] for test in case.state["tests"].values()] == [detective.claim(0)]
 
 
 # Removal of evidence
@@ -353,27 +279,6 @@ async def test_retro_rag_answer_names_origin_of_threshold(
     assert await finish(without, id) == answer
 
 
-def attempt(answer: str, consistency: float | None) -> AnswerAttempt:
-    return AnswerAttempt(
-        answer=answer, reason="", second="", declarative=answer != "unknown", consistency=consistency, citations=[]
-    )
-
-
-def test_rank_passages_by_score_then_newest() -> None:
-    pieces = {
-        name: EvidencePassage(reference=name, round=round, score=score)
-        for name, round, score in (("old", 1, 0.5), ("best", 1, 0.9), ("new", 2, 0.5))
-    }
-    assert rank_passages(pieces) == ["best", "new", "old"]
-
-
-def test_best_attempt_is_most_consistent_then_latest() -> None:
-    tried = {"1": attempt("a", 0.4), "2": attempt("b", 0.6), "3": attempt("unknown", 0.9), "4": attempt("c", None)}
-    assert best_attempt(tried) == tried["2"]
-    assert best_attempt({"9": tried["4"], "10": attempt("d", None)}) == attempt("d", None)
-    assert best_attempt({"3": tried["3"]}) is None
-
-
 # Inherited notes
 
 
@@ -389,105 +294,3 @@ async def test_retro_rag_inherited_sub_answer_is_kept(two_hops: Chain) -> None:
 
 
 # Budgets, faults, and any reply
-
-
-@pytest.mark.sweep
-async def test_retro_rag_orphans_without_budget_are_removed(two_hops: Chain) -> None:
-    settings = Settings(max_sources=1, max_iterations=2)
-    full = forgetful(two_hops, settings)
-    await full.run(two_hops.question)
-    for most in range(len(full.model.requests)):
-        case = forgetful(two_hops, settings)
-        case.budget = Budget(max_calls=most)
-        await case.run(two_hops.question)
-        assert len(case.model.requests) <= most
-        assert "q08-1" in case.state.get("sources", ["q08-1"]) or "inference 1.1" not in case.state["notes"]
-
-
-async def test_retro_rag_out_of_calls_returns_best_so_far(two_hops: Chain) -> None:
-    full = retro(two_hops)
-    await full.run(two_hops.question)
-    case = retro(two_hops, budget=Budget(max_calls=len(full.model.requests) - 1))
-    verdict = await case.run(two_hops.question)
-    assert case.nodes[-2:] == ["verify", "answer"]
-    assert (verdict["status"], verdict["text"]) == ("out_of_budget", "1868")
-    assert {citation["passage"] for citation in verdict["citations"]} == {"q08-1", "q08-2"}
-
-
-words = st.sampled_from(["1868", "q", "It is known: x", "this is known: 1868", "unknown", "[1]", " "]) | st.text(
-    max_size=8
-)
-quotes = st.lists(st.fixed_dictionaries({"source": st.integers(-1, 7), "quote": words}), max_size=3)
-inference = st.fixed_dictionaries({"question": words, "claim": words, "citations": quotes})
-said = st.fixed_dictionaries(
-    {
-        "reasoner/reason": st.fixed_dictionaries({"reason": words, "citations": quotes, "answer": words}),
-        "reasoner/monitor": st.fixed_dictionaries({"answer": words}),
-        "reasoner/recall": st.fixed_dictionaries({"answer": words}),
-        "reasoner/guess": st.just("nonsense"),
-        "detective/entities": st.fixed_dictionaries({"entities": st.lists(words, max_size=3)}),
-        "detective/infer": st.fixed_dictionaries({"inferences": st.lists(inference, max_size=6)}),
-        "detective/requery": st.fixed_dictionaries({"query": words}),
-    }
-)
-any_settings = st.builds(
-    Settings,
-    max_iterations=st.integers(1, 3),
-    max_sources=st.integers(1, 3),
-    max_inferences=st.integers(1, 2),
-    orphans=st.sampled_from(["test", "drop"]),
-    evaluate_answer=st.booleans(),
-    evidence=st.sampled_from([True, True, False]),
-    source_evidence=st.booleans(),
-    inferential_evidence=st.sampled_from([True, True, False]),
-    update=st.booleans(),
-    evaluate_evidence=st.booleans(),
-)
-
-
-@dataclass
-class Drawing(Shelf):
-    """Finds something else each time."""
-
-    random: Random = field(default_factory=Random)
-
-    async def search(self, query: Query) -> list[Hit]:
-        self.passages = self.random.sample(self.passages, len(self.passages))
-        return (await super().search(query))[: self.random.randint(0, 4)]
-
-
-async def states_of(case: Case) -> AsyncIterator[dict[str, Any]]:
-    """The state at every checkpoint."""
-    compiled = without_checkpoints(case.graph).copy({"checkpointer": case.saver})
-    async for snapshot in compiled.aget_state_history({"configurable": {"thread_id": "1"}}):
-        yield snapshot.values
-
-
-@effort(max_examples=25, deadline=None)
-@given(
-    st.lists(said, min_size=1, max_size=3),
-    st.lists(st.floats(0, 1), min_size=1, max_size=20),
-    any_settings,
-    st.none() | st.integers(0, 30),
-    st.randoms(use_true_random=False),
-)
-@pytest.mark.sweep
-async def test_retro_rag_evidence_is_bounded_and_supported(
-    replies: list[dict[str, Any]], scores: list[float], settings: Settings, most: int | None, random: Random
-) -> None:
-    chain = example("q24")
-    yes, turns = cycle(scores), cycle(replies)
-    model = Judging(lambda request: next(yes) if request.role == "evaluator" else next(turns)[request.prompt])
-    case = retro(chain, settings, model=model, budget=Budget(max_calls=most))
-    pool = [*chain.passages, *NOISE]
-    case.retriever = Drawing(pool, random=random)
-    verdict = await case.run(chain.question)
-
-    assert case.nodes.count("retrieve") == case.state["round"] <= settings.max_iterations
-    assert all(resolves(citation, pool) for citation in verdict["citations"])
-    assert most is None or len(model.requests) <= most
-    async for held in states_of(case):
-        notes = {key: note for key, note in held.get("notes", {}).items() if key.startswith("inference ")}
-        assert len(held.get("sources", {})) <= settings.max_sources
-        assert len(notes) <= settings.max_inferences
-        assert all(set(note["passages"]) & set(held["sources"]) for note in notes.values())

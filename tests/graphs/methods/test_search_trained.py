@@ -3,13 +3,10 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scenes import Case, Replying, Shelf, passage, resolves
+from scenes import Case, Shelf, passage, resolves
 from scripted_model import ScriptedModel, reply
 
-from sleuth.agents.roles.searching import TAGS, parse_results, parse_turn
-from sleuth.graphs.core.context import Budget
+from sleuth.agents.roles.searching import parse_results
 from sleuth.graphs.methods.search_trained import graph as search_trained
 from sleuth.graphs.methods.search_trained.graph import Settings
 
@@ -187,47 +184,7 @@ async def test_yes_or_no_cites_the_sentences_about_the_names_of_the_question() -
     assert [each["quote"] for each in verdict["citations"]] == ["The tower was built by Oda Brell."]
 
 
-def test_parse_turn_reads_the_first_action_only() -> None:
-    tags = TAGS["search-r1"]
-    turn = parse_turn("<think>x</think><search>a</search> <answer>b</answer>", tags, is_cut=False)
-    assert (turn.action, turn.content, turn.text) == ("search", "a", "<think>x</think><search>a</search>")
-    open_tag = "<answer>Varn"
-    assert parse_turn(open_tag, tags, is_cut=False).text == "<answer>Varn</answer>"
-    assert parse_turn(open_tag, tags, is_cut=True).action == ""
-
-
 async def test_text_that_was_cut_off_is_malformed() -> None:
     run = case(reply("<think>on and on <search>tow", finish="length"), FIRST, LAST)
     assert (await run.run(QUESTION))["text"] == "Varn"
     assert [query.text for query in run.retriever.queries] == ["tower builder"]
-
-
-TAGGED = ("search", "answer", "think", "information")
-PIECES = st.sampled_from(
-    [
-        *(f"<{name}>" for name in TAGGED),
-        *(f"</{name}>" for name in TAGGED),
-        *("Varn", "Oda Brell", "tower builder", " ", "\n", "<|im_end|>", "unknown"),
-    ]
-)
-TEXTS = st.lists(st.lists(PIECES, max_size=8).map("".join), min_size=1, max_size=4)
-
-
-@settings(max_examples=40, deadline=None)
-@given(TEXTS, st.none() | st.integers(0, 4))
-async def test_any_text_ends_with_verified_citations(texts: list[str], most: int | None) -> None:
-    said = iter(texts * 20)
-    shelf = Shelf([passage("trap", HOSTILE), TOWER], FOUND)
-    run = Case(
-        search_trained.graph,
-        Replying(lambda _: next(said)),
-        shelf,
-        Settings(max_searches=3),
-        budget=Budget(max_calls=most),
-    )
-    verdict = await run.run(QUESTION)
-    passages = [*shelf.passages, TOWER, BRELL, OTHER]
-    assert verdict["status"] in ("answered", "unknown", "out_of_budget")
-    assert all(resolves(each, passages) for each in verdict["citations"])
-    assert most is None or len(run.model.requests) <= most
-    assert len(run.retriever.queries) <= 3

@@ -13,16 +13,14 @@ from pathlib import Path
 from random import Random
 
 import httpx
-import kill as kills
 import pytest
-from fault_scenarios import EVERY, Instant, Trial
-from faulty_environment import HANGS, Environment, Run, open_environment
-from faulty_server import FaultPlan, FaultyServer, faulty_server
 from four_hops import QUESTION, Shelf, four_hops
 from hashing_embedder import HashingEmbedder
-from recording_proxy import Said
-from scripted_backend import prompt_of
+from model_server import ModelServer, serving, status
+from scripted_backend import Scripted, prompt_of
 from serve_scene import client_of, upload
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
 
 from sleuth.agents.llm.client import LLMClient
 from sleuth.graphs.ingestion.pipeline import ingest
@@ -48,20 +46,24 @@ RUNS, STOPS, PASSAGES = 4, 3, 300
 STREAMED = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 
 
-class Held(Instant):
-    """Model that never returns a draft."""
+class Held(ModelServer):
+    """Answers from the script of four hops, but never returns a draft."""
 
-    async def say(self, method: str, path: str, body: bytes) -> Said:
-        reply = await super().say(method, path, body)
-        if b'"messages"' in body and b'"seed"' in body and prompt_of(json.loads(body)) == "drafter/draft":
-            await asyncio.Event().wait()
-        return reply
+    backend = Scripted(four_hops)
+
+    async def scripted(self, request: HttpRequest) -> Response:
+        asked = await request.json()
+        if prompt_of(asked) != "drafter/draft":
+            return await self.replied(json.loads(self.backend.reply(asked).body), request)
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        return status(499)
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[FaultyServer]:
-    async with faulty_server(Held(four_hops)) as opened:
-        yield opened
+async def server() -> AsyncIterator[Held]:
+    async with serving(held := Held()):
+        yield held
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -71,11 +73,11 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def freed(server: FaultyServer) -> AsyncIterator[None]:
+async def freed(server: Held) -> AsyncIterator[None]:
     """Wait until all slots are taken, and after the block until they are free: no reply is ever completed."""
-    await until(lambda: server.open == SLOTS)
+    await until(lambda: server.running == SLOTS)
     yield
-    await until(lambda: server.open == 0)
+    await until(lambda: server.running == 0)
 
 
 async def cancel_run(
@@ -95,12 +97,12 @@ async def cancel_run(
 
 
 @STREAMED
-async def test_cancelled_task_ends_its_requests(server: FaultyServer, tmp_path: Path, streamed: bool) -> None:
-    await cancel_run(server.url("one", FaultPlan(0)), tmp_path, "par-rag", freed(server), streamed=streamed)
+async def test_cancelled_task_ends_its_requests(server: Held, tmp_path: Path, streamed: bool) -> None:
+    await cancel_run(server.url, tmp_path, "par-rag", freed(server), streamed=streamed)
 
 
-async def test_run_stopped_over_http_ends_its_requests(server: FaultyServer, tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path, embedder="none", model_url=server.url("one", FaultPlan(0)))
+async def test_run_stopped_over_http_ends_its_requests(server: Held, tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, embedder="none", model_url=server.url)
     app = create_app(settings)
     async with app.router.lifespan_context(app), client_of(app) as client:
         await upload(client)
@@ -111,10 +113,10 @@ async def test_run_stopped_over_http_ends_its_requests(server: FaultyServer, tmp
 
 
 @pytest.mark.nightly
-async def test_interrupted_command_ends_its_requests(server: FaultyServer, tmp_path: Path) -> None:
+async def test_interrupted_command_ends_its_requests(server: Held, tmp_path: Path) -> None:
     file = tmp_path / "light.txt"
     file.write_text("The Pellowrig Light was built by Edric Gannow.", encoding="utf-8")
-    own = {"SLEUTH_EMBEDDER": "none", "SLEUTH_MODEL_URL": server.url("one", FaultPlan(0))}
+    own = {"SLEUTH_EMBEDDER": "none", "SLEUTH_MODEL_URL": server.url}
     environment = os.environ | own | {"SLEUTH_HOME": str(tmp_path / "home")}
     ingesting = await asyncio.create_subprocess_exec(*SLEUTH, "ingest", str(file), env=environment)
     assert await ingesting.wait() == 0
@@ -126,27 +128,6 @@ async def test_interrupted_command_ends_its_requests(server: FaultyServer, tmp_p
         asking.send_signal(signal.SIGINT)
     _, errors = await asking.communicate()
     assert asking.returncode == 130, errors.decode()
-
-
-async def stop_repeatedly(environment: Environment, trial: Trial) -> None:
-    random = Random(trial.method)
-    for at in range(RUNS):
-        run = Run(environment, trial, FaultPlan(at), f"{trial.method}-{at}")
-        for _ in range(STOPS):
-            task = asyncio.create_task(run.checked(HANGS))
-            await asyncio.wait([task], timeout=random.random() * environment.took[trial.method])
-            task.cancel()
-            await asyncio.wait([task])
-        answer = (await run.checked(HANGS)).answer
-        assert answer
-        assert kills.essence(answer.to_json()) == environment.expected[trial.method]
-
-
-@pytest.mark.faults  # stops at random moments, in all methods
-async def test_run_stopped_repeatedly_gives_the_same_answer(tmp_path: Path) -> None:
-    async with open_environment(tmp_path, EVERY) as environment, asyncio.TaskGroup() as group:
-        for trial in EVERY:
-            group.create_task(stop_repeatedly(environment, trial), name=trial.method)
 
 
 async def test_ingest_stopped_anywhere_resumes_in_the_same_process(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """A process that has lost the lock of a thread in Postgres, and does not know it yet, writes nothing for the thread."""
 
 import asyncio
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -9,20 +8,18 @@ from pathlib import Path
 
 import pytest
 from four_hops import QUESTION, InProcess, Shelf
-from langgraph.checkpoint.base import id as clock
-from ordering import latest, put
 from postgres_fixture import database
-from sqlalchemy import delete, text
+from sqlalchemy import text
 
 from sleuth.graphs.persistence.store import Store, open_store
-from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES, threads
+from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES
 from sleuth.graphs.persistence.thread import StoredOptions
 from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.server.runs.event_log import EventLog
 from sleuth.studio.server.runs.queue import RunQueue
-from sleuth.tools.errors import ThreadBusy, UsageError
+from sleuth.tools.errors import ThreadBusy
 from sleuth.tools.settings import Settings
 
 pytestmark = [pytest.mark.integration, pytest.mark.postgres]
@@ -148,23 +145,3 @@ async def test_events_and_jobs_of_a_lost_thread_are_not_stored(two: Two) -> None
             await jobs.remove(*lost)
         await jobs.remove(*kept)
         assert await jobs.pending() == [("lost", "local")]
-
-
-async def test_name_with_checkpoints_but_no_run_is_refused(two: Two) -> None:
-    here, name = runs(two.here, InProcess()), uuid.uuid4().hex
-    id = await here.start(QUESTION, "par-rag", thread=name)
-    await last_answer(here.run(id))
-    with two.here.engine.begin() as connection:
-        connection.execute(delete(threads).where(threads.c.id == id))
-    with pytest.raises(UsageError, match=f"The name {name} has checkpoints, but no run"):
-        await here.start("Who built the dam?", "par-rag", thread=name)
-
-
-async def test_new_checkpoint_comes_after_one_of_a_later_clock(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "_last_v6_timestamp", None)
-    ahead = str(clock.UUID(int=clock.uuid6().int + (1 << 110), version=6))
-    await put(two.here.saver, ahead)
-    monkeypatch.setattr(clock, "_last_v6_timestamp", None)  # as in the next process
-    assert await latest(two.elsewhere.saver) == ahead
-    await put(two.elsewhere.saver, str(clock.uuid6()), ahead)
-    assert await latest(two.here.saver) > ahead

@@ -6,7 +6,6 @@ A scenario applies a sequence of operations to one store. Each one is killed, an
 import asyncio
 import json
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -26,7 +25,6 @@ from hashing_embedder import HashingEmbedder
 from postgres_fixture import database
 from sqlalchemy import text as sql
 from storage_operations import Done, Operation, execute
-from windows import Sweep, count
 
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES
@@ -69,9 +67,7 @@ class Scenario:
     release: int = 0
     expected: dict[str, Any] | None = None
     kills: Counter[str] = field(default_factory=Counter)
-    migrated: Counter[str] = field(default_factory=Counter)
     late: int = 0
-    repaired: int = 0
     turn: int = 0
 
     async def step(self) -> None:
@@ -153,8 +149,6 @@ class Scenario:
         """A catalogue killed during a migration has the old or the new version; the next start resumes."""
         found = later_release.release_of(catalogue_url(self.settings.home, self.settings.database_url))
         assert found in ([self.release] if done.whole else [self.release - 1, self.release])
-        if not done.whole:
-            self.migrated["old" if found < self.release else "new"] += 1
 
     def _check_documents(self, operation: Operation, done: Done) -> None:
         """Check that each document is as it was reported, or whole in the old or the new version."""
@@ -184,7 +178,6 @@ class Scenario:
         index_contents.check(
             indexes, passages, looked_for, self.random.sample(sorted(gone), min(LOOKED_FOR, len(gone)))
         )
-        self.repaired += len(indexes.notes)
         indexes.close()
 
     async def _check_runs(self, operation: Operation, done: Done, began: datetime) -> None:
@@ -270,28 +263,8 @@ async def test_short_sequence_of_kills(number: int, tmp_path: Path, engines: Eng
     assert scenario.release > 0
 
 
-def _where(settings: Settings) -> str:
-    database = "Postgres" if settings.database_url else "SQLite"
-    return f"{database}, {'a Chroma server' if settings.chroma_url else 'embedded Chroma'}"
-
-
 @pytest.mark.faults
 @pytest.mark.timeout(7200)
-async def test_thousand_kills_resume(tmp_path: Path, engines: Engines, capsys: pytest.CaptureFixture[str]) -> None:
-    sweep = Sweep("storage-kills", SCENARIOS)
-    times: dict[tuple[bool, bool], dict[str, float]] = {place: {} for place in PLACES}
-    for number in sweep.left():
-        scenario = await run_scenario(number, tmp_path, engines, times[PLACES[number % len(PLACES)]], killed=KILLS)
-        sweep.passed(
-            number,
-            place={_where(scenario.settings): scenario.kills.total()},
-            kills=scenario.kills,
-            migrated=scenario.migrated,
-            late=scenario.late,
-            repaired=scenario.repaired,
-        )
-    rows = sweep.end()
-    summary = {name: count(rows, name) for name in ("place", "kills", "migrated")}
-    summary["repaired"] = {"lines": sum(row["repaired"] for row in rows)}
-    with capsys.disabled():
-        sys.stdout.write(f"\n{json.dumps(summary, indent=1)}\n")
+@pytest.mark.parametrize("number", range(SCENARIOS))
+async def test_thousand_kills_resume(number: int, tmp_path: Path, engines: Engines) -> None:
+    await run_scenario(number, tmp_path, engines, {}, killed=KILLS)

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from entries import entry
-from four_hops import QUESTION, four_hops
 from json_lines import write_questions
 from recording_proxy import proxying
 from scripted_backend import Asked, Scripted
@@ -216,29 +215,6 @@ def killed_after_more(lines: Path, enough: int, settings: Settings, wanted: Eval
     process.kill()
     process.join()
     return process.exitcode == -signal.SIGKILL
-
-
-@pytest.mark.nightly
-async def test_a_model_server_is_asked_and_named(tmp_path: Path) -> None:
-    async with proxying(Scripted(four_hops)) as proxy:
-        settings = Settings(home=tmp_path / "home", embedder="none", model_url=proxy.url)
-        assert (await ingest([CORPUS], settings=settings)).failed == 0
-        rows = {"id": "hops", "question": QUESTION, "answer": "no such answer", "gold_ids": ["pellowrig-light.md"]}
-        wanted = Evaluation(
-            paths=(write_questions(tmp_path, rows),),
-            out=tmp_path / "out",
-            systems=tuple(systems(["par-rag"])),
-        )
-        report = await run(settings, wanted)
-        asked_once = len(proxy.calls)
-        again = await run(settings, wanted)
-    assert len(proxy.calls) == asked_once > 4
-    assert essence(again) == essence(report)
-    assert report["simulation"] is None
-    assert report["models"].keys() == {"default"}
-    assert report["methods"]["failures"][0]["thread"] == "par-rag-questions-hops"
-    assert report["methods"]["failures"][0]["status"] == "answered"
-    assert "imulat" not in (tmp_path / "out" / "report.html").read_text().split("To repeat it")[0]
 
 
 @pytest.mark.parametrize(

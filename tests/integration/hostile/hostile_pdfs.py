@@ -51,30 +51,15 @@ def _deep_pages(depth: int) -> dict[int, bytes]:
     return {2: b"<< /Type /Pages /Kids [10 0 R] /Count 1 >>", **nodes, 10 + depth: _PAGE}
 
 
-_FORM = b"/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /X 6 0 R >> >>"
-_WITH_FORM = _PAGE.replace(b"/Resources <<", b"/Resources << /XObject << /X 6 0 R >>")
-_CMAP = (
-    b"1 begincodespacerange <0000> <FFFF> endcodespacerange\n"
-    + b"100 beginbfrange\n" + b"<00000000> <FFFFFFFF> <0041>\n" * 100 + b"endbfrange"
-)  # fmt: skip
-
-
 def trees() -> Made:
     """Loops and depth."""
     return {
         "pages-in-a-circle.pdf": (EITHER, lambda: pdf({2: b"<< /Type /Pages /Kids [2 0 R] /Count 1 >>"})),
         "pages-deep.pdf": (EITHER, lambda: pdf(_deep_pages(5_000))),
-        "pages-a-billion.pdf": (EITHER, lambda: pdf({2: b"<< /Type /Pages /Kids [3 0 R] /Count 1000000000 >>"})),
         "page-many-times.pdf": (
             GIVEN_UP, lambda: pdf({2: b"<< /Type /Pages /Kids [%s] /Count 100000 >>" % (b"3 0 R " * 100_000)}),
         ),
-        "forms-in-a-circle.pdf": (EITHER, lambda: pdf({
-            3: _WITH_FORM, 4: stream(b"/X Do " + _SAID), 6: stream(b"/X Do", _FORM),
-        })),
-        "reference-to-itself.pdf": (EITHER, lambda: pdf({4: b"4 0 R"})),
         "lists-deep.pdf": (EITHER, lambda: pdf({6: b"[" * 100_000 + b"]" * 100_000}, trailer=b"/Info 6 0 R")),
-        "tables-in-a-circle.pdf": (EITHER, lambda: pdf(trailer=b"/Prev 0")),
-        "states-deep.pdf": (EITHER, lambda: pdf({4: stream(b"q " * 300_000 + _SAID)})),
     }  # fmt: skip
 
 
@@ -82,16 +67,9 @@ def bombs() -> Made:
     """Streams that unpack to much, and tables that spread."""
     return {
         "stream-of-a-gigabyte.pdf": (EITHER, lambda: pdf({4: _flate_bomb(1_024)})),
-        "stream-of-many-filters.pdf": (EITHER, lambda: pdf({
-            4: stream(_SAID, b"/Filter [%s]" % (b"/ASCIIHexDecode " * 5_000)),
-        })),
-        "stream-of-words.pdf": (EITHER, lambda: pdf({4: stream(b"BT /F1 12 Tf " + b"(geese) Tj " * 200_000 + b"ET")})),
         "predictor.pdf": (EITHER, lambda: pdf({4: stream(
             zlib.compress(bytes(9_000)), b"/Filter /FlateDecode /DecodeParms << /Predictor 15 /Columns 999999999 >>"
         )})),
-        "letters-of-a-billion.pdf": (EITHER, lambda: pdf({
-            5: _FONT.replace(b">>", b"/ToUnicode 6 0 R >>"), 6: stream(_CMAP),
-        })),
         "table-of-a-billion.pdf": (EITHER, lambda: pdf().replace(b"xref\n0 1\n", b"xref\n0 999999999\n")),
     }  # fmt: skip
 
@@ -100,23 +78,12 @@ def lies() -> Made:
     """Damaged and wrong declarations."""
     good = pdf()
     scenes: dict[str, tuple[str, Callable[[], bytes]]] = {
-        "no-table.pdf": (EITHER, lambda: good[: good.index(b"xref\n0 1")]),
         "cut.pdf": (EITHER, lambda: good[: len(good) // 2]),
-        "head-only.pdf": ("not a PDF", lambda: b"%PDF-1.7\n"),
         "length-too-long.pdf": (EITHER, lambda: good.replace(b"/Length ", b"/Length 99999")),
-        "streams-cut.pdf": (EITHER, lambda: pdf({
-            4: stream(zlib.compress(_SAID), b"/Filter /FlateDecode"),
-        }).replace(b"endstream", b"")),
-        "encrypted-oddly.pdf": (EITHER, lambda: pdf(
-            {6: b"<< /Filter /Standard /V 99 /R 99 /O (x) /U (x) /P -1 >>"}, trailer=b"/Encrypt 6 0 R"
-        )),
         "does-things.pdf": (READ, lambda: pdf({1: (
             b"<< /Type /Catalog /Pages 2 0 R /OpenAction << /S /Launch /F (/bin/sh) >> "
             b"/AA << /WC << /S /JavaScript /JS (app.alert(1)) >> >> >>"
         )})),
         "reads-a-file.pdf": (EITHER, lambda: pdf({4: b"<< /Length 0 /F (/etc/passwd) >>\nstream\n\nendstream"})),
-        "objects-in-themselves.pdf": (EITHER, lambda: pdf({
-            6: stream(b"7 0 ", b"/Type /ObjStm /N 999999 /First 4 /Extends 6 0 R"),
-        })),
     }  # fmt: skip
     return scenes

@@ -28,22 +28,12 @@ def corpora() -> Made:
     huge_number = b'{"id": ' + b"9" * 10_000 + b', "text": "x"}\n'
     return {
         "line-of-50-megabytes.jsonl": (READ, lambda: _row(text="goose " * 8_000_000) + _kept(1)),
-        "line-of-50-megabytes-alone.jsonl": ("longer than 8 MiB", lambda: b"x" * 50_000_000),
-        "passage-too-long.jsonl": (READ, lambda: _row(text="goose " * 20_000) + _kept(2)),
         "deep.jsonl": (READ, lambda: deep + _kept(3)),
         "ids.jsonl": (READ, lambda: b"".join(odd) + huge_number + _row(id=1e300) + _kept(4) + _kept(4)),
-        "many-bad-lines.jsonl": (READ, lambda: b"{}\n" * 2_000 + _kept(6)),
         "half-characters.jsonl": (READ, lambda: b'{"id": "\\ud800", "text": "\\udfff geese \\u0000"}\n' + _kept(7)),
-        "numbers.jsonl": (READ, lambda: b'{"id": NaN, "text": "x", "title": -Infinity}\n' + _kept(8)),
-        "in-utf-16.jsonl": ("no usable line", lambda: _kept(9).decode().encode("utf-16")),
-        "with-a-mark.jsonl": (READ, lambda: b"\xef\xbb\xbf" + _kept(10)),
-        "zeros.jsonl": ("no usable line", lambda: bytes(3_000_000)),
         "bomb-of-one-line.jsonl.gz": ("times its size", lambda: _gzip(b" " * (1 << 20), 100)),
-        "bomb-of-empty-lines.jsonl.gz": ("times its size", lambda: _gzip(b"\n" * (1 << 20), 20)),
         "cut.jsonl.gz": (READ, lambda: gzip.compress(_kept(11) * 9)[:-8]),
         "not-packed.jsonl.gz": ("cannot be read", lambda: _kept(12)),
-        "long-title.jsonl": (READ, lambda: _row(title="\u0301" * 500_000) + _kept(13)),
-        "keys-twice.jsonl": (READ, lambda: b'{"id": 1, "id": "kept-twice", "text": "a", "text": "b"}\n' + _kept(14)),
     }
 
 

@@ -72,35 +72,6 @@ async def converse(client: LangGraphClient) -> None:
     assert failed["__error__"]["message"] == "The question is empty."
 
 
-async def stream(client: LangGraphClient) -> None:
-    """Assert that the stream has the messages of the chat only, none of its roles, and the answer in chunks."""
-    chunks: list[dict[str, Any]] = []
-    items: list[dict[str, Any]] = []
-    modes = ["messages-tuple", "custom"]
-    async for event in client.runs.stream(None, "chat", input=said(QUESTION), context=PLAIN, stream_mode=modes):
-        if event.event == "messages" and event.data[0]["type"] != "human":
-            chunks.append(event.data[0])
-        if event.event == "custom":
-            items.append(event.data)
-    assert {chunk["type"] for chunk in chunks} == {"AIMessageChunk"}
-    assert len({chunk["id"] for chunk in chunks}) == 1
-    assert chunks[0]["content"] == "Edric "
-    assert "".join(chunk["content"] for chunk in chunks).startswith("Edric Gannow [1]\n\n[1] The Pellowrig Light")
-    assert chunks[-1]["usage_metadata"]["input_tokens"] == 200
-    assert len(chunks[-1]["additional_kwargs"]["citations"]) == 1
-    assert [item["node"] for item in items if item.get("state") == "started"] == ["retrieve", "answer"]
-    assert {item["role"] for item in items if "text" in item} == {"router", "reader"}
-    method = [
-        event.data[0]["content"]
-        async for event in client.runs.stream(None, "plain-rag", input={"question": QUESTION}, stream_mode=modes[:1])
-        if event.event == "messages"
-    ]
-    assert len(method) > 2
-    assert "".join(method) == "Edric Gannow"
-    without_thread = await client.runs.wait(None, "chat", input=said("Who built it?"), context=PLAIN)
-    assert texts(without_thread) == ["Who built it?", "Edric Gannow"], "nobody can be asked back"
-
-
 @pytest.mark.nightly
 async def test_sdk_client_has_a_conversation(environment: dict[str, str], tmp_path: Path) -> None:
     def run() -> None:
@@ -123,7 +94,6 @@ async def tour(server: Server) -> None:
     assert shown["method"]["enum"][0] == "auto"
     assert all(field["description"] for field in shown.values())
     await converse(client)
-    await stream(client)
 
 
 def messages_in(schema: dict[str, Any]) -> list[dict[str, Any]]:

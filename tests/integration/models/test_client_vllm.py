@@ -10,13 +10,11 @@ from typing import Any
 import jsonschema
 import pytest
 from model_client import Recorder
-from raw_server import chat, perplexity_of_words, probability_of_yes
 
 from sleuth.agents.formatting import Source
 from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.model import Message, Request, Sampling
 from sleuth.agents.model_calls.caller import messages
-from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
 from sleuth.agents.model_calls.output_parsing import parse
 from sleuth.agents.role import Role
 from sleuth.agents.roles.inputs import SourcesInput
@@ -42,11 +40,6 @@ def asked(text: str, **options: Any) -> Request:
     return Request(
         call_id=uuid.uuid4().hex, role="drafter", prompt="drafter/draft", messages=messages, input={}, **options
     )
-
-
-async def raw(url: str, text: str, **options: Any) -> dict[str, Any]:
-    """The same request without anything of ours in between."""
-    return await chat(url, [Message(role="user", content=text)], **options)
 
 
 @pytest.mark.nightly
@@ -85,26 +78,6 @@ async def test_a_quote_is_a_copy(seed: int, model: LLMClient) -> None:
 async def test_a_choice_is_one_of_them(model: LLMClient) -> None:
     reply = await model.call(asked("Which fruit do you like?", choices=("quince", "medlar")))
     assert reply["text"] in ("quince", "medlar")
-
-
-QUESTION = "Is water wet? Answer with yes or no."
-
-
-async def test_the_probability_of_yes_is_the_server_s(model: LLMClient, vllm_url: str) -> None:
-    reply = await model.call(asked(QUESTION, sampling=Sampling(max_tokens=1, top_logprobs=20)))
-    choice = await raw(vllm_url, QUESTION, max_tokens=1, logprobs=True, top_logprobs=20)
-    p, warning = first_token_probability(reply)
-    assert p == pytest.approx(probability_of_yes(choice), abs=1e-6)
-    assert warning is None
-
-
-@pytest.mark.parametrize("max_tokens", [5, 200])
-async def test_perplexity_is_that_of_the_words(max_tokens: int, model: LLMClient, vllm_url: str) -> None:
-    text = "Say hello in two words."
-    reply = await model.call(asked(text, sampling=Sampling(max_tokens=max_tokens, top_logprobs=1)))
-    choice = await raw(vllm_url, text, max_tokens=max_tokens, logprobs=True, top_logprobs=1)
-    assert reply["text"] == choice["message"]["content"]
-    assert perplexity(reply) == pytest.approx(perplexity_of_words(choice), rel=1e-6)
 
 
 async def test_tokens_are_counted_as_the_server_counts_them(model: LLMClient) -> None:

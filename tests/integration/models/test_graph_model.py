@@ -24,7 +24,7 @@ from sleuth.agents.graph_encoder import (
 from sleuth.studio.model_server.adapter import resolve_adapter
 from sleuth.tools.errors import UsageError
 from training.graph_llm import GraphTuning, graph_rows, prompt_ids, tune
-from training.graph_llm_compare import MAX_TOKENS, Replies, reply, unseen
+from training.graph_llm_compare import Replies
 from training.roles.tuning.batches import Plan, prompt_token_ids, tokenize_examples
 from training.roles.tuning.tune import CHECKPOINT, learn
 
@@ -135,45 +135,6 @@ def test_trained_folder_is_served_with_the_same_replies(base: Path, file: Path, 
     assert (embedder, kept.shape.hidden) == ("hashing", 32)
     replies = Replies(base, out, EMBEDDER, exact=True)
     assert replies.say(of_town("Varn"), tokens=12) != replies.say(of_town("Varn"), tokens=12, encode=False)
-
-
-@pytest.mark.nightly
-def test_without_encoding_only_an_adapter_is_learned(base: Path, file: Path, tmp_path: Path) -> None:
-    tune(file, base, tmp_path / "plain", PLAN, embedder=EMBEDDER, encode=False, limit=20)
-    assert not is_graph_model(tmp_path / "plain")
-    assert resolve_adapter(str(tmp_path / "plain"))
-    said = Replies(base, tmp_path / "plain", EMBEDDER).say(of_town("Varn"), tokens=3)
-    assert len(said) <= 3
-
-
-@pytest.mark.nightly
-def test_comparison_is_resumed_with_the_replies_that_are_missing(base: Path, file: Path, tmp_path: Path) -> None:
-    for name, encode in (("graph", True), ("text", False)):
-        tune(file, base, tmp_path / name, PLAN, embedder=EMBEDDER, encode=encode, limit=8)
-    rows, out = unseen(file, file), tmp_path / "replies.jsonl"
-    folders = (tmp_path / "graph", tmp_path / "text")
-    assert reply(rows, folders, base, out, EMBEDDER) == 2 * len(rows) > 0
-    once = out.read_text().splitlines()
-    out.write_text("\n".join(once[:-1]) + "\n")
-    assert reply(rows, folders, base, out, EMBEDDER) == 1
-    assert out.read_text().splitlines() == once
-    said = {(line["model"], line["example"]): line["reply"] for line in map(json.loads, once)}
-    encoded = Replies(base, tmp_path / "graph", EMBEDDER).say(rows[0]["messages"], tokens=MAX_TOKENS)
-    assert encoded in [text for (model, _), text in said.items() if model == "graph"]
-
-
-def test_without_adapting_only_the_encoder_is_learned(base: Path) -> None:
-    from transformers import AutoTokenizer
-
-    rows = graph_rows(examples(24), AutoTokenizer.from_pretrained(base))
-    tuning = GraphTuning(base, PLAN, EMBEDDER, [row.graph for row in rows], adapt=False)
-    model, encoder = tuning.model, tuning.encoder.module
-    before = [each.detach().clone() for each in (*model.parameters(), *encoder.parameters())]
-    tuning.step(PLAN.steps(rows)[0], 0.02)
-    after = [*model.parameters(), *encoder.parameters()]
-    changed = [not one.equal(other) for one, other in zip(before, after, strict=True)]
-    adapter = len(list(model.parameters()))
-    assert (any(changed[:adapter]), any(changed[adapter:])) == (False, True)
 
 
 def test_unusable_input_is_reported_on_one_line(base: Path, file: Path, tmp_path: Path) -> None:

@@ -188,24 +188,6 @@ async def test_answer_is_streamed_in_every_mode(sdk: LangGraphClient, oracle: Or
     assert texts(await sdk.runs.join(thread, run)) == ANSWERED
 
 
-async def test_second_turn_streams_its_own_events_only(sdk: LangGraphClient, oracle: Oracle) -> None:
-    thread = await new_thread(sdk)
-    await turn(sdk, thread, "Hello!")
-    stream = sdk.runs.stream(
-        thread, "chat", input=said(QUESTION), context=PLAIN, stream_mode=["values", "messages-tuple"]
-    )
-    parts = await parts_of(stream)
-    first_values = next(part.data for part in parts if part.event == "values")
-    assert texts(first_values) == [*GREETING, QUESTION]
-    assert [part.data[0]["content"].split(" [1]")[0] for part in parts if part.event == "messages"] == ["Edric Gannow"]
-    latest, first = await sdk.runs.list(thread)
-    assert (await sdk.runs.get(thread, latest["run_id"]))["status"] == "success"
-    assert texts(await sdk.runs.join(thread, first["run_id"])) == GREETING
-    assert texts(await sdk.runs.join(thread, latest["run_id"])) == [*GREETING, *ANSWERED]
-    with pytest.raises(NotFoundError, match="There is no run"):
-        await sdk.runs.get(await new_thread(sdk), latest["run_id"])
-
-
 async def test_run_is_cancelled_and_the_thread_continues(sdk: LangGraphClient, oracle: Oracle) -> None:
     thread = await new_thread(sdk)
     oracle.free.clear()

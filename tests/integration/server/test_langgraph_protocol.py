@@ -10,10 +10,8 @@ from uuid import uuid4
 import httpx
 import pytest
 from chat_scene import BACK, GREETING
-from langgraph_scene import APPROVED, PLAIN, client_at, said, talking, texts
+from langgraph_scene import PLAIN, client_at, said, talking, texts
 from serve_scene import KEYS, QUESTION, Oracle
-
-from sleuth.studio.server.runs.queue import RunQueue
 
 pytestmark = pytest.mark.integration
 
@@ -95,26 +93,6 @@ async def test_protocol_streams_a_run_and_the_ones_after_it(http: httpx.AsyncCli
     assert [event["seq"] for event in await followed(http, thread, since=since) if event["seq"] <= since] == []
 
 
-async def test_run_that_has_just_ended_is_the_latest_one(
-    http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    thread, removable, remove = str(uuid4()), asyncio.Event(), RunQueue.remove
-
-    async def wait_and_remove(*arguments: Any) -> None:
-        await removable.wait()
-        await remove(*arguments)
-
-    monkeypatch.setattr(RunQueue, "remove", wait_and_remove)
-    await start(http, thread, "Hello!")
-    first = await followed(http, thread)
-    try:
-        async with asyncio.timeout(30):
-            again = await followed(http, thread)
-    finally:
-        removable.set()
-    assert again[0]["event_id"] == first[0]["event_id"] == "1"
-
-
 async def test_protocol_keeps_ids_of_messages_replies_and_branches(http: httpx.AsyncClient) -> None:
     thread, sdk = str(uuid4()), client_at(str(http.base_url))
     for id, text in (("first", "Hello!"), ("second", "Who built it?")):
@@ -140,18 +118,6 @@ async def test_protocol_keeps_ids_of_messages_replies_and_branches(http: httpx.A
     await start(http, thread, QUESTION, checkpoint_id=before["checkpoint"]["checkpoint_id"])
     branch = data_of(await followed(http, thread), "values")[-1]
     assert texts(branch) == ["Hello!", GREETING, QUESTION, "Edric Gannow"]
-
-
-async def test_protocol_approves_a_plan_under_one_message(http: httpx.AsyncClient) -> None:
-    thread = str(uuid4())
-    await start(http, thread, QUESTION, **APPROVED)
-    (asked,) = data_of(await followed(http, thread), "input.requested")
-    reply = {"interrupt_id": asked["interrupt_id"], "response": {"decisions": [{"type": "reject"}]}}
-    await command(http, thread, "input.respond", responses=[{"namespace": [], **reply}])
-    events = await followed(http, thread)
-    starts = [data for data in data_of(events, "messages") if data["event"] == "message-start"]
-    assert {data["id"] for data in starts} == {data_of(events, "values")[0]["messages"][-1]["id"]}
-    assert data_of(events, "messages")[-2]["content"]["text"] == "The plan was not carried out."
 
 
 async def test_protocol_failure_is_an_event_of_the_run(http: httpx.AsyncClient, oracle: Oracle) -> None:

@@ -151,14 +151,6 @@ async def test_mcp_over_http(tmp_path: Path) -> None:
         await tour(client)
 
 
-async def test_requests_for_a_stream_are_refused(tmp_path: Path) -> None:
-    app = create_app(Settings(home=tmp_path, embedder="none", api_keys=KEYS), open_model=opening(Oracle()))
-    async with app.router.lifespan_context(app), serving(app) as url, httpx.AsyncClient(headers=ANNA) as http:
-        for verb in ("GET", "DELETE"):
-            reply = await http.request(verb, f"{url}/mcp", headers={"Accept": "text/event-stream"})
-            assert (reply.status_code, reply.headers["Allow"]) == (405, "POST")
-
-
 async def test_failed_run_is_resumed_by_the_tool(tmp_path: Path) -> None:
     oracle = Oracle()
     knows, oracle.said = oracle.said, lambda _request: ModelUnavailable("It is down.")

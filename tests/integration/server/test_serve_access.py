@@ -118,25 +118,6 @@ def thread_routes(client: httpx.AsyncClient) -> list[tuple[str, str, dict[str, s
     return found
 
 
-async def test_thread_name_works_on_every_route_of_its_owner(serving: Serve) -> None:
-    async with serving(keys=KEYS) as client:
-        await upload(client, headers=ANNA)
-        begun = {"question": QUESTION, "method": "plain-rag", "thread": "trip"}
-        await client.post("/v1/runs", json=begun, headers=ANNA)
-        events = await told(client, "trip", headers=ANNA)
-        assert events == await told(client, "anna:trip", headers=ANNA) != []
-        for end in ("", "/history", "/export", "/conversation"):
-            assert (await client.get(f"/v1/runs/trip{end}", headers=ANNA)).status_code == 200, end
-        again = await client.post("/v1/runs", json=begun, headers=ANNA)
-        assert (again.status_code, "was used already" in again.text) == (400, True)
-        after = await client.post("/v1/runs", json={**begun, "thread": "next", "after": "trip"}, headers=ANNA)
-        assert after.json()["thread"] == "anna:next"
-        await told(client, "next", headers=ANNA)
-        turns = (await client.get("/v1/runs/next/conversation", headers=ANNA)).json()
-        assert [turn["thread"]["id"] for turn in turns] == ["anna:trip", "anna:next"]
-        assert (await client.delete("/v1/runs/trip", headers=ANNA)).status_code == 204
-
-
 async def test_every_route_requires_a_key(tmp_path: Path, serving: Serve) -> None:
     app = create_app(Settings(home=tmp_path, api_keys=KEYS))
     paths = {route.path for route in app.routes if isinstance(route, Route)} - OPEN

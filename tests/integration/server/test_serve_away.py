@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import httpx
-import psycopg
 import pytest
 from full_disk import full_disk
 from postgres_fixture import PostgresServer
@@ -41,31 +40,6 @@ async def test_run_survives_stopped_postgres(serving: Serve, own_postgres: Postg
             assert [id for id, _, _ in events] == [1, 2, 3, 4, 5]
         assert events[-1][2]["text"] == "Edric Gannow"
         await all_at_once(client)
-
-
-async def test_run_survives_read_only_postgres(serving: Serve, own_postgres: PostgresServer, oracle: Oracle) -> None:
-    """As while a standby takes over."""
-    async with serving(database_url=own_postgres.url) as client:
-        await upload(client)
-        thread = await begin_held(client, oracle)
-        with logged(f"The error of run {thread}") as trying:
-            await asyncio.to_thread(alter, own_postgres, "SET default_transaction_read_only = on")
-            oracle.free.set()
-            await asyncio.wait_for(trying.wait(), 60)
-            refused = await client.post("/v1/runs", json={"question": "Who?", "method": "plain-rag"})
-            assert (refused.status_code, refused.json()["error"]["type"]) == (503, "store_error")
-            await asyncio.to_thread(alter, own_postgres, "RESET default_transaction_read_only")
-        assert (await told(client, thread))[-1][1] == "error"
-        assert (await client.get(f"/v1/runs/{thread}")).json()["thread"]["status"] == "failed"
-        assert (await client.post(f"/v1/runs/{thread}/resume")).status_code == 202
-        assert (await told(client, thread))[-1][2]["text"] == "Edric Gannow"
-
-
-def alter(server: PostgresServer, what: str) -> None:
-    """Change a setting for all sessions, including open ones."""
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        connection.execute(f"ALTER SYSTEM {what}".encode())
-        connection.execute("SELECT pg_reload_conf()")
 
 
 @pytest.mark.nightly

@@ -97,20 +97,3 @@ async def test_follow_up_on_a_run_without_answer_is_refused(client: httpx.AsyncC
     oracle.said = lambda _: ModelUnavailable("The model server is down.")
     assert (await follow(client, first)).status_code == 503
     assert len((await client.get("/v1/runs")).json()) == 1
-
-
-async def test_chat_continues_over_http(client: httpx.AsyncClient, oracle: Oracle) -> None:
-    knows, kinds = oracle.said, ["question", "follow-up"]
-    oracle.said = lambda request: kinds.pop(0) if request.role == "router" else knows(request)
-    await upload(client)
-    chat = {"method": "chat", "thread": "talk", "values": {"method": "plain-rag"}}
-    for asked in (QUESTION, ASKED):
-        begun = await client.post("/v1/runs", json={**chat, "question": asked})
-        assert (begun.status_code, begun.json()["thread"]) == (201, "talk")
-        events = await told(client, "talk")
-    assert [name for _, name, _ in events if name == "answer"] == ["answer", "answer"]
-    shown = (await client.get("/v1/runs/talk")).json()
-    assert [message["type"] for message in shown["state"]["messages"]] == ["human", "ai"] * 2
-    assert shown["answer"]["text"] == "Edric Gannow"
-    for end in ("history", "export", f"checkpoints/{shown['answer']['checkpoint']}", "conversation"):
-        assert (await client.get(f"/v1/runs/talk/{end}")).status_code == 200, end

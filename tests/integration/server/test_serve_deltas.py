@@ -6,22 +6,16 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-import four_hops
 import httpx
 import pytest
 from model_server import ModelServer, Spoken, chunks, completion, cut, forever
 from model_server import serving as model_serving
-from scripted_backend import Scripted
 from serve_fixture import Serve
 from serve_process import sleuth_serve
-from serve_scene import Oracle, app_of, begin, client_of, told, upload
-from starlette.requests import Request
-from starlette.responses import Response
-from test_serve_kill import ARTICLES, Reader
+from serve_scene import Oracle, app_of, begin, told, upload
+from test_serve_kill import Reader
 
-from sleuth.studio.server.app import create_app
 from sleuth.studio.server.state import server_state_of
-from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
 
@@ -158,48 +152,3 @@ async def test_text_of_a_repeated_call_is_reset(tmp_path: Path, killed: bool) ->
 
 def _words(parts: list[dict[str, Any]]) -> str:
     return "".join(choice["delta"].get("content", "") for part in parts for choice in part["choices"])
-
-
-class Clerk(ModelServer):
-    """Answers from the script of four hops, in one piece or as a stream."""
-
-    backend = Scripted(four_hops.four_hops)
-
-    async def scripted(self, request: Request) -> Response:
-        said = self.backend.reply(await request.json())
-        return await self.replied(json.loads(said.body), request)
-
-
-NAMES = {"thread", "id", "checkpoint", "parent", "at", "seconds", "model_seconds", "created_at", "updated_at"}
-"""Fields that differ between runs."""
-
-
-def essence(value: Any) -> Any:
-    """Return an export without ids and times; mappings by id become lists."""
-    if isinstance(value, list):
-        return [essence(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    kept = {name: essence(each) for name, each in value.items() if name not in NAMES}
-    return {**kept, "calls": list(kept["calls"].values())} if isinstance(kept.get("calls"), dict) else kept
-
-
-async def test_run_is_identical_with_and_without_subscribers(tmp_path: Path) -> None:
-    server = Clerk()
-    async with model_serving(server):
-        settings = Settings(home=tmp_path / "home", embedder="none", model_url=server.url)
-        app = create_app(settings)
-        async with app.router.lifespan_context(app), client_of(app) as client:
-            await upload(client, ARTICLES)
-            started = await client.post("/v1/runs", json={"question": four_hops.QUESTION, "method": "par-rag"})
-            heard = started.json()["thread"]
-            events = await told(client, heard, words=True)
-            streamed = [bool(body.get("stream")) for body in server.calls]
-            message = {"role": "user", "content": four_hops.QUESTION}
-            completed = await client.post("/v1/chat/completions", json={"model": "par-rag", "messages": [message]})
-            unheard = completed.json()["metadata"]["thread"]
-            exports = [(await client.get(f"/v1/runs/{thread}/export")).json() for thread in (heard, unheard)]
-    assert all(streamed)
-    assert not any(body.get("stream") for body in server.calls[len(streamed) :])
-    assert {name for _, name, _ in events} >= {"delta", "reset"}, "one reply had to be repaired"
-    assert essence(exports[0]) == essence(exports[1])

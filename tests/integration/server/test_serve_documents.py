@@ -28,14 +28,6 @@ async def test_uploaded_files_are_ingested_listed_and_found(client: httpx.AsyncC
     assert passage["text"] == document["text"][passage["start"] : passage["end"]]
 
 
-@BOTH_STORES
-async def test_upload_replaces_a_document_of_the_same_name(client: httpx.AsyncClient) -> None:
-    await upload(client)
-    await upload(client, {"light.md": "# The Pellowrig Light\n\nIt fell in 1950.\n"})
-    assert len((await client.get("/v1/documents")).json()) == 3
-    assert "fell in 1950" in (await client.get("/v1/documents/light.md")).json()["text"]
-
-
 async def test_unreadable_files_are_named_and_the_others_ingested(client: httpx.AsyncClient) -> None:
     last = await upload(client, {"light.md": FILES["light.md"], "song.mp3": "la", "empty.txt": ""})
     assert last["status"] == "done"
@@ -102,12 +94,3 @@ async def test_documents_and_search_are_filtered(client: httpx.AsyncClient) -> N
     nothing = await client.post("/v1/runs", json={"question": "Who?", "method": "plain-rag", "where": "tag=none"})
     assert nothing.status_code == 400
     assert "No document matches" in nothing.text
-
-
-async def test_search_without_query_or_mode_is_refused(client: httpx.AsyncClient) -> None:
-    assert (await client.get("/v1/search", params={"q": "light"})).status_code == 400, "nothing was read in"
-    await upload(client)
-    for wrong in ({}, {"q": ""}, {"q": "x", "k": 0}, {"q": "x", "mode": "magic"}):
-        assert (await client.get("/v1/search", params=wrong)).status_code == 400, wrong
-    assert (await client.get("/v1/passages/none")).status_code == 404
-    assert (await client.get("/v1/ingests/none")).status_code == 404

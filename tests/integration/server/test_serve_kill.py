@@ -84,8 +84,6 @@ async def reach(readers: list[Reader], number: int) -> None:
     [
         pytest.param("sqlite", True, id="sqlite-kill"),
         pytest.param("postgres", False, id="postgres-terminate", marks=pytest.mark.postgres),
-        pytest.param("sqlite", False, id="sqlite-terminate", marks=pytest.mark.faults),
-        pytest.param("postgres", True, id="postgres-kill", marks=[pytest.mark.postgres, pytest.mark.faults]),
     ],
     indirect=["database_url"],
 )

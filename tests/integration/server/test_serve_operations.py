@@ -19,7 +19,7 @@ from serve_scene import ANNA, BEN, FILES, KEYS, QUESTION, begin, told, upload
 
 from sleuth.studio.server.middleware.keys import WRONG_KEYS_A_MINUTE
 from sleuth.studio.server.telemetry import readiness
-from sleuth.studio.server.telemetry.logs import JsonLines, TextLines
+from sleuth.studio.server.telemetry.logs import JsonLines
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.storage import RESTORING
 
@@ -111,34 +111,6 @@ async def test_operator_lists_runs_of_other_owners(serving: Serve) -> None:
         assert "Only the operator" in refused.text
 
 
-async def test_log_lines_of_a_run_have_its_request_and_thread(
-    serving: Serve, oracle: object, caplog: pytest.LogCaptureFixture
-) -> None:
-    lines: list[str] = []
-
-    class Lines(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            lines.append(JsonLines().format(record))
-            assert f"sleuth: {record.getMessage()}" in TextLines().format(record).replace(record.name, "sleuth")
-
-    caplog.set_level(logging.INFO, "sleuth")
-    handler = Lines()
-    logging.getLogger("sleuth").addHandler(handler)
-    oracle.said = lambda _request: 1 / 0  # type: ignore[attr-defined]
-    try:
-        async with serving() as client:
-            await upload(client)
-            thread = await begin(client, headers={"X-Request-ID": "mine-7"})
-            await told(client, thread)
-    finally:
-        logging.getLogger("sleuth").removeHandler(handler)
-    parsed = [json.loads(line) for line in lines]
-    (failure,) = [line for line in parsed if line["level"] == "error"]
-    assert (failure["thread"], failure["request"]) == (thread, "mine-7")
-    (ended,) = [line for line in parsed if line["message"] == "run ended"]
-    assert (ended["thread"], ended["request"], ended["outcome"]) == (thread, "mine-7", "failed")
-
-
 async def test_guessing_keys_is_limited(serving: Serve) -> None:
     async with serving(keys=KEYS) as client:
         for number in range(WRONG_KEYS_A_MINUTE):
@@ -177,17 +149,6 @@ async def test_log_contains_names_and_numbers_but_no_texts(serving: Serve, caplo
     }
     written = json.dumps(lines)
     assert not [text for text in [*FILES.values(), QUESTION, "Gannow", "apple-secret"] if text in written]
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_completion_closed_after_its_answer_counts_as_done(client: httpx.AsyncClient, stream: bool) -> None:
-    await upload(client)
-    asked = {"model": "plain-rag", "messages": [{"role": "user", "content": QUESTION}], "stream": stream}
-    assert (await client.post("/v1/chat/completions", json=asked)).status_code == 200
-    async with asyncio.timeout(300):
-        while "sleuth_runs_active 0.0" not in (found := (await client.get("/metrics")).text):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-    assert 'sleuth_run_seconds_count{method="plain-rag",outcome="done"} 1.0' in found
 
 
 def spans_in_memory() -> InMemorySpanExporter:

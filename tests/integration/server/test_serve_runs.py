@@ -1,6 +1,5 @@
 """The runs API: started, followed, stopped, resumed, looked at, forked, removed; across restarts."""
 
-import asyncio
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
@@ -96,33 +95,6 @@ async def test_run_is_stopped_and_resumed(client: httpx.AsyncClient, oracle: Ora
     events = await told(client, thread)
     assert steps_in(events) == STEPS, "a step came twice"
     assert [name for _, name, _ in events if name != "step"] == ["stopped", "answer"]
-
-
-async def test_run_stopped_immediately_is_never_left_running(client: httpx.AsyncClient, oracle: Oracle) -> None:
-    await upload(client)
-    oracle.free.clear()
-    for _ in range(12):
-        thread = await begin(client)
-        assert (await client.post(f"/v1/runs/{thread}/stop")).status_code == 202
-    assert {row["state"] for row in (await client.get("/v1/runs")).json()} == {"stopped"}
-
-
-async def test_run_stopped_repeatedly_is_not_resumed_by_the_next_start(
-    serving: Serve, oracle: Oracle, tmp_path: Path
-) -> None:
-    async with serving() as client:
-        await upload(client)
-        thread = await begin_held(client, oracle)
-        with closing(sqlite3.connect(tmp_path / "home" / "runs.sqlite")) as connection, connection:
-            connection.execute("BEGIN IMMEDIATE")  # the stop cannot be written down yet
-            stops = []
-            for _ in range(4):
-                stops.append(asyncio.create_task(client.post(f"/v1/runs/{thread}/stop")))
-                await asyncio.wait(stops, timeout=0.5)
-        assert {(await each).status_code for each in stops} == {202}
-    async with serving() as client:
-        assert STOPPED.items() <= (await client.get(f"/v1/runs/{thread}")).json()["thread"].items()
-        assert [name for _, name, _ in await told(client, thread) if name != "step"] == ["stopped"]
 
 
 async def test_run_of_a_killed_process_is_interrupted_everywhere(serving: Serve, tmp_path: Path) -> None:

@@ -2,13 +2,13 @@
 
 import asyncio
 import importlib.util
-import os
 import sys
 from pathlib import Path
 
 import httpx
 import pytest
 from asgi_server import serving as listening
+from process import missing
 from serve_scene import ANNA, KEYS, Oracle, begin, opening, told, upload
 
 from sleuth.studio.server.app import create_app
@@ -25,21 +25,11 @@ EXAMPLES = 8
 def schemathesis() -> None:
     """Skip the test without schemathesis, or fail if skipping is not allowed."""
     if importlib.util.find_spec("schemathesis") is None:
-        reason = "schemathesis is not installed"
-        if os.environ.get("SLEUTH_REQUIRE_ALL") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
+        missing("schemathesis is not installed")
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    "database_url",
-    [
-        pytest.param("sqlite", marks=pytest.mark.faults),  # two minutes each; Postgres refuses more
-        pytest.param("postgres", marks=pytest.mark.postgres),
-    ],
-    indirect=True,
-)
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)  # it refuses more than SQLite
 @pytest.mark.usefixtures("schemathesis")
 async def test_no_request_causes_an_internal_error(tmp_path: Path, database_url: str | None) -> None:
     settings = Settings(home=tmp_path, embedder="none", api_keys=KEYS, database_url=database_url)

@@ -5,16 +5,11 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
-from unittest.mock import AsyncMock
 
 import httpx
 import pytest
 from serve_fixture import Serve
-from serve_scene import ANNA, BEN, KEYS, Oracle, app_of, begin_held, told, upload
-
-from sleuth.studio.server.runs.queue import RunQueue
-from sleuth.studio.server.runs.worker import RunWorker
-from sleuth.studio.server.state import server_state_of
+from serve_scene import ANNA, BEN, KEYS, Oracle, begin_held, told, upload
 
 pytestmark = [
     pytest.mark.integration,
@@ -108,58 +103,3 @@ async def test_run_of_a_closed_server_is_resumed_by_another(server: Server, orac
         await assert_ends_well(two, thread)
         assert (await stop).status_code == 202
         assert (await told(two, stopped))[-1][1] == "stopped"
-
-
-@pytest.mark.nightly
-async def test_concurrently_recovering_servers_share_the_queue(server: Server, oracle: Oracle) -> None:
-    async with server("one") as one, server("two") as two:
-        await upload(one)
-        await upload(two)
-        threads = await left_by_a_third(server, oracle)
-        oracle.free.set()
-        left = await queued(one)
-        begun = await asyncio.gather(worker_of(one).recover(), worker_of(two).recover())
-        assert sum(begun) <= len(left)  # the servers look for left runs by themselves too
-        for thread in threads:
-            await told(one, thread)  # to its end, on either server
-            await assert_ends_well(two, thread)
-        assert len(oracle.requests) == len(threads)
-
-
-@pytest.mark.nightly
-async def test_run_ended_by_another_server_is_not_recovered(
-    server: Server, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By another server that has read just before that it was left."""
-    async with server("one") as one, server("two") as two:
-        await upload(one)
-        await upload(two)
-        (thread, *_) = await left_by_a_third(server, oracle)
-        left = await queued(one)
-        await worker_of(one).recover()
-        assert (await one.post(f"/v1/runs/{thread}/stop")).status_code == 202
-        before = await told(one, thread)
-        assert before[-1][1] == "stopped"
-        read_before = AsyncMock(return_value=[row for row in left if row[0] == thread])
-        monkeypatch.setattr(RunQueue, "pending", read_before)
-        assert await worker_of(two).recover() == 0
-        assert await told(two, thread) == before
-        assert (await two.get(f"/v1/runs/{thread}")).json()["thread"]["status"] == "interrupted"
-
-
-def worker_of(client: httpx.AsyncClient) -> RunWorker:
-    return server_state_of(app_of(client)).run_worker
-
-
-async def queued(client: httpx.AsyncClient) -> list[tuple[str, str]]:
-    engine = server_state_of(app_of(client)).tenants.store.engine
-    return await (await asyncio.to_thread(RunQueue, engine)).pending()
-
-
-async def left_by_a_third(server: Server, oracle: Oracle) -> list[str]:
-    """Runs that a server was in the middle of when it ended; model calls still wait."""
-    async with server("three") as client:
-        await upload(client)
-        threads = [await begin_held(client, oracle) for _ in range(4)]
-    oracle.requests.clear()
-    return threads

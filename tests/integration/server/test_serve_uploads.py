@@ -1,8 +1,6 @@
 """Uploads: retried until they are ingested, or stopped; ingested files stay complete and indexed."""
 
 import asyncio
-import os
-import time
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -16,12 +14,8 @@ from hashing_embedder import HashingEmbedder
 from index_contents import held
 from serve_fixture import BOTH_STORES, Serve
 from serve_scene import ANNA, BEN, KEYS, ended, send, upload
-from sqlalchemy import create_engine
 
-from sleuth.graphs.ingestion.pipeline import IngestProgress
 from sleuth.studio.server.ingestion import worker as ingests
-from sleuth.studio.server.ingestion.uploads import HOUR, Failure, Ingest, Uploads
-from sleuth.studio.server.ingestion.worker import _after
 from sleuth.tools.errors import EmbedderChanged, ModelUnavailable
 from sleuth.tools.search.vectors.embedder import Vectors
 from sleuth.tools.settings import Settings
@@ -160,36 +154,6 @@ async def test_full_disk_refuses_an_upload_completely(serving: Serve, settings: 
         assert (await upload(client, {"notes.txt": "The notes."}))["status"] == "done"
 
 
-async def test_orphaned_files_of_a_kill_are_removed(tmp_path: Path) -> None:
-    uploads = Uploads(create_engine(f"sqlite:///{tmp_path / 'serve.db'}"), tmp_path / "uploads")
-    with (tmp_path / "sent").open("wb+") as sent:
-        kept = Ingest(id="a1", owner="anna", files=("notes.txt",), at="2026-01-01")
-        await uploads.add(kept, {"notes.txt": sent})
-        await uploads.add(kept.model_copy(update={"id": "b2"}), {"notes.txt": sent})
-    await uploads.finish(kept.model_copy(update={"id": "b2", "status": "done"}), is_placed=False)
-    left = [tmp_path / "uploads" / "c3" / "notes.txt", uploads.folder_of("anna") / "more.txt"]
-    placed = uploads.folder_of("anna") / "notes.txt"
-    for path in (*left, placed):
-        path.parent.mkdir(exist_ok=True)
-        path.touch()
-    await uploads.remove_orphans()
-    assert all(path.exists() for path in left), "it may be about to be written down"
-    before = time.time() - HOUR - 1
-    for path in (*left, placed, *(tmp_path / "uploads").iterdir()):
-        os.utime(path, (before, before))
-    await uploads.remove_orphans()
-    assert not any(path.exists() for path in left)
-    assert placed.exists()
-    assert (tmp_path / "uploads" / "a1" / "notes.txt").exists()
-    assert await uploads.unfinished() == [kept]
-
-
-def test_failure_belongs_to_the_file_that_it_names() -> None:
-    failing = IngestProgress(failure="/files/11.txt is empty.")
-    told = _after(Ingest(id="a1", owner="anna", files=("1.txt", "11.txt")), failing, Path("/files"))
-    assert told.failed == (Failure(source="11.txt", problem="11.txt is empty."),)
-
-
 async def stop(client: httpx.AsyncClient, ingest: str) -> Any:
     stopped = await client.post(f"/v1/ingests/{ingest}/stop")
     assert stopped.status_code == 202, stopped.text
@@ -225,19 +189,6 @@ async def test_stopped_upload_keeps_ingested_files_and_skips_the_rest(
     assert whole(settings) == LINES, "the same upload did not begin anew"
 
 
-@pytest.mark.nightly
-async def test_stopped_upload_is_not_resumed_after_a_restart(serving: Serve, settings: Settings, gated: Gated) -> None:
-    async with serving(embedder=gated) as client:
-        ingest = await send(client, CORPUS)
-        await asyncio.to_thread(gated.reached.wait)
-        await stop(client, ingest)
-        asyncio.get_running_loop().call_later(0.2, gated.gate.set)  # or the server could not end
-    async with serving(embedder=HashingEmbedder()) as client:
-        assert (await ended(client, ingest))["status"] == "stopped"
-    assert 0 < whole(settings) < LINES
-    assert not list((settings.home / "uploads").glob("*/*")), "files were left behind"
-
-
 async def test_queued_upload_can_be_stopped(serving: Serve, gated: Gated) -> None:
     files = {"one.txt": "The first file.", "two.txt": "The second file."}
     async with serving(embedder=gated) as client:
@@ -249,13 +200,6 @@ async def test_queued_upload_can_be_stopped(serving: Serve, gated: Gated) -> Non
         assert (await ended(client, first))["status"] == "done"
         assert {row["id"] for row in (await client.get("/v1/documents")).json()} == set(files)
         assert "first" in (await client.get("/v1/documents/one.txt")).json()["text"]
-
-
-async def test_stop_after_the_last_file_is_done(serving: Serve) -> None:
-    async with serving(embedder=HashingEmbedder()) as client:
-        last = await upload(client, {"one.txt": "The first file."})
-        assert await stop(client, last["id"]) == last
-        assert (await client.post("/v1/ingests/none/stop")).status_code == 404
 
 
 @BOTH_STORES

@@ -97,17 +97,3 @@ async def test_orders_of_pages_are_not_followed_and_a_cell_is_cited(settings: Se
         assert "<|im_end|>" not in text
         assert text.count("<source ") == text.count("</source ") == len(request.input.get("sources", ()))
     assert not state["calculations"]
-
-
-@pytest.mark.nightly
-@pytest.mark.vllm
-async def test_a_small_model_comes_to_a_verdict(settings: Settings, vllm_url: str) -> None:
-    from sleuth.agents.llm.client import LLMClient
-
-    chosen = settings.model_copy(update={"model_url": vllm_url, "timeout": 600.0})
-    async with LLMClient.open(chosen) as model:
-        answer, state = await ask(chosen, model, HONEST, HOSTILE)
-    assert answer.status in ("answered", "unknown", "invalid_question")
-    assert {each["kind"] for each in state["references"]} >= {"text", "table"}
-    assert sum(each["shown"] for each in state["references"]) <= 12_000
-    assert answer.cost["calls"] >= 7

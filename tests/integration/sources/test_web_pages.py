@@ -1,13 +1,9 @@
 """Pages read in a process of their own: what is made of them, and what hostile ones cannot do."""
 
-import json
 import resource
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
-from folders import CHILDREN
 
 from sleuth.tools.documents.resource_limits import Bounds
 from sleuth.tools.documents.worker import Worker
@@ -15,7 +11,6 @@ from sleuth.tools.sources.web_pages.page import Page, PageText
 from sleuth.tools.sources.web_pages.reading import (
     MAX_PAGES,
     MAX_TEXT,
-    PAGE_MEGABYTES,
     PAGE_SECONDS,
     read_page,
     read_pages,
@@ -100,25 +95,6 @@ async def test_a_page_that_takes_too_much_memory_is_given_up() -> None:
     assert (first.text, len(first.warnings)) == ("", 1)
     assert "given up" in first.warnings[0]
     assert "Rosa Quill" in second.text
-
-
-GIGANTIC = {
-    "paragraphs": f"<p>{ARTICLE}</p>\n" * (20_000_000 // len(ARTICLE)),
-    "nested tables": ("<table><tr><td>" * 50 + "deep" + "</table>" * 50) * 20_000,
-    "unclosed": "<b>" * 6_000_000,
-}
-
-
-@pytest.mark.nightly
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits a process's memory")
-@pytest.mark.parametrize("name", GIGANTIC)
-def test_twenty_megabytes_of_html_take_no_more_memory_than_is_allowed(name: str) -> None:
-    child = [sys.executable, CHILDREN / "reading_child.py"]
-    ended = subprocess.run(child, input=GIGANTIC[name], capture_output=True, text=True, check=True, timeout=200)
-    found = json.loads(ended.stdout)
-    assert found["text"]
-    assert found["warnings"]
-    assert found["bytes"] <= PAGE_MEGABYTES << 20
 
 
 async def test_each_content_is_read_once_and_has_an_id_up_to_the_limit() -> None:

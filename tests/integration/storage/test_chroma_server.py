@@ -5,13 +5,11 @@ from chroma_fixture import ChromaServer
 from chromadb.telemetry import opentelemetry
 from entries import entry
 from hashing_embedder import HashingEmbedder
-from psutil import Process
 
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import StoreError
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.search.vectors import chroma
-from sleuth.tools.search.vectors.chroma_index import ChromaIndex
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -66,17 +64,6 @@ async def test_restarted_server_is_used_again(settings: Settings, own_chroma: Ch
                 assert [hit.passage.document_id for hit in hits] == ["bridge", "mill"]
         await library.delete(["mill"])
         assert [hit.passage.document_id for hit in await library.search(question)] == ["bridge"]
-
-
-def test_repeated_opening_uses_no_more_connections(chroma_url: str) -> None:
-    def sockets() -> int:
-        vectors = ChromaIndex(chroma_url, owner="anna", collection="again", embedder=HashingEmbedder())
-        assert vectors.count() == 0
-        vectors.close()
-        return len(Process().net_connections())
-
-    first = sockets()
-    assert {sockets() for _ in range(5)} == {first}
 
 
 async def test_variables_of_chroma_start_no_telemetry(

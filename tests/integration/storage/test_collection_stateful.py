@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 from storage_operations import Operation, document, execute
-from windows import Sweep
 
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.collection.index_set import ALL, IndexSet
@@ -181,19 +180,6 @@ EACH = pytest.mark.parametrize(
 
 
 @EACH
-def test_kill_before_restoring_an_older_catalogue(die_at: IndexName) -> None:
-    """The interrupted state has as many passages as the present one, so counts do not differ."""
-    state = CollectionMachine()
-    state.put({"e": ("Brask.", "Hollin."), "a": ("Ephraim.",)})
-    state.search_meaning()
-    state.back_up()
-    state.crash({"e": ("Gunnora.", "Corrodane.")}, die_at)
-    state.put_back()
-    state.search_words("Brask")
-    state.teardown()
-
-
-@EACH
 def test_restored_catalogue_older_than_vectors_is_reindexed(die_at: IndexName) -> None:
     """It does not know that there are any."""
     state = CollectionMachine()
@@ -206,8 +192,15 @@ def test_restored_catalogue_older_than_vectors_is_reindexed(die_at: IndexName) -
     state.teardown()
 
 
-def run(part: int, steps: int) -> None:
-    """Return settings for a fixed number of repeatable examples."""
+@pytest.mark.parametrize(
+    ("part", "steps"),
+    [
+        pytest.param(PARTS, 12, marks=pytest.mark.nightly),
+        *(pytest.param(part, 40, marks=pytest.mark.faults) for part in range(PARTS)),
+    ],
+)
+def test_operation_sequences_match_a_dictionary(part: int, steps: int) -> None:
+    """A fixed number of repeatable examples."""
     how = settings(
         max_examples=EXAMPLES,
         stateful_step_count=steps,
@@ -217,18 +210,3 @@ def run(part: int, steps: int) -> None:
         suppress_health_check=list(HealthCheck),
     )
     run_state_machine_as_test(seed(part)(CollectionMachine), settings=how)
-
-
-@pytest.mark.nightly
-def test_few_operation_sequences_match_a_dictionary() -> None:
-    run(PARTS, steps=12)
-
-
-@pytest.mark.faults
-@pytest.mark.timeout(7200)
-def test_many_operation_sequences_match_a_dictionary() -> None:
-    sweep = Sweep("library", PARTS)
-    for part in sweep.left():
-        run(part, steps=40)
-        sweep.passed(part)
-    sweep.end()

@@ -7,7 +7,6 @@ from hashing_embedder import HashingEmbedder
 from postgres_fixture import database
 
 from sleuth.studio.cli.doctor_checks import examine
-from sleuth.tools.collection import index_set
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import EmbedderChanged, StoreError, UsageError
 from sleuth.tools.search.retriever import Query
@@ -76,16 +75,6 @@ async def test_graph_of_many_vectors_finds_the_nearest(there: Settings, monkeypa
             with monkeypatch.context() as patched:
                 patched.setattr(index, "MAX_EXACT", 0)
                 assert shared(dense.restricted(some).search(asked, 10), few) >= 9
-
-
-async def test_vectors_of_a_whole_collection_get_a_graph(there: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a search finds them after SLEUTH_VECTORS was changed."""
-    for module in (pgvector_index, index_set):
-        monkeypatch.setattr(module, "MAX_EXACT", 100)
-    async with await Collection.open(there, embedder=HashingEmbedder()) as library:
-        await library.put(ENTRIES)
-        await library.search(Query(text="amber", k=3, mode="dense"))
-    assert has_neighbor_graph(there)
 
 
 def has_neighbor_graph(there: Settings) -> bool:

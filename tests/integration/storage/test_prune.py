@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from four_hops import QUESTION, InProcess
-from sqlalchemy import event, text
+from sqlalchemy import text
 from stored_runs import assert_has_texts, finished, interrupt, open_runs, own_settings, services
 
 from sleuth.graphs.core.answer import Answer
@@ -135,29 +135,6 @@ async def test_prune_removes_unneeded_texts(runs: RunService) -> None:
 
 def tables(runs: RunService) -> tuple[str, ...]:
     return CHECKPOINT_TABLES[runs.store.engine.dialect.name]
-
-
-class Killed(Exception):
-    """The process ends here."""
-
-
-def die_at_the_row(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
-    if statement.startswith("DELETE FROM sleuth_threads"):
-        raise Killed
-
-
-async def test_interrupted_removal_of_a_run_removes_nothing(runs: RunService) -> None:
-    id, _ = await finished(runs)
-    before = await list_checkpoints(runs, id)
-    event.listen(runs.store.engine, "before_cursor_execute", die_at_the_row)
-    with pytest.raises(Killed):
-        await prune(runs, older_than=-60, keep_last=None)
-    event.remove(runs.store.engine, "before_cursor_execute", die_at_the_row)
-    assert [thread.id for thread in await runs.store.threads.list_newest()] == [id]
-    assert await list_checkpoints(runs, id) == before
-    assert (await prune(runs, older_than=-60, keep_last=None)).threads == 1
-    assert await runs.store.threads.list_newest() == []
-    assert all(count(runs, table, id) == 0 for table in tables(runs))
 
 
 @pytest.mark.parametrize("state", ["done", pytest.param("running", marks=pytest.mark.nightly)])

@@ -1,7 +1,6 @@
 """Pruning in Postgres while other machines, each with its own SLEUTH_HOME, start or resume runs."""
 
 import asyncio
-import random
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -22,7 +21,6 @@ from sleuth.tools.settings import Settings
 
 pytestmark = [pytest.mark.integration, pytest.mark.postgres]
 
-LONG_AGO = "2020-01-01T00:00:00.000+00:00"
 Deed = Callable[[], Awaitable[object]]
 
 
@@ -104,15 +102,6 @@ async def test_run_resumed_during_prune_keeps_its_texts(here: RunService, there:
     await assert_has_texts(there, id)
 
 
-async def test_old_run_resumed_during_prune_is_kept(here: RunService, there: RunService) -> None:
-    id = await interrupted(there)
-    await there.store.threads.set_state(id, "interrupted", at=LONG_AGO)
-    gone = await prune(meanwhile(here, lambda: last_answer(there.run(id))), older_than=3600, keep_last=None)
-    assert gone.threads == 0
-    assert (await there.answer(id)).status == "answered"
-    await assert_has_texts(there, id)
-
-
 async def test_prune_is_refused_while_another_machine_runs_a_thread(here: RunService, there: RunService) -> None:
     stuck, id = InProcess(hold_at=1), await there.start(f"{QUESTION} {uuid.uuid4().hex}", "par-rag")
     running = asyncio.create_task(last_answer(RunService(there.store, services(stuck)).run(id)))
@@ -134,21 +123,3 @@ async def test_text_stored_again_during_prune_is_kept(here: RunService, there: R
     assert (await prune(here, older_than=None, keep_last=1)).texts >= 1
     with pytest.raises(UnknownName):
         await here.store.archive.load([again])
-
-
-async def test_concurrent_store_and_delete_never_deadlock(here: RunService, there: RunService) -> None:
-    """In any order of texts, and with any number of concurrent writers."""
-    bodies = [f"text {number} {uuid.uuid4().hex}" for number in range(60)]
-
-    async def keep(runs: RunService, seed: int) -> None:
-        order = random.Random(seed).sample(bodies, len(bodies))
-        for _ in range(3):
-            await runs.store.archive.keep(order)
-
-    async def drop() -> None:
-        for _ in range(3):
-            era = await here.store.archive.start_prune_epoch()
-            await here.store.archive.delete_all_but(set(), before=era)
-
-    await asyncio.gather(*(keep(runs, seed) for seed in range(2) for runs in (here, there)), drop())
-    assert await here.store.archive.load(await there.store.archive.keep(bodies)) == bodies

@@ -114,22 +114,6 @@ async def test_many_simultaneous_runs_end(runs: RunService, method: str, values:
     assert {answer.status for answer in answers} == {"answered"}
 
 
-async def test_cancelled_wait_for_a_lock_holds_nothing(runs: RunService) -> None:
-    """At any moment: also before the thread that asks for it has had its turn."""
-    for wait in [0.0, 0.0, 0.001, 0.002, 0.005, 0.01, 0.02] * 5:
-        taking = asyncio.create_task(hold(runs, "monday", seconds=60))
-        await asyncio.sleep(wait)
-        taking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await taking
-        await hold(runs, "monday")
-
-
-async def hold(runs: RunService, id: str, seconds: float = 0.0) -> None:
-    async with runs.store.locks.hold(id):
-        await asyncio.sleep(seconds)
-
-
 async def freed(runs: RunService, id: str) -> Answer:
     """Runs a thread as soon as it can be: Postgres needs a moment to see that a client was killed."""
     for _ in range(50):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sleuth.tools.errors import StoreBusy, StoreError
-from sleuth.tools.storage.locks import HomeLock, LockMode, hold
+from sleuth.tools.storage.locks import LockMode, hold
 
 pytestmark = pytest.mark.integration
 
@@ -113,22 +113,3 @@ async def test_tasks_of_a_process_share_the_lock_and_an_error_releases_it(tmp_pa
     with pytest.raises(StoreError, match=f"{os.sep}file.* cannot be written"):
         async with hold(file, "shared", command="x"):
             pass
-
-
-async def test_activities_of_one_server_share_its_lock(tmp_path: Path) -> None:
-    """It holds what the most demanding one needs, and nothing while it is idle."""
-    server = HomeLock(tmp_path, "sleuth serve")
-    async with server.hold("shared"):
-        assert await taken(tmp_path, "shared") is None
-        async with server.hold("exclusive"):
-            message = await taken(tmp_path, "shared")
-            assert message is not None and "`sleuth serve`" in message
-        assert await taken(tmp_path, "shared") is None
-    assert await taken(tmp_path, "exclusive") is None
-    reader = another(tmp_path, "shared")
-    with pytest.raises(StoreBusy, match="sleuth shared"):
-        async with server.hold("exclusive"):
-            raise AssertionError("it is held")
-    reader.communicate("\n")
-    async with server.hold("exclusive"):
-        pass

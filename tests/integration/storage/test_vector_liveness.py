@@ -11,7 +11,6 @@ import pytest
 from entries import entry
 from hashing_embedder import HashingEmbedder
 
-from sleuth.tools.errors import StoreError
 from sleuth.tools.search.vectors import chroma
 from sleuth.tools.search.vectors.chroma_index import ChromaIndex
 
@@ -72,19 +71,6 @@ def test_live_process_needs_no_probe(tmp_path: Path, trials: list[Path]) -> None
     second.close()
     opened(tmp_path).close()
     assert (trials, marks(tmp_path)) == ([], [])
-
-
-def test_failed_probe_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mark = killed(tmp_path)
-
-    def dies(*_: object) -> None:
-        raise StoreError("They are damaged.")
-
-    monkeypatch.setattr(chroma, "_try", dies)
-    for _ in range(2):
-        with pytest.raises(StoreError, match="damaged"):
-            opened(tmp_path)
-    assert marks(tmp_path) == [mark]
 
 
 def test_probe_accepts_an_intact_index(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hashing_embedder import HashingEmbedder
 
-from sleuth.tools.errors import UsageError
 from sleuth.tools.search.vectors.embedder import LocalEmbedder
 from sleuth.tools.sources.question_attributes import DOMAINS, FAST
 from sleuth.tools.sources.question_attributes.examples import Example, packaged_examples
@@ -71,34 +70,6 @@ def test_predictions_are_scikit_learn_s(trained: tuple[LinearSvm, Any], tmp_path
     for vector, values in zip(vectors, wanted, strict=True):
         found = again.decide(vector)
         assert (found.domain, found.dynamic) == (DOMAINS[int(values[:-1].argmax())], values[-1] > 0)
-
-
-def test_separable_labels_are_predicted_and_reported(trained: tuple[LinearSvm, Any]) -> None:
-    _, report = trained
-    assert (report["questions"], report["seed"], report["embedder"]) == (len(FEW), 3, "hashing")
-    for validated in (report["domain"], report["dynamic"]):
-        assert (validated["linear"]["mean"] or 0) > 0.9
-        counts = [count for row in validated["confusion"].values() for count in row.values()]
-        assert sum(counts) == len(FEW) * report["repeats"]
-        diagonal = sum(validated["confusion"][name][name] for name in validated["confusion"])
-        assert diagonal / sum(counts) == pytest.approx(validated["linear"]["mean"])
-
-
-def test_labels_without_reason_are_not_learnt() -> None:
-    """Cross-validation must not see the labels it predicts: random labels cannot be predicted."""
-    dice = np.random.default_rng(0)
-    cells = dice.permutation([(example.domain, example.dynamic) for example in FEW]).tolist()
-    words = [" ".join(dice.choice(["ash", "birch", "cedar", "fir", "oak", "yew"], 4)) for _ in FEW]
-    random = [Example(text, domain, dynamic == "True") for text, (domain, dynamic) in zip(words, cells, strict=True)]
-    _, report = train(random, HashingEmbedder(dimension=64))
-    assert (report["domain"]["linear"]["mean"] or 1) < 0.4
-    assert (report["dynamic"]["linear"]["mean"] or 1) < 0.7
-
-
-def test_too_few_questions_of_a_kind_are_named() -> None:
-    left = [example for example in FEW if not (example.domain == "music" and example.dynamic)]
-    with pytest.raises(UsageError, match="There are 0 dynamic questions of the domain music: it takes at least 10"):
-        train(left, HashingEmbedder())
 
 
 def test_command_reports_errors_without_a_traceback(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from folders import CHILDREN
 from tiny_model import write_tiny_model
 
 from sleuth.studio.model_server.adapter import merge
-from sleuth.tools.errors import UsageError
 from training.roles.tuning.batches import Plan, Row
 from training.roles.tuning.tune import Tuning, learn, tune
 
@@ -47,36 +46,12 @@ def test_killed_training_resumes_to_the_same_result(base: Path, tmp_path: Path) 
     assert weights(resumed) == weights(whole)
 
 
-def test_tuning_that_ends_by_time_continues_with_the_same_command(base: Path, examples: Path, tmp_path: Path) -> None:
-    begun = tune(examples, base, tmp_path / "parts", PLAN, limit=12, minutes=0)
-    assert begun["steps"][0] == 0 < begun["steps"][1]
-    assert (tmp_path / "parts" / "adapter_config.json").is_file()
-    ended = tune(examples, base, tmp_path / "parts", PLAN, limit=12)
-    assert ended["loss"] == tune(examples, base, tmp_path / "once", PLAN, limit=12)["loss"]
-    assert not (tmp_path / "parts" / "checkpoint.pt").exists()
-
-
-def test_a_checkpoint_of_another_tuning_is_refused(base: Path, tmp_path: Path) -> None:
-    tuning = Tuning(base, PLAN)
-    learn(tuning, PLAN.steps(ROWS)[:2], tmp_path / "checkpoint.pt", KEY)
-    with pytest.raises(UsageError, match="is of another tuning"):
-        tuning.load(tmp_path / "checkpoint.pt", "another")
-
-
 def test_tuning_starts_from_an_adapter(base: Path, examples: Path, tmp_path: Path) -> None:
     once = tune(examples, base, tmp_path / "one", PLAN, limit=40)
     on = tune(examples, base, tmp_path / "two", PLAN, limit=40, start=tmp_path / "one")
     learned, begun = once["after"]["reader/read"]["loss"], on["before"]["reader/read"]["loss"]
     assert begun == pytest.approx(learned, abs=0.02)
     assert (len(once["marks"]), len(on["marks"])) == (0, 1)
-
-
-def test_a_start_of_another_rank_or_none_is_refused(base: Path, examples: Path, tmp_path: Path) -> None:
-    tune(examples, base, tmp_path / "one", PLAN, limit=4)
-    with pytest.raises(UsageError, match="has rank 4: continue from it with --rank 4"):
-        tune(examples, base, tmp_path / "two", Plan(rank=8), limit=4, start=tmp_path / "one")
-    with pytest.raises(UsageError, match="holds no LoRA adapter"):
-        tune(examples, base, tmp_path / "two", PLAN, limit=4, start=tmp_path)
 
 
 @pytest.fixture

@@ -98,6 +98,9 @@ async def test_answer_footnotes_open_the_quoted_passage(page: Page, site: Site, 
     await expect(page.locator(".draft")).to_have_count(0)
     await expect_status(page, "answered")
     await picture(page, "answer")
+    await page.get_by_role("button", name="More", exact=True).first.click()
+    async with page.expect_download():
+        await page.get_by_role("menuitem", name="Save as Markdown", exact=True).first.click()
     await answer.get_by_role("button", name=re.compile("Footnote .*: Sennick Harbour")).click()
     await expect(page.get_by_role("dialog").locator("mark")).to_be_in_viewport()
     await expect(page.get_by_role("dialog").locator("mark")).to_contain_text(QUOTE)

@@ -1,6 +1,5 @@
-"""No view scrolls sideways at 360 px, whatever it shows: long words, hashes, file names, tables, code, and mixtures."""
+"""No view scrolls sideways at 360 px, whatever it shows: long words, hashes, file names, tables and code."""
 
-import random
 from typing import Any
 
 import httpx
@@ -28,7 +27,6 @@ TOO_WIDE = """[document.documentElement, ...document.querySelectorAll("main, .di
         return inner.slice(-2).map(each => each.outerHTML.slice(0, 120)).join(" ") || wide.tagName;
     })"""
 """The elements that make a view scroll sideways."""
-MIXTURES = 2
 
 WORD = "Donaudampfschiff" * 58 + "kapitän"
 """A word of more than 900 characters."""
@@ -41,16 +39,6 @@ HOSTILE = {
     "spaces": "no\u00a0break\u00a0" * 30,
     "wide": "𝔘\u200d👩\u200d🚀字" * 60,
 }
-
-
-def mixture(seed: int) -> str:
-    """Return some of the hostile texts in a random order, in quotes, lists and headings."""
-    chance = random.Random(seed)
-    pieces = chance.sample(sorted(HOSTILE.values()), 3)
-    return "\n\n".join(chance.choice(["> ", "- 1. ", "### ", "**", ""]) + piece for piece in pieces)
-
-
-TEXTS = {**HOSTILE, **{f"mixture-{seed}": mixture(seed) for seed in range(MIXTURES)}}
 
 
 def reply_with(text: str) -> Any:
@@ -72,11 +60,11 @@ def teller() -> Oracle:
 async def fill(url: str, teller: Oracle) -> tuple[str, list[str]]:
     """Upload a document and ask a question for each text; return the upload and the runs."""
     async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=120) as client:
-        files = {f"{name}/{'file-name_' * 18}.md": f"# {text}\n\n{text}\n\n{text}\n" for name, text in TEXTS.items()}
+        files = {f"{name}/{'file-name_' * 18}.md": f"# {text}\n\n{text}\n\n{text}\n" for name, text in HOSTILE.items()}
         ingest = await send(client, {**files, f"{'b' * 190}.pdf": "broken"})
         await client.get(f"/v1/ingests/{ingest}/events")
         runs: list[str] = []
-        for text in TEXTS.values():
+        for text in HOSTILE.values():
             teller.said = reply_with(text)
             form = {"question": text, "method": "plain-rag", **({"after": runs[-1]} if len(runs) == 1 else {})}
             begun = await client.post("/v1/runs", json=form)

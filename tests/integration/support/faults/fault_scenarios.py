@@ -7,16 +7,11 @@ auto: plain RAG, then PAR-RAG in a thread of its own. chat: a follow-up whose pl
 IRCoT: five sentences. agent: five searches, one of them again. Each has a reply that must be repaired.
 """
 
-import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import four_hops
-from recording_proxy import CHAT as CHAT_PATH
-from recording_proxy import Said, completion
-from scripted_backend import KNOWN, Asked, Script, Scripted, Sure
-
-from sleuth.graphs.registry import METHODS
+from scripted_backend import Asked, Script, Sure
 
 QUESTION = four_hops.QUESTION
 BROKEN = '{"answer": "broken'
@@ -281,7 +276,7 @@ AGENT = Trial(
 TRIALS = {trial.method: trial for trial in (PAR, CRP, RETRO, RAS, AUTO, CHAT, IRCOT, AGENT)}
 
 
-# For the small real model. Left alone it plans one step for nearly every question, or looks nothing up.
+# For the small real model. Left alone it plans one step for nearly every question.
 
 REAL_PLAN = [
     {"question": "Who built the Pellowrig Light?", "needs": []},
@@ -289,96 +284,10 @@ REAL_PLAN = [
     {"question": "Which fair is held in that place?", "needs": [2]},
 ]
 
-WITH_MODEL = {
-    trial.method: trial
-    for trial in (
-        replace(
-            PAR,
-            script=lambda _: {"steps": REAL_PLAN},
-            scripted=frozenset({"planner/plan"}),
-            values={"coarse_k": 2, "fine_k": 2, "skip_supported": False},
-            prompts=frozenset({"drafter/draft", "reviewer/review", "refiner/refine"}),
-        ),
-        replace(
-            CRP,
-            values={"samples": 2, "max_depth": 1, "top_k": 2, "shortcut": False, "perplexity_threshold": 1e9},
-            prompts=CRP.prompts - {"fuser/fuse", "integrator/step", "integrator/integrate"},  # one step to a path
-        ),
-        replace(
-            RETRO,
-            scripted=frozenset({"detective/infer"}),  # its own inferences name no passage
-            values={"max_iterations": 2, "max_sources": 2, "max_inferences": 2, "top_k": 2, "threshold": 1},
-            prompts=RETRO.prompts - {"evaluator/consistency", "evaluator/declarative"},
-        ),
-        replace(
-            RAS,
-            before="",
-            scripted=frozenset({"planner/begin"}),
-            values={"top_k": 1, "max_iterations": 2},
-            prompts=frozenset({"extractor/extract", "planner/next_with_finding", "answerer/from_facts"}),
-        ),
-    )
-}
-
-
-# The other methods
-
-FOUND = {"answer": "the Kelp Fair", "citations": [{"source": 1, "quote": "the"}]}
-FOLLOW_UPS = ("Who built the Pellowrig Light?", "When is the Kelp Fair held?")
-REPLIES: dict[str, Any] = {
-    "reader/read": {**FOUND, "answerable": True},
-    "reasoner/reason": {**FOUND, "reason": "it is told"},
-    "recaller/recall": {"known": True, "answer": "the Kelp Fair"},
-    "calculator/express": {"expression": "1698 + 4"},
-    "querier/entities": {"entities": [{"name": "Kelp Fair", "kind": "other"}]},
-    "querier/calls": {"calls": []},
-    "resolver/reason_and_doubt": {**FOUND, "reason": "it is told"},
-    "answerer/from_memory": {"known": True, "answer": "the Kelp Fair"},
-    "answerer/unaided": {"known": True, "answer": "the Kelp Fair"},
-    "answerer/answer": {"known": True, "answer": "the Kelp Fair"},
-    "verifier/verify": Sure("Perhaps.", 1.25),
-}
-"""Replies of roles whose requests do not depend on earlier steps."""
-
-
-def by_role(asked: Asked) -> Any:
-    """The reader's and the resolver's first replies are broken off; a planner has two follow-up questions."""
-    if asked.prompt in ("reader/read", "resolver/reason_and_doubt") and not asked.repair:
-        return BROKEN
-    if asked.prompt == "planner/follow_up":
-        left = [each for each in FOLLOW_UPS if each not in asked.text]
-        return {"follow_up": "Yes", "question": left[0]} if left else {"follow_up": "No", "answer": "the Kelp Fair"}
-    return REPLIES.get(asked.prompt, {"answer": "the Kelp Fair"})  # a wrong reply may lead anywhere
-
-
-def _alone(asked: Asked) -> Any:
-    """A question that is none of a conversation."""
-    return "question" if asked.prompt == "router/route" else talked(asked)
-
-
-@dataclass
-class Instant(Scripted):
-    """The scripted model without its pauses."""
-
-    async def say(self, method: str, path: str, body: bytes) -> Said:
-        if path != CHAT_PATH:
-            return Said(200, json.dumps(KNOWN.get(path, {})).encode())
-        asked = json.loads(body)
-        # The classifier's instructions contain examples, so they cannot be distinguished from a probe.
-        label = asked["messages"][-1]["content"].rpartition("\n")[2]
-        sorted_as = {"Domain:": "open", "Static or dynamic:": "static"}.get(label)
-        return completion(sorted_as) if sorted_as else self.reply(asked)
-
-
-OTHERS = [
-    Trial(method=name, question=QUESTION, script=by_role, widest=10, prompts=frozenset())
-    for name in METHODS
-    if name not in TRIALS
-]
-
-EVERY = [
-    *(replace(trial, before="") for trial in TRIALS.values() if trial is not CHAT),
-    replace(CHAT, question=QUESTION, script=_alone, values={"method": "par-rag"}),
-    *OTHERS,
-]
-"""One of each method, and the chat."""
+REAL_PAR = replace(
+    PAR,
+    script=lambda _: {"steps": REAL_PLAN},
+    scripted=frozenset({"planner/plan"}),
+    values={"coarse_k": 2, "fine_k": 2, "skip_supported": False},
+    prompts=frozenset({"drafter/draft", "reviewer/review", "refiner/refine"}),
+)

@@ -1,14 +1,13 @@
 """Node with the packages of `tests/integration/js`, for clients in JavaScript."""
 
 import json
-import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from process import program
 
 SCRIPTS = Path(__file__).parents[2] / "js"
 
@@ -16,10 +15,7 @@ SCRIPTS = Path(__file__).parents[2] / "js"
 @pytest.fixture(scope="module")
 def node() -> str:
     """Return the path of Node, after installing the packages of package-lock.json."""
-    found = shutil.which("node")
-    if found is None:
-        assert os.environ.get("SLEUTH_REQUIRE_ALL") != "1", "Node.js is not installed"
-        pytest.skip("Node.js is not installed: apt-get install nodejs npm")
+    found = program("Node.js is not installed: apt-get install nodejs npm", "node")
     installed = SCRIPTS / "node_modules" / ".package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < (SCRIPTS / "package-lock.json").stat().st_mtime:
         command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
