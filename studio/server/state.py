@@ -16,7 +16,6 @@ from sleuth.studio.server.ingestion.worker import IngestionWorker
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.runs.conversations import adopt_follow_ups
 from sleuth.studio.server.runs.event_log import EventLog
-from sleuth.studio.server.runs.examples import ExampleQuestions
 from sleuth.studio.server.runs.worker import RunWorker
 from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.studio.server.telemetry.readiness import ReadinessProbe
@@ -39,7 +38,6 @@ class ServerState:
     ingestion: IngestionWorker
     home_lock: HomeLock
     readiness: ReadinessProbe
-    examples: ExampleQuestions
 
     def is_operator(self, owner: str) -> bool:
         """Return whether an owner may see what belongs to others."""
@@ -47,8 +45,7 @@ class ServerState:
 
     async def close(self) -> None:
         """Interrupt all work and end its streams; the next start resumes the work."""
-        self.ingestion.close()
-        await self.examples.close()
+        await self.ingestion.close()
         await self.run_worker.close()
 
 
@@ -62,8 +59,7 @@ async def open_server_state(
         resources = await stack.enter_async_context(AsyncExitStack())
         tenants = Tenants(settings, store, open_model, embedder, resources)
         log, home_lock = await asyncio.to_thread(EventLog, store.engine), HomeLock(settings.home, "sleuth serve")
-        limits = {"tokens_a_day": settings.tokens_a_day, "requests_a_minute": settings.requests_a_minute}
-        quota = await asyncio.to_thread(partial(Quota, store.engine, **limits))
+        quota = await asyncio.to_thread(partial(Quota, store.engine, tokens_a_day=settings.tokens_a_day))
         run_worker = await asyncio.to_thread(
             RunWorker, tenants=tenants, log=log, home_lock=home_lock, quota=quota, telemetry=telemetry
         )
@@ -80,13 +76,10 @@ async def open_server_state(
             ingestion=ingestion,
             home_lock=home_lock,
             readiness=ReadinessProbe(settings, store.engine),
-            examples=ExampleQuestions(tenants, quota),
         )
-        telemetry.watch(ingests=lambda: ingestion.waiting, events=lambda: log.waiting)
+        telemetry.watch(ingests=lambda: ingestion.waiting)
         await log.remove_orphans()
         await adopt_follow_ups(store.engine)
-        await stack.enter_async_context(_background_task(log.run()))
-        await stack.enter_async_context(_background_task(ingestion.run()))
         await stack.enter_async_context(_background_task(_complete_results(store)))
         await stack.enter_async_context(_background_task(run_worker.watch()))
         stack.push_async_callback(server.close)

@@ -10,7 +10,7 @@ import logging
 import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -43,32 +43,30 @@ PERMANENT_ERRORS = (errors.UsageError, errors.MissingExtra, errors.StoreTooNew, 
 class _Pending:
     """An ingest that has not ended.
 
-    `started`: some of its files may have been ingested. `began`: the monotonic time of its first file. `due`: that of
-    its next attempt, which comes after `pause` if it fails. `ended`: its end is being stored. `problem`: the last
-    logged error.
+    `started`: some of its files may have been ingested. `began`: the monotonic time of its first file. `ended`: its end
+    is being stored. `changed`: ends the pause between two attempts.
     """
 
     ingest: Ingest
     started: bool
     began: float = 0.0
-    due: float = 0.0
-    pause: float = 0.0
     ended: bool = False
-    problem: str = ""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def is_stopping(self) -> bool:
         return self.ingest.status == "stopping"
 
 
 class IngestionWorker:
-    """Accepts uploads and ingests them in order; call `recover()` first, and keep `run()` active."""
+    """Accepts uploads and ingests those of each owner in order; call `recover()` first."""
 
     def __init__(self, tenants: Tenants, home_lock: HomeLock, uploads: Uploads, telemetry: Telemetry) -> None:
         self._tenants = tenants
         self._home_lock = home_lock
         self.uploads = uploads
         self._pending: dict[str, _Pending] = {}
-        self._changed = asyncio.Event()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        """The task that ingests the uploads of an owner."""
         self._telemetry = telemetry
         self._is_closed = False
 
@@ -102,8 +100,8 @@ class IngestionWorker:
         if pending is None or pending.ended:
             return ingest
         if pending.started:
-            pending.ingest, pending.due = pending.ingest.model_copy(update={"status": "stopping"}), 0.0
-            self._changed.set()
+            pending.ingest = pending.ingest.model_copy(update={"status": "stopping"})
+            pending.changed.set()
             await self.uploads.mark_stopping(id)
         else:
             await self._end(pending, "stopped")
@@ -130,34 +128,35 @@ class IngestionWorker:
         for ingest in await self.uploads.unfinished():
             self._enqueue(ingest, started=True)
 
-    async def run(self) -> None:
-        """Ingest the first upload of each owner at its time, until cancelled."""
-        while True:
-            first: dict[str, _Pending] = {}
-            for pending in self._pending.values():
-                first.setdefault(pending.ingest.owner, pending)
-            upload = min(first.values(), key=lambda each: each.due, default=None)
-            if upload and upload.due <= monotonic():
-                await self._attempt(upload)
-                continue
-            self._changed.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(upload.due - monotonic() if upload else None):
-                    await self._changed.wait()
-
-    def close(self) -> None:
-        """End all streams of followers."""
+    async def close(self) -> None:
+        """End all streams of followers, and interrupt the uploads; the next start ingests them."""
         self._is_closed = True
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _ingest_all(self, owner: str) -> None:
+        """Ingest the uploads of an owner in order; those of others wait for the lock of the home."""
+        while pending := next((each for each in self._pending.values() if each.ingest.owner == owner), None):
+            pause = FIRST_PAUSE
+            await self._attempt(pending)
+            while pending.ingest.id in self._pending:
+                pending.changed.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await pending.changed.wait()
+                pause = min(2 * pause, LONGEST_PAUSE)
+                await self._attempt(pending)
+        del self._tasks[owner]
 
     async def _attempt(self, pending: _Pending) -> None:
         """Ingest an upload; if that fails, end it, or leave it for the next attempt."""
         (error,) = await asyncio.gather(self._ingest(pending), return_exceptions=True)
         if error is None or pending.ended:
             return
-        if str(error) != pending.problem:
-            unexpected = None if isinstance(error, errors.SleuthError) else error
-            _log.error("ingest %s failed: %s", pending.ingest.id, error, exc_info=unexpected)
-            pending.problem = str(error)
+        unexpected = None if isinstance(error, errors.SleuthError) else error
+        _log.error("ingest %s failed: %s", pending.ingest.id, error, exc_info=unexpected)
         pending.ingest = _with_error(pending.ingest, error)
         if pending.is_stopping() or not _is_temporary(error):
             with suppress(errors.StoreError):  # the next attempt fails the same way
@@ -165,8 +164,6 @@ class IngestionWorker:
                 return
         if not pending.is_stopping():
             pending.ingest = pending.ingest.model_copy(update={"status": "waiting"})
-        pending.pause = min(2 * pending.pause, LONGEST_PAUSE) or FIRST_PAUSE
-        pending.due = monotonic() + pending.pause
 
     async def _ingest(self, pending: _Pending) -> None:
         """Ingest an upload from its beginning and store its end; documents that are stored already are skipped."""
@@ -218,7 +215,8 @@ class IngestionWorker:
 
     def _enqueue(self, ingest: Ingest, *, started: bool) -> None:
         self._pending[ingest.id] = _Pending(ingest=ingest, started=started)
-        self._changed.set()
+        if ingest.owner not in self._tasks and not self._is_closed:
+            self._tasks[ingest.owner] = asyncio.create_task(self._ingest_all(ingest.owner))
 
 
 def _after(ingest: Ingest, progress: IngestProgress, folder: Path) -> Ingest:

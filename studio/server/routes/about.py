@@ -10,6 +10,7 @@ from starlette.responses import PlainTextResponse
 
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.diagrams import arrows
+from sleuth.graphs.persistence import RunFilter
 from sleuth.graphs.registry import METHODS, REPORT, SURVEY
 from sleuth.studio.server.access import AccessDep
 from sleuth.studio.server.middleware.auth import Owner
@@ -20,6 +21,8 @@ from sleuth.tools.errors import SleuthError
 from sleuth.tools.optional_imports import DISTRIBUTION
 
 router = APIRouter(tags=["about"])
+
+EXAMPLES = 10
 
 
 @router.get("/healthz", response_model_exclude_none=True)
@@ -69,15 +72,10 @@ async def owners(server: ServerStateDep, owner: Owner) -> list[str]:
 
 
 @router.get("/v1/examples")
-async def examples(server: ServerStateDep, owner: Owner) -> list[str]:
-    """Return example questions about the owner's documents."""
-    return await server.examples.of(owner, write=False)
-
-
-@router.post("/v1/examples", status_code=202)
-async def write_examples(server: ServerStateDep, owner: Owner) -> list[str]:
-    """Return example questions about the owner's documents; if there are none, the model starts to write them."""
-    return await server.examples.of(owner)
+async def examples(access: AccessDep) -> list[str]:
+    """Return the owner's latest questions."""
+    found = await access.runs.store.threads.list_newest(RunFilter(with_subruns=False), EXAMPLES)
+    return [thread.question for thread in found if thread.question]
 
 
 @router.get("/v1/methods")
