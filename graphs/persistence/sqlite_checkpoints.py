@@ -108,14 +108,5 @@ class SqliteCheckpoints(SqliteSaver):
         """Save the writes of a task."""
         await self._call(lambda: self.put_writes(config, drop_partial_writes(writes), task_id, task_path))
 
-    async def transact(self, change: Callable[[sqlite3.Cursor], T]) -> T:
-        """Run `change` in one transaction."""
-
-        def changed() -> T:
-            with self.cursor(transaction=False) as cursor, self.conn:
-                return change(cursor)
-
-        return await self._call(changed)
-
     async def _call(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)

@@ -10,7 +10,7 @@ from unittest.mock import AsyncMock
 import httpx
 import pytest
 from serve_fixture import Serve
-from serve_scene import ANNA, BEN, KEYS, Oracle, app_of, begin_held, told, upload
+from serve_scene import Oracle, app_of, begin_held, told, upload
 
 from sleuth.studio.server.runs.queue import RunQueue
 from sleuth.studio.server.runs.worker import RunWorker
