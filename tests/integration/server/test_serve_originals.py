@@ -7,9 +7,6 @@ import pytest
 from serve_fixture import BOTH_STORES, Serve
 from serve_scene import FILES, upload
 
-from sleuth.graphs.ingestion.pipeline import ingest
-from sleuth.tools.settings import Settings
-
 pytestmark = pytest.mark.integration
 
 LIGHT = "/v1/documents/light.md/original"
@@ -61,15 +58,3 @@ async def test_server_keeps_no_uploads_if_turned_off(serving: Serve, tmp_path: P
         assert missing.status_code == 404
         assert "There is no original 'light.md'. No copy of its file is kept." in missing.json()["error"]["message"]
     assert copies(tmp_path / "home") == []
-
-
-async def test_document_with_an_id_that_ends_in_original_is_shown(serving: Serve, tmp_path: Path) -> None:
-    folder = tmp_path / "files" / "scans"
-    folder.mkdir(parents=True)
-    (folder / "original").write_text("A file with this name.")
-    settings = Settings(home=tmp_path / "home", embedder="none", keep_originals=True)
-    await ingest([tmp_path / "files"], settings=settings)
-    async with serving() as client:
-        shown = (await client.get("/v1/documents/scans/original")).json()
-        assert (shown["id"], shown["text"], shown["has_original"]) == ("scans/original", "A file with this name.", True)
-        assert (await client.get("/v1/documents/scans/original/original")).text == "A file with this name."

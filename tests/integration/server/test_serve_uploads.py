@@ -166,7 +166,7 @@ async def test_orphaned_files_of_a_kill_are_removed(tmp_path: Path) -> None:
         kept = Ingest(id="a1", owner="anna", files=("notes.txt",), at="2026-01-01")
         await uploads.add(kept, {"notes.txt": sent})
         await uploads.add(kept.model_copy(update={"id": "b2"}), {"notes.txt": sent})
-    await uploads.finish(kept.model_copy(update={"id": "b2", "status": "done"}), is_placed=False)
+    await uploads.finish(kept.model_copy(update={"id": "b2", "status": "done"}))
     left = [tmp_path / "uploads" / "c3" / "notes.txt", uploads.folder_of("anna") / "more.txt"]
     placed = uploads.folder_of("anna") / "notes.txt"
     for path in (*left, placed):
