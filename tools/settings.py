@@ -30,6 +30,8 @@ _log = logging.getLogger(__name__)
 _PREFIX, _FILE = "SLEUTH_", "sleuth.toml"
 _OTHERS = re.compile("SLEUTH_(TEST_.+|REQUIRE_ALL|PICTURES|AGENT_CHAT_UI|SLICE_SECONDS|SERVER|METHOD)", re.IGNORECASE)
 """Variables that the tests, the Makefile and the examples read."""
+_FORMER = {"example_questions"}
+"""Keys of earlier releases, which are ignored."""
 
 Profile = Literal["default", "paper"]
 Ranker = Literal["trained", "formula"]
@@ -287,7 +289,9 @@ def _read_file(settings_cls: type[BaseSettings]) -> TomlConfigSettingsSource:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise UsageError(f"{_FILE} in the working folder cannot be read: {error}. Correct it, or remove it.") from error
     for key in source.toml_data:
-        if key not in settings_cls.model_fields:
+        if key in _FORMER:
+            _log.warning("%r in %s is no longer a setting: remove it.", key, _FILE)
+        elif key not in settings_cls.model_fields:
             guess = _guess(key, settings_cls.model_fields)
             raise UsageError(f"{_FILE} in the working folder has {key!r}, which is not a setting.{guess}")
     return source

@@ -187,8 +187,8 @@ class EventLog:
             ThreadBusy: another process has locked the thread since.
             StoreError: the store was not available for 30 seconds.
         """
-        insert = partial(self._insert, event, token)
-        await retry_until_stored(insert, f"An event of run {event.thread}", max_wait=_MAX_WAIT)
+        write = partial(self._insert, event, token)
+        await retry_until_stored(write, f"An event of run {event.thread}", max_wait=_MAX_WAIT)
         self.notify(event.thread)
 
     async def remove(self, thread: str) -> None:
