@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from importlib.metadata import version
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -27,7 +27,6 @@ from sleuth.graphs.core.events import Step
 from sleuth.graphs.registry import METHODS, REPORT, SURVEY, runnable
 from sleuth.studio.client import DEFAULT_METHOD
 from sleuth.studio.mcp.backend import Backend, Events
-from sleuth.studio.server.schemas.runs import HitView
 from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import SleuthError, UnknownName
 from sleuth.tools.optional_imports import DISTRIBUTION
@@ -72,13 +71,21 @@ class AnswerResult(BaseModel):
     warnings: list[str]
 
 
-Result = TypeVar("Result", bound=AnswerResult)
-
-
 class SurveyResult(AnswerResult):
     """The answer of a survey with its table."""
 
     table: dict[str, Any] | None
+
+
+class SearchResult(BaseModel):
+    """A passage found by a search."""
+
+    passage: str
+    document: str
+    title: str
+    text: str
+    score: float
+    rank: int
 
 
 class ListedDocument(BaseModel):
@@ -137,7 +144,7 @@ class Tools:
         """Answer a question from the documents, in several steps if necessary, with checked citations."""
         budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
         events = self._of(context).ask(question, method, values=settings or {}, budget=budget, where=where)
-        return await _result_of(events, context, AnswerResult)
+        return AnswerResult.model_validate(await _answer_of(events, context), from_attributes=True)
 
     async def survey(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
         self,
@@ -157,7 +164,7 @@ class Tools:
         budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
         settings: dict[str, Any] = {"columns": columns or [], "limit": limit}
         events = self._of(context).ask(question, SURVEY.name, values=settings, budget=budget, where=where)
-        return await _result_of(events, context, SurveyResult)
+        return SurveyResult.model_validate(await _answer_of(events, context), from_attributes=True)
 
     async def report(  # noqa: PLR0917 - called with keyword arguments, as in the tool's schema
         self,
@@ -176,7 +183,7 @@ class Tools:
         budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
         values = {"sections": sections or []}
         events = self._of(context).ask(question, REPORT.name, values=values, budget=budget, where=where)
-        return await _result_of(events, context, AnswerResult)
+        return AnswerResult.model_validate(await _answer_of(events, context), from_attributes=True)
 
     async def resume(
         self,
@@ -189,7 +196,7 @@ class Tools:
         """Resume a run from its last checkpoint; return the stored answer of a finished one."""
         budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
         events = self._of(context).resume(thread, None if budget == Budget() else budget)
-        return await _result_of(events, context, AnswerResult)
+        return AnswerResult.model_validate(await _answer_of(events, context), from_attributes=True)
 
     async def search(
         self,
@@ -198,12 +205,12 @@ class Tools:
         mode: Annotated[Mode, Field(description="search mode")] = "hybrid",
         k: Annotated[int, Field(ge=1, le=100, description="number of passages")] = 5,
         where: Where = "",
-    ) -> list[HitView]:
+    ) -> list[SearchResult]:
         """Search the passages of the documents, without a model; the best first."""
         with _tool_errors():
             async with self._of(context).collection() as collection:
                 hits = await collection.search(Query(text=query, k=k, mode=mode, where=where))
-        return [HitView.model_validate(hit_to_json(at_words(hit, query))) for hit in hits]
+        return [SearchResult.model_validate(hit_to_json(at_words(hit, query))) for hit in hits]
 
     async def list_documents(
         self,
@@ -244,14 +251,14 @@ class Tools:
         return self._backend_of(request.scope["state"]["owner"] if request else None)
 
 
-async def _result_of(events: Events, context: Context[Any, Any], result: type[Result]) -> Result:
+async def _answer_of(events: Events, context: Context[Any, Any]) -> Answer:
     """Report the steps of a run as progress and return its answer; an error names the thread to resume."""
     number, thread = 0, ""
     try:
         async with aclosing(events) as stream:
             async for event in stream:
                 if isinstance(event, Answer):
-                    return result.model_validate(event, from_attributes=True)
+                    return event
                 if not isinstance(event, Step):
                     continue
                 number, thread = number + 1, thread or event.part_of or event.thread

@@ -307,13 +307,12 @@ class RunWorker:
             ) as events:
                 async for event in events:
                     if isinstance(event, Answer):
-                        answer = event
+                        job.finishing, answer = True, event
                     elif isinstance(event, Step):
                         await self._publish_step(event, job, record)
                     else:
                         job.events.publish_delta(event)
         if answer:  # the state of the run is stored now
-            job.finishing = True  # before the event: its reader may close the connection then
             record.outcome = "waiting" if answer.asks else "done"
             self._telemetry.count_answer(answer.method, answer.status)
             await job.events.append("answer", answer.to_json(), key=f"answer {answer.checkpoint}")
