@@ -33,7 +33,7 @@ from sleuth.graphs.chat.question_rewriting import make_standalone
 from sleuth.graphs.core.answer import Subrun, Verdict, public_subrun, total_cost
 from sleuth.graphs.core.approval import Decision, ask_approval
 from sleuth.graphs.core.context import Context, MethodSettings, parse_json
-from sleuth.graphs.core.method import Method, summarize_update
+from sleuth.graphs.core.method import Method, MethodName, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, node
 from sleuth.graphs.core.state import RunState, Update, same_question
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
@@ -41,10 +41,6 @@ from sleuth.graphs.evidence.text_spans import content_words
 from sleuth.graphs.methods.par_rag.graph import plan_with
 from sleuth.graphs.methods.par_rag.steps import Step, number_steps
 from sleuth.tools.errors import UsageError
-
-MethodName = Literal[
-    "auto", "plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag", "search-trained", "agent"
-]
 
 
 class Settings(MethodSettings):

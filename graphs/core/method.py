@@ -16,6 +16,11 @@ from sleuth.tools.data_files import read_toml
 from sleuth.tools.errors import UnknownName, UsageError
 from sleuth.tools.settings import Profile
 
+MethodName = Literal[
+    "auto", "plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag", "search-trained", "agent"
+]
+"""The methods that answer the questions of a chat, and those that research the sections of a report."""
+
 PartStatus = Literal["as published", "our reading", "deviates", "not implemented"]
 
 

@@ -31,11 +31,10 @@ from sleuth.agents.roles.reporting import (
     SectionInput,
 )
 from sleuth.agents.roles.reporting import Section as WrittenSection
-from sleuth.graphs.chat.graph import MethodName
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, make_verdict, public_subrun
 from sleuth.graphs.core.approval import Decision, ask_approval
 from sleuth.graphs.core.context import Context, MethodSettings, SubrunResult, parse_json
-from sleuth.graphs.core.method import Method, summarize_update
+from sleuth.graphs.core.method import Method, MethodName, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.passages import archive_passages
 from sleuth.graphs.core.state import Keyed, Question, RunState, SharesBudget, Update

@@ -14,11 +14,11 @@ from uuid import uuid4
 from rich.console import RenderableType
 from rich.text import Text
 
-from sleuth.graphs.chat.graph import MethodName
 from sleuth.graphs.chat.small_talk import is_command
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Event
+from sleuth.graphs.core.method import MethodName
 from sleuth.graphs.registry import CHAT, configure, method
 from sleuth.studio.client.sleuth import Sleuth
 from sleuth.studio.console.output import emit, progress_console

@@ -1,1 +1,1 @@
-"""LangGraph Studio (`langgraph dev`): graphs, checkpointer, mounted routes."""
+"""LangGraph Studio (`langgraph dev`): graphs and checkpointer."""

@@ -22,10 +22,9 @@ from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.graphs.core.context import Budget, Context, SubrunRequest
 from sleuth.graphs.core.method import describe_errors
 from sleuth.graphs.core.private_graph import PrivateCompiled
-from sleuth.graphs.registry import METHODS, REPORT, SURVEY, configure, runnable, without_replies
+from sleuth.graphs.registry import CHAT, METHODS, OTHERS, configure, runnable, without_replies
 from sleuth.graphs.runs import RECURSION_LIMIT, CheckpointerSubruns, check_question
 from sleuth.studio.client.sleuth import Sleuth, open_sleuth
-from sleuth.studio.langgraph_dev.config import variable_of
 from sleuth.studio.server.schemas.runs import BudgetForm
 from sleuth.tools.errors import RunError, SleuthError, UsageError
 from sleuth.tools.storage import Archive, SqlArchive, open_engine, sqlite_url
@@ -70,6 +69,10 @@ class ServedGraph(PrivateCompiled):
         """Return the input with a checked question; raise RunError if the thread has a question already."""
         if not isinstance(input, dict):
             return input  # None or a command resumes the run
+        if self.name == CHAT.name:  # every message in a thread is a turn
+            messages = convert_to_messages(input.get("messages") or [])
+            check_question(messages[-1].text if messages else "")
+            return input
         question = check_question(str(input.get("question") or ""))
         before = await self.aget_state(config) if self.checkpointer else None
         taken = before and before.values.get("question")
@@ -126,23 +129,11 @@ def _without_empty(values: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 
-class ServedChatGraph(ServedGraph):
-    """The chat graph: every message in a thread is a turn."""
-
-    async def _checked(self, input: Any, config: RunnableConfig) -> Any:  # noqa: ANN401 - as the base has it
-        """Return the input after checking its last message; a Command replies to a clarification."""
-        if isinstance(input, dict):
-            messages = convert_to_messages(input.get("messages") or [])
-            check_question(messages[-1].text if messages else "")
-        return input
-
-
-def _serve(name: str, cls: type[ServedGraph] = ServedGraph) -> ServedGraph:
+def _serve(name: str) -> ServedGraph:
     kind = runnable(name)
     builder: Any = kind.graph()
     builder.context_schema = create_model("Settings", __base__=(BudgetForm, kind.settings))
-    return cls(**vars(builder.compile(name=name)))
+    return ServedGraph(**vars(builder.compile(name=name)))
 
 
-globals().update({variable_of(name): _serve(name) for name in (*METHODS, SURVEY.name, REPORT.name)})
-chat = _serve("chat", ServedChatGraph)
+globals().update({name.replace("-", "_"): _serve(name) for name in (*METHODS, *OTHERS)})

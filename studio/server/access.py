@@ -77,7 +77,6 @@ class Access:
         where: str = "",
         thread: str | None = None,
         follow_up: FollowUp | None = None,
-        expect_listener: bool = False,
     ) -> str:
         """Start a background run and return its thread; raise UsageError for an invalid question or setting."""
         options: dict[str, Any] = {"values": values, "budget": budget, "where": where, "thread": thread}
@@ -85,7 +84,7 @@ class Access:
         if follow_up:
             stored = (await self.runs.store.threads.get(id)).options
             await self.runs.store.threads.set_options(id, stored.model_copy(update={"follow_up": follow_up}))
-        await self.server.run_worker.start(self.owner, id, expect_listener=expect_listener)
+        await self.server.run_worker.start(self.owner, id)
         return id
 
     def follow(self, thread: str, after: int = 0, *, with_deltas: bool = False) -> AsyncGenerator[Event]:

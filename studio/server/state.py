@@ -47,7 +47,7 @@ class ServerState:
 
     async def close(self) -> None:
         """Interrupt all work and end its streams; the next start resumes the work."""
-        self.ingestion.close()
+        await self.ingestion.close()
         await self.examples.close()
         await self.run_worker.close()
 
@@ -62,8 +62,7 @@ async def open_server_state(
         resources = await stack.enter_async_context(AsyncExitStack())
         tenants = Tenants(settings, store, open_model, embedder, resources)
         log, home_lock = await asyncio.to_thread(EventLog, store.engine), HomeLock(settings.home, "sleuth serve")
-        limits = {"tokens_a_day": settings.tokens_a_day, "requests_a_minute": settings.requests_a_minute}
-        quota = await asyncio.to_thread(partial(Quota, store.engine, **limits))
+        quota = await asyncio.to_thread(partial(Quota, store.engine, tokens_a_day=settings.tokens_a_day))
         run_worker = await asyncio.to_thread(
             RunWorker, tenants=tenants, log=log, home_lock=home_lock, quota=quota, telemetry=telemetry
         )
@@ -82,11 +81,9 @@ async def open_server_state(
             readiness=ReadinessProbe(settings, store.engine),
             examples=ExampleQuestions(tenants, quota),
         )
-        telemetry.watch(ingests=lambda: ingestion.waiting, events=lambda: log.waiting)
+        telemetry.watch(ingests=lambda: ingestion.waiting)
         await log.remove_orphans()
         await adopt_follow_ups(store.engine)
-        await stack.enter_async_context(_background_task(log.run()))
-        await stack.enter_async_context(_background_task(ingestion.run()))
         await stack.enter_async_context(_background_task(_complete_results(store)))
         await stack.enter_async_context(_background_task(run_worker.watch()))
         stack.push_async_callback(server.close)

@@ -126,15 +126,15 @@ class Uploads:
             connection.execute(update(ingests).where(ingests.c.id == id, _IS_UNFINISHED).values(status="stopping"))
 
     @in_thread
-    def finish(self, ingest: Ingest, *, is_placed: bool) -> None:
+    def finish(self, ingest: Ingest) -> None:
         """Store the end of an upload and remove its files."""
         with transaction(self._engine, write=True) as connection:
             connection.execute(update(ingests).where(ingests.c.id == ingest.id).values(_row(ingest)))
-        shutil.rmtree(self._folder / ingest.id, ignore_errors=True)
-        if is_placed:  # before that, a file of this name belongs to another upload
-            for path in self._paths(ingest):
+        for name, path in zip(ingest.files, self._paths(ingest), strict=True):
+            if not (self._folder / ingest.id / name).exists():  # before it moves, one of this name is of another upload
                 path.unlink(missing_ok=True)
                 _remove_empty(path.parent, self.folder_of(ingest.owner))
+        shutil.rmtree(self._folder / ingest.id, ignore_errors=True)
 
     def folder_of(self, owner: str) -> Path:
         """Return the folder of an owner's files while they are ingested; a document's source is a path in it."""

@@ -10,7 +10,6 @@ import logging
 import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -39,36 +38,21 @@ PERMANENT_ERRORS = (errors.UsageError, errors.MissingExtra, errors.StoreTooNew, 
 """Errors that a retry does not solve: a person has to fix the cause and send the files again."""
 
 
-@dataclass(kw_only=True)
-class _Pending:
-    """An ingest that has not ended.
-
-    `started`: some of its files may have been ingested. `began`: the monotonic time of its first file. `due`: that of
-    its next attempt, which comes after `pause` if it fails. `ended`: its end is being stored. `problem`: the last
-    logged error.
-    """
-
-    ingest: Ingest
-    started: bool
-    began: float = 0.0
-    due: float = 0.0
-    pause: float = 0.0
-    ended: bool = False
-    problem: str = ""
-
-    def is_stopping(self) -> bool:
-        return self.ingest.status == "stopping"
-
-
 class IngestionWorker:
-    """Accepts uploads and ingests them in order; call `recover()` first, and keep `run()` active."""
+    """Accepts uploads and ingests those of each owner in order; call `recover()` first."""
 
     def __init__(self, tenants: Tenants, home_lock: HomeLock, uploads: Uploads, telemetry: Telemetry) -> None:
         self._tenants = tenants
         self._home_lock = home_lock
         self.uploads = uploads
-        self._pending: dict[str, _Pending] = {}
-        self._changed = asyncio.Event()
+        self._pending: dict[str, Ingest] = {}
+        """The uploads that have not ended, with progress that is not stored."""
+        self._ending: set[str] = set()
+        """Those whose end is being stored."""
+        self._began: dict[str, float] = {}
+        """The monotonic times of their first files."""
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        """The task that ingests the uploads of an owner."""
         self._telemetry = telemetry
         self._is_closed = False
 
@@ -85,29 +69,27 @@ class IngestionWorker:
         """
         ingest = Ingest(id=uuid4().hex[:12], owner=owner, files=tuple(files), total=len(files), at=now())
         await self.uploads.add(ingest, files)
-        self._enqueue(ingest, started=False)
+        self._enqueue(ingest)
         return ingest
 
     async def get(self, owner: str, id: str) -> Ingest:
         """Return an owner's ingest; raise UnknownName if it does not exist."""
-        pending = self._pending.get(id)
-        found = pending.ingest if pending else await self.uploads.find(id)
+        found = self._pending.get(id) or await self.uploads.find(id)
         if found is None or found.owner != owner:
             raise errors.UnknownName("ingest", id, [])
         return found
 
     async def stop(self, owner: str, id: str) -> Ingest:
         """Ingest no further document of an upload, also after a restart; do nothing if it has ended."""
-        ingest, pending = await self.get(owner, id), self._pending.get(id)
-        if pending is None or pending.ended:
+        ingest = await self.get(owner, id)
+        if id not in self._pending or id in self._ending:
             return ingest
-        if pending.started:
-            pending.ingest, pending.due = pending.ingest.model_copy(update={"status": "stopping"}), 0.0
-            self._changed.set()
-            await self.uploads.mark_stopping(id)
+        if ingest.status == "waiting":
+            await self._end(id, "stopped")
         else:
-            await self._end(pending, "stopped")
-        return pending.ingest
+            self._pending[id] = ingest.model_copy(update={"status": "stopping"})
+            await self.uploads.mark_stopping(id)
+        return await self.get(owner, id)
 
     async def follow(self, ingest: Ingest) -> AsyncIterator[Ingest]:
         """Yield an ingest now and after its changes, to its end.
@@ -128,97 +110,100 @@ class IngestionWorker:
         """Queue the uploads of the previous server, before new ones are accepted; raise StoreError."""
         await self.uploads.remove_orphans()
         for ingest in await self.uploads.unfinished():
-            self._enqueue(ingest, started=True)
+            self._enqueue(ingest)
 
-    async def run(self) -> None:
-        """Ingest the first upload of each owner at its time, until cancelled."""
-        while True:
-            first: dict[str, _Pending] = {}
-            for pending in self._pending.values():
-                first.setdefault(pending.ingest.owner, pending)
-            upload = min(first.values(), key=lambda each: each.due, default=None)
-            if upload and upload.due <= monotonic():
-                await self._attempt(upload)
-                continue
-            self._changed.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(upload.due - monotonic() if upload else None):
-                    await self._changed.wait()
-
-    def close(self) -> None:
-        """End all streams of followers."""
+    async def close(self) -> None:
+        """End all streams of followers, and interrupt the uploads; the next start ingests them."""
         self._is_closed = True
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _attempt(self, pending: _Pending) -> None:
-        """Ingest an upload; if that fails, end it, or leave it for the next attempt."""
-        (error,) = await asyncio.gather(self._ingest(pending), return_exceptions=True)
-        if error is None or pending.ended:
-            return
-        if str(error) != pending.problem:
-            unexpected = None if isinstance(error, errors.SleuthError) else error
-            _log.error("ingest %s failed: %s", pending.ingest.id, error, exc_info=unexpected)
-            pending.problem = str(error)
-        pending.ingest = _with_error(pending.ingest, error)
-        if pending.is_stopping() or not _is_temporary(error):
+    async def _ingest_all(self, owner: str) -> None:
+        """Ingest the uploads of an owner in order; those of others wait for the lock of the home."""
+        while id := next((each.id for each in self._pending.values() if each.owner == owner), ""):
+            pause = FIRST_PAUSE
+            while not await self._attempt(id):
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+        del self._tasks[owner]
+
+    async def _attempt(self, id: str) -> bool:
+        """Ingest an upload; if that fails, end it, or return False: another attempt may succeed."""
+        (error,) = await asyncio.gather(self._ingest(id), return_exceptions=True)
+        ingest = self._pending.get(id)
+        if error is None or ingest is None or id in self._ending:
+            return True
+        unexpected = None if isinstance(error, errors.SleuthError) else error
+        _log.error("ingest %s failed: %s", id, error, exc_info=unexpected)
+        is_stopping = ingest.status == "stopping"
+        self._pending[id] = _with_error(ingest, error)
+        if is_stopping or not _is_temporary(error):
             with suppress(errors.StoreError):  # the next attempt fails the same way
-                await self._end_with_retry(pending, "stopped" if pending.is_stopping() else "failed")
-                return
-        if not pending.is_stopping():
-            pending.ingest = pending.ingest.model_copy(update={"status": "waiting"})
-        pending.pause = min(2 * pending.pause, LONGEST_PAUSE) or FIRST_PAUSE
-        pending.due = monotonic() + pending.pause
+                await self._end_with_retry(id, "stopped" if is_stopping else "failed")
+                return True
+        return False
 
-    async def _ingest(self, pending: _Pending) -> None:
+    async def _ingest(self, id: str) -> None:
         """Ingest an upload from its beginning and store its end; documents that are stored already are skipped."""
-        ingest, settings = pending.ingest, self._tenants.settings_of(pending.ingest.owner)
-        collection = await self._tenants.collection(ingest.owner)
+        owner = self._pending[id].owner
+        collection, folder = await self._tenants.collection(owner), self.uploads.folder_of(owner)
         async with self._home_lock.hold("exclusive", wait=math.inf):
-            if pending.ended:
+            if id not in self._pending or id in self._ending:
                 return
-            stored = await self.uploads.find(ingest.id)
+            status = "stopping" if self._is_stopping(id) else "reading"
+            begun = self._pending[id].model_copy(update={"status": status, "read": 0, "failed": ()})
+            self._pending[id] = begun
+            stored = await self.uploads.find(id)
             if stored and stored.done:  # by another server with this SLEUTH_HOME
-                self._publish_end(pending, stored)
+                self._forget(stored)
                 return
-            pending.started, pending.began = True, pending.began or monotonic()
-            paths = await self.uploads.place(ingest)
-            pending.ingest = pending.ingest.model_copy(update={"read": 0, "failed": ()})
-            folder = self.uploads.folder_of(ingest.owner)
+            self._began.setdefault(id, monotonic())
 
             def show(progress: IngestProgress) -> None:
-                pending.ingest = _after(pending.ingest, progress, folder)
+                self._pending[id] = _after(self._pending[id], progress, folder)
 
             await ingest_into(
-                paths, settings=settings, collection=collection, on_progress=show, stopped=pending.is_stopping
+                await self.uploads.place(begun),
+                settings=self._tenants.settings_of(owner),
+                collection=collection,
+                on_progress=show,
+                stopped=lambda: self._is_stopping(id),
             )
             await collection.catch_up()
-            is_cut_short = pending.is_stopping() and pending.ingest.read < pending.ingest.total
+            is_cut_short = self._is_stopping(id) and self._pending[id].read < begun.total
             # Under the home lock: another server with this SLEUTH_HOME may wait to ingest the same upload.
-            await self._end_with_retry(pending, "stopped" if is_cut_short else "done")
+            await self._end_with_retry(id, "stopped" if is_cut_short else "done")
 
-    async def _end_with_retry(self, pending: _Pending, status: Status) -> None:
-        await retry_until_stored(partial(self._end, pending, status), f"The end of ingest {pending.ingest.id}")
+    def _is_stopping(self, id: str) -> bool:
+        return self._pending[id].status == "stopping"
 
-    async def _end(self, pending: _Pending, status: Status) -> None:
-        """Store the end of an ingest, remove its files, then publish the end."""
-        pending.ended = True
-        ingest = pending.ingest.model_copy(update={"status": status})
+    async def _end_with_retry(self, id: str, status: Status) -> None:
+        await retry_until_stored(partial(self._end, id, status), f"The end of ingest {id}")
+
+    async def _end(self, id: str, status: Status) -> None:
+        """Store the end of an ingest and remove its files."""
+        ingest = self._pending[id].model_copy(update={"status": status})
+        self._ending.add(id)
         try:
-            await self.uploads.finish(ingest, is_placed=pending.started)
-        except errors.StoreError:
-            pending.ended = False
-            raise
-        self._publish_end(pending, ingest)
+            await self.uploads.finish(ingest)
+        finally:
+            self._ending.remove(id)
+        self._forget(ingest)
 
-    def _publish_end(self, pending: _Pending, ingest: Ingest) -> None:
+    def _forget(self, ingest: Ingest) -> None:
+        """Count an upload that has ended; its row is stored."""
         del self._pending[ingest.id]
-        seconds = monotonic() - pending.began if pending.began else 0.0
+        moment = monotonic()
         failed = sum(bool(each.source) for each in ingest.failed)
+        seconds = moment - self._began.pop(ingest.id, moment)
         self._telemetry.count_ingest(ingest.status, seconds, read=ingest.read, failed=failed)
-        pending.ingest = ingest
 
-    def _enqueue(self, ingest: Ingest, *, started: bool) -> None:
-        self._pending[ingest.id] = _Pending(ingest=ingest, started=started)
-        self._changed.set()
+    def _enqueue(self, ingest: Ingest) -> None:
+        self._pending[ingest.id] = ingest
+        if ingest.owner not in self._tasks and not self._is_closed:
+            self._tasks[ingest.owner] = asyncio.create_task(self._ingest_all(ingest.owner))
 
 
 def _after(ingest: Ingest, progress: IngestProgress, folder: Path) -> Ingest:
@@ -245,7 +230,8 @@ def _is_temporary(error: BaseException) -> bool:
 
 
 def _with_error(ingest: Ingest, error: BaseException) -> Ingest:
-    """Return the ingest with the error of the whole upload; it replaces an earlier one."""
+    """Return the ingest with the error of the whole upload; it replaces an earlier one. Unless it stops, it waits."""
     problem = STORE_AWAY if isinstance(error, OSError) else describe_failure(error)[0]
     of_files = (each for each in ingest.failed if each.source)
-    return ingest.model_copy(update={"failed": (*of_files, Failure(source="", problem=problem))})
+    status: Status = "stopping" if ingest.status == "stopping" else "waiting"
+    return ingest.model_copy(update={"status": status, "failed": (*of_files, Failure(source="", problem=problem))})

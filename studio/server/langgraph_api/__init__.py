@@ -14,12 +14,6 @@ router = APIRouter(prefix="/langgraph", include_in_schema=False)
 """LangGraph documents these routes; the OpenAPI description of sleuth has those of `/v1`."""
 
 
-@router.get("/ok")
-def ok() -> dict[str, bool]:
-    """Report that the server is up."""
-    return {"ok": True}
-
-
 @router.get("/info")
 def info() -> dict[str, object]:
     """Return the versions, and which groups of routes exist."""

@@ -59,40 +59,17 @@ def _view(graph: Method) -> dict[str, Any]:
     }
 
 
-def _matching(form: AssistantSearch) -> list[dict[str, Any]]:
-    shown = [_view(graph) for graph in GRAPHS.values()]
-    return [
-        each
-        for each in shown
-        if form.graph_id in (None, each["graph_id"])
-        and (form.name or "").casefold() in each["name"].casefold()
-        and (form.metadata or {}).items() <= each["metadata"].items()
-    ]
-
-
 @router.post("/search")
 def search(form: AssistantSearch) -> list[dict[str, Any]]:
     """List assistants."""
-    return [form.selected(each) for each in _matching(form)[form.offset : form.offset + form.limit]]
-
-
-@router.post("/count")
-def count(form: AssistantSearch) -> int:
-    """Count assistants."""
-    return len(_matching(form))
+    found = [_view(graph) for graph in GRAPHS.values() if form.graph_id in (None, graph.name)]
+    return found[form.offset : form.offset + form.limit]
 
 
 @router.get("/{assistant}")
 def get(assistant: str) -> dict[str, Any]:
     """Return an assistant."""
     return _view(find_graph(assistant))
-
-
-@router.get("/{assistant}/graph")
-async def get_graph(assistant: str) -> dict[str, Any]:
-    """Return the nodes and edges of an assistant."""
-    name = find_graph(assistant).name
-    return await asyncio.to_thread(lambda: uncheckpointed(name).get_graph().to_json())
 
 
 @router.get("/{assistant}/schemas")
@@ -113,11 +90,3 @@ def _schemas(name: str) -> dict[str, Any]:
         "config_schema": {},
         "context_schema": context,
     }
-
-
-@router.get("/{assistant}/subgraphs")
-@router.get("/{assistant}/subgraphs/{namespace}")
-def get_subgraphs(assistant: str, namespace: str = "") -> dict[str, Any]:
-    """Return the subgraphs of an assistant: none, because sub-runs have threads of their own."""
-    find_graph(assistant)
-    return {}

@@ -33,7 +33,7 @@ _LIMITS = BudgetForm.model_fields.keys()
 _INTERNAL = {"thread_id", "run_id", "checkpoint_id", "checkpoint_ns", "assistant_id", "graph_id", "user_id"}
 """Keys of `configurable` that LangGraph's clients set by themselves."""
 
-MODES = ("values", "updates", "messages-tuple", "custom", "events")
+MODES = ("values", "updates", "messages-tuple", "custom")
 
 
 def _refuse(value: object) -> None:
@@ -50,19 +50,15 @@ class ListForm(BaseModel):
 
     limit: int = Field(default=10, ge=1, le=1000)
     offset: int = Field(default=0, ge=0)
-    select: list[str] | None = None
-
-    def selected(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of a row that the client wants."""
-        return {key: row[key] for key in self.select or row if key in row}
+    select: Unsupported = None
 
 
 class AssistantSearch(ListForm):
     """Conditions on assistants."""
 
     graph_id: str | None = None
-    name: str | None = None
-    metadata: dict[str, Any] | None = None
+    name: Unsupported = None
+    metadata: Unsupported = None
 
 
 class ThreadForm(BaseModel):
@@ -86,11 +82,11 @@ class ThreadSearch(ListForm):
 
     metadata: dict[str, Any] | None = None
     status: Literal["idle", "busy", "interrupted", "error"] | None = None
-    ids: list[str] | None = None
+    ids: Unsupported = None
     values: Unsupported = None
     extract: Unsupported = None
-    sort_by: Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"] | None = None
-    sort_order: Literal["asc", "desc"] | None = None
+    sort_by: Unsupported = None
+    sort_order: Unsupported = None
 
 
 class CheckpointForm(BaseModel):
@@ -108,27 +104,31 @@ class CheckpointForm(BaseModel):
 
 
 class HistoryForm(BaseModel):
-    """Which states of a thread."""
+    """Which states of a thread: those before a checkpoint, by default the latest."""
 
     limit: int = Field(default=10, ge=1, le=1000)
-    before: str | CheckpointForm | dict[str, Any] | None = None
+    before: str | dict[str, Any] | None = None
     checkpoint: CheckpointForm | None = None
     metadata: dict[str, Any] | None = None
 
 
-class StateForm(BaseModel):
-    """A checkpoint whose state is returned."""
+class PlaceForm(BaseModel):
+    """A place in a thread's history, in either of two fields."""
 
-    checkpoint: CheckpointForm
+    checkpoint: CheckpointForm | None = None
+    checkpoint_id: str | None = None
+
+    @property
+    def place(self) -> str:
+        """The id of the checkpoint; empty for the latest one."""
+        return (self.checkpoint and self.checkpoint.checkpoint_id) or self.checkpoint_id or ""
 
 
-class StateUpdateForm(BaseModel):
+class StateUpdateForm(PlaceForm):
     """Changed fields of a state; the change is a branch of its checkpoint."""
 
     values: Storable | None = None
     as_node: str | None = None
-    checkpoint: CheckpointForm | None = None
-    checkpoint_id: str | None = None
 
 
 class CommandForm(BaseModel):
@@ -139,16 +139,14 @@ class CommandForm(BaseModel):
     goto: Unsupported = None
 
 
-class AssistantRunForm(BaseModel):
-    """A run of an assistant."""
+class AssistantRunForm(PlaceForm):
+    """A run of an assistant, which starts from a checkpoint."""
 
     assistant_id: str
     input: dict[str, Any] | None = None
     command: CommandForm | None = None
     context: dict[str, Any] | None = None
     config: dict[str, Any] | None = None
-    checkpoint: CheckpointForm | None = None
-    checkpoint_id: str | None = None
     stream_mode: Literal[MODES] | list[Literal[MODES]] = "values"  # type: ignore[valid-type]
     on_disconnect: Literal["cancel", "continue"] = "continue"
     multitask_strategy: Literal["reject", "interrupt"] = "reject"
@@ -162,11 +160,6 @@ class AssistantRunForm(BaseModel):
     def modes(self) -> set[str]:
         """The stream modes."""
         return {self.stream_mode} if isinstance(self.stream_mode, str) else set(self.stream_mode)
-
-    @property
-    def place(self) -> str:
-        """The checkpoint to start from; empty for the latest one."""
-        return (self.checkpoint and self.checkpoint.checkpoint_id) or self.checkpoint_id or ""
 
     @property
     def is_reply(self) -> bool:

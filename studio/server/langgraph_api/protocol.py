@@ -11,15 +11,14 @@ from typing import Any, Literal
 from fastapi import APIRouter
 from langchain_core.messages import AIMessage
 from langgraph.types import StateSnapshot
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 from pydantic_core import to_json
 from starlette.responses import Response, StreamingResponse
 
 from sleuth.agents.llm.token_stream import MessageEvents
-from sleuth.graphs.core.method import describe_errors
 from sleuth.graphs.persistence import Thread
 from sleuth.studio.server.access import Access, AccessDep
-from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, JsonRoute, Unsupported
+from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, CommandForm, JsonRoute, Unsupported
 from sleuth.studio.server.langgraph_api.runs import EVENTS, start_run
 from sleuth.studio.server.langgraph_api.streaming import Part, RunStream, runs_of
 from sleuth.studio.server.langgraph_api.threads import respond
@@ -36,25 +35,17 @@ _SEQUENCE = 8
 """Numbers of the protocol per event of the log: more than it has parts."""
 
 
-class Config(BaseModel):
-    """The configuration of a run: settings, a budget, and the checkpoint from which it branches."""
-
-    configurable: dict[str, Any] = Field(default_factory=dict)
-
-
 class InterruptReply(BaseModel):
     """The reply to an interrupt."""
 
     response: Any = None
 
 
-class Parameters(InterruptReply):
+class Parameters(AssistantRunForm, InterruptReply):
     """The parameters of all commands; `responses` has replies to several interrupts, of which a chat has one."""
 
     assistant_id: str = ""
-    input: dict[str, Any] | None = None
-    config: Config | None = None
-    context: dict[str, Any] | None = None
+    multitask_strategy: Literal["reject", "interrupt"] = "interrupt"
     responses: list[InterruptReply] = Field(default=[], max_length=1)
     update: Unsupported = None
     goto: Unsupported = None
@@ -98,21 +89,16 @@ async def command(name: str, form: Command, access: AccessDep) -> Response:
 
 async def _carry_out(form: Command, name: str, access: Access) -> RunStream | None:
     """Return the run that a command has started; None for an unknown command."""
-    params, config = form.params, (form.params.config or Config()).model_dump()
-    given: dict[str, Any] = {"config": config, "context": params.context, "multitask_strategy": "interrupt"}
+    params = form.params
     if form.method == "run.start":
-        given |= {"assistant_id": params.assistant_id, "input": params.input, "if_not_exists": "create"}
-        given |= {"checkpoint_id": config["configurable"].get("checkpoint_id")}
+        place = ((params.config or {}).get("configurable") or {}).get("checkpoint_id")
+        given = {"if_not_exists": "create", "checkpoint_id": place}
     elif form.method == "input.respond":
-        reply = (params.responses or [params])[0]
-        given |= {"assistant_id": (await access.thread(name)).method, "command": {"resume": reply.response}}
+        reply = CommandForm(resume=(params.responses or [params])[0].response)
+        given = {"assistant_id": (await access.thread(name)).method, "command": reply, "input": None}
     else:
         return None
-    try:
-        run_form = AssistantRunForm(**given)
-    except ValidationError as error:
-        raise UsageError(f"{form.method} cannot be carried out: {describe_errors(error)}.") from None
-    return await start_run(access, run_form, name)
+    return await start_run(access, params.model_copy(update=given), name)
 
 
 @router.post("/stream/events")

@@ -16,7 +16,7 @@ from sleuth.graphs.runs.chat_turns import Reply, add_turn
 from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of, find_graph
 from sleuth.studio.server.langgraph_api.forms import MODES, AssistantRunForm, JsonRoute
-from sleuth.studio.server.langgraph_api.streaming import Run, RunStatus, RunStream, runs_of
+from sleuth.studio.server.langgraph_api.streaming import Run, RunStream, runs_of
 from sleuth.studio.server.langgraph_api.threads import (
     UNREADABLE,
     create_thread,
@@ -193,8 +193,7 @@ async def wait(form: AssistantRunForm, access: AccessDep, name: str | None = Non
 
 
 @router.post(RunsPath)
-@router.post("/runs")
-async def create(form: AssistantRunForm, access: AccessDep, name: str | None = None) -> Response:
+async def create(name: str, form: AssistantRunForm, access: AccessDep) -> Response:
     """Start a run in the background."""
     stream = await start_run(access, form, name)
     run = await _run(access, stream.thread, stream.run)
@@ -208,13 +207,11 @@ async def list_runs(
     access: AccessDep,
     limit: Annotated[int, Query(ge=1, le=1000)] = 10,
     offset: Annotated[int, Query(ge=0)] = 0,
-    status: RunStatus | None = None,
 ) -> Response:
     """Return the runs of a thread, the latest first."""
     thread = await access.thread(name)
     found = await runs_of(access, thread)
-    kept = [_view(access, thread, run) for run in found if status in (None, run.status)]
-    return respond(kept[offset : offset + limit])
+    return respond([_view(access, thread, run) for run in found[offset : offset + limit]])
 
 
 @router.get(f"{RunsPath}/{{run}}")

@@ -168,7 +168,7 @@ class RunStream:
         async with aclosing(log) as events:
             async for event in events:
                 self.position = event.id or self.position
-                parts = await self._encode(event)
+                parts = self._wanted(await self._encode(event))
                 for at, part in enumerate(parts, start=1):
                     yield Part(part.event, part.data, event.id if at == len(parts) else 0)
                 if event.name in _STATUS:
@@ -176,8 +176,13 @@ class RunStream:
         thread = await self.access.thread(self.public_id)
         (latest, *_) = await runs_of(self.access, thread, with_empty=True)
         if latest.after == self.after and latest.status == "success":  # it only repeated an answer: no new event
-            for part in await self._end("", is_stopped=False):
+            for part in self._wanted(await self._end("", is_stopped=False)):
                 yield part
+
+    def _wanted(self, parts: Iterable[Part]) -> list[Part]:
+        """Return the parts of the stream modes that the client wants, and those of every mode."""
+        names = {"error", "end", *("messages" if mode == "messages-tuple" else mode for mode in self.modes)}
+        return [part for part in parts if part.event in names]
 
     async def _encode(self, event: Event) -> list[Part]:
         data = from_json(event.data)
@@ -185,12 +190,7 @@ class RunStream:
             case "step":
                 return await self._step(data, event.key.split()[0])
             case "delta" | "reset":
-                tokens = self._in_mode("events", self._langchain_event(data, "stream")) if "text" in data else []
-                return [
-                    *self._in_mode("custom", data),
-                    *self._message_parts(self._messages.write(data), data["node"]),
-                    *tokens,
-                ]
+                return [Part("custom", data), *self._message_parts(self._messages.write(data), data["node"])]
             case "error":
                 self.failure = {"error": data["type"], "message": data["message"]}
                 return [Part("error", self.failure)]
@@ -198,15 +198,12 @@ class RunStream:
                 return await self._end(str(data.get("checkpoint", "")), is_stopped=event.name == "stopped")
 
     async def _step(self, step: dict[str, Any], task: str) -> list[Part]:
-        is_start = step["state"] == "started"
-        parts: list[Part] = []
         if step["thread"] != self.thread.id:
-            parts += self._in_mode("custom", step)
-        elif not is_start:
-            parts += self._in_mode("updates", {step["node"]: step["update"]})
-        elif state := await self._state_before(task):
-            parts += self._state(state, is_final=False)
-        return parts + self._in_mode("events", self._langchain_event(step, "start" if is_start else "end"))
+            return [Part("custom", step)]
+        if step["state"] == "finished":
+            return [Part("updates", {step["node"]: step["update"]})]
+        state = await self._state_before(task)
+        return self._state(state, is_final=False) if state else []
 
     def _state(self, state: StateSnapshot, *, is_final: bool) -> list[Part]:
         """Return the values of a state once, and before them the messages that it adds."""
@@ -214,7 +211,7 @@ class RunStream:
             return []
         self.state, self.values = state, to_jsonable_python(values_of(state, self.thread))
         added = self._messages.complete(self.values.get("messages") or [], is_final=is_final)
-        return self._message_parts(added, "answer") + self._in_mode("values", self.values)
+        return [*self._message_parts(added, "answer"), Part("values", self.values)]
 
     async def _end(self, checkpoint: str, *, is_stopped: bool) -> list[Part]:
         runs = self.access.runs
@@ -222,19 +219,19 @@ class RunStream:
         parts = self._state(state, is_final=True)
         self.interrupts = to_jsonable_python(interrupts_view(state.interrupts))
         if self.interrupts:
-            for mode in ("values", "updates"):
-                parts += self._in_mode(mode, {"__interrupt__": self.interrupts})
+            parts += [Part(mode, {"__interrupt__": self.interrupts}) for mode in ("values", "updates")]
         return [*parts, Part("end", {"run_id": self.run, "status": "interrupted" if is_stopped else "success"})]
 
-    def _in_mode(self, mode: str, data: dict[str, Any]) -> list[Part]:
-        """Return the part of a stream mode, if the client wants it."""
-        return [Part(mode, data)] if mode in self.modes else []
-
     def _message_parts(self, messages: Iterable[dict[str, Any]], node: str) -> list[Part]:
-        """Return messages with metadata of the node that writes them, if the client wants them."""
-        if "messages-tuple" not in self.modes:
-            return []
-        return [Part("messages", (message, self._metadata(node))) for message in messages]
+        """Return messages with metadata of the node that writes them."""
+        metadata = {
+            "run_id": self.run,
+            "thread_id": self.public_id,
+            "graph_id": self.thread.method,
+            "assistant_id": assistant_id_of(self.thread.method),
+            "langgraph_node": node,
+        }
+        return [Part("messages", (message, metadata)) for message in messages]
 
     async def _state_before(self, task: str) -> StateSnapshot | None:
         """Return the state in which a node execution began; None if its checkpoint was pruned."""
@@ -246,26 +243,3 @@ class RunStream:
             async for state in graph.aget_state_history(config):
                 self._states |= {each.id: state for each in state.tasks}
         return self._states.get(task)
-
-    def _metadata(self, node: str) -> dict[str, Any]:
-        return {
-            "run_id": self.run,
-            "thread_id": self.public_id,
-            "graph_id": self.thread.method,
-            "assistant_id": assistant_id_of(self.thread.method),
-            "langgraph_node": node,
-        }
-
-    def _langchain_event(self, item: dict[str, Any], kind: str) -> dict[str, Any]:
-        """Return a step or a token as an event of LangChain's `astream_events`."""
-        chunk = {"chunk": {"type": "AIMessageChunk", "id": item.get("call"), "content": item.get("text", "")}}
-        data = {"start": {}, "end": {"output": item.get("update", {})}, "stream": chunk}[kind]
-        return {
-            "event": f"on_{'chat_model' if kind == 'stream' else 'chain'}_{kind}",
-            "name": item["role"] if kind == "stream" else item["node"],
-            "run_id": item.get("call") or self.run,
-            "tags": [],
-            "metadata": {**self._metadata(item["node"]), "sleuth_thread": item["thread"]},
-            "parent_ids": [],
-            "data": data,
-        }

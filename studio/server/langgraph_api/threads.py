@@ -1,10 +1,10 @@
 """Threads and their states: sleuth's threads of the owner. A thread without a run is a chat without messages."""
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Any
 from uuid import uuid4
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Interrupt, StateSnapshot
@@ -19,10 +19,9 @@ from sleuth.graphs.runs import fork_run, now
 from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
 from sleuth.studio.server.langgraph_api.forms import (
-    CheckpointForm,
     HistoryForm,
     JsonRoute,
-    StateForm,
+    PlaceForm,
     StateUpdateForm,
     ThreadForm,
     ThreadPatch,
@@ -163,29 +162,14 @@ async def create(access: AccessDep, form: ThreadForm | None = None) -> Response:
 @router.post("/search")
 async def search(form: ThreadSearch, access: AccessDep) -> Response:
     """List threads, the latest first; sub-runs only if `metadata` asks for those of a run (`part_of`)."""
-    found = (await _matching(form, access))[form.offset : form.offset + form.limit]
-    return respond([form.selected(await _thread_view(access, thread)) for thread in found])
-
-
-@router.post("/count")
-async def count(form: ThreadSearch, access: AccessDep) -> int:
-    """Count threads."""
-    return len(await _matching(form, access))
-
-
-async def _matching(form: ThreadSearch, access: Access) -> list[Thread]:
     wanted = form.metadata or {}
     found = await access.runs.store.threads.list_newest(RunFilter(with_subruns="part_of" in wanted))
     kept = [
         thread
         for thread in found
-        if form.ids is None or access.public_id(thread.id) in form.ids
-        if form.status in (None, _status_of(thread))
-        if wanted.items() <= _metadata_of(thread).items()
+        if form.status in (None, _status_of(thread)) and wanted.items() <= _metadata_of(thread).items()
     ]
-    keys = {"thread_id": lambda each: each.id, "status": _status_of, "created_at": lambda each: each.created_at}
-    key = keys.get(form.sort_by or "", lambda each: each.updated_at)
-    return sorted(kept, key=key, reverse=form.sort_order != "asc")
+    return respond([await _thread_view(access, thread) for thread in kept[form.offset : form.offset + form.limit]])
 
 
 @router.get("/{name}")
@@ -219,9 +203,9 @@ async def get_state(name: str, access: AccessDep, checkpoint: str | None = None)
 
 
 @router.post("/{name}/state/checkpoint")
-async def get_state_of(name: str, form: StateForm, access: AccessDep) -> Response:
+async def get_state_of(name: str, form: PlaceForm, access: AccessDep) -> Response:
     """Return the state of a checkpoint."""
-    return await get_state(name, access, form.checkpoint.checkpoint_id)
+    return await get_state(name, access, form.place)
 
 
 @router.post("/{name}/state")
@@ -229,8 +213,7 @@ async def update_state(name: str, form: StateUpdateForm, access: AccessDep) -> R
     """Branch a thread with a changed state; the next run continues the branch."""
     thread = await access.thread(name)
     await access.server.run_worker.require_idle(thread.id)
-    place = (form.checkpoint and form.checkpoint.checkpoint_id) or form.checkpoint_id
-    at = (await access.runs.state(thread, place)).config["configurable"].get("checkpoint_id")
+    at = (await access.runs.state(thread, form.place)).config["configurable"].get("checkpoint_id")
     if at is None:
         raise UsageError(f"Thread {name} has no state yet: start a run first.")
     changes = form.values or {}
@@ -253,14 +236,6 @@ def messages_in(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
     return convert_to_messages(value if isinstance(value, list) else [value])
 
 
-@router.get("/{name}/history")
-async def get_history(
-    name: str, access: AccessDep, limit: Annotated[int, Query(ge=1, le=1000)] = 10, before: str | None = None
-) -> Response:
-    """Return the states of a thread with all its branches, the latest first."""
-    return await search_history(name, HistoryForm(limit=limit, before=before), access)
-
-
 @router.post("/{name}/history")
 async def search_history(name: str, form: HistoryForm, access: AccessDep) -> Response:
     """Return the states of a thread with all its branches, the latest first."""
@@ -268,9 +243,7 @@ async def search_history(name: str, form: HistoryForm, access: AccessDep) -> Res
     graph, public = access.runs.graph(thread), access.public_id(thread.id)
     config = access.runs.config(thread, form.checkpoint.checkpoint_id if form.checkpoint else None)
     before = form.before
-    if isinstance(before, CheckpointForm):
-        before = before.checkpoint_id
-    elif isinstance(before, dict):
+    if isinstance(before, dict):
         before = before.get("configurable", before).get("checkpoint_id")
     end = access.runs.config(thread, str(before)) if before else None
     found = graph.aget_state_history(config, limit=form.limit, before=end, filter=form.metadata)

@@ -15,7 +15,7 @@ from sleuth.studio.server.schemas.errors import respond
 from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.tools.settings import is_loopback
 
-PAGE = re.compile(r"(/app)?(/|/assets/.*|/favicon\.\w+)|/app")
+PAGE = re.compile(r"/|/assets/.*|/favicon\.\w+")
 """Paths of the page, to which pages of other sites may link."""
 
 OPEN = re.compile(rf"{PAGE.pattern}|/healthz|/livez|/readyz")

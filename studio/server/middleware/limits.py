@@ -3,8 +3,7 @@
 import math
 import time
 
-from sqlalchemy import Column, Float, Integer, MetaData, String, Table, cast, extract, func, insert, select, update
-from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy import Column, Integer, MetaData, String, Table, insert, select, update
 from sqlalchemy.engine import Engine
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -12,7 +11,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sleuth.studio.server.schemas.errors import respond
-from sleuth.tools.errors import QuotaUsedUp, StoreError
+from sleuth.tools.errors import QuotaUsedUp
 from sleuth.tools.storage import in_thread, make_tables, transaction
 from sleuth.tools.types import now
 
@@ -29,13 +28,6 @@ usage = Table(
     Column("owner", String(100), primary_key=True),
     Column("day", String(10), primary_key=True),
     Column("tokens", Integer, nullable=False),
-)
-rates = Table(
-    "sleuth_serve_rates",
-    metadata,
-    Column("owner", String(100), primary_key=True),
-    Column("tokens", Float, nullable=False),
-    Column("at", Float, nullable=False),
 )
 
 
@@ -71,66 +63,35 @@ class BodyLimit:
         await self._app(scope, receive_counted, send)
 
 
-class Buckets:
-    """Token buckets by name: each is full at first, and is filled again in a minute."""
-
-    def __init__(self, a_minute: int) -> None:
-        self._a_minute = a_minute
-        self._left: dict[str, tuple[float, float]] = {}
-        """What was left in each bucket, and the monotonic time at that moment."""
-
-    async def take(self, name: str) -> float:
-        """Take a token; return 0, or the seconds to wait if there is none."""
-        moment = time.monotonic()
-        left, before = self._left.get(name, (float(self._a_minute), moment))
-        left = min(self._a_minute, left + (moment - before) * self._a_minute / MINUTE)
-        wait = max(0.0, (1 - left) * MINUTE / self._a_minute)
-        self._left[name] = (left if wait else left - 1, moment)
-        return wait
-
-
-class SharedBuckets:
-    """Token buckets in Postgres, shared by all servers."""
-
-    def __init__(self, engine: Engine, a_minute: int) -> None:
-        self._engine = engine
-        self._a_minute = a_minute
-
-    @in_thread
-    def take(self, owner: str) -> float:
-        """Take a token; return 0, or the seconds to wait if there is none. While Postgres is away there always is."""
-        full, moment = float(self._a_minute), cast(extract("epoch", func.clock_timestamp()), Float)
-        available = func.least(full, rates.c.tokens + (moment - rates.c.at) * full / MINUTE)
-        first = upsert(rates).values(owner=owner, tokens=full - 1, at=moment)
-        next_ = {"tokens": available - 1, "at": moment}
-        taking = first.on_conflict_do_update(index_elements=[rates.c.owner], set_=next_, where=available >= 1)
-        waiting = select((1 - available) * MINUTE / full).where(rates.c.owner == owner)
-        try:
-            with transaction(self._engine) as connection:
-                if connection.execute(taking.returning(rates.c.owner)).first():
-                    return 0.0
-                return float(connection.scalar(waiting) or 0.0)
-        except StoreError:
-            return 0.0
-
-
 class RateLimit:
-    """Middleware that rejects an owner's requests beyond `a_minute`; None disables it."""
+    """Middleware that rejects an owner's requests beyond `a_minute`; None disables it.
+
+    Each owner has a bucket of tokens that is full at first, and is filled again in a minute.
+    """
 
     def __init__(self, app: ASGIApp, *, a_minute: int | None) -> None:
         self._app = app
         self._a_minute = a_minute
+        self._left: dict[str, tuple[float, float]] = {}
+        """What was left in each bucket, and the monotonic time at that moment."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
         owner = scope.get("state", {}).get("owner")
-        is_limited = self._a_minute is not None and scope["type"] == "http" and owner is not None
-        quota: Quota | None = scope["app"].state.server.quota if is_limited else None
-        wait = await quota.take_request(owner) if quota else 0.0
-        if wait <= 0:
-            await self._app(scope, receive, send)
+        is_limited = scope["type"] == "http" and owner is not None
+        if self._a_minute and is_limited and (wait := self._take(owner, self._a_minute)):
+            await respond_later(f"More than {self._a_minute} requests a minute", wait)(scope, receive, send)
             return
-        await respond_later(f"More than {self._a_minute} requests a minute", wait)(scope, receive, send)
+        await self._app(scope, receive, send)
+
+    def _take(self, owner: str, a_minute: int) -> float:
+        """Take a token; return 0, or the seconds to wait if there is none."""
+        moment = time.monotonic()
+        left, before = self._left.get(owner, (float(a_minute), moment))
+        left = min(a_minute, left + (moment - before) * a_minute / MINUTE)
+        wait = max(0.0, (1 - left) * MINUTE / a_minute)
+        self._left[owner] = (left if wait else left - 1, moment)
+        return wait
 
 
 def respond_later(problem: str, wait: float) -> JSONResponse:
@@ -141,21 +102,13 @@ def respond_later(problem: str, wait: float) -> JSONResponse:
 
 
 class Quota:
-    """Daily quota (UTC) of model tokens and requests per minute of each owner; servers over one Postgres share both."""
+    """Daily quota (UTC) of model tokens of each owner, which servers over one store share."""
 
-    def __init__(self, engine: Engine, *, tokens_a_day: int | None, requests_a_minute: int | None) -> None:
-        """Create the tables if they are missing; blocks."""
+    def __init__(self, engine: Engine, *, tokens_a_day: int | None) -> None:
+        """Create the table if it is missing; blocks."""
         self._engine = engine
         self._a_day = tokens_a_day
         make_tables(engine, metadata)
-        self._buckets: Buckets | SharedBuckets | None = None
-        if requests_a_minute:
-            is_shared = engine.dialect.name == "postgresql"
-            self._buckets = SharedBuckets(engine, requests_a_minute) if is_shared else Buckets(requests_a_minute)
-
-    async def take_request(self, owner: str) -> float:
-        """Count a request of an owner; return 0, or the seconds to wait if there were too many."""
-        return await self._buckets.take(owner) if self._buckets else 0.0
 
     async def require(self, owner: str) -> None:
         """Raise QuotaUsedUp if an owner has used the day's tokens; active runs are not interrupted."""

@@ -91,8 +91,7 @@ async def methods(access: AccessDep) -> list[forms.MethodView]:
 @cache
 def _view(method: Method) -> forms.MethodView:
     graph = method.graph()
-    edges = [forms.Edge(source=a, to=b, conditional=arrow != "-->") for a, arrow, b in arrows(graph)]
-    nodes = ["__start__", *graph.nodes, "__end__"]
+    edges = [{"from": a, "to": b, "conditional": arrow != "-->"} for a, arrow, b in arrows(graph)]
     return forms.MethodView(
         name=method.name,
         summary=method.line,
@@ -101,6 +100,6 @@ def _view(method: Method) -> forms.MethodView:
         baseline=method.baseline,
         calls=method.calls,
         nodes=list(graph.nodes),
-        graph=forms.GraphView(nodes=nodes, edges=edges),
+        graph={"nodes": ["__start__", *graph.nodes, "__end__"], "edges": edges},
         settings=method.settings.model_json_schema(),
     )

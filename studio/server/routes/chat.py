@@ -5,7 +5,7 @@ OpenAI documents the replies; the OpenAPI description contains the requests.
 
 import asyncio
 from base64 import b64encode
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from sleuth.graphs.runs import check_question
 from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.runs.keep_alive import with_keep_alive
-from sleuth.studio.server.runs.openai_replies import OpenAIReply, RunFailed
+from sleuth.studio.server.runs.openai_replies import OpenAIReply, RunFailed, read_answer
 from sleuth.studio.server.schemas import openai as forms
 from sleuth.studio.server.schemas.errors import respond
 from sleuth.tools.errors import UnknownName, UsageError
@@ -98,7 +98,7 @@ async def _answer(
     request: Request,
     access: Access,
     *,
-    whole: Callable[[OpenAIReply, AsyncIterator[Event]], Coroutine[Any, Any, dict[str, Any]]],
+    whole: Callable[[OpenAIReply, dict[str, Any], str], dict[str, Any]],
     streamed: Callable[[OpenAIReply, AsyncIterator[Event]], AsyncIterator[str]],
 ) -> dict[str, Any] | Response:
     """Start the run of the last message, and return its reply."""
@@ -114,31 +114,31 @@ async def _answer(
     events = access.follow(thread)
     cancel = partial(access.server.run_worker.cancel_nowait, thread)
     if not form.stream:
-        return await _unless_closed(whole(reply, events), events, request, cancel)
+        return await _unless_closed(partial(whole, reply), events, request, cancel)
     lines = with_keep_alive(streamed(reply, events), on_close=cancel)
     return StreamingResponse(lines, media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
 
 
 async def _unless_closed(
-    reply: Coroutine[Any, Any, dict[str, Any]],
+    whole: Callable[[dict[str, Any], str], dict[str, Any]],
     events: AsyncGenerator[Event],
     request: Request,
     cancel: Callable[[], None],
 ) -> dict[str, Any] | Response:
     """Return the reply, unless the client closes the connection first."""
     async with aclosing(events):
-        completion = asyncio.create_task(reply)
+        answer = asyncio.create_task(read_answer(events))
         disconnect = asyncio.create_task(_wait_for_disconnect(request))
         try:
-            await asyncio.wait({completion, disconnect}, return_when=asyncio.FIRST_COMPLETED)
-            return completion.result() if completion.done() else Response(status_code=CLIENT_CLOSED_REQUEST)
+            await asyncio.wait({answer, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+            return whole(*answer.result()) if answer.done() else Response(status_code=CLIENT_CLOSED_REQUEST)
         except RunFailed as failed:
             return respond(failed.status, str(failed), kind=failed.kind)
         finally:
             cancel()
-            for task in (completion, disconnect):
+            for task in (answer, disconnect):
                 task.cancel()
-            await asyncio.wait({completion, disconnect})
+            await asyncio.wait({answer, disconnect})
 
 
 async def _wait_for_disconnect(request: Request) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, BinaryIO
 
 from fastapi import APIRouter, Depends, File, Query, Response, UploadFile
 from fastapi.sse import EventSourceResponse, ServerSentEvent
-from starlette.responses import FileResponse, JSONResponse
+from starlette.responses import FileResponse
 
 from sleuth.studio.server.ingestion.uploads import Ingest
 from sleuth.studio.server.middleware.auth import Owner
@@ -114,12 +114,8 @@ def _source(path: str, server: ServerState, owner: str) -> str:
 
 
 @router.get("/documents/{id:path}/original", response_class=FileResponse, responses=ORIGINAL)
-async def show_original(id: str, collection: CollectionDep, server: ServerStateDep, owner: Owner) -> Response:
+async def show_original(id: str, collection: CollectionDep) -> Response:
     """Return the file of a document, if a copy is kept: uploads by default, others with `--keep-originals`."""
-    other = f"{id}/original"
-    known = await collection.known_ids([id, other])
-    if id not in known and other in known:  # a document whose own id ends like this path
-        return JSONResponse((await show_document(other, collection, server, owner)).model_dump())
     document, path = await collection.document(id), await collection.original(id)
     if path is None:
         raise UnknownName("original", id, [], NO_ORIGINAL)

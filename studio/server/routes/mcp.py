@@ -39,7 +39,7 @@ class ServerBackend:
         id = (await self.access.thread(thread)).id
         await server.quota.require(owner)
         stored = await server.log.after(id, 0)
-        await server.run_worker.start(owner, id, budget=budget, expect_listener=False)
+        await server.run_worker.start(owner, id, budget=budget)
         async for event in _follow(self.access, id, after=stored[-1].id if stored else 0):
             yield event
 

@@ -113,7 +113,6 @@ async def start(form: forms.RunForm, access: AccessDep) -> forms.Begun:
         where=form.where,
         thread=id,
         follow_up=follow_up,
-        expect_listener=True,
     )
     return forms.Begun(thread=thread)
 

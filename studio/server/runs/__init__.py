@@ -1,1 +1,1 @@
-"""Runs of the server: worker, queue, event log, live streams, conversations."""
+"""Runs of the server: worker, queue, event log, conversations."""

@@ -1,13 +1,14 @@
 """The event log of runs, stored next to their checkpoints: a client that reconnects gets each missed event once.
 
-Every event of a run has a number. It is committed before it is delivered, in batches; a run does not wait for it.
-Deltas of model replies are delivered between the events. They have no number and are not stored.
+Every event of a run has a number, and is committed before it is delivered. Deltas of model replies are delivered
+between the events. They have no number and are not stored. A run never waits for its subscribers.
 """
 
 import asyncio
-import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -15,18 +16,14 @@ from pydantic_core import to_json
 from sqlalchemy import Column, ColumnElement, Integer, MetaData, String, Table, Text, delete, insert, select
 from sqlalchemy.engine import Engine
 
-from sleuth.graphs.core.events import Delta
+from sleuth.graphs.core.events import Delta, Reset, Step
 from sleuth.graphs.persistence import LONGEST_NAME, check_token
 from sleuth.graphs.persistence.tables import threads
 from sleuth.studio.server.retry import retry_until_stored
-from sleuth.studio.server.runs.live_stream import StreamItem, Subscribers
-from sleuth.tools.errors import StoreError, ThreadBusy
 from sleuth.tools.storage import in_thread, make_tables, transaction
 
-_log = logging.getLogger(__name__)
-
 _MAX_WAIT = 30.0
-"""Seconds that events wait for an unavailable store; a shutdown waits for them."""
+"""Seconds that a run waits for an unavailable store before it fails."""
 
 metadata = MetaData()
 events = Table(
@@ -39,60 +36,56 @@ events = Table(
     Column("data", Text, nullable=False),
 )
 
+StreamItem = Delta | Reset
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Event:
-    """One event of a thread; `data` is JSON, and `key` is unique in the thread. An event with id 0 is not stored.
-
-    `token` is the fencing token of the thread lock under which it was published; it is not stored.
-    """
+    """One event of a thread; `data` is JSON, and `key` is unique in the thread. An event with id 0 is not stored."""
 
     thread: str
     id: int
     name: str
     key: str
     data: str
-    token: str | None = None
+
+
+class _Subscriber:
+    """A client that follows a run, with the deltas that it has not received yet."""
+
+    def __init__(self) -> None:
+        self.wakeup = asyncio.Event()
+        self.has_news = True
+        self.items: deque[tuple[int, StreamItem]] = deque()
+
+    def notify(self) -> None:
+        """Wake the client: an event was stored, or the run has ended."""
+        self.has_news = True
+        self.wakeup.set()
+
+    def add(self, item: StreamItem, after: int) -> None:
+        """Add an item that follows the event `after`."""
+        self.items.append((after, item))
+        self.wakeup.set()
+
+    def take(self, up_to: float) -> Iterator[Event]:
+        """Yield the items up to those that follow the event `up_to`."""
+        while self.items and self.items[0][0] <= up_to:
+            item = self.items.popleft()[1]
+            name = "delta" if isinstance(item, Delta) else "reset"
+            yield Event(thread=item.thread, id=0, name=name, key="", data=to_json(item).decode())
 
 
 class EventLog:
-    """Events of all runs; `run()` must be active while it is used."""
+    """Events of all runs, and the text so far of the calls in their active steps."""
 
     def __init__(self, engine: Engine) -> None:
         """Create the table if it is missing; blocks."""
         self._engine = engine
-        self._queue: asyncio.Queue[Event] = asyncio.Queue()
-        self.subscribers = Subscribers()
+        self._subscribers: dict[str, dict[_Subscriber, bool]] = {}
+        """The subscribers of each thread, and whether they receive deltas."""
+        self._replies: dict[str, dict[str, tuple[int, Delta]]] = {}
         make_tables(engine, metadata)
-
-    async def run(self) -> None:
-        """Commit queued events in batches, until cancelled."""
-        while True:
-            batch = [await self._queue.get()]
-            while not self._queue.empty():
-                batch.append(self._queue.get_nowait())
-            threads = dict.fromkeys(event.thread for event in batch)
-            await asyncio.gather(*(self._commit([each for each in batch if each.thread == id]) for id in threads))
-            for _ in batch:
-                self._queue.task_done()
-
-    async def _commit(self, batch: Sequence[Event]) -> None:
-        """Commit events of one thread, and wake its subscribers."""
-        thread = batch[0].thread
-        try:
-            await retry_until_stored(partial(self._insert, batch), "The events of runs", max_wait=_MAX_WAIT)
-        except (StoreError, ThreadBusy) as error:  # the run fails too, and publishes lost events when it is resumed
-            _log.error("events of runs were not stored: %s", error)
-        self.subscribers.notify(thread)
-
-    @property
-    def waiting(self) -> int:
-        """The number of events that are not stored yet."""
-        return self._queue.qsize()
-
-    async def flush(self) -> None:
-        """Wait until all queued events are stored."""
-        await self._queue.join()
 
     async def writer(self, thread: str, *, token: str | None = None) -> "EventWriter":
         """Return a writer that appends to a thread's events; `token` is the fencing token of its lock."""
@@ -112,8 +105,7 @@ class EventLog:
 
         With `with_deltas`, also yield the deltas between them.
         """
-        subscription = self.subscribers.subscribe(thread, persisted_only=not with_deltas, is_reconnect=after > 0)
-        with subscription as subscriber:
+        with self._subscribe(thread, with_deltas=with_deltas, is_reconnect=after > 0) as subscriber:
             active = True
             while active:
                 subscriber.wakeup.clear()
@@ -121,14 +113,83 @@ class EventLog:
                     subscriber.has_news = False
                     active = await is_active()  # before reading: an event that is stored later wakes the subscriber
                     for event in await self.after(thread, after):
-                        for item in subscriber.take(event.id - 1):
-                            yield _transient_event(item)
+                        for each in subscriber.take(event.id - 1):
+                            yield each
                         after = event.id
                         yield event
-                for item in subscriber.take(after):
-                    yield _transient_event(item)
+                for each in subscriber.take(after):
+                    yield each
                 if active:
                     await subscriber.wakeup.wait()
+
+    @contextmanager
+    def _subscribe(self, thread: str, *, with_deltas: bool, is_reconnect: bool) -> Iterator[_Subscriber]:
+        """Subscribe to a thread; the subscriber first gets the text so far.
+
+        With `is_reconnect` a reset precedes it, because the client may have received a part of it.
+        """
+        subscriber, replies = _Subscriber(), self._replies.get(thread, {}) if with_deltas else {}
+        for after, reply in replies.values():
+            if is_reconnect:
+                subscriber.add(Reset(**{field.name: getattr(reply, field.name) for field in fields(Reset)}), after)
+            if reply.text:
+                subscriber.add(reply, after)
+        self._subscribers.setdefault(thread, {})[subscriber] = with_deltas
+        try:
+            yield subscriber
+        finally:
+            del self._subscribers[thread][subscriber]
+            if not self._subscribers[thread]:
+                del self._subscribers[thread]
+
+    def want_deltas(self, thread: str) -> bool:
+        """Return whether a subscriber of the thread receives deltas."""
+        return any(self._subscribers.get(thread, {}).values())
+
+    def publish_delta(self, thread: str, item: StreamItem, *, after: int) -> None:
+        """Send an item that follows the event `after` to the subscribers of a thread."""
+        replies = self._replies.setdefault(thread, {})
+        text = ""
+        if isinstance(item, Delta):
+            text = (replies[item.call][1].text if item.call in replies else "") + item.text
+        replies[item.call] = after, Delta(**{**vars(item), "text": text})
+        for subscriber, with_deltas in self._subscribers.get(thread, {}).items():
+            if with_deltas:
+                subscriber.add(item, after)
+
+    def finish_step(self, thread: str, step: Step) -> None:
+        """Forget the replies of a finished step: its event contains the result."""
+        replies = self._replies.get(thread, {})
+        for call, (_, reply) in [*replies.items()]:
+            if (reply.thread, reply.node) == (step.thread, step.node):
+                del replies[call]
+
+    def close(self, thread: str) -> None:
+        """Forget the replies of a run that has ended, and wake its subscribers."""
+        self._replies.pop(thread, None)
+        self.notify(thread)
+
+    def notify(self, thread: str) -> None:
+        """Wake the subscribers of a thread."""
+        for subscriber in self._subscribers.get(thread, ()):
+            subscriber.notify()
+
+    def notify_all(self, *, except_for: Container[str] = ()) -> None:
+        """Wake the subscribers of all other threads."""
+        for thread in self._subscribers:
+            if thread not in except_for:
+                self.notify(thread)
+
+    async def append(self, event: Event, token: str | None) -> None:
+        """Store an event and wake the subscribers of its thread; `token` is the fencing token of its lock.
+
+        Raises:
+            ThreadBusy: another process has locked the thread since.
+            StoreError: the store was not available for 30 seconds.
+        """
+        write = partial(self._insert, event, token)
+        await retry_until_stored(write, f"An event of run {event.thread}", max_wait=_MAX_WAIT)
+        self.notify(event.thread)
 
     async def remove(self, thread: str) -> None:
         """Remove the events of a thread."""
@@ -138,32 +199,20 @@ class EventLog:
         """Remove the events of deleted threads, pruned by the command line for instance."""
         await self._delete(events.c.thread.not_in(select(threads.c.id)))
 
-    def put(self, event: Event) -> None:
-        """Queue an event to be stored."""
-        self._queue.put_nowait(event)
-
     @in_thread
-    def _insert(self, batch: Sequence[Event]) -> None:
-        """Insert events of one thread, without those that an attempt with a lost connection has stored."""
-        first = batch[0]
-        stored = select(events.c.key).where(events.c.thread == first.thread, events.c.id >= first.id)
+    def _insert(self, event: Event, token: str | None) -> None:
+        """Insert an event, unless an attempt with a lost connection has stored it."""
+        stored = select(events.c.id).where(events.c.thread == event.thread, events.c.key == event.key)
         with transaction(self._engine, write=True) as connection:
-            check_token(connection, first.thread, first.token)
-            known = set(connection.scalars(stored))
-            columns = events.columns.keys()
-            rows = [{name: getattr(event, name) for name in columns} for event in batch if event.key not in known]
-            if rows:
-                connection.execute(insert(events), rows)
+            check_token(connection, event.thread, token)
+            if connection.scalar(stored) is None:
+                row = {name: getattr(event, name) for name in events.columns.keys()}  # noqa: SIM118 - not a mapping
+                connection.execute(insert(events), row)
 
     @in_thread
     def _delete(self, condition: ColumnElement[bool]) -> None:
         with transaction(self._engine, write=True) as connection:
             connection.execute(delete(events).where(condition))
-
-
-def _transient_event(item: StreamItem) -> Event:
-    name = "delta" if isinstance(item, Delta) else "reset"
-    return Event(thread=item.thread, id=0, name=name, key="", data=to_json(item).decode())
 
 
 class EventWriter:
@@ -181,16 +230,16 @@ class EventWriter:
         """True if the thread has no events yet."""
         return not self._last
 
-    def append(self, name: str, data: dict[str, Any], *, key: str) -> bool:
+    async def append(self, name: str, data: dict[str, Any], *, key: str) -> bool:
         """Append an event, unless the thread has one of this key; return whether it was appended."""
         if key in self._keys:
             return False
         self._keys.add(key)
         self._last += 1
-        text = to_json(data).decode()
-        self._log.put(Event(thread=self._thread, id=self._last, name=name, key=key, data=text, token=self._token))
+        event = Event(thread=self._thread, id=self._last, name=name, key=key, data=to_json(data).decode())
+        await self._log.append(event, self._token)
         return True
 
     def publish_delta(self, item: StreamItem) -> None:
         """Send a delta or reset to the current subscribers, after the events appended so far."""
-        self._log.subscribers.publish(self._thread, item, after=self._last)
+        self._log.publish_delta(self._thread, item, after=self._last)

@@ -36,7 +36,10 @@ class RunFailed(Exception):
 
 @dataclass(kw_only=True)
 class OpenAIReply:
-    """Builds one reply from the events of its run; `page` is the address of the browser page."""
+    """Builds one reply from the answer or the events of its run; `page` is the address of the browser page.
+
+    A chat completion contains everything. A response is the same in other fields.
+    """
 
     thread: str
     method: str
@@ -44,10 +47,27 @@ class OpenAIReply:
     page: str
     created: int = field(default_factory=lambda: int(time.time()))
 
-    async def completion(self, events: Events) -> dict[str, Any]:
-        """Return the chat completion when the run has ended; raise RunFailed."""
-        read = [each async for each in _read(events)]
-        return self._completion(read[-1][1], "".join(text for text, _ in read))
+    def completion(self, answer: Mapping[str, Any], steps: str) -> dict[str, Any]:
+        """Return the chat completion of an answer and the text of the steps before it."""
+        text, citations = self._text(answer)
+        annotations = [{"type": "url_citation", "url_citation": each} for each in citations]
+        message = {"role": "assistant", "content": text, "reasoning_content": steps, "annotations": annotations}
+        finish = "length" if answer["status"] == "out_of_budget" else "stop"
+        run, rewriting = answer["cost"], total_cost(self.rewriting.calls)
+        prompt, reply, cached = (
+            run[name] + rewriting[name] for name in ("prompt_tokens", "completion_tokens", "cached_tokens")
+        )
+        return {
+            **self._head("chat.completion"),
+            "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": None}],
+            "usage": {
+                "prompt_tokens": prompt,
+                "completion_tokens": reply,
+                "total_tokens": prompt + reply,
+                "prompt_tokens_details": {"cached_tokens": cached},
+            },
+            "metadata": self._metadata(answer),
+        }
 
     async def completion_chunks(self, events: Events, *, usage: bool) -> AsyncIterator[str]:
         """Yield the chat completion in chunks, as server-sent events; the last one may be an error."""
@@ -61,7 +81,7 @@ class OpenAIReply:
         except RunFailed as failed:
             yield _line({"error": {"message": str(failed), "type": failed.kind, "code": None, "param": None}})
             return
-        made = self._completion(answer, "")
+        made = self.completion(answer, "")
         [choice] = made["choices"]
         yield self._chunk({"content": choice["message"]["content"]})
         if annotations := choice["message"]["annotations"]:
@@ -71,15 +91,12 @@ class OpenAIReply:
             yield _line({**self._head("chat.completion.chunk"), "choices": [], "usage": made["usage"]})
         yield "data: [DONE]\n\n"
 
-    async def response(self, events: Events) -> dict[str, Any]:
-        """Return the response when the run has ended; raise RunFailed."""
-        answer = [data async for _, data in _read(events)][-1]
-        (text, citations), (prompt, reply, cached) = self._text(answer), self._tokens(answer)
-        part = {
-            "type": "output_text",
-            "text": text,
-            "annotations": [{"type": "url_citation", **each} for each in citations],
-        }
+    def response(self, answer: Mapping[str, Any], steps: str) -> dict[str, Any]:
+        """Return the response of an answer."""
+        made = self.completion(answer, steps)
+        (choice,), usage = made["choices"], made["usage"]
+        annotations = [{"type": "url_citation", **each["url_citation"]} for each in choice["message"]["annotations"]]
+        part = {"type": "output_text", "text": choice["message"]["content"], "annotations": annotations}
         message = {
             "type": "message",
             "id": f"msg-{self.thread}",
@@ -87,20 +104,19 @@ class OpenAIReply:
             "status": "completed",
             "content": [part],
         }
-        usage = {
-            "input_tokens": prompt,
-            "input_tokens_details": {"cached_tokens": cached},
-            "output_tokens": reply,
-            "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": prompt + reply,
-        }
-        is_cut = answer["status"] == "out_of_budget"
+        is_cut = choice["finish_reason"] == "length"
         return self._response(
             "incomplete" if is_cut else "completed",
             output=[message],
-            usage=usage,
+            usage={
+                "input_tokens": usage["prompt_tokens"],
+                "input_tokens_details": usage["prompt_tokens_details"],
+                "output_tokens": usage["completion_tokens"],
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": usage["total_tokens"],
+            },
             incomplete_details={"reason": "max_output_tokens"} if is_cut else None,
-            metadata=self._metadata(answer),
+            metadata=made["metadata"],
         )
 
     async def response_events(self, events: Events) -> AsyncIterator[str]:
@@ -117,7 +133,7 @@ class OpenAIReply:
         yield line("created", response=begun)
         yield line("in_progress", response=begun)
         try:
-            response = await self.response(events)
+            response = self.response(*await read_answer(events))
         except RunFailed as failed:
             error = {"code": failed.kind, "message": str(failed)}
             yield line("failed", response=self._response("failed", error=error))
@@ -134,23 +150,6 @@ class OpenAIReply:
         yield line("content_part.done", **at, part=part)
         yield line("output_item.done", output_index=0, item=message)
         yield line(response["status"], response=response)
-
-    def _completion(self, answer: Mapping[str, Any], steps: str) -> dict[str, Any]:
-        (text, citations), (prompt, reply, cached) = self._text(answer), self._tokens(answer)
-        annotations = [{"type": "url_citation", "url_citation": each} for each in citations]
-        message = {"role": "assistant", "content": text, "reasoning_content": steps, "annotations": annotations}
-        finish = "length" if answer["status"] == "out_of_budget" else "stop"
-        return {
-            **self._head("chat.completion"),
-            "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": None}],
-            "usage": {
-                "prompt_tokens": prompt,
-                "completion_tokens": reply,
-                "total_tokens": prompt + reply,
-                "prompt_tokens_details": {"cached_tokens": cached},
-            },
-            "metadata": self._metadata(answer),
-        }
 
     def _chunk(self, delta: dict[str, Any], *, finish: str | None = None, **others: object) -> str:
         choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
@@ -193,18 +192,15 @@ class OpenAIReply:
                 citations.append({"start_index": start, "end_index": end, "title": cited["title"], "url": url})
         return answer_text.text, citations
 
-    def _tokens(self, answer: Mapping[str, Any]) -> tuple[int, int, int]:
-        """Return the prompt, reply and cached tokens of the run and of rewriting a follow-up."""
-        run, rewriting = answer["cost"], total_cost(self.rewriting.calls)
-        return (
-            run["prompt_tokens"] + rewriting["prompt_tokens"],
-            run["completion_tokens"] + rewriting["completion_tokens"],
-            run["cached_tokens"] + rewriting["cached_tokens"],
-        )
-
 
 def _line(value: object) -> str:
     return f"data: {to_json(value).decode()}\n\n"
+
+
+async def read_answer(events: Events) -> tuple[dict[str, Any], str]:
+    """Return the answer of a run and the text of its steps when it has ended; raise RunFailed."""
+    read = [each async for each in _read(events)]
+    return read[-1][1], "".join(text for text, _ in read)
 
 
 async def _read(events: Events) -> AsyncIterator[tuple[str, dict[str, Any]]]:

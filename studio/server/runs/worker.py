@@ -58,15 +58,15 @@ class _Job:
 
     `stopping`: cancellation was requested. `finishing`: only the final event remains to be published. `started`: a
     future that is done when the job owns its thread, or could not get it. `is_recovered`: an earlier server started the
-    run. `listener_deadline`: the monotonic time until which a listener is expected. `control`: interrupts the run
-    between two steps. `runs`: those of the owner, for reading.
+    run. `began`: its monotonic time. `control`: interrupts the run between two steps. `runs`: those of the owner, for
+    reading.
     """
 
     owner: str
     thread: str
     budget: Budget | None
     is_recovered: bool
-    listener_deadline: float
+    began: float = field(default_factory=monotonic)
     stopping: bool = False
     finishing: bool = False
     token: str | None = None
@@ -96,7 +96,6 @@ class RunWorker:
         self._quota = quota
         self._telemetry = telemetry
         self._queue = RunQueue(tenants.store.engine)
-        self.subscribers = log.subscribers
         self.jobs: dict[str, _Job] = {}
         self.is_closing = False
 
@@ -134,7 +133,6 @@ class RunWorker:
         thread: str,
         *,
         budget: Budget | None = None,
-        expect_listener: bool = True,
         is_recovered: bool = False,
     ) -> None:
         """Start or resume a thread in the background.
@@ -143,7 +141,6 @@ class RunWorker:
             owner: the owner of the thread.
             thread: the id of the thread.
             budget: replaces the budget of the run.
-            expect_listener: stream replies from the first token, before a listener has subscribed.
             is_recovered: an earlier server started the run; start it only if it is still in the queue.
 
         Raises:
@@ -151,13 +148,7 @@ class RunWorker:
             RunError: the server is shutting down.
         """
         await self._require_idle_here(thread)
-        job = _Job(
-            owner=owner,
-            thread=thread,
-            budget=budget,
-            is_recovered=is_recovered,
-            listener_deadline=monotonic() + (LISTENER_GRACE if expect_listener else 0),
-        )
+        job = _Job(owner=owner, thread=thread, budget=budget, is_recovered=is_recovered)
         self.jobs[thread] = job
         job.task = asyncio.create_task(self._execute(job))
         await asyncio.shield(job.started)
@@ -196,7 +187,7 @@ class RunWorker:
     async def close(self) -> None:
         """Interrupt all runs after their present steps and end their streams; the next start resumes them."""
         self.is_closing = True
-        self.subscribers.notify_all()
+        self._log.notify_all()
         jobs = [*self.jobs.values()]
         if not jobs:
             return
@@ -214,7 +205,7 @@ class RunWorker:
         """Follow what other servers store, until cancelled: new events, requests to stop runs, and runs left over."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            self.subscribers.notify_all(except_for=self.jobs)
+            self._log.notify_all(except_for=self.jobs)
             try:
                 for thread in await self._queue.requested_stops([*self.jobs]) if self.jobs else ():
                     self.cancel_nowait(thread)
@@ -256,7 +247,7 @@ class RunWorker:
         finally:
             job.started.cancel()  # so that nobody waits forever
             del self.jobs[job.thread]
-            self.subscribers.close(job.thread)
+            self._log.close(job.thread)
 
     async def _register(self, job: _Job) -> None:
         if job.is_recovered and not await self._queue.contains(job.thread):
@@ -280,12 +271,11 @@ class RunWorker:
         except asyncio.CancelledError:
             if job.stopping:
                 await retry_until_stored(lambda: job.runs.stopped(job.thread), f"The stop of run {job.thread}")
-                job.events.append("stopped", {}, key=f"stopped {uuid4().hex}")
+                await job.events.append("stopped", {}, key=f"stopped {uuid4().hex}")
             elif self.is_closing:
                 interrupted = True
             else:  # the thread lock is lost
                 raise
-        await self._log.flush()
         if not interrupted:
             await retry_until_stored(lambda: self._queue.remove(job.thread, job.token), f"The end of run {job.thread}")
 
@@ -306,6 +296,7 @@ class RunWorker:
 
     async def _publish(self, job: _Job, record: RunRecord) -> None:
         """Run a job and publish its events."""
+        answer: Answer | None = None
         async with self._home_lock.hold("shared", wait=math.inf if job.is_recovered else INGEST_WAIT):
             runs = await self._tenants.runs(job.owner)
             if not job.events.is_empty:
@@ -316,30 +307,31 @@ class RunWorker:
             ) as events:
                 async for event in events:
                     if isinstance(event, Answer):
-                        job.finishing = True  # before the event: its reader may close the connection now
-                        record.outcome = "waiting" if event.asks else "done"
-                        self._telemetry.count_answer(event.method, event.status)
-                        job.events.append("answer", event.to_json(), key=f"answer {event.checkpoint}")
+                        job.finishing, answer = True, event
                     elif isinstance(event, Step):
-                        self._publish_step(event, job, record)
+                        await self._publish_step(event, job, record)
                     else:
                         job.events.publish_delta(event)
+        if answer:  # the state of the run is stored now
+            record.outcome = "waiting" if answer.asks else "done"
+            self._telemetry.count_answer(answer.method, answer.status)
+            await job.events.append("answer", answer.to_json(), key=f"answer {answer.checkpoint}")
 
     def _has_listener(self, job: _Job) -> bool:
-        return self.subscribers.want_deltas(job.thread) or monotonic() < job.listener_deadline
+        return self._log.want_deltas(job.thread) or monotonic() < job.began + LISTENER_GRACE
 
     async def _publish_missed_steps(self, runs: RunService, job: _Job, record: RunRecord) -> None:
         """Publish the steps that finished before a kill and whose events were not stored."""
         for step in await replay_steps(runs, job.thread):
-            self._publish_step(replace(step, state="started", update={}), job, record)
-            self._publish_step(step, job, record)
+            await self._publish_step(replace(step, state="started", update={}), job, record)
+            await self._publish_step(step, job, record)
 
-    def _publish_step(self, step: Step, job: _Job, record: RunRecord) -> None:
+    async def _publish_step(self, step: Step, job: _Job, record: RunRecord) -> None:
         data = asdict(step)
-        if job.events.append("step", data, key=f"{data.pop('task')} {step.state}"):
+        if await job.events.append("step", data, key=f"{data.pop('task')} {step.state}"):
             self._telemetry.step(step, record)
         if step.state == "finished":
-            self.subscribers.finish_step(job.thread, step)
+            self._log.finish_step(job.thread, step)
 
     async def _fail(self, job: _Job, error: BaseException) -> None:
         job.finishing = True
@@ -350,7 +342,7 @@ class RunWorker:
         if not isinstance(error, ThreadBusy | UnknownName):  # another process runs a sub-run of it, or it was deleted
             fail = partial(job.runs.store.threads.set_state, job.thread, "failed", at=now(), problem=problem)
             await retry_until_stored(fail, f"The error of run {job.thread}")
-        job.events.append("error", {"message": problem, "type": kind}, key=f"error {uuid4().hex}")
+        await job.events.append("error", {"message": problem, "type": kind}, key=f"error {uuid4().hex}")
 
 
 def _not_running(thread: str) -> ThreadBusy:

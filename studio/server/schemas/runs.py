@@ -217,23 +217,6 @@ class Taken(BaseModel):
     ingest: str
 
 
-class Edge(BaseModel):
-    """An edge between two nodes; a router chooses among conditional edges."""
-
-    model_config = ConfigDict(populate_by_name=True)
-
-    source: str = Field(alias="from")
-    to: str
-    conditional: bool
-
-
-class GraphView(BaseModel):
-    """A method's state machine, from `__start__` to `__end__`."""
-
-    nodes: list[str]
-    edges: list[Edge]
-
-
 class MethodView(BaseModel):
     """A method; `average` is the cost of the owner's finished runs, if there are any."""
 
@@ -245,7 +228,9 @@ class MethodView(BaseModel):
     calls: str
     average: AverageCost | None = None
     nodes: list[str]
-    graph: GraphView
+    graph: dict[str, Any] = Field(
+        description="nodes from `__start__` to `__end__`; edges with `from`, `to` and whether they are conditional"
+    )
     settings: dict[str, Any] = Field(description="JSON schema")
 
 

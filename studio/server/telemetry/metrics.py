@@ -52,18 +52,15 @@ class Telemetry:
         self._refused = counter("sleuth_refused_keys", "Requests without a valid key", ("reason",))
         self._ingests = histogram("sleuth_ingest_seconds", "Uploads, from their first file to their end", ("status",))
         self._files = counter("sleuth_ingested_files", "Files of uploads", ("outcome",))
-        gauge = partial(Gauge, registry=self.registry)
-        self._ingests_waiting = gauge("sleuth_ingests_waiting", "Uploads that have not ended")
-        self._events_waiting = gauge("sleuth_events_waiting", "Events of runs that are not stored yet")
+        self._ingests_waiting = Gauge("sleuth_ingests_waiting", "Uploads that have not ended", registry=self.registry)
         counter = partial(Counter, registry=self._by_owner)
         self._owner_requests = counter("sleuth_owner_requests", "Requests", ("owner",))
         self._owner_runs = counter("sleuth_owner_runs", "Runs", ("owner", "method", "outcome"))
         self._owner_tokens = counter("sleuth_owner_tokens", "Prompt and reply tokens", ("owner",))
 
-    def watch(self, *, ingests: Callable[[], int], events: Callable[[], int]) -> None:
-        """Set the functions that return the lengths of the queues."""
+    def watch(self, *, ingests: Callable[[], int]) -> None:
+        """Set the function that returns the length of the queue of uploads."""
         self._ingests_waiting.set_function(ingests)
-        self._events_waiting.set_function(events)
 
     def metrics(self, *, with_owners: bool) -> bytes:
         """Return the metrics in Prometheus' text format."""

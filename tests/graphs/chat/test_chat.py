@@ -15,6 +15,7 @@ from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.chat.messages import reply_id
 from sleuth.graphs.chat.small_talk import REPLIES
 from sleuth.graphs.core.context import Budget, Context
+from sleuth.graphs.core.method import MethodName
 from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.methods.auto import graph as auto
 from sleuth.graphs.registry import CHAT, METHODS, configure
@@ -364,7 +365,7 @@ async def test_shown_steps_are_a_valid_reply(chain: Chain) -> None:
 
 
 def test_chat_runs_every_method() -> None:
-    assert {"auto", *auto.METHODS} == set(get_args(chat.MethodName)) <= METHODS.keys()
+    assert {"auto", *auto.METHODS} == set(get_args(MethodName)) <= METHODS.keys()
 
 
 @pytest.mark.parametrize(

@@ -39,14 +39,15 @@ async def test_langgraph_saver_reads_our_checkpoints(tmp_path: Path) -> None:
 async def test_cancelled_write_finishes_before_the_file_is_closed(tmp_path: Path) -> None:
     begun = threading.Event()
 
-    def slowly(cursor: sqlite3.Cursor) -> None:
-        cursor.execute("CREATE TABLE kept (word TEXT)")
-        begun.set()
-        time.sleep(0.2)  # in which the file would be closed
-        cursor.execute("INSERT INTO kept VALUES ('Kestrow')")
+    def slowly(connection: sqlite3.Connection) -> None:
+        with connection:
+            connection.execute("CREATE TABLE kept (word TEXT)")
+            begun.set()
+            time.sleep(0.2)  # in which the file would be closed
+            connection.execute("INSERT INTO kept VALUES ('Kestrow')")
 
     async with SqliteCheckpoints.open(tmp_path / "runs.sqlite", JsonPlusSerializer()) as written:
-        writing = asyncio.create_task(written.transact(slowly))
+        writing = asyncio.create_task(written._call(lambda: slowly(written.conn)))
         await asyncio.to_thread(begun.wait)
         writing.cancel()
     async with (

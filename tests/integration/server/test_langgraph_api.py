@@ -49,9 +49,6 @@ async def test_sdk_lists_and_describes_assistants(sdk: LangGraphClient) -> None:
     assert {"par-rag", "auto"} <= {each["graph_id"] for each in others}
     assert await sdk.assistants.get("chat") == first == await sdk.assistants.get(first["assistant_id"])
     assert await sdk.assistants.search(graph_id="chat") == [first]
-    assert await sdk.assistants.count(graph_id="chat") == 1
-    assert "act" in {node["id"] for node in (await sdk.assistants.get_graph("chat"))["nodes"]}
-    assert await sdk.assistants.get_subgraphs("chat") == {}
     schemas = await sdk.assistants.get_schemas("chat")
     assert schemas["context_schema"]["properties"]["method"]["enum"][0] == "auto"
     assert "max_calls" in schemas["context_schema"]["properties"]
@@ -156,7 +153,7 @@ async def test_state_can_be_changed_and_continued(sdk: LangGraphClient) -> None:
 @pytest.mark.nightly
 async def test_answer_is_streamed_in_every_mode(sdk: LangGraphClient, oracle: Oracle) -> None:
     oracle.speaks = True
-    thread, modes = await new_thread(sdk), ["values", "updates", "messages-tuple", "custom", "events"]
+    thread, modes = await new_thread(sdk), ["values", "updates", "messages-tuple", "custom"]
     created: list[Any] = []
     stream = sdk.runs.stream(
         thread, "chat", input=said(QUESTION), context=PLAIN, stream_mode=modes, on_run_created=created.append
@@ -176,7 +173,6 @@ async def test_answer_is_streamed_in_every_mode(sdk: LangGraphClient, oracle: Or
     steps = [step["node"] for step in by_mode["custom"] if step.get("state") == "started"]
     assert steps == ["retrieve", "answer"]
     assert any("text" in told for told in by_mode["custom"])
-    assert {"on_chain_start", "on_chain_end", "on_chat_model_stream"} == {each["event"] for each in by_mode["events"]}
     assert parts[-1].event == "end"
     assert parts[-1].data == {"run_id": run, "status": "success"}
 
@@ -282,7 +278,7 @@ async def test_method_answers_a_message_with_a_message(sdk: LangGraphClient, ora
         ({"checkpoint": {"checkpoint_id": "1f0", "checkpoint_ns": "act:1"}}, "no subgraph checkpoints"),
         ({"command": {"goto": "answer"}}, "does not support this field"),
         ({"webhook": "https://example.org"}, "does not support this field"),
-        ({"stream_mode": ["debug"]}, "stream_mode"),
+        ({"stream_mode": ["events"]}, "stream_mode"),
         ({"multitask_strategy": "enqueue"}, "multitask_strategy"),
         ({"assistant_id": "chatt"}, "Did you mean chat"),
     ],

@@ -198,9 +198,7 @@ async def test_reading_never_calls_the_model(client: httpx.AsyncClient, oracle: 
     paths = {route.path for route in app.routes if isinstance(route, APIRoute) and "GET" in route.methods}
     for path in sorted(path for path in paths if "{" not in path):
         await client.get(path, params={"q": "light"})
-    assert not any(task.get_coro().__name__ == "_make" for task in asyncio.all_tasks())
     assert oracle.requests == []
-    assert (await client.post("/v1/examples")).status_code == 202
 
 
 async def test_large_body_of_any_type_is_refused(client: httpx.AsyncClient) -> None:

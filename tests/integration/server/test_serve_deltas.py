@@ -38,10 +38,10 @@ async def client(serving: Serve, oracle: Oracle) -> AsyncIterator[httpx.AsyncCli
 
 async def follow(client: httpx.AsyncClient, thread: str, oracle: Oracle, after: int = 0) -> list[tuple[int, str, Any]]:
     """Return the events of a run whose model continues after half a reply was received."""
-    subscribers = server_state_of(app_of(client)).log.subscribers
+    log = server_state_of(app_of(client)).log
     reading = asyncio.create_task(told(client, thread, after, words=True))
     async with asyncio.timeout(LIMIT):
-        while not subscribers.want_deltas(thread):  # noqa: ASYNC110 - there is no event to wait for
+        while not log.want_deltas(thread):  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.01)
     await oracle.asked.wait()
     oracle.free.set()

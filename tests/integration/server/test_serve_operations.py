@@ -81,7 +81,6 @@ async def test_metrics_show_answers_calls_errors_and_uploads(serving: Serve, ora
         'sleuth_ingest_seconds_count{status="done"} 1.0',
         'sleuth_ingested_files_total{outcome="read"} 3.0',
         "sleuth_ingests_waiting 0.0",
-        "sleuth_events_waiting 0.0",
         'sleuth_owner_runs_total{method="plain-rag",outcome="done",owner="local"} 1.0',
     ):
         assert line in found, found

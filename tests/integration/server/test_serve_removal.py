@@ -21,9 +21,9 @@ async def begin_tree(server: ServerState) -> None:
         origin = Origin(parent=outer, checkpoint="", hop=1) if outer else None
         page = PageText(id=id, name="page", text=f"A confidential text of {id}.")
         await runs.start("A confidential question?", method, thread=id, pages=[page], origin=origin)
-        server.log.put(Event(thread=id, id=1, name="answer", key="1", data='"A confidential answer."'))
+        event = Event(thread=id, id=1, name="answer", key="1", data='"A confidential answer."')
+        await server.log.append(event, None)
         outer = id
-    await server.log.flush()
 
 
 def rows_with(server: ServerState, word: str) -> dict[str, int]:

@@ -1,11 +1,13 @@
-"""Events that cannot be stored as they are: the events of other runs are stored all the same."""
+"""Events are stored once; text deltas reach subscribers in order, and complete or withdrawn."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 
 import pytest
 
-from sleuth.studio.server.runs.event_log import Event, EventLog
+from sleuth.graphs.core.events import Delta, Reset, Step
+from sleuth.studio.server.runs.event_log import EventLog
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage.database import open_engine
 
@@ -18,32 +20,76 @@ async def log(settings: Settings) -> AsyncIterator[EventLog]:
     engine.dispose()
 
 
-async def stored(log: EventLog, thread: str) -> list[tuple[int, str]]:
-    return [(event.id, event.key) for event in await log.after(thread, 0)]
+def delta(text: str, call: str = "c", node: str = "draft") -> Delta:
+    return Delta(thread="t", node=node, role="drafter", call=call, text=text)
 
 
-async def flush(log: EventLog) -> None:
-    """Store all queued events in one batch."""
-    running = asyncio.create_task(log.run())
-    await log.flush()
-    running.cancel()
-    await asyncio.wait([running])
+def reset(call: str = "c") -> Reset:
+    return Reset(thread="t", node="draft", role="drafter", call=call)
+
+
+async def never() -> bool:
+    return False
+
+
+async def received(log: EventLog, after: int = 0, *, with_deltas: bool = True) -> list[tuple[int, str]]:
+    """Return the numbers and names of the events that are there for a new subscriber."""
+    found = log.follow("t", after, is_active=never, with_deltas=with_deltas)
+    return [(event.id, event.name) async for event in found]
 
 
 async def test_event_log_skips_events_that_a_lost_commit_has_stored(log: EventLog) -> None:
     writer, repeated = await log.writer("one"), await log.writer("one")
-    writer.append("step", {}, key="first")
-    await flush(log)
+    assert await writer.append("step", {}, key="first")
     for key in ("first", "the end"):
-        repeated.append("step", {}, key=key)
-    await flush(log)
-    assert await stored(log, "one") == [(1, "first"), (2, "the end")]
+        await repeated.append("step", {}, key=key)
+    assert [(event.id, event.key) for event in await log.after("one", 0)] == [(1, "first"), (2, "the end")]
+    assert not await (await log.writer("one")).append("step", {}, key="first")
 
 
-async def test_event_log_invalid_event_loses_no_other_threads_events(log: EventLog) -> None:
-    other = await log.writer("other")
-    log.put(Event(thread="one", id=1, name="step", key="first", data=None))  # type: ignore[arg-type]
-    other.append("answer", {}, key="the end")
-    await flush(log)
-    assert await stored(log, "one") == []
-    assert await stored(log, "other") == [(1, "the end")]
+async def test_deltas_are_received_between_the_events_that_they_follow(log: EventLog) -> None:
+    writer, running = await log.writer("t"), asyncio.Event()
+
+    async def is_active() -> bool:
+        return running.is_set()
+
+    running.set()
+    following = log.follow("t", 0, is_active=is_active, with_deltas=True)
+    await writer.append("step", {}, key="1")
+    assert (await anext(following)).id == 1
+    for item in (delta("a"), delta("x", "d"), delta("b"), reset(), delta("new")):
+        writer.publish_delta(item)
+    log.finish_step("t", Step(thread="t", node="draft", state="finished"))
+    await writer.append("step", {}, key="2")
+    writer.publish_delta(delta("next", "e"))
+    running.clear()
+    log.close("t")
+    found = [(event.name, json.loads(event.data).get("text")) async for event in following]
+    deltas = [("delta", "a"), ("delta", "x"), ("delta", "b"), ("reset", None), ("delta", "new")]
+    assert found == [*deltas, ("step", None), ("delta", "next")]
+
+
+async def test_late_subscriber_receives_the_text_so_far(log: EventLog) -> None:
+    for item in (reset("d"), delta("In "), delta("Varn")):
+        log.publish_delta("t", item, after=0)
+    assert [name for _, name in await received(log)] == ["delta"]
+    assert await received(log, with_deltas=False) == []
+    for item in (reset("d"), delta(".")):
+        log.publish_delta("t", item, after=1)
+    assert [name for _, name in await received(log, 1)] == ["reset", "reset", "delta"]
+    log.finish_step("t", Step(thread="t", node="draft", state="finished"))
+    assert await received(log) == []
+
+
+async def test_only_subscribers_that_want_deltas_count_as_listeners(log: EventLog) -> None:
+    async def always() -> bool:
+        return True
+
+    for with_deltas in (False, True):
+        following = log.follow("t", 0, is_active=always, with_deltas=with_deltas)
+        waiting = asyncio.create_task(anext(following, None))
+        await asyncio.sleep(0.1)
+        assert (log.want_deltas("t"), log.want_deltas("another")) == (with_deltas, False)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+    assert not log.want_deltas("t")

@@ -1,44 +1,16 @@
-"""Runs of LangGraph's API as pieces of the event log, and the messages that a client receives."""
+"""The messages that a client of LangGraph's API receives, and the fields of its requests."""
 
 from typing import Any
 
 import pytest
 
 from sleuth.graphs.chat.messages import reply_id_to
-from sleuth.graphs.persistence import Thread
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm
-from sleuth.studio.server.langgraph_api.streaming import MessageStream, split_runs
-from sleuth.studio.server.runs.event_log import Event
+from sleuth.studio.server.langgraph_api.streaming import MessageStream
 from sleuth.tools.errors import UsageError
 
 REPLY = reply_id_to("asked")
 ASKED = {"type": "human", "id": "asked", "content": "Who?"}
-
-
-def log(*names: str) -> list[Event]:
-    return [Event(thread="t", id=id, name=name, key=str(id), data="{}") for id, name in enumerate(names, start=1)]
-
-
-def thread(state: Any = "done") -> Thread:
-    return Thread(id="t", owner="me", method="chat", question="Who?", state=state)
-
-
-def test_split_runs_ends_a_run_at_its_last_event() -> None:
-    stored = log("step", "answer", "step", "stopped", "step", "step", "error", "step")
-    runs = split_runs(thread("running"), stored, is_active=True)
-    assert [run.status for run in runs] == ["running", "error", "interrupted", "success"]
-    assert [run.after for run in runs] == [7, 4, 2, 0]
-    assert len({run.id for run in runs}) == 4
-    assert [event.id for event in runs[1].events] == [5, 6, 7]
-
-
-@pytest.mark.parametrize(
-    ("state", "status"), [("done", "success"), ("waiting", "success"), ("failed", "error"), ("stopped", "interrupted")]
-)
-def test_split_runs_without_events_has_the_state_of_its_thread(state: str, status: str) -> None:
-    latest, first = split_runs(thread(state), log("answer"), is_active=False)
-    assert (latest.after, latest.events, latest.status, first.status) == (1, (), status, "success")
-    assert split_runs(thread(state), log("answer"), is_active=True)[0].status == "running"
 
 
 def tokens(text: str, call: str = "call", node: str = "answer") -> dict[str, Any]:

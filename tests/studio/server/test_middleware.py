@@ -65,7 +65,7 @@ async def test_invented_method_has_no_label_of_its_own(method: str) -> None:
         ("GET", "/healthz", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 403),
         ("GET", "/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403),
         ("GET", "/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 200),
-        ("GET", "/app/assets/index.js", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 200),
+        ("GET", "/assets/index.js", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 200),
         ("POST", "/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 403),
         ("GET", "/v1/examples", {"Sec-Fetch-Site": "same-origin"}, 200),
         ("GET", "/v1/examples", {"Sec-Fetch-Site": "none"}, 200),

@@ -45,7 +45,7 @@ async def site(tmp_path: Path, teller: Teller) -> AsyncIterator[Site]:
 
         async def start(keys: str | None = None, embedder: Embedder | None = None, **more: Any) -> str:
             models = await stack.enter_async_context(serving(MODELS))
-            more = {"example_questions": False, "model_url": f"{models}/v1", **more}
+            more = {"model_url": f"{models}/v1", **more}
             settings = Settings(home=tmp_path / "home", embedder="none", api_keys=keys, **more)
             app = create_app(settings, open_model=opening(teller), embedder=embedder)
             await stack.enter_async_context(app.router.lifespan_context(app))
