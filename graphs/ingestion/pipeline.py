@@ -98,8 +98,7 @@ async def ingest(
 ) -> IngestReport:
     """Ingest files, folders and corpora into the collection. The same call resumes an interrupted ingest.
 
-    `rebuild` first rebuilds the indexes with the present embedder; it needs no paths. The collection can be searched
-    meanwhile: other processes are excluded only while the new indexes replace the present ones.
+    `rebuild` first rebuilds the indexes with the present embedder; it needs no paths. Searches wait for it.
 
     Raises:
         UsageError: a path does not exist.
@@ -107,19 +106,13 @@ async def ingest(
         EmbedderChanged: the collection was built with another embedder.
     """
     began = time.monotonic()
-    if rebuild:
-        progress = ProgressReporter(on_progress)
-        async with (
-            hold(settings.home, "shared", command="sleuth ingest --rebuild", wait=settings.wait),
-            await Collection.open(settings, embedder=embedder, check_embedder=False) as collection,
-        ):
-            await collection.build_draft(on_indexed=progress.count_embedded(collection.slowest))
+    command = "sleuth ingest --rebuild" if rebuild else "sleuth ingest"
     async with (
-        hold(settings.home, "exclusive", command="sleuth ingest", wait=settings.wait),
+        hold(settings.home, "exclusive", command=command, wait=settings.wait),
         await Collection.open(settings, embedder=embedder, check_embedder=not rebuild) as collection,
     ):
         if rebuild:
-            await collection.rebuild(on_indexed=progress.count_embedded(collection.slowest))
+            await collection.rebuild(on_indexed=ProgressReporter(on_progress).count_embedded(collection.slowest))
         if paths:
             report = await ingest_into(paths, settings=settings, collection=collection, on_progress=on_progress)
         else:

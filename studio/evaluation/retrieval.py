@@ -29,12 +29,8 @@ PARTS: Mapping[str, Mapping[str, str]] = {"training": {"ranker": "formula"}, "ve
 
 
 class Speed(TypedDict):
-    """Cost of the searches of one system; memory is this process's, including everything loaded before.
+    """Cost of the searches of one system; memory is this process's, including everything loaded before."""
 
-    index_seconds: the total indexing time of the indexes that it searches, if known.
-    """
-
-    index_seconds: float | None
     first_seconds: float
     p50_ms: float
     p95_ms: float
@@ -97,7 +93,6 @@ async def measure_search(
             tick()
         p50, p95 = map(float, np.quantile(taken, [0.5, 0.95]))
         speed[name] = Speed(
-            index_seconds=await collection.index_seconds(mode),
             first_seconds=first,
             p50_ms=p50,
             p95_ms=p95,

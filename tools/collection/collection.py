@@ -93,15 +93,15 @@ class Collection:
         self.reranker: Reranker | None = EndpointReranker(settings) if settings.reranker else None
         self.turn = asyncio.Semaphore(4)  # searches at a time: asyncio has more threads, for other owners
         self._model = MODEL if settings.ranker == "trained" else None
-        analyzer = PassageAnalyzer(workers := make_workers(settings))
-        self._indexes = IndexSet(settings, catalogue, embedder, analyzer)
+        self._analyzer = PassageAnalyzer(workers := make_workers(settings))
+        self._indexes = IndexSet(settings, catalogue, embedder, self._analyzer)
         self._versions = Versions(catalogue)
         self._matching = lru_cache(maxsize=MAX_FILTERS)(
             lambda where, _state: catalogue.matching_passages(parse_filter(where))
         )
         self._originals = Originals(catalogue, settings.home)
         self._knowledge = NameGraphCache(catalogue, self._indexes.name_vectors, embedder)
-        self._reader = BatchReader(catalogue, workers, analyzer)
+        self._reader = BatchReader(catalogue, workers, self._analyzer)
         name = f"{settings.owner}-{settings.collection}.unreadable"
         self._unreadable = UnreadableFiles(settings.home / "ingest" / name)
 
@@ -289,13 +289,6 @@ class Collection:
         return (await rerank_best(self.reranker, checked.text, hits))[: checked.k] if self.reranker else hits
 
     @in_thread
-    def index_seconds(self, mode: Mode) -> float | None:
-        """Return the seconds of indexing for the indexes of a mode; None if that is unknown for one of them."""
-        seconds = self._catalogue.index_times()
-        wanted = self._wanted(mode)
-        return sum(seconds[name] for name in wanted) if seconds.keys() >= set(wanted) else None
-
-    @in_thread
     def require_documents(self, where: str = "") -> None:
         """Raise UsageError if the collection is empty, or none of its documents matches the filter."""
         if self._catalogue.is_empty():
@@ -323,18 +316,12 @@ class Collection:
         self._originals.delete_unused()
         self._indexes.finish()
 
-    async def build_draft(self, *, on_indexed: OnIndexed = _ignore) -> None:
-        """Build new indexes next to the present ones, which may be searched meanwhile; `rebuild` then uses them.
-
-        A shared lock is enough. A killed build is resumed by the next one.
-        """
-        await asyncio.to_thread(self._indexes.build_draft, on_indexed)
-
     async def rebuild(self, *, on_indexed: OnIndexed = _ignore) -> None:
-        """Rebuild the indexes from the catalogue with the present embedder, starting from those of `build_draft`."""
-        await self.build_draft(on_indexed=on_indexed)
-        await asyncio.to_thread(self._indexes.use_draft)
+        """Rebuild the indexes from the catalogue with the present embedder; after a kill, the next use resumes it."""
+        self._analyzer.is_parallel = True
+        await asyncio.to_thread(self._indexes.clear)
         await self.catch_up(on_indexed=on_indexed)
+        await self.stop_workers()
         await self.finish_change()
 
     def _wanted(self, mode: Mode) -> tuple[IndexName, ...]:

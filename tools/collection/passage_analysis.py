@@ -55,13 +55,6 @@ class PassageAnalyzer:
         # Of the batch that is indexed and of the one that is read meanwhile.
         self._started: deque[dict[_Key, tuple[_Call, int]]] = deque(maxlen=2)
 
-    def stop(self) -> None:
-        """End the worker processes, and use no others."""
-        self.is_parallel = False
-        self._started.clear()
-        if self._workers:
-            self._workers.stop()
-
     def start(self, passages: Sequence[Passage], detected: Sequence[str | None] = ()) -> None:
         """Have worker processes analyze passages that will be indexed next; without them, do nothing.
 

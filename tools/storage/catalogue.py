@@ -133,7 +133,6 @@ class Catalogue:
         self.owner = owner
         self.collection = collection
         self.place = {"owner": owner, "collection": collection}
-        self._time_keys = f"indexing:{owner}:{collection}:"
         self._metadata_key = f"metadata:{owner}:{collection}"
         self.engine = open_engine(url)
         self._rows = CountedRows(self.engine, documents, passages, journal)
@@ -366,23 +365,6 @@ class Catalogue:
     def triples(self, *, model: str = "") -> SqlTriples:
         """Return the triples in this collection's passages; only methods that concern one model need its name."""
         return SqlTriples(self.engine, self.place, model=model)
-
-    def add_index_time(self, index: str, seconds: float) -> None:
-        """Add to the time that an index has taken."""
-        with self._begin(write=True) as connection:
-            increment(connection, self._time_keys + index, round(1000 * seconds))
-
-    def move_index_time(self, index: str, replaced: str) -> None:
-        """Make the time of an index that of another one, which it replaces."""
-        old, new = self._time_keys + index, self._time_keys + replaced
-        with self._begin(write=True) as connection:
-            connection.execute(delete(meta).where(meta.c.key == new))
-            connection.execute(update(meta).where(meta.c.key == old).values(key=new))
-
-    def index_times(self) -> dict[str, float]:
-        """Return the seconds of indexing by index; indexes of older releases are missing."""
-        rows = self._all(select(meta).where(meta.c.key.startswith(self._time_keys, autoescape=True)))
-        return {row.key.removeprefix(self._time_keys): int(row.value) / 1000 for row in rows}
 
     def _begin(self, *, write: bool = False) -> AbstractContextManager[Connection]:
         return transaction(self.engine, write=write)

@@ -5,11 +5,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
-import chromadb
 import pytest
-from chromadb.api.client import Client
 from entries import entry
 from hashing_embedder import HashingEmbedder
 
@@ -135,31 +132,6 @@ def spawned(function: Callable[..., None], *given: object, **named: object) -> N
     process.start()
     process.join(60)
     assert process.exitcode == 0
-
-
-def chroma(place: Path) -> Client:
-    return cast("Client", chromadb.PersistentClient(str(place), chromadb.Settings(anonymized_telemetry=False)))
-
-
-@pytest.mark.parametrize("whole", [0, 1])
-def test_collection_is_replaced_only_after_reindexing(tmp_path: Path, whole: int) -> None:
-    """A kill after the collection went and before the draft got its name."""
-    index = opened(tmp_path, HashingEmbedder())
-    index.apply(upsert=PASSAGES, delete=[])
-    index.set_applied(3)
-    index.close()
-    client = chroma(tmp_path)
-    (collection,) = client.list_collections()
-    collection.modify(name=f"{collection.name}-draft", metadata={**(collection.metadata or {}), "whole": whole})
-    client.close()
-    again = opened(tmp_path, HashingEmbedder())
-    assert (again.applied(), again.count()) == ((3, 2) if whole else (0, 0))
-    again.clear()
-    assert again.count() == 0
-    again.close()
-    client = chroma(tmp_path)
-    assert len(client.list_collections()) == 1
-    client.close()
 
 
 def test_vectors_of_another_length_are_refused(tmp_path: Path) -> None:

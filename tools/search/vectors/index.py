@@ -44,8 +44,8 @@ class VectorIndex(Index):
         self._was_interrupted = False
 
     @abstractmethod
-    def tidy(self) -> bool:
-        """Do the maintenance that is due after a change; return whether there was any."""
+    def tidy(self) -> None:
+        """Do the maintenance that is due after a change."""
 
     @abstractmethod
     def _change(self, ids: Sequence[str], vectors: NDArray[np.float32] | None, delete: Sequence[str]) -> None:
