@@ -11,14 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sleuth.tools.collection.batch_reader import Batch, BatchReader, UnreadableFiles
+from sleuth.tools.collection.batch_reader import Batch, BatchReader
 from sleuth.tools.collection.folder_diff import FolderComparer, FolderDiff
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
-from sleuth.tools.collection.metadata_refresh import RefreshReport, refresh_metadata
 from sleuth.tools.collection.originals import Originals
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer
 from sleuth.tools.collection.ray_cluster import RayEmbedder, RayWorkers
-from sleuth.tools.collection.versions import Versions
 from sleuth.tools.documents.file_list import Item, list_files
 from sleuth.tools.documents.loading import FileReader
 from sleuth.tools.documents.parallel_reading import LocalWorkers, Workers, default_workers
@@ -95,15 +93,12 @@ class Collection:
         self._model = MODEL if settings.ranker == "trained" else None
         self._analyzer = PassageAnalyzer(workers := make_workers(settings))
         self._indexes = IndexSet(settings, catalogue, embedder, self._analyzer)
-        self._versions = Versions(catalogue)
         self._matching = lru_cache(maxsize=MAX_FILTERS)(
             lambda where, _state: catalogue.matching_passages(parse_filter(where))
         )
         self._originals = Originals(catalogue, settings.home)
         self._knowledge = NameGraphCache(catalogue, self._indexes.name_vectors, embedder)
         self._reader = BatchReader(catalogue, workers, self._analyzer)
-        name = f"{settings.owner}-{settings.collection}.unreadable"
-        self._unreadable = UnreadableFiles(settings.home / "ingest" / name)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -138,6 +133,8 @@ class Collection:
                 f"SLEUTH_HOME ({settings.home}) cannot be created: {error}. Set it to another folder."
             ) from error
         require_restored(settings.home)
+        if settings.latest_only:
+            _log.warning("SLEUTH_LATEST_ONLY and --latest-only have no effect: filter the documents with --where.")
         url = catalogue_url(settings.home, settings.database_url)
         catalogue = Catalogue(url, owner=settings.owner, collection=settings.collection)
         record = catalogue.embedder()
@@ -171,10 +168,7 @@ class Collection:
     def compare_folder(self, folder: Path, changed: Set[Path] | None = None) -> FolderDiff:
         """Return the differences between a folder and this collection, as `FolderComparer.compare` does."""
         loaders, home = self._settings.loaders, self._settings.home.absolute()
-        comparer = FolderComparer(
-            self._catalogue, self._reader, loaders=loaders, home=home, unreadable=self._unreadable
-        )
-        return comparer.compare(folder, changed)
+        return FolderComparer(self._catalogue, self._reader, loaders=loaders, home=home).compare(folder, changed)
 
     async def ingest_files(
         self, files: Sequence[Item], *, stopped: Callable[[], bool] = lambda: False
@@ -186,7 +180,6 @@ class Collection:
         """
         batches = self._reader.batches(files, stopped)
         while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-            await asyncio.to_thread(self._unreadable.update, batch)
             if self._settings.keep_originals:
                 stored = await asyncio.to_thread(self._originals.put, batch, self._put)
             else:
@@ -245,15 +238,6 @@ class Collection:
         return self._catalogue.list_documents(limit=limit, after=after, find=find, where=conditions)
 
     @in_thread
-    def refresh_metadata(self, *, everything: bool, on_document: Callable[[str], None]) -> RefreshReport:
-        """Read the metadata of documents from their files, as `metadata_refresh.refresh_metadata` does."""
-        files = make_reader(self._settings)
-        try:
-            return refresh_metadata(self._catalogue, files, everything=everything, on_document=on_document)
-        finally:
-            files.close()
-
-    @in_thread
     def known_ids(self, ids: Sequence[str]) -> set[str]:
         """Return those of the ids that belong to a passage or a document."""
         return {passage.id for passage in self._catalogue.passages(ids)} | self._catalogue.sources_of_ids(ids).keys()
@@ -297,8 +281,8 @@ class Collection:
             )
         if where.strip() and not self._filtered(where):
             raise UsageError(
-                f"No document matches the filter {where!r}. `sleuth docs list` shows the documents, `sleuth docs "
-                "refresh` reads the metadata of those that an older release ingested."
+                f"No document matches the filter {where!r}. `sleuth docs list` shows the documents, `sleuth ingest` "
+                "adds metadata to those that an older release ingested."
             )
 
     async def catch_up(self, *, on_indexed: OnIndexed = _ignore) -> None:
@@ -341,20 +325,6 @@ class Collection:
         return self._matching(where, (self._catalogue.head(), self._catalogue.metadata_version()))
 
     def _search(self, query: Query) -> list[Hit]:
-        """Search, and label older versions of documents or leave them out."""
-        k = query.k
-        while True:
-            hits = self._search_current(replace(query, k=k))
-            newest = self._versions.newest({hit.passage.document_id for hit in hits})
-            labelled = [replace(hit, newer=newest.get(hit.passage.document_id, "")) for hit in hits]
-            if not self._settings.latest_only:
-                return labelled
-            latest = [hit for hit in labelled if not hit.newer]
-            if len(latest) >= query.k or len(hits) < k:
-                return [replace(hit, rank=rank) for rank, hit in enumerate(latest[: query.k], start=1)]
-            k *= 2
-
-    def _search_current(self, query: Query) -> list[Hit]:
         try:
             return self._search_indexes(query)
         except VectorsReplaced:

@@ -232,19 +232,6 @@ class Catalogue:
             found = islice((row for row in rows if where is None or where.matches(dict(row._mapping))), limit)
             return [parse_listed(row) for row in found]
 
-    def documents_after(self, after: str, *, limit: int, missing: bool) -> list[Document]:
-        """Return documents after an id, ordered by id; `missing`: only those of an older release, without metadata."""
-        query = self._mine(documents).where(documents.c.id > after)
-        if missing:
-            query = query.where(documents.c.language.is_(None))
-        return [parse_row(Document, row) for row in self._all(query.order_by(documents.c.id).limit(limit))]
-
-    def put_metadata(self, found: Sequence[Document]) -> int:
-        """Store the metadata of documents by their ids; return the number of those that had other metadata."""
-        with self._begin(write=True) as connection:
-            rows = self._select(connection, documents, documents.c.id, [document.id for document in found])
-            return self._update_metadata(connection, found, {row.id: row for row in rows})
-
     def metadata_version(self) -> int:
         """Return a number that changes with each change of metadata that the journal does not record."""
         with self._begin() as connection:
