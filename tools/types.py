@@ -108,14 +108,10 @@ class Hit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EmbedderRecord:
-    """The embedder that a collection was built with.
-
-    The dimension is known after its first passage; `version` is the one of `VECTORS_VERSION` that computed the vectors.
-    """
+    """The embedder that a collection was built with; the dimension is known after its first passage."""
 
     name: str
     dimension: int | None
-    version: int
 
 
 def hit_to_json(hit: Hit, explain: bool = False) -> dict[str, object]:

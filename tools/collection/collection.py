@@ -37,7 +37,6 @@ from sleuth.tools.search.ranking import MODEL
 from sleuth.tools.search.reranker import CANDIDATES, EndpointReranker, Reranker, rerank_best
 from sleuth.tools.search.vectors import (
     NONE,
-    VECTORS_VERSION,
     Embedder,
     LocalEmbedder,
     NoEmbedder,
@@ -184,7 +183,6 @@ class Collection:
                 stored = await asyncio.to_thread(self._originals.put, batch, self._put)
             else:
                 stored = await self.put(batch.entries)
-            await asyncio.to_thread(self._reader.start_analysis, batch, stored)
             yield batch, stored
 
     @in_thread
@@ -209,9 +207,7 @@ class Collection:
     def _put(self, entries: Sequence[Entry]) -> Stored:
         self._indexes.reset_if_ahead()
         if self.embedder is not None and self._catalogue.embedder() is None:
-            self._catalogue.set_embedder(
-                EmbedderRecord(name=self.embedder.name, dimension=None, version=VECTORS_VERSION)
-            )
+            self._catalogue.set_embedder(EmbedderRecord(name=self.embedder.name, dimension=None))
         return self._catalogue.put_documents(entries)
 
     async def delete(self, document_ids: Sequence[str]) -> int:

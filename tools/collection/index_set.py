@@ -181,7 +181,7 @@ class IndexSet:
 
     def _record(self, vectors: VectorIndex) -> None:
         """Store the embedder of the vectors, also if documents were first ingested without one."""
-        record = EmbedderRecord(name=self._embedder.name, dimension=vectors.dimension(), version=vectors.version())
+        record = EmbedderRecord(name=self._embedder.name, dimension=vectors.dimension())
         if self._catalogue.embedder() != record:
             self._catalogue.set_embedder(record)
 

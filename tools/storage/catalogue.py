@@ -14,7 +14,7 @@ from uuid import uuid4
 from sqlalchemy import URL, ColumnElement, Connection, Row, Select, Table, Update, delete, func, insert, select, update
 
 from sleuth.tools.errors import UnknownName
-from sleuth.tools.storage.database import CountedRows, batches, open_engine, transaction
+from sleuth.tools.storage.database import batches, open_engine, transaction
 from sleuth.tools.storage.filters import Filter
 from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id
 from sleuth.tools.storage.schema import (
@@ -36,6 +36,8 @@ ChangeKind = Literal["add", "delete"]
 Difference = Literal["added", "updated", "unchanged"]
 Kept = TypeVar("Kept", Document, Passage)
 
+_FIRST_ANALYSIS = 1_000
+"""Added rows before the first ANALYZE of Postgres."""
 METADATA = ("author", "date", "language", "tags")
 """Columns of a document that are not compared with its former version, and null until they are read."""
 LISTED = ("id", "title", "source", "media_type", "added_at", *METADATA)
@@ -135,7 +137,7 @@ class Catalogue:
         self.place = {"owner": owner, "collection": collection}
         self._metadata_key = f"metadata:{owner}:{collection}"
         self.engine = open_engine(url)
-        self._rows = CountedRows(self.engine, documents, passages, journal)
+        self._unanalyzed, self._next_analysis = 0, _FIRST_ANALYSIS
         try:
             with self._begin(write=True) as connection:
                 prepare_tables(connection)
@@ -170,12 +172,23 @@ class Catalogue:
             }
             self._record(connection, "add", entered)
             self._forget(connection, [mark for _, mark in old.values()])
-        self._rows.grown(len(entered))
+        self._analyze(len(entered))
         differences: dict[str, Difference] = dict.fromkeys(batch, "unchanged")
         differences |= {each.document.id: "updated" if each.document.id in known else "added" for each in changed}
         updated = sum(entry.document.id in known for entry in changed)
         counts = {"added": len(changed) - updated, "updated": updated, "unchanged": len(entries) - len(changed)}
         return Stored(**counts, passages=len(entered), differences=differences)
+
+    def _analyze(self, added: int) -> None:
+        """Update the statistics of Postgres whenever tables may have doubled.
+
+        Without them it may scan a whole collection to find a few rows, until its autovacuum runs minutes later.
+        """
+        self._unanalyzed += added
+        if self._unanalyzed >= self._next_analysis and self.engine.dialect.name == "postgresql":
+            with self._begin() as connection:
+                connection.exec_driver_sql(f"ANALYZE {documents.name}, {passages.name}, {journal.name}")
+            self._unanalyzed, self._next_analysis = 0, 2 * self._next_analysis
 
     def compare(self, entries: Sequence[Entry]) -> dict[str, Difference]:
         """Return what `put_documents` would do with each document, by id; store nothing."""
@@ -339,12 +352,12 @@ class Catalogue:
     def embedder(self) -> EmbedderRecord | None:
         """Return the embedder that this collection was built with; None before the first ingest."""
         for row in self._all(select(collections).where(*self._own_row())):
-            return EmbedderRecord(name=row.embedder, dimension=row.dimension, version=row.vectors_version or 1)
+            return EmbedderRecord(name=row.embedder, dimension=row.dimension)
         return None
 
     def set_embedder(self, record: EmbedderRecord) -> None:
         """Store the embedder, in place of the previous one."""
-        values = {"embedder": record.name, "dimension": record.dimension, "vectors_version": record.version}
+        values = {"embedder": record.name, "dimension": record.dimension}
         with self._begin(write=True) as connection:
             if not connection.execute(update(collections).where(*self._own_row()).values(values)).rowcount:
                 connection.execute(insert(collections).values(owner=self.owner, name=self.collection, **values))

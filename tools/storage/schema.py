@@ -60,7 +60,7 @@ collections = Table(
     Column("name", String, primary_key=True),
     Column("embedder", String, nullable=False),
     Column("dimension", Integer),
-    Column("vectors_version", Integer),  # null: before version 2
+    Column("vectors_version", Integer),  # of earlier releases
 )
 
 documents = Table(

@@ -21,7 +21,7 @@ TEXTS = {
     for n in range(1_100)
 }
 WANTED = {"d0": TEXTS["d0"]}
-ADVICE = re.compile(r"delete that (folder|file)|Put a backup|move it away|--rebuild")
+ADVICE = re.compile(r"delete that (folder|file)|put a backup")
 DERIVED = ("keywords", "mentions", "chroma")
 FILES = (
     "catalogue.db",

@@ -35,7 +35,7 @@ def test_postgres_catalogue_behaves_like_sqlite(catalogue: Catalogue) -> None:
     assert catalogue.passage_ids() == {entry("b", "x").passages[0].id}
     assert catalogue.embedder() is None
     for dimension in (None, 3):
-        catalogue.set_embedder(record := EmbedderRecord(name="one", dimension=dimension, version=2))
+        catalogue.set_embedder(record := EmbedderRecord(name="one", dimension=dimension))
         assert catalogue.embedder() == record
 
 

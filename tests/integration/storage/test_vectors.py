@@ -1,8 +1,6 @@
 import asyncio
 import multiprocessing
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,65 +60,6 @@ def test_discarded_collection_leaves_no_files(tmp_path: Path) -> None:
     assert again.ids() == {passage.id for passage in PASSAGES}
     assert len(again.search("a. a stone bridge", 5)) == 2
     again.close()
-
-
-def test_disk_space_of_deleted_vectors_is_freed(tmp_path: Path) -> None:
-    index = opened(tmp_path, HashingEmbedder(dimension=64))
-    passages = [entry(f"d{n}", f"text number {n}").passages[0] for n in range(2_100)]
-    gone, kept = passages[:2_050], passages[2_050:]
-    index.apply(upsert=passages, delete=[])
-    index.apply(upsert=[], delete=[passage.id for passage in gone[:1_900]])
-    index.set_applied(7)
-    (full,) = (path for path in tmp_path.iterdir() if path.is_dir())
-    index.tidy()
-    assert full.exists(), "too little to copy all"
-    index.apply(upsert=[], delete=[passage.id for passage in gone[1_900:]])
-    index.set_applied(8)
-    index.tidy()
-    assert not full.exists()
-    index.close()
-    again = opened(tmp_path, HashingEmbedder(dimension=64))
-    assert (again.applied(), again.dimension(), again.ids()) == (8, 64, {passage.id for passage in kept})
-    assert again.search(f"{kept[9].title}. {kept[9].text}", 1)[0] == (kept[9].id, pytest.approx(1.0, abs=1e-4))
-    again.check_embedder()
-    again.close()
-
-
-def held(folder: Path) -> int:
-    """Files below it that this process has open, deleted ones too."""
-    names = list(Path("/proc/self/fd").iterdir())
-    return sum(str(folder) in str(name.readlink()) for name in names if name.is_symlink())
-
-
-def test_vacuum_during_searches_frees_deleted_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sleuth.tools.search.vectors.chroma_index._SPARE", 30)
-    index = opened(tmp_path, HashingEmbedder(dimension=64))
-    kept, gone = PASSAGES, [entry(f"d{n}", f"text number {n}").passages[0] for n in range(40)]
-    index.apply(upsert=kept, delete=[])
-    over = threading.Event()
-
-    def search() -> int:
-        times = 0
-        while not over.is_set():
-            assert kept[0].id in {id_ for id_, _ in index.search("a. a stone bridge", 50)}
-            times += 1
-        return times
-
-    before = held(tmp_path)
-    with ThreadPoolExecutor() as pool:
-        searching = [pool.submit(search) for _ in range(3)]
-        try:
-            for at in range(12):
-                index.apply(upsert=gone, delete=[])
-                index.apply(upsert=[], delete=[passage.id for passage in gone])
-                index.set_applied(at)
-                index.tidy()
-        finally:
-            over.set()
-        assert all(each.result() for each in searching)
-    assert index.count() == 2
-    assert held(tmp_path) <= before + 4
-    index.close()
 
 
 async def library(home: Path, owner: str) -> Collection:

@@ -32,8 +32,6 @@ _PAGE = 5_000
 _NEIGHBORS, _EFFORT = 32, 200
 MAX_MATRICES = 4
 """Filters whose vectors are kept, at most 16 MiB each with 384 numbers."""
-# Deleted vectors before a compaction; each takes as much space as a stored one.
-_SPARE = 2_000
 # The id and metadata of each collection when this process last read or wrote it: the embedded Chroma does not see other
 # processes' changes to a collection that it has read.
 _seen: dict[tuple[Path | str, str], tuple[UUID, Any]] = {}
@@ -47,8 +45,7 @@ class ChromaIndex(VectorIndex):
         super().__init__(owner=owner, collection=collection, embedder=embedder)
         self._place = place
         self._key = f"sleuth-{self._mark}"
-        self._gone = 0
-        self._swap = threading.RLock()  # any thread may search, also during a compaction
+        self._swap = threading.RLock()  # any thread may search, also during a refresh
         self._matrices: dict[frozenset[str], tuple[list[str], NDArray[np.float32]]] = {}
         self._client: Client = connect(place)
         try:
@@ -78,17 +75,11 @@ class ChromaIndex(VectorIndex):
     def _state(self) -> tuple[UUID, Any]:
         return self._collection.id, self._collection.metadata
 
-    def set_applied(self, seq: int) -> None:
-        """Store the last journal number that this index contains."""
-        self._remember(applied=seq, gone=self._metadata().get("gone", 0) + self._gone)
-        self._gone = 0
-
     def _change(self, ids: Sequence[str], vectors: NDArray[np.float32] | None, delete: Sequence[str]) -> None:
         self._matrices.clear()
         with translate_errors(self._place):
             if delete:
                 self._collection.delete(ids=list(delete))
-                self._gone += len(delete)
             if vectors is not None:
                 self._collection.upsert(ids=list(ids), embeddings=vectors)
 
@@ -98,26 +89,6 @@ class ChromaIndex(VectorIndex):
             with translate_errors(self._place):
                 self._drop()
             self.refresh()
-
-    def tidy(self) -> None:
-        """Compact the collection once most of it is deleted: Chroma keeps deleted vectors, on disk and in memory.
-
-        After a kill in between, the passages are embedded again.
-        """
-        about = self._metadata()
-        gone = about.get("gone", 0)
-        if not isinstance(self._place, Path) or gone < _SPARE or gone < 2 * self.count():
-            return
-        with self._swap, translate_errors(self._place):
-            pages = [
-                self._collection.get(include=["embeddings"], limit=_PAGE, offset=offset)
-                for offset in range(0, self._collection.count(), _PAGE)
-            ]
-            self.clear()
-            for page in pages:
-                vectors = np.asarray(page["embeddings"], dtype=np.float32)
-                self._collection.upsert(ids=page["ids"], embeddings=vectors)
-            self._remember(**about | {"gone": 0})
 
     def count(self) -> int:
         """Return the number of passages."""
