@@ -113,9 +113,9 @@ class BatchReader:
         elif isinstance(found, DocumentError):
             batch.failures.append(str(found))
         else:
-            document_id = self._free_id(item.document_id, source, batch)
+            document_id = self._free_id(item.document_id, source, found.text, batch)
             former = self._catalogue.sources_of_ids([item.document_id]).get(item.document_id, source)
-            if former != source and not exists(Path(former)):
+            if document_id != item.document_id and not exists(Path(former)):
                 delete = f"`sleuth docs delete {item.document_id}` removes the former one"
                 batch.notes.append(f"{source}: perhaps moved from {former}, which is gone: {delete}.")
             batch.sources[document_id] = item.path, item.member
@@ -143,16 +143,23 @@ class BatchReader:
         known = self._catalogue.sources_of_ids(ids)
         return holders | {id_: source for id_, source in known.items() if not is_corpus(Path(source))}
 
-    def _free_id(self, wanted: str, source: str, batch: Batch) -> str:
-        """Return the present id of a source; else the wanted one, with a suffix if another source has it."""
+    def _free_id(self, wanted: str, source: str, text: str, batch: Batch) -> str:
+        """Return the present id of a source; else the wanted one, with a suffix if another source has it.
+
+        A file that was moved has the id of the former one.
+        """
         known = self._catalogue.ids_of_sources([source]).get(source)
         if known is not None:
             return known
         if wanted in batch.sources:
-            holder: str | None = printable(*batch.sources[wanted])
+            is_free = printable(*batch.sources[wanted]) == source
         else:
             holder = self._catalogue.sources_of_ids([wanted]).get(wanted)
-        return wanted if holder in (None, source) else f"{wanted}~{sha256(source.encode()).hexdigest()[:8]}"
+            is_free = holder is None or (not exists(Path(holder)) and self._has_text(wanted, text))
+        return wanted if is_free else f"{wanted}~{sha256(source.encode()).hexdigest()[:8]}"
+
+    def _has_text(self, document_id: str, text: str) -> bool:
+        return self._catalogue.content_hashes([document_id])[document_id] == content_hash(text)
 
 
 def exists(path: Path) -> bool:

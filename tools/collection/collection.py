@@ -80,7 +80,6 @@ class Collection:
         self._catalogue = catalogue
         self.document = in_thread(catalogue.get_document)
         self.complete_id = in_thread(catalogue.complete_id)
-        self.move_documents = in_thread(catalogue.move_documents)
         self.passages = in_thread(catalogue.passages)
         self.passages_of = in_thread(catalogue.passages_of)
         self.passage_ids = in_thread(catalogue.passage_ids)
@@ -93,7 +92,7 @@ class Collection:
         self._analyzer = PassageAnalyzer(workers := make_workers(settings))
         self._indexes = IndexSet(settings, catalogue, embedder, self._analyzer)
         self._matching = lru_cache(maxsize=MAX_FILTERS)(
-            lambda where, _state: catalogue.matching_passages(parse_filter(where))
+            lambda where, _head: catalogue.matching_passages(parse_filter(where))
         )
         self._originals = Originals(catalogue, settings.home)
         self._knowledge = NameGraphCache(catalogue, self._indexes.name_vectors, embedder)
@@ -317,8 +316,8 @@ class Collection:
         return tuple(name for name in self._indexes.names if name != "graph")
 
     def _filtered(self, where: str) -> frozenset[str]:
-        """Return the passages of the documents that match a filter, cached until documents or metadata change."""
-        return self._matching(where, (self._catalogue.head(), self._catalogue.metadata_version()))
+        """Return the passages of the documents that match a filter, cached until the next change."""
+        return self._matching(where, self._catalogue.head())
 
     def _search(self, query: Query) -> list[Hit]:
         try:

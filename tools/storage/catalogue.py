@@ -19,9 +19,7 @@ from sleuth.tools.storage.filters import Filter
 from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id
 from sleuth.tools.storage.schema import (
     collections,
-    counter,
     documents,
-    increment,
     journal,
     meta,
     originals,
@@ -135,7 +133,6 @@ class Catalogue:
         self.owner = owner
         self.collection = collection
         self.place = {"owner": owner, "collection": collection}
-        self._metadata_key = f"metadata:{owner}:{collection}"
         self.engine = open_engine(url)
         self._unanalyzed, self._next_analysis = 0, _FIRST_ANALYSIS
         try:
@@ -206,12 +203,6 @@ class Catalogue:
             self._forget(connection, [row.content_hash for row in gone])
         return deleted
 
-    def move_documents(self, sources: Mapping[str, str]) -> None:
-        """Give documents new sources, by id; nothing else changes."""
-        with self._begin(write=True) as connection:
-            for id_, source in sources.items():
-                connection.execute(self._update_document(id_, source=source))
-
     def get_document(self, document_id: str) -> Document:
         """Return a document with its text; raise UnknownName if it does not exist."""
         for row in self._documents([document_id]):
@@ -244,11 +235,6 @@ class Catalogue:
             rows = connection.execute(query.order_by(documents.c.id).limit(None if where else limit))
             found = islice((row for row in rows if where is None or where.matches(dict(row._mapping))), limit)
             return [parse_listed(row) for row in found]
-
-    def metadata_version(self) -> int:
-        """Return a number that changes with each change of metadata that the journal does not record."""
-        with self._begin() as connection:
-            return counter(connection, self._metadata_key)
 
     def matching_passages(self, where: Filter) -> frozenset[str]:
         """Return the ids of the passages of the documents that match a filter."""
@@ -323,14 +309,6 @@ class Catalogue:
         rows = self._all(query.where(documents.c.source.startswith(folder, autoescape=True)))
         return {row.id: row.source for row in rows if row.source.startswith(folder)}  # SQLite ignores case
 
-    def files(self, ids: Sequence[str] | None = None) -> dict[str, str]:
-        """Return the sources of all documents, or of those with these ids, that are no lines of a corpus, by id."""
-        query = self._mine(documents, documents.c.id, documents.c.source)
-        for suffix in (".jsonl", ".jsonl.gz"):
-            query = query.where(documents.c.source.not_ilike(f"%{suffix}"))
-        parts = [query] if ids is None else [query.where(documents.c.id.in_(part)) for part in batches(ids)]
-        return {row.id: str(row.source) for row in self._all(*parts)}
-
     def head(self) -> int:
         """Return the sequence number of the last change; 0 before the first."""
         return int(self._column(self._mine(journal, func.max(journal.c.seq)))[0] or 0)
@@ -399,18 +377,16 @@ class Catalogue:
     def _update_document(self, id_: str, **values: str | None) -> Update:
         return update(documents).where(*rows_of(documents, self.place), documents.c.id == id_).values(values)
 
-    def _update_metadata(self, connection: Connection, found: Iterable[Document], known: Mapping[str, Row[Any]]) -> int:
-        """Store the metadata of known documents, given with their rows; return the number of those that it changes."""
-        changed = 0
+    def _update_metadata(
+        self, connection: Connection, found: Iterable[Document], known: Mapping[str, Row[Any]]
+    ) -> None:
+        """Store new metadata of known documents, given with their rows, as changes of no passage."""
         for document in found:
-            cells, row = metadata_cells(document), known.get(document.id)
-            is_known = row is not None and cells["language"] is not None
-            if row is not None and is_known and any(row._mapping[name] != cells[name] for name in cells):
+            cells, row = metadata_cells(document), known[document.id]
+            if cells["language"] is not None and any(row._mapping[name] != cells[name] for name in cells):
                 connection.execute(self._update_document(document.id, **cells))
-                changed += 1
-        if changed:
-            increment(connection, self._metadata_key, 1)
-        return changed
+                change = {"kind": "add", "document_id": document.id, "passage_ids": "[]", "at": now()}
+                connection.execute(insert(journal), self.place | change)
 
     def _replace(self, connection: Connection, entries: Sequence[Entry]) -> dict[str, tuple[str, str]]:
         """Replace documents; return the document and fingerprint of each old passage by id."""

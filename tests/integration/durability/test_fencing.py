@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 from four_hops import QUESTION, InProcess, Shelf
-from langgraph.checkpoint.base import id as clock
-from ordering import latest, put
 from postgres_fixture import database
 from sqlalchemy import delete, text
 
@@ -158,13 +156,3 @@ async def test_name_with_checkpoints_but_no_run_is_refused(two: Two) -> None:
         connection.execute(delete(threads).where(threads.c.id == id))
     with pytest.raises(UsageError, match=f"The name {name} has checkpoints, but no run"):
         await here.start("Who built the dam?", "par-rag", thread=name)
-
-
-async def test_new_checkpoint_comes_after_one_of_a_later_clock(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "_last_v6_timestamp", None)
-    ahead = str(clock.UUID(int=clock.uuid6().int + (1 << 110), version=6))
-    await put(two.here.saver, ahead)
-    monkeypatch.setattr(clock, "_last_v6_timestamp", None)  # as in the next process
-    assert await latest(two.elsewhere.saver) == ahead
-    await put(two.elsewhere.saver, str(clock.uuid6()), ahead)
-    assert await latest(two.here.saver) > ahead
