@@ -34,8 +34,6 @@ ChangeKind = Literal["add", "delete"]
 Difference = Literal["added", "updated", "unchanged"]
 Kept = TypeVar("Kept", Document, Passage)
 
-_FIRST_ANALYSIS = 1_000
-"""Added rows before the first ANALYZE of Postgres."""
 METADATA = ("author", "date", "language", "tags")
 """Columns of a document that are not compared with its former version, and null until they are read."""
 LISTED = ("id", "title", "source", "media_type", "added_at", *METADATA)
@@ -134,7 +132,6 @@ class Catalogue:
         self.collection = collection
         self.place = {"owner": owner, "collection": collection}
         self.engine = open_engine(url)
-        self._unanalyzed, self._next_analysis = 0, _FIRST_ANALYSIS
         try:
             with self._begin(write=True) as connection:
                 prepare_tables(connection)
@@ -169,23 +166,11 @@ class Catalogue:
             }
             self._record(connection, "add", entered)
             self._forget(connection, [mark for _, mark in old.values()])
-        self._analyze(len(entered))
         differences: dict[str, Difference] = dict.fromkeys(batch, "unchanged")
         differences |= {each.document.id: "updated" if each.document.id in known else "added" for each in changed}
         updated = sum(entry.document.id in known for entry in changed)
         counts = {"added": len(changed) - updated, "updated": updated, "unchanged": len(entries) - len(changed)}
         return Stored(**counts, passages=len(entered), differences=differences)
-
-    def _analyze(self, added: int) -> None:
-        """Update the statistics of Postgres whenever tables may have doubled.
-
-        Without them it may scan a whole collection to find a few rows, until its autovacuum runs minutes later.
-        """
-        self._unanalyzed += added
-        if self._unanalyzed >= self._next_analysis and self.engine.dialect.name == "postgresql":
-            with self._begin() as connection:
-                connection.exec_driver_sql(f"ANALYZE {documents.name}, {passages.name}, {journal.name}")
-            self._unanalyzed, self._next_analysis = 0, 2 * self._next_analysis
 
     def compare(self, entries: Sequence[Entry]) -> dict[str, Difference]:
         """Return what `put_documents` would do with each document, by id; store nothing."""
