@@ -110,7 +110,8 @@ def _unusable(engine: Engine, error: Exception) -> StoreError:
     if engine.dialect.name == "postgresql":
         where = engine.url.render_as_string()
     return StoreError(
-        f"The runs in {where} cannot be read or written: {reason}. Check the free space, or put a backup in its place."
+        f"The runs in {where} cannot be read or written: {reason}. What was saved before is not lost; if a file is "
+        "damaged, put a backup in its place."
     )
 
 

@@ -117,7 +117,7 @@ def test_damaged_file_is_explained(tmp_path: Path, intact: int) -> None:
     pages = file.read_bytes()
     file.write_bytes(pages[:intact] + b"\xff" * (len(pages) - intact))
     with (
-        pytest.raises(StoreError, match=r"catalogue\.db is damaged: .* backup"),
+        pytest.raises(StoreError, match=r"cannot be (read|written): .* backup of .*catalogue\.db"),
         closing(open_catalogue(tmp_path)) as damaged,
     ):
         damaged.passage_ids()
