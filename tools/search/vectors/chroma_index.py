@@ -84,10 +84,15 @@ class ChromaIndex(VectorIndex):
                 self._collection.upsert(ids=list(ids), embeddings=vectors)
 
     def clear(self) -> None:
-        """Replace the collection by an empty one for the present embedder."""
+        """Replace the collection, with its files, by an empty one for the present embedder."""
+        from chromadb.errors import NotFoundError
+
         with self._swap:
-            with translate_errors(self._place):
-                self._drop()
+            with translate_errors(self._place), suppress(NotFoundError):
+                left = vector_folders(self._place, self._client.get_collection(self._key, embedding_function=None))
+                self._client.delete_collection(self._key)
+                for folder in left:
+                    shutil.rmtree(folder, ignore_errors=True)
             self.refresh()
 
     def count(self) -> int:
@@ -170,13 +175,3 @@ class ChromaIndex(VectorIndex):
             return self._client.get_or_create_collection(
                 self._key, metadata=dict(self._about), configuration=configuration, embedding_function=None
             )
-
-    def _drop(self) -> None:
-        """Delete the collection with its files, if it exists."""
-        from chromadb.errors import NotFoundError
-
-        with suppress(NotFoundError):
-            left = vector_folders(self._place, self._client.get_collection(self._key, embedding_function=None))
-            self._client.delete_collection(self._key)
-            for folder in left:
-                shutil.rmtree(folder, ignore_errors=True)
