@@ -22,7 +22,7 @@ class Document:
     """One ingested text, its source, and metadata.
 
     date: ISO 8601, the document's own one or that of its file; language: ISO 639; tags: in lower case. These and the
-    author are None in documents of an older release until `sleuth docs refresh`, and empty if there are none.
+    author are None in documents of an older release until the next ingest, and empty if there are none.
     """
 
     id: str
@@ -97,27 +97,21 @@ class Explanation:
 class Hit:
     """A passage that a search found; rank counts from 1, scores compare only within one result list.
 
-    why: the explanation of graph search; None for other modes. newer: the newest version of its document, by its id, if
-    it is an older one.
+    why: the explanation of graph search; None for other modes.
     """
 
     passage: Passage
     score: float
     rank: int
     why: Explanation | None = None
-    newer: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EmbedderRecord:
-    """The embedder that a collection was built with.
-
-    The dimension is known after its first passage; `version` is the one of `VECTORS_VERSION` that computed the vectors.
-    """
+    """The embedder that a collection was built with; the dimension is known after its first passage."""
 
     name: str
     dimension: int | None
-    version: int
 
 
 def hit_to_json(hit: Hit, explain: bool = False) -> dict[str, object]:
@@ -126,5 +120,4 @@ def hit_to_json(hit: Hit, explain: bool = False) -> dict[str, object]:
     shown = {"passage": passage.id, "document": passage.document_id, "title": passage.title, "text": passage.text}
     place = {"location": passage.location} if passage.location else {}
     why = {"why": asdict(hit.why)} if explain and hit.why else {}
-    newer = {"newer": hit.newer} if hit.newer else {}
-    return {**shown, **place, "score": hit.score, "rank": hit.rank, **newer, **why}
+    return {**shown, **place, "score": hit.score, "rank": hit.rank, **why}

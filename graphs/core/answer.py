@@ -29,9 +29,8 @@ class Citation(TypedDict):
     passage nor a document, and is at `start:end` of the text of the expression, of the call's result, or of the model's
     reply.
 
-    `why` is present if graph search reached the passage along a name, and not by its own words. `newer` is present if
-    the document is an older version: the newest one, by its id. `location` is present if the
-    passage has a place in its file, such as "p. 12". `changed` is present if the document was updated after
+    `why` is present if graph search reached the passage along a name, and not by its own words. `location` is present
+    if the passage has a place in its file, such as "p. 12". `changed` is present if the document was updated after
     the answer and lacks the quote. `sentence_ends` is present in an answer of several
     sentences: the ends, in characters of the answer's text, of those it supports.
     """
@@ -45,7 +44,6 @@ class Citation(TypedDict):
     kind: NotRequired[CitationKind]
     reference: NotRequired[str]
     why: NotRequired[RetrievalPath]
-    newer: NotRequired[str]
     location: NotRequired[str]
     changed: NotRequired[bool]
     sentence_ends: NotRequired[list[int]]

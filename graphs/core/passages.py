@@ -16,7 +16,7 @@ async def archive_passages(archive: Archive, passages: Iterable[Passage]) -> lis
 
 def serialize_passage(passage: Passage) -> str:
     """Return a passage in the form of the archive."""
-    added = [name for name in ("way", "newer", "location", "places") if not getattr(passage, name, None)]
+    added = [name for name in ("way", "location", "places") if not getattr(passage, name, None)]
     kept = {name: value for name, value in asdict(passage).items() if name not in added}
     return json.dumps(kept, ensure_ascii=False, sort_keys=True)
 
@@ -24,16 +24,12 @@ def serialize_passage(passage: Passage) -> str:
 def deserialize_passage(record: str) -> Passage:
     """Return the passage from the form of the archive."""
     kept = json.loads(record)
-    return RetrievedPassage(**kept) if kept.keys() & {"way", "newer"} else Passage(**kept)
+    kept.pop("newer", None)  # of earlier releases
+    return RetrievedPassage(**kept) if "way" in kept else Passage(**kept)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RetrievedPassage(Passage):
-    """A passage with what its search has found out about it.
-
-    way: the path if graph search reached it along a name rather than by its own words. newer: the newest version of its
-    document, by its id, if it is an older one.
-    """
+    """A passage with the path by which graph search reached it along a name, rather than by its own words."""
 
     way: RetrievalPath | None = None
-    newer: str = ""

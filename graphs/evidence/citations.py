@@ -124,9 +124,6 @@ def citation_at(passage: Passage, span: tuple[int, int]) -> Citation:
     )
     if passage.location:
         citation["location"] = quote_location(passage.places, start, end) if passage.places else passage.location
-    if isinstance(passage, RetrievedPassage):
-        if passage.way:
-            citation["why"] = passage.way
-        if passage.newer:
-            citation["newer"] = passage.newer
+    if isinstance(passage, RetrievedPassage) and passage.way:
+        citation["why"] = passage.way
     return citation

@@ -100,7 +100,7 @@ def _search_record(query: Query, hits: Sequence[Hit], references: Sequence[str])
 
 
 def _retrieved(hit: Hit) -> Passage:
-    """Return the passage of a hit with its newer version, and with the name along which it was reached.
+    """Return the passage of a hit with the name along which it was reached.
 
     A passage that was found by its own words rather than along a name has no path.
     """
@@ -108,7 +108,7 @@ def _retrieved(hit: Hit) -> Passage:
     if why and why.reasons and why.parts["edges"] > why.parts["alone"]:
         best = why.reasons[0]  # without a source the query itself has the name
         way = RetrievalPath(passage=best.source, name=" ".join(best.name.split())) if best.source else None
-    return RetrievedPassage(**asdict(hit.passage), way=way, newer=hit.newer) if way or hit.newer else hit.passage
+    return RetrievedPassage(**asdict(hit.passage), way=way) if way else hit.passage
 
 
 def as_sources(passages: Iterable[Passage]) -> tuple[Source, ...]:

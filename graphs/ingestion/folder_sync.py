@@ -39,7 +39,7 @@ async def compare_folder(folder: Path, *, settings: Settings, changed: frozenset
 
 
 async def apply_diff(diff: FolderDiff, *, settings: Settings, on_progress: OnProgress | None = None) -> SyncReport:
-    """Give moved documents their new path, ingest the files that differ, then delete documents that no longer exist.
+    """Ingest the files that differ, then delete documents that no longer exist.
 
     Documents are deleted last, so a document that moved to another file keeps its triples.
 
@@ -53,7 +53,6 @@ async def apply_diff(diff: FolderDiff, *, settings: Settings, on_progress: OnPro
         hold(settings.home, "exclusive", command="sleuth sync", wait=settings.wait),
         await Collection.open(settings) as collection,
     ):
-        await collection.move_documents(diff.moved)
         report = IngestReport()
         if diff.paths:
             report = await ingest_into(

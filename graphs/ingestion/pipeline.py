@@ -9,13 +9,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from sleuth.tools.collection import Collection, OnIndexed
 from sleuth.tools.documents.file_list import Item
-from sleuth.tools.errors import StoreError
 from sleuth.tools.search import IndexName
 from sleuth.tools.search.vectors import Embedder
 from sleuth.tools.settings import Settings
@@ -42,7 +40,7 @@ class IngestProgress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IngestReport:
-    """Result of an ingest; `resumed` if the last one of the same paths was interrupted.
+    """Result of an ingest.
 
     `warnings` contains the first failures, `passed_over` all files that were not tried, each with the reason.
     """
@@ -53,7 +51,6 @@ class IngestReport:
     failed: int = 0
     passages: int = 0
     seconds: float = 0.0
-    resumed: bool = False
     warnings: list[str] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
 
@@ -98,8 +95,7 @@ async def ingest(
 ) -> IngestReport:
     """Ingest files, folders and corpora into the collection. The same call resumes an interrupted ingest.
 
-    `rebuild` first rebuilds the indexes with the present embedder; it needs no paths. The collection can be searched
-    meanwhile: other processes are excluded only while the new indexes replace the present ones.
+    `rebuild` first rebuilds the indexes with the present embedder; it needs no paths. Searches wait for it.
 
     Raises:
         UsageError: a path does not exist.
@@ -107,19 +103,13 @@ async def ingest(
         EmbedderChanged: the collection was built with another embedder.
     """
     began = time.monotonic()
-    if rebuild:
-        progress = ProgressReporter(on_progress)
-        async with (
-            hold(settings.home, "shared", command="sleuth ingest --rebuild", wait=settings.wait),
-            await Collection.open(settings, embedder=embedder, check_embedder=False) as collection,
-        ):
-            await collection.build_draft(on_indexed=progress.count_embedded(collection.slowest))
+    command = "sleuth ingest --rebuild" if rebuild else "sleuth ingest"
     async with (
-        hold(settings.home, "exclusive", command="sleuth ingest", wait=settings.wait),
+        hold(settings.home, "exclusive", command=command, wait=settings.wait),
         await Collection.open(settings, embedder=embedder, check_embedder=not rebuild) as collection,
     ):
         if rebuild:
-            await collection.rebuild(on_indexed=progress.count_embedded(collection.slowest))
+            await collection.rebuild(on_indexed=ProgressReporter(on_progress).count_embedded(collection.slowest))
         if paths:
             report = await ingest_into(paths, settings=settings, collection=collection, on_progress=on_progress)
         else:
@@ -144,32 +134,15 @@ async def ingest_into(
     began = time.monotonic()
     progress = ProgressReporter(on_progress)
     roots = [await asyncio.to_thread(path.absolute) for path in paths]
-    key = "\0".join([settings.owner, settings.collection, *sorted(map(str, roots))])
-    name = sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    unfinished = settings.home / "ingest" / f"{name}.unfinished"
     files, passed_over = await collection.list_files(roots, only)
     progress.show(total=len(files))
-    resumed = await asyncio.to_thread(_mark, unfinished)
     report = await _read_batches(files, collection, progress, stopped)
     await collection.stop_workers()
     await collection.finish_change()
-    await asyncio.to_thread(unfinished.unlink, missing_ok=True)
-    again = ["The last ingest of these paths was interrupted: documents that it stored count as unchanged."]
     nothing = [] if files else ["There is nothing to read there."]
-    warnings = [*(again if resumed else []), *nothing, *report.warnings, *collection.notes]
+    warnings = [*nothing, *report.warnings, *collection.notes]
     seconds = time.monotonic() - began
-    return replace(report, resumed=resumed, warnings=warnings, passed_over=passed_over, seconds=seconds)
-
-
-def _mark(unfinished: Path) -> bool:
-    """Create the file that exists during an ingest; return whether an interrupted one has left it."""
-    resumed = unfinished.exists()
-    try:
-        unfinished.parent.mkdir(exist_ok=True)
-        unfinished.touch()
-    except OSError as error:
-        raise StoreError(f"SLEUTH_HOME ({unfinished.parent.parent}) cannot be written: {error}") from error
-    return resumed
+    return replace(report, warnings=warnings, passed_over=passed_over, seconds=seconds)
 
 
 async def _read_batches(

@@ -5,11 +5,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg_pool import AsyncConnectionPool
 
-from sleuth.graphs.persistence.sqlite_checkpoints import advance_clock, drop_partial_writes
+from sleuth.graphs.persistence.sqlite_checkpoints import drop_partial_writes
 from sleuth.graphs.persistence.thread_locks import Fence, lost
 
 _HELD = "SELECT 1 FROM sleuth_leases WHERE thread = %s AND token = %s FOR SHARE"
@@ -20,16 +19,6 @@ class PostgresCheckpoints(AsyncPostgresSaver):
 
     fence: Fence = staticmethod(lambda _thread: None)
     """Return the token of a thread; writes are refused once the thread has another one."""
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return the checkpoint that a config names, or the latest one of its thread."""
-        found = await super().aget_tuple(config)
-        return found and advance_clock(found)
-
-    async def alist(self, *place: Any, **filters: Any) -> AsyncIterator[CheckpointTuple]:  # noqa: ANN401 - those of the base
-        """Yield the matching checkpoints, the latest first."""
-        async for found in super().alist(*place, **filters):
-            yield advance_clock(found)
 
     async def aput(self, config: RunnableConfig, *checkpoint: Any) -> RunnableConfig:  # noqa: ANN401 - those of the base
         """Save a checkpoint; raise ThreadBusy if another process has taken the thread."""

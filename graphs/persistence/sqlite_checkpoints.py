@@ -41,17 +41,15 @@ def drop_partial_writes(writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str
     return [(channel, value) for channel, value in writes if channel == ERROR]
 
 
-def advance_clock(found: CheckpointTuple) -> CheckpointTuple:
-    """Return a checkpoint that was read, and let this process give later ids to all new ones.
+def advance_clock(id: str) -> None:
+    """Let this process give later ids to all new checkpoints than one that it has read.
 
     LangGraph orders checkpoints by their ids, which contain the time. A clock that is behind would place a new
     checkpoint before those of another process.
     """
-    id = found.checkpoint["id"]
     if len(id) == 36 and (made := clock.UUID(id)).version == 6:
         state: Any = clock  # a private variable, for want of a public way
         state._last_v6_timestamp = max(state._last_v6_timestamp or 0, made.time)
-    return found
 
 
 def _in_thread(method: Callable[..., T]) -> Callable[..., Coroutine[Any, Any, T]]:
@@ -88,16 +86,12 @@ class SqliteCheckpoints(SqliteSaver):
             await saver._call(saver.setup)
             yield saver
 
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return the checkpoint that a config names, or the latest one of its thread."""
-        found = await self._call(lambda: self.get_tuple(config))
-        return found and advance_clock(found)
-
     async def alist(self, *place: Any, **filters: Any) -> AsyncIterator[CheckpointTuple]:  # noqa: ANN401 - those of the base
         """Yield the matching checkpoints, the latest first."""
         for found in await self._call(lambda: [*self.list(*place, **filters)]):
-            yield advance_clock(found)
+            yield found
 
+    aget_tuple = _in_thread(SqliteSaver.get_tuple)
     aput = _in_thread(SqliteSaver.put)
     adelete_thread = _in_thread(SqliteSaver.delete_thread)
     aget_delta_channel_history = _in_thread(SqliteSaver.get_delta_channel_history)

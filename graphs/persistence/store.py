@@ -23,7 +23,6 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage import (
     SqlArchive,
     catalogue_url,
-    is_damaged,
     is_database_error,
     open_engine,
     require_restored,
@@ -110,12 +109,10 @@ def _unusable(engine: Engine, error: Exception) -> StoreError:
     reason, where = str(cause).strip().rstrip("."), engine.url.database
     if engine.dialect.name == "postgresql":
         where = engine.url.render_as_string()
-    if is_damaged(cause):
-        return StoreError(
-            f"The runs in {where} are damaged: {reason}. Put a backup of that file in its place, "
-            "or move it away and continue without them; documents are not in it."
-        )
-    return StoreError(f"The runs in {where} cannot be read or written: {reason}. What was saved before is not lost.")
+    return StoreError(
+        f"The runs in {where} cannot be read or written: {reason}. What was saved before is not lost; if a file is "
+        "damaged, put a backup in its place."
+    )
 
 
 def runs_folder(settings: Settings) -> Path:

@@ -27,8 +27,8 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sleuth.tools.errors import ThreadBusy
 from sleuth.tools.storage import is_stale, make_tables
 
-_EXAMINATION_SECONDS = 10.0
-"""Seconds to wait for another process that examines locks; it takes milliseconds."""
+_EXAMINATION_SECONDS = 0.2
+"""Seconds to wait for another process that examines a lock by locking its file; it takes milliseconds."""
 
 WRITE_SECONDS = 5.0
 """Seconds to wait for a write in progress: a process that is stopped in the middle of one keeps its token locked."""
@@ -129,16 +129,11 @@ class ThreadLocks(ABC):
 
 
 class FileThreadLocks(ThreadLocks):
-    """A locked file for each thread that is run; its text names the holder.
-
-    A lock is examined by locking its file for a moment. That is done under a lock of the whole folder, under
-    which a file that cannot be locked is tried again.
-    """
+    """A locked file for each thread that is run; its text names the holder."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self._folder = folder
-        self._examination = FileLock(folder.with_suffix(".turn"), timeout=_EXAMINATION_SECONDS, thread_local=False)
 
     def _file(self, id: str) -> Path:
         return self._folder / f"{sha256(id.encode()).hexdigest()[:32]}.lock"
@@ -146,13 +141,9 @@ class FileThreadLocks(ThreadLocks):
     def _take(self, id: str, held: ExitStack) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         file = self._file(id)
-        lock = FileLock(file, timeout=0, thread_local=False)
+        lock = FileLock(file, timeout=_EXAMINATION_SECONDS, thread_local=False)
         try:
-            try:
-                lock.acquire()
-            except Timeout:
-                with self._examination:
-                    lock.acquire()
+            lock.acquire()
         except Timeout:
             holder = "another process"
             with suppress(OSError):  # the file may be gone by now
@@ -162,11 +153,7 @@ class FileThreadLocks(ThreadLocks):
         file.write_text(f"process {os.getpid()} on {socket.gethostname()}")
 
     def _held_of(self, ids: Collection[str]) -> set[str]:
-        try:
-            with self._examination:
-                return {id for id in ids if (file := self._file(id)).exists() and not is_stale(file)}
-        except OSError:  # including a time-out: locks that cannot be examined count as held
-            return set(ids)
+        return {id for id in ids if (file := self._file(id)).exists() and not is_stale(file)}
 
     def _forget(self, id: str) -> None:
         with suppress(PermissionError):  # some systems keep a file that is open

@@ -34,6 +34,7 @@ from sleuth.graphs.persistence import (
     ThreadState,
     Turn,
 )
+from sleuth.graphs.persistence.sqlite_checkpoints import advance_clock
 from sleuth.graphs.registry import CHAT, SURVEY, configure, runnable
 from sleuth.graphs.runs import chat_turns
 from sleuth.graphs.runs.execution import (
@@ -360,7 +361,8 @@ def check_question(question: str) -> str:
 
 
 def check_version(state: StateSnapshot) -> StateSnapshot:
-    """Return a state; raise StoreTooNew for one that a newer release wrote."""
+    """Return a state, before which no new checkpoint is placed; raise StoreTooNew for one of a newer release."""
+    advance_clock(checkpoint_id_of(state))
     found = int((state.values or {}).get("schema_version", 1))  # the first layout has no field for it
     if found > SCHEMA_VERSION:
         raise StoreTooNew(

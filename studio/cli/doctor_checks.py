@@ -24,10 +24,10 @@ from sleuth.studio.model_server.flags import default_options
 from sleuth.studio.model_server.install import locked_pins, missing_pins
 from sleuth.studio.model_server.process import ServerFiles
 from sleuth.tools.errors import ModelError, SleuthError, StoreError, StoreTooNew
-from sleuth.tools.search.vectors import NONE, VECTORS_VERSION, place_of
+from sleuth.tools.search.vectors import NONE, place_of
 from sleuth.tools.settings import Settings, client_options, is_loopback, tracing_variables
 from sleuth.tools.sources.knowledge_graph.backends import is_url, open_graph
-from sleuth.tools.storage import SCHEMA_VERSION, catalogue_url, collections, documents, meta, open_engine
+from sleuth.tools.storage import SCHEMA_VERSION, catalogue_url, documents, meta, open_engine
 from sleuth.tools.tracing.exporter import endpoint, open_tracer
 
 SECONDS = 10.0
@@ -82,7 +82,6 @@ def _checks(settings: Settings) -> list[tuple[str, Run, str, bool]]:
         ("model server", _model_server, serve if local else "export SLEUTH_MODEL_URL=URL", True),
         ("embedder", _embedder, install, True),
         ("catalogue", _catalogue, "export SLEUTH_HOME=FOLDER, or SLEUTH_DATABASE_URL", True),
-        ("vectors", _vectors, "sleuth ingest --rebuild", True),
         ("Postgres", _postgres, "pg_isready", bool(settings.database_url)),
         ("Chroma", _chroma, chroma, settings.vectors == "chroma"),
         ("pgvector", _pgvector, "CREATE EXTENSION vector", settings.vectors != "chroma"),
@@ -269,26 +268,6 @@ def _catalogue(settings: Settings) -> str:
             raise StoreTooNew(f"written by a newer sleuth (schema {found}, this release reads up to {SCHEMA_VERSION})")
         count = connection.scalar(select(func.count()).select_from(documents).where(*own))
     return f"schema {found}, {counted(int(count or 0), 'document')} in {settings.collection!r}"
-
-
-def _vectors(settings: Settings) -> str:
-    """Compare the version of the stored vectors with that of new ones, if a model on this machine computes them."""
-    own = collections.c.owner == settings.owner, collections.c.name == settings.collection
-    with _catalogue_with(collections, settings) as connection:
-        if connection is None:
-            return EMPTY
-        has_version = "vectors_version" in {each["name"] for each in inspect(connection).get_columns(collections.name)}
-        columns = (collections.c.embedder, *([collections.c.vectors_version] if has_version else ()))
-        row = connection.execute(select(*columns).where(*own)).first()
-    if row is None or row.embedder == NONE:
-        return "none yet"
-    version = (row.vectors_version if has_version else None) or 1
-    if version < VECTORS_VERSION and not row.embedder.startswith(("http://", "https://")):
-        raise StoreError(
-            f"{settings.collection!r} has vectors of an earlier release, which depend on the processor that computed "
-            "them. They stay usable; embedding again makes search the same on every machine"
-        )
-    return f"version {version}, by {row.embedder}"
 
 
 def _postgres(settings: Settings) -> str:

@@ -12,7 +12,6 @@ EXAMPLES = {
     "sync": ["sleuth sync reports/", "sleuth sync reports/ --yes --watch"],
     "docs list": ["sleuth docs list", "sleuth docs list --where 'tag=contract date>=2025'"],
     "docs show": ["sleuth docs show papers/light.pdf", "sleuth docs show papers/li"],
-    "docs refresh": ["sleuth docs refresh", "sleuth docs refresh --all"],
     "docs delete": ["sleuth docs delete papers/light.pdf papers/lamp.pdf"],
     "search": [
         'sleuth search "who built the light"',

@@ -151,10 +151,8 @@ def sources_view(citations: Sequence[Citation]) -> RenderableType:
         lines.append(Text(f"    {_where(citation)}", style="dim"))
         if way := citation.get("why"):
             lines.append(Text(f"    found from {way['passage']} by the name “{way['name']}”", style="dim"))
-        newest, has_changed = citation.get("newer"), citation.get("changed")
-        remarks = [f"an older version; the newest is {newest}"] * bool(newest)
-        remarks += ["the document has changed since this answer; ask again"] * bool(has_changed)
-        lines += [Text(f"    {remark}", style="yellow") for remark in remarks]
+        if citation.get("changed"):
+            lines.append(Text("    the document has changed since this answer; ask again", style="yellow"))
     return Group(*lines)
 
 

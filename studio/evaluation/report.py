@@ -50,12 +50,11 @@ def cell(metric: str, interval: Interval) -> str:
 
 def retrieval_table(result: Mapping[str, Any]) -> Rows:
     """Search as a table with its header: a mode per line."""
-    rows = [["search", *SEARCH_METRICS, "index s", "p50 ms", "p95 ms", "first s", "MiB"]]
+    rows = [["search", *SEARCH_METRICS, "p50 ms", "p95 ms", "first s", "MiB"]]
     for mode in result["modes"]:
         speed, line = result["speed"][mode], result["summary"]["all"]["systems"][mode]
         costs = (speed["p50_ms"], speed["p95_ms"], speed["first_seconds"])
-        indexed = "–" if speed["index_seconds"] is None else f"{speed['index_seconds']:,.1f}"
-        shown = [indexed, *(f"{number:.1f}" for number in costs), f"{speed['memory_mib']:.0f}"]
+        shown = [*(f"{number:.1f}" for number in costs), f"{speed['memory_mib']:.0f}"]
         rows.append([mode, *(cell(metric, line[metric]) for metric in SEARCH_METRICS), *shown])
     return rows
 
@@ -234,9 +233,8 @@ def _add_search(page: Page, result: Mapping[str, Any]) -> None:
     page.heading(2, "Search")
     page.paragraph(
         f"{result['summary']['all']['questions']} questions that name their gold passages; shares in percent. "
-        "“index s” is how long the indexes that a mode needs have worked in all, “first s” the first search "
-        "with all that it loads, MiB the memory of the whole process after the mode's searches (modes come one "
-        "after the other)."
+        "“first s” is the first search with all that it loads, MiB the memory of the whole process after the mode's "
+        "searches (modes come one after the other)."
     )
     page.table(retrieval_table(result))
     for by, groups in result["summary"]["by"].items():

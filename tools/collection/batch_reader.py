@@ -3,10 +3,9 @@
 All methods block: call them in a thread.
 """
 
-import json
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
@@ -40,7 +39,6 @@ class Batch:
     entries: list[Entry] = field(default_factory=list)
     sources: dict[str, tuple[Path, str]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
-    unreadable: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     files: int = 0
     passages: int = 0
@@ -65,47 +63,6 @@ class Batch:
             difference = stored.differences[document.id]
             found[file] = max(found.get(file, difference), difference, key=_DIFFERENCES.index)
         return found
-
-
-class UnreadableFiles:
-    """Files that an ingest could not read, each with its size and time, in a JSON file.
-
-    A synchronization tries them again when they have changed.
-    """
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-
-    def find(self, paths: Iterable[Path]) -> set[Path]:
-        """Return those of the files that could not be read, and have not changed since."""
-        known = self._read()
-        return {path for path in paths if str(path) in known and known[str(path)] == _stamp(path)}
-
-    def update(self, batch: Batch) -> None:
-        """Add the unreadable files of a batch, and remove those that were read."""
-        before = self._read()
-        read = {str(path) for path, _ in batch.sources.values()}
-        after = {path: stamp for path, stamp in before.items() if path not in read}
-        after |= {str(path): _stamp(path) for path in batch.unreadable}
-        if after != before:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            self._file.write_text(json.dumps(after))
-
-    def _read(self) -> dict[str, list[int]]:
-        try:
-            known: dict[str, list[int]] = json.loads(self._file.read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return known
-
-
-def _stamp(path: Path) -> list[int]:
-    """Return the size and the time of the last change; empty for a file that cannot be examined."""
-    try:
-        status = path.stat()
-    except OSError:
-        return []
-    return [status.st_size, status.st_mtime_ns]
 
 
 class BatchReader:
@@ -140,16 +97,6 @@ class BatchReader:
             batch.files += loaded is None  # a corpus counts when all its lines were read
         yield self._without_taken(batch)
 
-    def start_analysis(self, batch: Batch, stored: Stored) -> None:
-        """Have worker processes analyze the new passages of a batch before they are indexed."""
-        found = [
-            (passage, entry.document.language if passage.text == entry.document.text else None)
-            for entry in batch.entries
-            if stored.differences[entry.document.id] != "unchanged"
-            for passage in entry.passages
-        ]
-        self._analyzer.start([passage for passage, _ in found], [language for _, language in found])
-
     def stop(self) -> None:
         """End the worker processes; the next reading starts them again."""
         self._analyzer.is_parallel = False
@@ -165,11 +112,10 @@ class BatchReader:
             batch.add(corpus_entry(source=source, line=found))
         elif isinstance(found, DocumentError):
             batch.failures.append(str(found))
-            batch.unreadable += [] if item.member or is_corpus(item.path) else [item.path]
         else:
-            document_id = self._free_id(item.document_id, source, batch)
+            document_id = self._free_id(item.document_id, source, found.text, batch)
             former = self._catalogue.sources_of_ids([item.document_id]).get(item.document_id, source)
-            if former != source and not exists(Path(former)):
+            if document_id != item.document_id and not exists(Path(former)):
                 delete = f"`sleuth docs delete {item.document_id}` removes the former one"
                 batch.notes.append(f"{source}: perhaps moved from {former}, which is gone: {delete}.")
             batch.sources[document_id] = item.path, item.member
@@ -197,16 +143,23 @@ class BatchReader:
         known = self._catalogue.sources_of_ids(ids)
         return holders | {id_: source for id_, source in known.items() if not is_corpus(Path(source))}
 
-    def _free_id(self, wanted: str, source: str, batch: Batch) -> str:
-        """Return the present id of a source; else the wanted one, with a suffix if another source has it."""
+    def _free_id(self, wanted: str, source: str, text: str, batch: Batch) -> str:
+        """Return the present id of a source; else the wanted one, with a suffix if another source has it.
+
+        A file that was moved has the id of the former one.
+        """
         known = self._catalogue.ids_of_sources([source]).get(source)
         if known is not None:
             return known
         if wanted in batch.sources:
-            holder: str | None = printable(*batch.sources[wanted])
+            is_free = printable(*batch.sources[wanted]) == source
         else:
             holder = self._catalogue.sources_of_ids([wanted]).get(wanted)
-        return wanted if holder in (None, source) else f"{wanted}~{sha256(source.encode()).hexdigest()[:8]}"
+            is_free = holder is None or (not exists(Path(holder)) and self._has_text(wanted, text))
+        return wanted if is_free else f"{wanted}~{sha256(source.encode()).hexdigest()[:8]}"
+
+    def _has_text(self, document_id: str, text: str) -> bool:
+        return self._catalogue.content_hashes([document_id])[document_id] == content_hash(text)
 
 
 def exists(path: Path) -> bool:
@@ -245,31 +198,26 @@ def file_entry(*, document_id: str, source: str, loaded: LoadedDocument) -> Entr
                 places=places,
             )
         )
-    document = _document(document_id, loaded.title, source, loaded.text, loaded.media_type)
-    return Entry(document=with_metadata(document, loaded), passages=tuple(passages))
-
-
-def with_metadata(document: Document, found: LoadedDocument | CorpusLine | None = None) -> Document:
-    """Return a document with the metadata of its file or corpus line, and the language of its text."""
-    author, date, tags = (found.author, found.date, found.tags) if found else ("", "", ())
-    language = detect_language(document.text) or ""
-    return replace(document, author=author, date=date, tags=tags, language=language)
+    return Entry(document=_document(document_id, source, loaded, loaded.media_type), passages=tuple(passages))
 
 
 def corpus_entry(*, source: str, line: CorpusLine) -> Entry:
     """Return a corpus line as a document of one passage with the same id."""
     passage = Passage(id=line.id, document_id=line.id, title=line.title, text=line.text, start=0, end=len(line.text))
-    document = _document(line.id, line.title, source, line.text, "text/plain")
-    return Entry(document=with_metadata(document, line), passages=(passage,))
+    return Entry(document=_document(line.id, source, line, "text/plain"), passages=(passage,))
 
 
-def _document(document_id: str, title: str, source: str, text: str, media_type: str) -> Document:
+def _document(document_id: str, source: str, found: LoadedDocument | CorpusLine, media_type: str) -> Document:
     return Document(
         id=document_id,
-        title=title,
+        title=found.title,
         source=source,
-        text=text,
+        text=found.text,
         media_type=media_type,
-        content_hash=content_hash(text),
+        content_hash=content_hash(found.text),
         added_at=now(),
+        author=found.author,
+        date=found.date,
+        language=detect_language(found.text) or "",
+        tags=found.tags,
     )

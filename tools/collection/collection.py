@@ -11,14 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sleuth.tools.collection.batch_reader import Batch, BatchReader, UnreadableFiles
+from sleuth.tools.collection.batch_reader import Batch, BatchReader
 from sleuth.tools.collection.folder_diff import FolderComparer, FolderDiff
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
-from sleuth.tools.collection.metadata_refresh import RefreshReport, refresh_metadata
 from sleuth.tools.collection.originals import Originals
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer
 from sleuth.tools.collection.ray_cluster import RayEmbedder, RayWorkers
-from sleuth.tools.collection.versions import Versions
 from sleuth.tools.documents.file_list import Item, list_files
 from sleuth.tools.documents.loading import FileReader
 from sleuth.tools.documents.parallel_reading import LocalWorkers, Workers, default_workers
@@ -39,7 +37,6 @@ from sleuth.tools.search.ranking import MODEL
 from sleuth.tools.search.reranker import CANDIDATES, EndpointReranker, Reranker, rerank_best
 from sleuth.tools.search.vectors import (
     NONE,
-    VECTORS_VERSION,
     Embedder,
     LocalEmbedder,
     NoEmbedder,
@@ -83,7 +80,6 @@ class Collection:
         self._catalogue = catalogue
         self.document = in_thread(catalogue.get_document)
         self.complete_id = in_thread(catalogue.complete_id)
-        self.move_documents = in_thread(catalogue.move_documents)
         self.passages = in_thread(catalogue.passages)
         self.passages_of = in_thread(catalogue.passages_of)
         self.passage_ids = in_thread(catalogue.passage_ids)
@@ -93,17 +89,14 @@ class Collection:
         self.reranker: Reranker | None = EndpointReranker(settings) if settings.reranker else None
         self.turn = asyncio.Semaphore(4)  # searches at a time: asyncio has more threads, for other owners
         self._model = MODEL if settings.ranker == "trained" else None
-        analyzer = PassageAnalyzer(workers := make_workers(settings))
-        self._indexes = IndexSet(settings, catalogue, embedder, analyzer)
-        self._versions = Versions(catalogue)
+        self._analyzer = PassageAnalyzer(workers := make_workers(settings))
+        self._indexes = IndexSet(settings, catalogue, embedder, self._analyzer)
         self._matching = lru_cache(maxsize=MAX_FILTERS)(
-            lambda where, _state: catalogue.matching_passages(parse_filter(where))
+            lambda where, _head: catalogue.matching_passages(parse_filter(where))
         )
         self._originals = Originals(catalogue, settings.home)
         self._knowledge = NameGraphCache(catalogue, self._indexes.name_vectors, embedder)
-        self._reader = BatchReader(catalogue, workers, analyzer)
-        name = f"{settings.owner}-{settings.collection}.unreadable"
-        self._unreadable = UnreadableFiles(settings.home / "ingest" / name)
+        self._reader = BatchReader(catalogue, workers, self._analyzer)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -138,6 +131,8 @@ class Collection:
                 f"SLEUTH_HOME ({settings.home}) cannot be created: {error}. Set it to another folder."
             ) from error
         require_restored(settings.home)
+        if settings.latest_only:
+            _log.warning("SLEUTH_LATEST_ONLY and --latest-only have no effect: filter the documents with --where.")
         url = catalogue_url(settings.home, settings.database_url)
         catalogue = Catalogue(url, owner=settings.owner, collection=settings.collection)
         record = catalogue.embedder()
@@ -171,10 +166,7 @@ class Collection:
     def compare_folder(self, folder: Path, changed: Set[Path] | None = None) -> FolderDiff:
         """Return the differences between a folder and this collection, as `FolderComparer.compare` does."""
         loaders, home = self._settings.loaders, self._settings.home.absolute()
-        comparer = FolderComparer(
-            self._catalogue, self._reader, loaders=loaders, home=home, unreadable=self._unreadable
-        )
-        return comparer.compare(folder, changed)
+        return FolderComparer(self._catalogue, self._reader, loaders=loaders, home=home).compare(folder, changed)
 
     async def ingest_files(
         self, files: Sequence[Item], *, stopped: Callable[[], bool] = lambda: False
@@ -186,12 +178,10 @@ class Collection:
         """
         batches = self._reader.batches(files, stopped)
         while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-            await asyncio.to_thread(self._unreadable.update, batch)
             if self._settings.keep_originals:
                 stored = await asyncio.to_thread(self._originals.put, batch, self._put)
             else:
                 stored = await self.put(batch.entries)
-            await asyncio.to_thread(self._reader.start_analysis, batch, stored)
             yield batch, stored
 
     @in_thread
@@ -216,9 +206,7 @@ class Collection:
     def _put(self, entries: Sequence[Entry]) -> Stored:
         self._indexes.reset_if_ahead()
         if self.embedder is not None and self._catalogue.embedder() is None:
-            self._catalogue.set_embedder(
-                EmbedderRecord(name=self.embedder.name, dimension=None, version=VECTORS_VERSION)
-            )
+            self._catalogue.set_embedder(EmbedderRecord(name=self.embedder.name, dimension=None))
         return self._catalogue.put_documents(entries)
 
     async def delete(self, document_ids: Sequence[str]) -> int:
@@ -243,15 +231,6 @@ class Collection:
         """Return documents after an id, in order of ids, with `find` in their title and matching a filter."""
         conditions = parse_filter(where) if where.strip() else None
         return self._catalogue.list_documents(limit=limit, after=after, find=find, where=conditions)
-
-    @in_thread
-    def refresh_metadata(self, *, everything: bool, on_document: Callable[[str], None]) -> RefreshReport:
-        """Read the metadata of documents from their files, as `metadata_refresh.refresh_metadata` does."""
-        files = make_reader(self._settings)
-        try:
-            return refresh_metadata(self._catalogue, files, everything=everything, on_document=on_document)
-        finally:
-            files.close()
 
     @in_thread
     def known_ids(self, ids: Sequence[str]) -> set[str]:
@@ -289,13 +268,6 @@ class Collection:
         return (await rerank_best(self.reranker, checked.text, hits))[: checked.k] if self.reranker else hits
 
     @in_thread
-    def index_seconds(self, mode: Mode) -> float | None:
-        """Return the seconds of indexing for the indexes of a mode; None if that is unknown for one of them."""
-        seconds = self._catalogue.index_times()
-        wanted = self._wanted(mode)
-        return sum(seconds[name] for name in wanted) if seconds.keys() >= set(wanted) else None
-
-    @in_thread
     def require_documents(self, where: str = "") -> None:
         """Raise UsageError if the collection is empty, or none of its documents matches the filter."""
         if self._catalogue.is_empty():
@@ -304,8 +276,8 @@ class Collection:
             )
         if where.strip() and not self._filtered(where):
             raise UsageError(
-                f"No document matches the filter {where!r}. `sleuth docs list` shows the documents, `sleuth docs "
-                "refresh` reads the metadata of those that an older release ingested."
+                f"No document matches the filter {where!r}. `sleuth docs list` shows the documents, `sleuth ingest` "
+                "adds metadata to those that an older release ingested."
             )
 
     async def catch_up(self, *, on_indexed: OnIndexed = _ignore) -> None:
@@ -323,18 +295,12 @@ class Collection:
         self._originals.delete_unused()
         self._indexes.finish()
 
-    async def build_draft(self, *, on_indexed: OnIndexed = _ignore) -> None:
-        """Build new indexes next to the present ones, which may be searched meanwhile; `rebuild` then uses them.
-
-        A shared lock is enough. A killed build is resumed by the next one.
-        """
-        await asyncio.to_thread(self._indexes.build_draft, on_indexed)
-
     async def rebuild(self, *, on_indexed: OnIndexed = _ignore) -> None:
-        """Rebuild the indexes from the catalogue with the present embedder, starting from those of `build_draft`."""
-        await self.build_draft(on_indexed=on_indexed)
-        await asyncio.to_thread(self._indexes.use_draft)
+        """Rebuild the indexes from the catalogue with the present embedder; after a kill, the next use resumes it."""
+        self._analyzer.is_parallel = True
+        await asyncio.to_thread(self._indexes.clear)
         await self.catch_up(on_indexed=on_indexed)
+        await self.stop_workers()
         await self.finish_change()
 
     def _wanted(self, mode: Mode) -> tuple[IndexName, ...]:
@@ -350,24 +316,10 @@ class Collection:
         return tuple(name for name in self._indexes.names if name != "graph")
 
     def _filtered(self, where: str) -> frozenset[str]:
-        """Return the passages of the documents that match a filter, cached until documents or metadata change."""
-        return self._matching(where, (self._catalogue.head(), self._catalogue.metadata_version()))
+        """Return the passages of the documents that match a filter, cached until the next change."""
+        return self._matching(where, self._catalogue.head())
 
     def _search(self, query: Query) -> list[Hit]:
-        """Search, and label older versions of documents or leave them out."""
-        k = query.k
-        while True:
-            hits = self._search_current(replace(query, k=k))
-            newest = self._versions.newest({hit.passage.document_id for hit in hits})
-            labelled = [replace(hit, newer=newest.get(hit.passage.document_id, "")) for hit in hits]
-            if not self._settings.latest_only:
-                return labelled
-            latest = [hit for hit in labelled if not hit.newer]
-            if len(latest) >= query.k or len(hits) < k:
-                return [replace(hit, rank=rank) for rank, hit in enumerate(latest[: query.k], start=1)]
-            k *= 2
-
-    def _search_current(self, query: Query) -> list[Hit]:
         try:
             return self._search_indexes(query)
         except VectorsReplaced:

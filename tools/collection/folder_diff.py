@@ -8,7 +8,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sleuth.tools.collection.batch_reader import BatchReader, UnreadableFiles, exists, is_missing
+from sleuth.tools.collection.batch_reader import BatchReader, is_missing
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.file_list import find_files, list_files
 from sleuth.tools.documents.formats.archives import ZIP
@@ -16,8 +16,6 @@ from sleuth.tools.documents.loading import Loaders
 from sleuth.tools.documents.resource_limits import is_folder, printable
 from sleuth.tools.errors import UsageError
 from sleuth.tools.storage import Catalogue, Difference
-
-_UNREADABLE = "unreadable, and unchanged since. `sleuth ingest` tries it again and reports the reason."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,7 +29,6 @@ class FolderDiff:
         added: files and lines that the collection does not have.
         updated: files and lines whose content has changed.
         removed: documents whose file or line no longer exists, by id.
-        moved: new sources of documents, by id: a new file has their content, and the former one no longer exists.
         unchanged: number of equal documents.
         failures: reasons why files cannot be read; their documents are kept.
         paths: the files to ingest.
@@ -41,22 +38,20 @@ class FolderDiff:
     added: tuple[str, ...] = ()
     updated: tuple[str, ...] = ()
     removed: Mapping[str, str] = field(default_factory=dict)
-    moved: Mapping[str, str] = field(default_factory=dict)
     unchanged: int = 0
     failures: tuple[str, ...] = ()
     paths: frozenset[Path] = frozenset()
 
     def is_empty(self) -> bool:
         """Return whether there is nothing to do."""
-        return not (self.added or self.updated or self.removed or self.moved)
+        return not (self.added or self.updated or self.removed)
 
 
 @dataclass(kw_only=True, slots=True)
 class _Comparison:
-    """Documents of the files that were read: source, content and difference of each by id, and reasons for failures."""
+    """Documents of the files that were read: source and difference of each by id, and reasons for failures."""
 
     sources: dict[str, str] = field(default_factory=dict)
-    hashes: dict[str, str] = field(default_factory=dict)
     differences: dict[str, Difference] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
@@ -71,14 +66,11 @@ class FolderComparer:
     Documents from files below `home`, which are uploads, are left out.
     """
 
-    def __init__(
-        self, catalogue: Catalogue, reader: BatchReader, *, loaders: Loaders, home: Path, unreadable: UnreadableFiles
-    ) -> None:
+    def __init__(self, catalogue: Catalogue, reader: BatchReader, *, loaders: Loaders, home: Path) -> None:
         self._catalogue = catalogue
         self._reader = reader
         self._loaders = loaders
         self._home = home
-        self._unreadable = unreadable
 
     def compare(self, folder: Path, changed: Set[Path] | None = None) -> FolderDiff:
         """Return what differs; new files are not read.
@@ -98,14 +90,9 @@ class FolderComparer:
         considered = {source: path for source, path in files.items() if _is_among(path, changed)}
         new = [source for source, path in considered.items() if source not in known and not _must_read(path)]
         read = {source: path for source, path in considered.items() if source not in new}
-        unreadable_files = self._unreadable.find(files[source] for source in new)
-        unreadable = [source for source in new if files[source] in unreadable_files]
-        new = [source for source in new if files[source] not in unreadable_files]
         found = self._read(folder, set(read.values()))
         removed = {id_: source for id_, source in stored.items() if _is_removed(id_, source, files, read, found)}
         added, updated = found.ids("added"), found.ids("updated")
-        moved = self._moved(folder, {source: files[source] for source in new})
-        new = [source for source in new if source not in moved.values()]
         paths = {files[source] for source in (*new, *(found.sources[id_] for id_ in (*added, *updated)))}
         if any(map(is_corpus, paths)):  # of lines with equal ids the last one is stored
             paths |= set(filter(is_corpus, files.values()))
@@ -115,23 +102,10 @@ class FolderComparer:
             added=(*(_below(source, folder) for source in new), *(_name(id_, sources, folder) for id_ in added)),
             updated=tuple(_name(id_, sources, folder) for id_ in updated),
             removed={id_: _name(id_, sources, folder) for id_ in removed},
-            moved=moved,
             unchanged=len(found.ids("unchanged")),
-            failures=(*found.failures, *(f"{source}: {_UNREADABLE}" for source in unreadable)),
+            failures=tuple(found.failures),
             paths=frozenset(paths),
         )
-
-    def _moved(self, folder: Path, new: Mapping[str, Path]) -> dict[str, str]:
-        """Return which of the new files have the content of documents from elsewhere whose file is gone."""
-        places = {id_: Path(source) for id_, source in self._catalogue.files().items()} if new else {}
-        here = (folder, self._home)
-        gone = [id_ for id_, place in places.items() if not (any(map(place.is_relative_to, here)) or exists(place))]
-        if not gone:
-            return {}
-        found = self._read(folder, set(new.values()))
-        free = {content: id_ for id_, content in self._catalogue.content_hashes(gone).items()}
-        sources = {found.sources[id_]: content for id_, content in found.hashes.items()}
-        return {free.pop(content): source for source, content in sources.items() if content in free}
 
     def _stored(self, folder: Path) -> dict[str, str]:
         stored = self._catalogue.sources_below(os.path.join(printable(folder), ""))  # noqa: PTH118 - ends with "/"
@@ -143,7 +117,6 @@ class FolderComparer:
         for batch in self._reader.batches(files):
             found.failures += batch.failures
             found.sources |= {entry.document.id: entry.document.source for entry in batch.entries}
-            found.hashes |= {entry.document.id: entry.document.content_hash for entry in batch.entries}
             found.differences |= self._catalogue.compare(batch.entries)
         self._reader.stop()
         return found

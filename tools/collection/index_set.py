@@ -6,17 +6,15 @@ functions and methods block: call them in a thread.
 """
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 
 from sleuth.tools.collection.passage_analysis import PassageAnalyzer
-from sleuth.tools.errors import EmbedderChanged, StoreBusy, StoreError
+from sleuth.tools.errors import StoreBusy, StoreError
 from sleuth.tools.search import Index, IndexName, KeywordIndex
 from sleuth.tools.search.entity_graph import GraphIndex
 from sleuth.tools.search.vectors import MAX_EXACT, Embedder, NoEmbedder, VectorIndex, no_embedder, open_vectors
@@ -39,10 +37,7 @@ INDEXING_LOCK = Path("locks", "indexing.lock")
 
 
 class IndexSet:
-    """Keyword index, entity graph and vectors; `notes` has a line for each repair.
-
-    A draft is a second set of the same collection, which is built while the first one is searched.
-    """
+    """Keyword index, entity graph and vectors; `notes` has a line for each repair."""
 
     def __init__(
         self,
@@ -50,16 +45,12 @@ class IndexSet:
         catalogue: Catalogue,
         embedder: Embedder,
         analyzer: PassageAnalyzer | None = None,
-        *,
-        is_draft: bool = False,
     ) -> None:
         self.notes: list[str] = []
         self._analyzer = analyzer or PassageAnalyzer()
         self._settings = settings
         self._catalogue = catalogue
         self._embedder = embedder
-        self._suffix = "-next" if is_draft else ""
-        self._draft: IndexSet | None = None
         self._open: dict[IndexName, Index] = {}
         self._known: dict[IndexName, int] = {}
         self._turn = threading.Lock()
@@ -67,7 +58,7 @@ class IndexSet:
         self._is_closing = threading.Event()
         # The hash distinguishes names that some file systems treat as equal, and makes ".." harmless.
         mark = sha256(f"{settings.owner}\0{settings.collection}".encode()).hexdigest()[:12]
-        self._file_name = f"{settings.collection}-{mark}{self._suffix}"
+        self._file_name = f"{settings.collection}-{mark}"
 
     @property
     def names(self) -> tuple[IndexName, ...]:
@@ -82,8 +73,6 @@ class IndexSet:
     def close(self) -> None:
         """Close the open indexes; indexing in another thread stops after its present batch."""
         self._is_closing.set()
-        if self._draft is not None:
-            self._draft.close()
         with self._turn:
             for index in self._open.values():
                 index.close()
@@ -101,40 +90,25 @@ class IndexSet:
         with self._turn:
             if self._is_closing.is_set():
                 raise StoreError("The collection is closed.")
-            if name in self._open and self._open[name].is_lost():
-                self._known.pop(name, None)
             if self._known.get(name) != (self._catalogue.head() if head is None else head):
                 with self._indexing():
                     self._follow(name, on_indexed)
             return self._open[name]
 
     def reload(self, name: IndexName) -> None:
-        """Have an index that another process has rebuilt or deleted loaded and updated again at its next use."""
+        """Have an index that another process has rebuilt loaded and updated again at its next use."""
         with self._turn:
             self._known.pop(name, None)
 
-    def build_draft(self, on_indexed: OnIndexed) -> None:
-        """Build new indexes next to these, which may be searched meanwhile; a killed build is resumed."""
-        self._draft = IndexSet(self._settings, self._catalogue, self._embedder, self._analyzer, is_draft=True)
-        self._analyzer.is_parallel = True
-        for name in self.names:
-            if self._is_closing.is_set():
-                raise StoreError("The collection is closed.")
-            self._draft.ready(name, on_indexed)
-        self._analyzer.stop()
-
-    def use_draft(self) -> None:
-        """Replace these indexes by the ones that were built; the caller holds the exclusive lock on SLEUTH_HOME."""
-        assert self._draft is not None
+    def clear(self) -> None:
+        """Empty the indexes, also the vectors of another embedder."""
         with self._turn, self._indexing():
             for name in self.names:
-                index: Any = self._opened(name)
-                index.replace_by(self._draft._opened(name))
+                index = self._opened(name)
+                index.clear()
                 if isinstance(index, VectorIndex):
                     self._record(index)
-                self._catalogue.move_index_time(name + self._draft._suffix, name)
             self._known.clear()
-        self._draft.close()
 
     def reset_if_ahead(self) -> None:
         """Clear indexes that are ahead of the catalogue, which happens after restoring it from an older backup.
@@ -147,7 +121,7 @@ class IndexSet:
         names = self.names if self._catalogue.embedder() is None else ALL
         with self._turn, self._indexing():
             for name in names:
-                if self._is_ahead(index := self._opened(name)):
+                if (index := self._opened(name)).reached() > self._catalogue.head():
                     index.clear()
         self._is_checked = True
 
@@ -162,15 +136,14 @@ class IndexSet:
             if "dense" not in self.names:
                 _update(self._catalogue, vectors, sorted(vectors.ids() - self._catalogue.passage_ids()))
                 return
-            began = time.monotonic()
-            if vectors.tidy() and "dense" in self._catalogue.index_times():  # an index of an older release has none
-                self._catalogue.add_index_time("dense", time.monotonic() - began)
+            vectors.tidy()
 
     def _follow(self, name: IndexName, on_indexed: OnIndexed) -> None:
         index = self._opened(name)
         if isinstance(index, VectorIndex):
-            self._prepare(index)
-        began, indexed = time.monotonic(), 0
+            index.check_embedder()
+            self._record(index)
+        indexed = 0
 
         def count(passages: int) -> None:
             nonlocal indexed
@@ -186,17 +159,10 @@ class IndexSet:
             self._record(index)
             if indexed > MAX_EXACT:  # more than a batch of an ingest
                 index.tidy()
-        if indexed:
-            self._catalogue.add_index_time(name + self._suffix, time.monotonic() - began)
         self._known[name] = index.applied()
 
-    def _is_ahead(self, index: Index) -> bool:
-        """Return whether an index has later changes than the catalogue."""
-        unknown = isinstance(index, VectorIndex) and self._catalogue.embedder() is None
-        return index.reached() > (0 if unknown else self._catalogue.head())
-
     def _opened(self, name: IndexName) -> Index:
-        """Return an index that includes the writes of other processes; one whose files are gone is empty."""
+        """Return an index that includes the writes of other processes."""
         if name in self._open:
             self._open[name].refresh()
         else:
@@ -211,35 +177,18 @@ class IndexSet:
             return GraphIndex(home / "mentions" / f"{self._file_name}.db", self._analyzer.names)
         record = None if "dense" in self.names else self._catalogue.embedder()
         embedder = NoEmbedder(record.name) if record else self._embedder
-        return open_vectors(self._settings, embedder, suffix=self._suffix)
-
-    def _prepare(self, vectors: VectorIndex) -> None:
-        """Record the embedder of the vectors, and clear them if they are ahead of the catalogue.
-
-        Raise EmbedderChanged for vectors of another embedder; those of a draft are deleted instead.
-        """
-        try:
-            vectors.check_embedder()
-        except EmbedderChanged:
-            if not self._suffix:
-                raise
-            vectors.clear()
-        if self._is_ahead(vectors):
-            vectors.clear()
-        self._record(vectors)
+        return open_vectors(self._settings, embedder)
 
     def _record(self, vectors: VectorIndex) -> None:
-        """Store the embedder of the vectors, also if documents were first ingested without one; not that of a draft."""
-        if self._suffix:
-            return
-        record = EmbedderRecord(name=self._embedder.name, dimension=vectors.dimension(), version=vectors.version())
+        """Store the embedder of the vectors, also if documents were first ingested without one."""
+        record = EmbedderRecord(name=self._embedder.name, dimension=vectors.dimension())
         if self._catalogue.embedder() != record:
             self._catalogue.set_embedder(record)
 
     @contextmanager
     def _indexing(self) -> Iterator[None]:
         """Exclude other processes: two that only search may both have to update an index."""
-        lock = self._settings.home / INDEXING_LOCK.with_stem(INDEXING_LOCK.stem + self._suffix)
+        lock = self._settings.home / INDEXING_LOCK
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)
             turn = FileLock(lock).acquire(timeout=_INDEXING_SECONDS)

@@ -21,9 +21,6 @@ class Index(ABC):
     """An index of one collection's passages."""
 
     name: str
-    file: Path | None = None
-    """A file that every index of this kind has; None on a server."""
-
     _place: Path | str
     _allowed: frozenset[str] | None = None
 
@@ -33,7 +30,7 @@ class Index(ABC):
 
     @abstractmethod
     def refresh(self) -> None:
-        """Load the changes of other processes; an index whose files are gone is empty."""
+        """Load the changes of other processes."""
 
     @abstractmethod
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
@@ -44,23 +41,12 @@ class Index(ABC):
         """Delete all entries."""
 
     @abstractmethod
-    def replace_by(self, other: Self) -> None:
-        """Take over the entries of another index of this store, which must not be used afterwards.
-
-        After a kill, this index has the former entries, all new ones, or none.
-        """
-
-    @abstractmethod
     def count(self) -> int:
         """Return the number of passages."""
 
     @abstractmethod
     def ids(self) -> set[str]:
         """Return the ids of all passages."""
-
-    def is_lost(self) -> bool:
-        """Return whether the files were deleted; `refresh` then makes an empty index."""
-        return self.file is not None and not self.file.exists()
 
     def restricted(self, passages: frozenset[str]) -> Self:
         """Return a view that finds only these passages; frequencies are still those of all passages."""

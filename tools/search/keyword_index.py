@@ -53,7 +53,6 @@ class KeywordIndex(Index):
 
     def __init__(self, folder: Path, find_terms: FindTerms = find_terms) -> None:
         self._place = folder
-        self.file = folder / "meta.json"
         self._find_terms = find_terms
         # Graph search needs the stems of the same sentences for one question after the other.
         self._stems = lru_cache(maxsize=_REMEMBERED)(stems)
@@ -93,18 +92,6 @@ class KeywordIndex(Index):
         with self._writing() as writer:
             writer.delete_all_documents()
         self.set_reached(0)
-
-    def replace_by(self, other: "KeywordIndex") -> None:
-        """Move another index into the folder of this one; call `refresh` before the next use.
-
-        After a kill in between, there is no index, and the next use builds it again.
-        """
-        old = self._place.with_name(f"{self._place.name}-old")
-        with self._storing("written"):
-            shutil.rmtree(old, ignore_errors=True)
-            self._place.rename(old)
-            other._place.rename(self._place)
-            shutil.rmtree(old, ignore_errors=True)
 
     def count(self) -> int:
         """Return the number of passages."""

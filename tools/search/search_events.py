@@ -45,7 +45,6 @@ def as_document(hit: Hit) -> Document:
         "end": passage.end,
         "score": hit.score,
         "rank": hit.rank,
-        **({"newer": hit.newer} if hit.newer else {}),
         **({"why": asdict(hit.why)} if hit.why else {}),
     }
     return Document(id=passage.id, page_content=passage.text, metadata=about)

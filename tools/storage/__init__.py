@@ -6,7 +6,6 @@ from sleuth.tools.storage.database import (
     catalogue_url,
     in_thread,
     is_away,
-    is_damaged,
     is_database_error,
     is_refused,
     make_tables,
@@ -16,7 +15,7 @@ from sleuth.tools.storage.database import (
 )
 from sleuth.tools.storage.filters import parse_filter
 from sleuth.tools.storage.home import RESTORING, require_restored
-from sleuth.tools.storage.locks import HomeLock, LivenessFile, LockMode, hold, is_stale
+from sleuth.tools.storage.locks import HomeLock, LockMode, hold, is_stale
 from sleuth.tools.storage.schema import SCHEMA_VERSION, collections, documents, meta
 from sleuth.tools.storage.triples import MemoryTriples, ModelCoverage, SqlTriples, Triple, TripleStore
 
@@ -29,7 +28,6 @@ __all__ = [
     "Entry",
     "HomeLock",
     "Listed",
-    "LivenessFile",
     "LockMode",
     "MemoryArchive",
     "MemoryTriples",
@@ -45,7 +43,6 @@ __all__ = [
     "hold",
     "in_thread",
     "is_away",
-    "is_damaged",
     "is_database_error",
     "is_refused",
     "is_stale",

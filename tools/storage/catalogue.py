@@ -14,14 +14,12 @@ from uuid import uuid4
 from sqlalchemy import URL, ColumnElement, Connection, Row, Select, Table, Update, delete, func, insert, select, update
 
 from sleuth.tools.errors import UnknownName
-from sleuth.tools.storage.database import CountedRows, batches, open_engine, transaction
+from sleuth.tools.storage.database import batches, open_engine, transaction
 from sleuth.tools.storage.filters import Filter
 from sleuth.tools.storage.id_prefix import MAX_CANDIDATES, complete_id
 from sleuth.tools.storage.schema import (
     collections,
-    counter,
     documents,
-    increment,
     journal,
     meta,
     originals,
@@ -133,10 +131,7 @@ class Catalogue:
         self.owner = owner
         self.collection = collection
         self.place = {"owner": owner, "collection": collection}
-        self._time_keys = f"indexing:{owner}:{collection}:"
-        self._metadata_key = f"metadata:{owner}:{collection}"
         self.engine = open_engine(url)
-        self._rows = CountedRows(self.engine, documents, passages, journal)
         try:
             with self._begin(write=True) as connection:
                 prepare_tables(connection)
@@ -171,7 +166,6 @@ class Catalogue:
             }
             self._record(connection, "add", entered)
             self._forget(connection, [mark for _, mark in old.values()])
-        self._rows.grown(len(entered))
         differences: dict[str, Difference] = dict.fromkeys(batch, "unchanged")
         differences |= {each.document.id: "updated" if each.document.id in known else "added" for each in changed}
         updated = sum(entry.document.id in known for entry in changed)
@@ -193,12 +187,6 @@ class Catalogue:
             deleted = self._delete(connection, documents, documents.c.id, ids)
             self._forget(connection, [row.content_hash for row in gone])
         return deleted
-
-    def move_documents(self, sources: Mapping[str, str]) -> None:
-        """Give documents new sources, by id; nothing else changes."""
-        with self._begin(write=True) as connection:
-            for id_, source in sources.items():
-                connection.execute(self._update_document(id_, source=source))
 
     def get_document(self, document_id: str) -> Document:
         """Return a document with its text; raise UnknownName if it does not exist."""
@@ -232,24 +220,6 @@ class Catalogue:
             rows = connection.execute(query.order_by(documents.c.id).limit(None if where else limit))
             found = islice((row for row in rows if where is None or where.matches(dict(row._mapping))), limit)
             return [parse_listed(row) for row in found]
-
-    def documents_after(self, after: str, *, limit: int, missing: bool) -> list[Document]:
-        """Return documents after an id, ordered by id; `missing`: only those of an older release, without metadata."""
-        query = self._mine(documents).where(documents.c.id > after)
-        if missing:
-            query = query.where(documents.c.language.is_(None))
-        return [parse_row(Document, row) for row in self._all(query.order_by(documents.c.id).limit(limit))]
-
-    def put_metadata(self, found: Sequence[Document]) -> int:
-        """Store the metadata of documents by their ids; return the number of those that had other metadata."""
-        with self._begin(write=True) as connection:
-            rows = self._select(connection, documents, documents.c.id, [document.id for document in found])
-            return self._update_metadata(connection, found, {row.id: row for row in rows})
-
-    def metadata_version(self) -> int:
-        """Return a number that changes with each change of metadata that the journal does not record."""
-        with self._begin() as connection:
-            return counter(connection, self._metadata_key)
 
     def matching_passages(self, where: Filter) -> frozenset[str]:
         """Return the ids of the passages of the documents that match a filter."""
@@ -324,14 +294,6 @@ class Catalogue:
         rows = self._all(query.where(documents.c.source.startswith(folder, autoescape=True)))
         return {row.id: row.source for row in rows if row.source.startswith(folder)}  # SQLite ignores case
 
-    def files(self, ids: Sequence[str] | None = None) -> dict[str, str]:
-        """Return the sources of all documents, or of those with these ids, that are no lines of a corpus, by id."""
-        query = self._mine(documents, documents.c.id, documents.c.source)
-        for suffix in (".jsonl", ".jsonl.gz"):
-            query = query.where(documents.c.source.not_ilike(f"%{suffix}"))
-        parts = [query] if ids is None else [query.where(documents.c.id.in_(part)) for part in batches(ids)]
-        return {row.id: str(row.source) for row in self._all(*parts)}
-
     def head(self) -> int:
         """Return the sequence number of the last change; 0 before the first."""
         return int(self._column(self._mine(journal, func.max(journal.c.seq)))[0] or 0)
@@ -353,12 +315,12 @@ class Catalogue:
     def embedder(self) -> EmbedderRecord | None:
         """Return the embedder that this collection was built with; None before the first ingest."""
         for row in self._all(select(collections).where(*self._own_row())):
-            return EmbedderRecord(name=row.embedder, dimension=row.dimension, version=row.vectors_version or 1)
+            return EmbedderRecord(name=row.embedder, dimension=row.dimension)
         return None
 
     def set_embedder(self, record: EmbedderRecord) -> None:
         """Store the embedder, in place of the previous one."""
-        values = {"embedder": record.name, "dimension": record.dimension, "vectors_version": record.version}
+        values = {"embedder": record.name, "dimension": record.dimension}
         with self._begin(write=True) as connection:
             if not connection.execute(update(collections).where(*self._own_row()).values(values)).rowcount:
                 connection.execute(insert(collections).values(owner=self.owner, name=self.collection, **values))
@@ -366,23 +328,6 @@ class Catalogue:
     def triples(self, *, model: str = "") -> SqlTriples:
         """Return the triples in this collection's passages; only methods that concern one model need its name."""
         return SqlTriples(self.engine, self.place, model=model)
-
-    def add_index_time(self, index: str, seconds: float) -> None:
-        """Add to the time that an index has taken."""
-        with self._begin(write=True) as connection:
-            increment(connection, self._time_keys + index, round(1000 * seconds))
-
-    def move_index_time(self, index: str, replaced: str) -> None:
-        """Make the time of an index that of another one, which it replaces."""
-        old, new = self._time_keys + index, self._time_keys + replaced
-        with self._begin(write=True) as connection:
-            connection.execute(delete(meta).where(meta.c.key == new))
-            connection.execute(update(meta).where(meta.c.key == old).values(key=new))
-
-    def index_times(self) -> dict[str, float]:
-        """Return the seconds of indexing by index; indexes of older releases are missing."""
-        rows = self._all(select(meta).where(meta.c.key.startswith(self._time_keys, autoescape=True)))
-        return {row.key.removeprefix(self._time_keys): int(row.value) / 1000 for row in rows}
 
     def _begin(self, *, write: bool = False) -> AbstractContextManager[Connection]:
         return transaction(self.engine, write=write)
@@ -417,18 +362,16 @@ class Catalogue:
     def _update_document(self, id_: str, **values: str | None) -> Update:
         return update(documents).where(*rows_of(documents, self.place), documents.c.id == id_).values(values)
 
-    def _update_metadata(self, connection: Connection, found: Iterable[Document], known: Mapping[str, Row[Any]]) -> int:
-        """Store the metadata of known documents, given with their rows; return the number of those that it changes."""
-        changed = 0
+    def _update_metadata(
+        self, connection: Connection, found: Iterable[Document], known: Mapping[str, Row[Any]]
+    ) -> None:
+        """Store new metadata of known documents, given with their rows, as changes of no passage."""
         for document in found:
-            cells, row = metadata_cells(document), known.get(document.id)
-            is_known = row is not None and cells["language"] is not None
-            if row is not None and is_known and any(row._mapping[name] != cells[name] for name in cells):
+            cells, row = metadata_cells(document), known[document.id]
+            if cells["language"] is not None and any(row._mapping[name] != cells[name] for name in cells):
                 connection.execute(self._update_document(document.id, **cells))
-                changed += 1
-        if changed:
-            increment(connection, self._metadata_key, 1)
-        return changed
+                change = {"kind": "add", "document_id": document.id, "passage_ids": "[]", "at": now()}
+                connection.execute(insert(journal), self.place | change)
 
     def _replace(self, connection: Connection, entries: Sequence[Entry]) -> dict[str, tuple[str, str]]:
         """Replace documents; return the document and fingerprint of each old passage by id."""

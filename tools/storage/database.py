@@ -9,7 +9,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, MetaData, Table, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, MetaData, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolExhausted
 
@@ -24,8 +24,6 @@ _WRITER_LOCK = 0x51E07
 # Classes of SQLSTATE of values that a table cannot hold: data, constraints, limits.
 _REFUSED = ("22", "23", "54")
 _VALUES_PER_STATEMENT = 500
-# Rows before the first ANALYZE.
-_FIRST_LOOK = 1_000
 
 
 P = ParamSpec("P")
@@ -89,48 +87,16 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
     except (DBAPIError, PoolExhausted) as error:
         cause = getattr(error, "orig", None) or error
         reason = " ".join(str(cause).split())
-        if is_damaged(cause):
-            raise StoreError(
-                f"The catalogue {engine.url.database} is damaged: {reason}. Put a backup of it in its place, "
-                "or move it away and ingest the documents again."
-            ) from error
-        look = "the disk's free space and SLEUTH_HOME" if engine.dialect.name == "sqlite" else "SLEUTH_DATABASE_URL"
-        what = "written" if write else "read"
-        raise StoreError(f"The catalogue cannot be {what}: {reason}. Check {look}.") from error
+        advice = "Check SLEUTH_DATABASE_URL."
+        if engine.dialect.name == "sqlite":
+            advice = f"Check the disk's free space, or put a backup of {engine.url.database} in its place."
+        raise StoreError(f"The catalogue cannot be {'written' if write else 'read'}: {reason}. {advice}") from error
 
 
 def make_tables(engine: Engine, metadata: MetaData) -> None:
     """Create missing tables; another process that does the same meanwhile waits."""
     with engine.execution_options(sleuth_write=True).begin() as connection:
         metadata.create_all(connection)
-
-
-class CountedRows:
-    """Count of added rows that runs ANALYZE in Postgres whenever tables may have doubled; SQLite needs none.
-
-    Without statistics Postgres may scan a whole collection to find a few rows. Its autovacuum daemon updates them only
-    minutes after the start of a large ingest.
-    """
-
-    def __init__(self, engine: Engine, *tables: Table) -> None:
-        self._engine = engine
-        self._names = ", ".join(table.name for table in tables)
-        self._left = self._next = _FIRST_LOOK
-
-    def grown(self, by: int) -> None:
-        """Count added rows, and update the statistics if necessary."""
-        self._left -= by
-        if self._left <= 0 and self._engine.dialect.name == "postgresql":
-            with transaction(self._engine) as connection:
-                connection.exec_driver_sql(f"ANALYZE {self._names}")
-            self._next *= 2
-            self._left = self._next
-
-
-def is_damaged(error: BaseException | None) -> bool:
-    """Return whether SQLite found a file that is corrupt or not a database."""
-    damaged = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-    return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in damaged
 
 
 def is_database_error(error: BaseException) -> bool:

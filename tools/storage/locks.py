@@ -2,8 +2,8 @@
 
 `HomeLock` locks a SLEUTH_HOME: many processes may ask and search simultaneously, only one may ingest, delete or prune.
 Each holder keeps a file that names it, so that the error of a process that cannot get the lock names the process to
-wait for. `LivenessFile` marks its process as alive. It is locked too: a process id alone proves nothing, since in a
-container each process may have the same one.
+wait for. That file is locked too: a process id alone proves nothing, since in a container each process may have the
+same one.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
-from filelock import AsyncReadWriteLock, FileLock, Timeout
+from filelock import AsyncReadWriteLock, BaseFileLock, FileLock, Timeout
 
 from sleuth.tools.errors import StoreBusy, StoreError
 from sleuth.tools.retry import retry
@@ -27,22 +27,6 @@ from sleuth.tools.types import now
 LockMode = Literal["shared", "exclusive"]
 
 _log = logging.getLogger(__name__)
-
-
-class LivenessFile:
-    """A file that is locked until it is removed or its process ends."""
-
-    def __init__(self, path: Path) -> None:
-        """Create and lock the file; raise OSError if that fails."""
-        self._path = path
-        self._lock = FileLock(path, thread_local=False)
-        self._lock.acquire()
-
-    def remove(self) -> None:
-        """Remove the file."""
-        with suppress(PermissionError):  # some systems keep a file that is open
-            self._path.unlink(missing_ok=True)
-        self._lock.release()
 
 
 def is_stale(path: Path) -> bool:
@@ -139,7 +123,7 @@ class HomeLock:
             opened.push_async_callback((await _acquire(self._folder, needed)).close)
             holder = {"pid": os.getpid(), "command": self._command, "since": now(), "mode": needed}
             card = await asyncio.to_thread(_write_holder_file, self._folder, holder)
-            opened.push_async_callback(asyncio.to_thread, card.remove)
+            opened.push_async_callback(asyncio.to_thread, _remove_holder_file, card)
             self._lock = opened.pop_all()
         self._held = needed
 
@@ -169,15 +153,22 @@ async def _acquire(folder: Path, mode: LockMode) -> AsyncReadWriteLock:
     return lock
 
 
-def _write_holder_file(folder: Path, holder: Mapping[str, Any]) -> LivenessFile:
+def _write_holder_file(folder: Path, holder: Mapping[str, Any]) -> BaseFileLock:
     _read_holders(folder)
     path = folder / f"{os.getpid()}-{uuid4().hex[:8]}.json"
     try:
-        card = LivenessFile(path)
+        card = FileLock(path, thread_local=False)
+        card.acquire()
         path.write_text(json.dumps(holder), encoding="utf-8")
     except OSError as error:
         raise _unwritable(folder, error) from error
     return card
+
+
+def _remove_holder_file(card: BaseFileLock) -> None:
+    with suppress(PermissionError):  # some systems keep a file that is open
+        Path(card.lock_file).unlink(missing_ok=True)
+    card.release()
 
 
 def _read_holders(folder: Path) -> list[str]:

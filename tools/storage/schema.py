@@ -31,7 +31,7 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         # The next ingest reads PDF files again, for the pages of their passages; nothing is embedded again.
         "UPDATE sleuth_documents SET content_hash = '' WHERE media_type = 'application/pdf'",
     ),
-    # `sleuth docs refresh` and the next ingest fill these columns.
+    # The next ingest fills these columns.
     2: tuple(f"ALTER TABLE sleuth_documents ADD COLUMN {name} TEXT" for name in ("author", "date", "language", "tags")),
     3: (
         "ALTER TABLE sleuth_collections ADD COLUMN vectors_version INTEGER",
@@ -60,7 +60,7 @@ collections = Table(
     Column("name", String, primary_key=True),
     Column("embedder", String, nullable=False),
     Column("dimension", Integer),
-    Column("vectors_version", Integer),  # null: before version 2
+    Column("vectors_version", Integer),  # of earlier releases
 )
 
 documents = Table(

@@ -31,7 +31,7 @@ from sleuth.tools.types import Hit, hit_to_json
 docs_app = typer.Typer(no_args_is_help=True, help="List, show, refresh and delete ingested documents.")
 
 LatestOnlyOption = Annotated[
-    bool, typer.Option("--latest-only", help="Hide older versions of a document (SLEUTH_LATEST_ONLY).")
+    bool, typer.Option("--latest-only", hidden=True, help="No effect: filter the documents with --where.")
 ]
 
 WaitOption = Annotated[
@@ -224,23 +224,6 @@ async def show(
 
 @docs_app.command()
 @run_async
-async def refresh(
-    *,
-    everything: Annotated[bool, typer.Option("--all", help="Also of documents whose metadata is known.")] = False,
-    wait: WaitOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Read author, date, language and tags of documents that an older release ingested from their files."""
-    with progress_bars() as bars:
-        task = bars.add_task("documents", total=None)
-        async with _collection("sleuth docs refresh", "exclusive", wait=wait) as collection:
-            report = await collection.refresh_metadata(everything=everything, on_document=lambda _: bars.advance(task))
-    lines = [f"{counted(report.documents, 'document')} read, {report.updated} updated.", *report.unreadable]
-    emit(asdict(report), as_json, Text("\n".join(lines)))
-
-
-@docs_app.command()
-@run_async
 async def delete(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents, or their beginnings.")],
     *,
@@ -287,5 +270,4 @@ def _hit_lines(hit: Hit, explain: bool) -> list[Text]:
     about = "  ".join(filter(None, [hit.passage.location, hit.passage.id, f"{hit.score:.4f}"]))
     head = Text.assemble(f"{hit.rank}. ", (hit.passage.title, "bold"), (f"  {about}", "dim"))
     why = explanation_lines(hit.why) if explain and hit.why else []
-    old = [Text(f"   an older version; the newest is {hit.newer}", style="yellow")] if hit.newer else []
-    return [head, *old, Text(f"   {text[:SNIPPET]}{'…' if len(text) > SNIPPET else ''}"), *why]
+    return [head, Text(f"   {text[:SNIPPET]}{'…' if len(text) > SNIPPET else ''}"), *why]

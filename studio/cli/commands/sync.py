@@ -86,8 +86,6 @@ async def _follow(root: Path, settings: Settings, as_json: bool) -> None:
 
 def _plan_lines(diff: FolderDiff) -> list[str]:
     kinds = {"add": diff.added, "update": diff.updated, "remove": tuple(diff.removed.values())}
-    if diff.moved:  # equal content, and the former path no longer exists
-        kinds["move"] = tuple(f"{id_} to {source}" for id_, source in diff.moved.items())
     counts = ", ".join(f"{len(names)} to {kind}" for kind, names in kinds.items())
     lines = [f"{diff.folder}: {counts}, {diff.unchanged} unchanged"]
     for kind, names in kinds.items():
@@ -103,7 +101,6 @@ def _as_json(diff: FolderDiff) -> dict[str, object]:
         "add": diff.added,
         "update": diff.updated,
         "remove": diff.removed,
-        "move": diff.moved,
         "unchanged": diff.unchanged,
         "failures": diff.failures,
     }
@@ -120,7 +117,6 @@ def _emit_plan(diff: FolderDiff, folder: str, *, watch: bool, as_json: bool, is_
 def _emit_report(diff: FolderDiff, report: SyncReport, failures: list[str], as_json: bool) -> None:
     done = report.ingest
     counts = f"{done.added} added, {done.updated} updated, {report.removed} removed, {diff.unchanged} unchanged"
-    counts += f", {len(diff.moved)} moved" if diff.moved else ""
     lines = [f"{counts}: {counted(done.passages, 'new passage')} in {done.seconds:.1f} s"]
     lines += [f"! {failure}" for failure in diff.failures if failure not in failures]
     applied = {**asdict(done), "removed": report.removed, "failures": failures}

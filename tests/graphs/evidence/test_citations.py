@@ -317,23 +317,6 @@ async def test_citation_has_path_of_graph_search(edges: float, alone: float, sou
     assert resolves(citation, [TOWN])
 
 
-class OfOlderVersion:
-    """A retriever that finds a passage of an older version."""
-
-    async def search(self, query: Query) -> list[Hit]:
-        return [Hit(passage=TOWN, score=1.0, rank=1, newer="town_v2.md"), Hit(passage=MAYOR, score=0.5, rank=2)]
-
-
-async def test_citation_names_the_newest_version_of_an_older_one() -> None:
-    archive = MemoryArchive()
-    call = call_over(OfOlderVersion(), archive)
-    shown = await call.load((await search_passages(call, {"": Query(text="mayor")}))[""])
-    assert shown[1] == MAYOR
-    [citation] = find_support("Lena Holt", shown[:1])
-    assert (citation.get("newer"), citation.get("why")) == ("town_v2.md", None)
-    assert resolves(citation, [TOWN])
-
-
 def test_make_verdict_ignores_path_of_equal_places() -> None:
     [plain] = find_support("Lena Holt", [TOWN])
     reached = Citation(**plain, why={"passage": "film", "name": "Lena Holt"})

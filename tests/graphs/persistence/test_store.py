@@ -29,7 +29,7 @@ async def test_store_of_newer_release_is_unchanged(settings: Settings) -> None:
 async def test_file_without_database_is_named(settings: Settings) -> None:
     settings.home.mkdir()
     (settings.home / "runs.sqlite").write_bytes(b"my diary" * 1000)
-    await assert_refused(settings, r"runs\.sqlite are damaged: .* backup")
+    await assert_refused(settings, r"runs\.sqlite cannot be read or written: .* backup")
 
 
 async def test_damaged_pages_are_explained(settings: Settings) -> None:
@@ -39,7 +39,7 @@ async def test_damaged_pages_are_explained(settings: Settings) -> None:
     pages = bytearray(file.read_bytes())
     pages[-len(pages) // 2 :] = b"\xff" * (len(pages) // 2)
     file.write_bytes(pages)
-    with pytest.raises(StoreError, match=r"runs\.sqlite are damaged: .* backup"):
+    with pytest.raises(StoreError, match=r"runs\.sqlite cannot be read or written: .* backup"):
         async with open_store(settings) as store:
             await store.archive.delete_all_but(set(), before=1)
 

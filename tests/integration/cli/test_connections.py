@@ -231,7 +231,6 @@ async def test_commands_connect_to_nothing_outside(home: Home) -> None:
     await home.run("sync", home.folder / "papers", "--yes")
     await home.run("docs list")
     await home.run("docs show", "light.md")
-    await home.run("docs refresh")
     hits = json.loads(await home.run("search", QUESTION, "--json"))
     await home.run("ask", QUESTION, *plain, "--thread", "first")
     await home.run("resume", "first")

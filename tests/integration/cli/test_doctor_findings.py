@@ -12,7 +12,6 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage import SCHEMA_VERSION
 from sleuth.tools.storage.catalogue import Catalogue
 from sleuth.tools.storage.database import catalogue_url
-from sleuth.tools.types import EmbedderRecord
 
 pytestmark = pytest.mark.integration
 
@@ -71,15 +70,6 @@ async def test_doctor_reports_a_newer_catalogue(tmp_path: Path) -> None:
     found = (await findings(tmp_path))["catalogue"]
     assert not found.ok
     assert "schema 99" in found.detail
-
-
-async def test_doctor_reports_vectors_of_an_earlier_release(tmp_path: Path) -> None:
-    catalogue = Catalogue(catalogue_url(tmp_path, None), owner="local", collection="default")
-    for version in (1, 2):
-        catalogue.set_embedder(EmbedderRecord(name="all-MiniLM-L6-v2", dimension=384, version=version))
-        found = (await findings(tmp_path))["vectors"]
-        assert (found.ok, found.fix) == ((True, "") if version == 2 else (False, "sleuth ingest --rebuild"))
-    catalogue.close()
 
 
 async def test_doctor_reports_invalid_databases(tmp_path: Path) -> None:

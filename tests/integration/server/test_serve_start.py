@@ -29,7 +29,7 @@ def refused(*options: str, **environment: str) -> tuple[int, str]:
     ("home", "options", "environment", "expected"),
     [
         ("file", (), {}, (1, "cannot be created")),
-        (".", (), {}, (1, "runs.sqlite are damaged")),
+        (".", (), {}, (1, "runs.sqlite cannot be read or written")),
         ("home", (), {"SLEUTH_DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none"}, (1, "Connection refused")),
         ("home", ("--host", "nowhere.invalid"), {"SLEUTH_API_KEYS": "anna:apple-secret"}, (2, "nowhere.invalid")),
     ],

@@ -95,7 +95,6 @@ async def test_rebuild_replaces_the_vectors(there: Settings, monkeypatch: pytest
     before = tables(there.database_url)
     other = HashingEmbedder("two", dimension=48)
     async with await Collection.open(there, embedder=other, check_embedder=False) as library:
-        await library.build_draft()
         await library.rebuild()
         assert len(await library.search(Query(text="amber", k=3, mode="dense"))) == 3
     assert tables(there.database_url) == before

@@ -130,7 +130,6 @@ SUPPORT = {"score": 0.3, "answerable": 0.4}
         ({"citations": [Citation(**CALCULATED)]}, "    worked out: 1 + 1"),
         ({"citations": [Citation(**PLACE, kind="table", reference="row 1")]}, "    T (row 1, d.md, characters 4–5)"),
         ({"citations": [LINKED]}, "    found from film.md by the name “Holt”"),
-        ({"citations": [Citation(**PLACE, newer="d2.md")]}, "    an older version; the newest is d2.md"),
         (SENTENCES, "│ A. [1] B. [2]"),
         ({"text": "A. B.", "citations": [Citation(**PLACE)]}, "│ A. B. "),
         ({"method": "retro-rag", "threshold": FITTED}, "consistency threshold 0.56: fitted for small"),

@@ -126,26 +126,6 @@ async def test_missing_embedder_is_not_another_embedder(settings: Settings) -> N
         await Collection.open(settings, embedder=HashingEmbedder("two"))
 
 
-async def test_indexing_time_is_known_for_each_mode(settings: Settings) -> None:
-    async with await Collection.open(settings, embedder=HashingEmbedder()) as library:
-        assert await library.index_seconds("keyword") is None
-        await library.put([FERRY, BUILDER])
-        await library.search(Query(text="Grey Sister", mode="keyword"))
-        words = await library.index_seconds("keyword")
-        assert words is not None
-        assert await library.index_seconds("graph") is None
-        await library.catch_up()
-        await library.search(Query(text="Grey Sister", mode="graph"))
-        assert await library.index_seconds("keyword") == words
-        whole = await library.index_seconds("graph")
-        assert whole is not None
-        assert whole >= words
-    async with await Collection.open(settings, embedder=NoEmbedder()) as library:
-        assert (await library.index_seconds("graph") or 0.0) <= whole
-        await library.rebuild()
-        assert (await library.index_seconds("keyword")) is not None
-
-
 async def test_searches_of_a_collection_leave_threads_to_others(settings: Settings) -> None:
     active: list[int] = []
 

@@ -4,7 +4,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -166,24 +165,3 @@ async def test_filter_without_documents_is_refused_before_a_run(library: Collect
     await library.require_documents("tag=contract")
     with pytest.raises(UsageError, match=r"No document matches.*docs list"):
         await library.require_documents("tag=nothing")
-
-
-async def test_refresh_reads_metadata_of_files_and_names_missing_ones(settings: Settings, tmp_path: Path) -> None:
-    kept, gone = tmp_path / "kept.md", tmp_path / "gone.md"
-    kept.write_text("---\ntags: [light]\nauthor: Ada\n---\nChanged since, but not ingested again.")
-    async with await Collection.open(settings, embedder=HashingEmbedder()) as opened:
-        await opened.put([entry("kept", "The old text of this one.", source=str(kept)), entry("gone", "It was here.")])
-        listed = {each.id: each.tags for each in await opened.documents()}
-        assert listed == {"kept": None, "gone": None}
-        done: list[str] = []
-        report = await opened.refresh_metadata(everything=False, on_document=done.append)
-        assert (report.documents, report.updated, sorted(done)) == (2, 2, ["gone", "kept"])
-        (problem,) = report.unreadable
-        assert "gone" in problem
-        assert (await opened.document("kept")).text == "The old text of this one."
-        assert [each.id for each in await opened.documents(where="tag=light author=ada")] == ["kept"]
-        assert (await opened.document("gone")).language == "en"
-        assert (await opened.refresh_metadata(everything=False, on_document=done.append)).documents == 0
-        again = await opened.refresh_metadata(everything=True, on_document=done.append)
-        assert (again.documents, again.updated) == (2, 0)
-        assert gone.exists() is False

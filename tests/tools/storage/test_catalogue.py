@@ -81,12 +81,12 @@ def test_owners_and_collections_are_separate(tmp_path: Path) -> None:
     opened = [open_catalogue(tmp_path, *place) for place in places]
     for catalogue, (owner, collection) in zip(opened, places, strict=True):
         catalogue.put_documents([entry("same", f"{owner} {collection}")])
-        catalogue.set_embedder(EmbedderRecord(name=f"{owner} {collection}", dimension=3, version=2))
+        catalogue.set_embedder(EmbedderRecord(name=f"{owner} {collection}", dimension=3))
     opened[0].delete_documents(["same"])
     assert opened[0].is_empty()
     assert opened[1].get_document("same").text == "ann two"
     assert replayed(opened[2]) == opened[2].passage_ids() != set()
-    assert opened[2].embedder() == EmbedderRecord(name="bob one", dimension=3, version=2)
+    assert opened[2].embedder() == EmbedderRecord(name="bob one", dimension=3)
     for catalogue in opened:
         catalogue.close()
 
@@ -117,7 +117,7 @@ def test_damaged_file_is_explained(tmp_path: Path, intact: int) -> None:
     pages = file.read_bytes()
     file.write_bytes(pages[:intact] + b"\xff" * (len(pages) - intact))
     with (
-        pytest.raises(StoreError, match=r"catalogue\.db is damaged: .* backup"),
+        pytest.raises(StoreError, match=r"cannot be (read|written): .* backup of .*catalogue\.db"),
         closing(open_catalogue(tmp_path)) as damaged,
     ):
         damaged.passage_ids()

@@ -53,10 +53,10 @@ class GraphIndex(Index):
     """Names in one collection's passages."""
 
     name = "entity graph"
-    file: Path
+    _place: Path
 
     def __init__(self, file: Path, find_names: FindNames = find_names) -> None:
-        self.file = self._place = file
+        self._place = file
         self._find_names = find_names
         self._turn = threading.Lock()
         with self._storing("opened"):
@@ -68,11 +68,7 @@ class GraphIndex(Index):
             self._db.close()
 
     def refresh(self) -> None:
-        """Open the file again if it was deleted; commits of other processes are visible immediately."""
-        if self.is_lost():
-            with self._turn, self._storing("opened"):
-                self._db.close()
-                self._db = self._open()
+        """Do nothing: commits of other processes are visible immediately."""
 
     def apply(self, *, upsert: Sequence[Passage], delete: Sequence[str]) -> None:
         """Add and remove passages in one transaction; repeating it changes nothing."""
@@ -93,16 +89,6 @@ class GraphIndex(Index):
         """Delete all entries."""
         with self._writing() as db:
             _empty(db)
-
-    def replace_by(self, other: "GraphIndex") -> None:
-        """Copy another index over this one in one transaction, and delete the other one.
-
-        Other processes see the former or the new entries.
-        """
-        with self._turn, other._turn, self._storing("written"):
-            other._db.backup(self._db)
-            other._db.close()
-            other.file.unlink()
 
     def count(self) -> int:
         """Return the number of passages."""
@@ -153,8 +139,8 @@ class GraphIndex(Index):
         return self._allowed is None or passage in self._allowed
 
     def _open(self) -> sqlite3.Connection:
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        db = sqlite3.connect(self.file, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        self._place.parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(self._place, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         # Everything here can be made again from the catalogue, so a commit need not wait for the disk.
         for pragma in ("journal_mode=WAL", "synchronous=NORMAL"):
             db.execute(f"PRAGMA {pragma}")

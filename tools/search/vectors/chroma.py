@@ -1,18 +1,10 @@
 """Chroma clients: embedded in this process, with files in a folder, or connected to a server.
 
-A damaged index of the embedded Chroma does not raise an error: it crashes the process that reads it. Each user
-therefore creates a liveness file; if the owner of one has died, this module is run to read the index before it is
-opened again:
-
-    python -m sleuth.tools.search.vectors.chroma FOLDER COLLECTION
-
 All functions block: call them in a thread.
 """
 
 import os
 import sqlite3
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -20,21 +12,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
-from uuid import uuid4
-
-import numpy as np
-from filelock import FileLock
 
 from sleuth.tools.errors import StoreError, UsageError
-from sleuth.tools.storage import LivenessFile, is_stale
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
     from chromadb.api.models.Collection import Collection
 
-_MARK = "in-use-"
-_MOST = 20_000
-"""Neighbors that a probe requests: enough to read most of the index."""
 _QUIET: dict[str, Any] = {"anonymized_telemetry": False, "chroma_otel_granularity": "none"}
 """Settings by which Chroma sends nothing about its use, whatever its environment variables contain."""
 
@@ -126,46 +110,3 @@ def vector_folders(place: Path | str, collection: "Collection") -> list[Path]:
         query = "SELECT id FROM segments WHERE scope = 'VECTOR' AND collection = ?"
         return [place / id_ for (id_,) in database.execute(query, (str(collection.id),))]
     return []  # of another layout
-
-
-def checked_open(folder: Path, collection: str) -> LivenessFile:
-    """Create a liveness file in the folder of the vectors, after a probe if another user has died.
-
-    Raises:
-        StoreError: the vectors are corrupt.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / "entrance.lock", thread_local=False):  # one probe for all that open the folder
-        dead = [mark for mark in folder.glob(f"{_MARK}*") if is_stale(mark)]
-        if dead:
-            _try(folder, collection)
-        for mark in dead:
-            mark.unlink(missing_ok=True)
-        return LivenessFile(folder / f"{_MARK}{os.getpid()}-{uuid4().hex[:8]}")
-
-
-def _try(folder: Path, collection: str) -> None:
-    command = [sys.executable, "-m", "sleuth.tools.search.vectors.chroma", str(folder), collection]
-    status = subprocess.run(command, capture_output=True, check=False).returncode  # noqa: S603 - our own module
-    if status < 0:
-        raise StoreError(
-            f"The vector index in {folder} is corrupt: reading it crashes with signal {-status}. "
-            "It is derived from the documents: delete that folder to rebuild it."
-        )
-
-
-def main(folder: str, collection: str) -> None:
-    """Read through the index; errors other than crashes are reported when it is opened."""
-    from chromadb.errors import NotFoundError
-
-    try:
-        found = connect(Path(folder)).get_collection(collection, embedding_function=None)
-    except NotFoundError:
-        return
-    if length := (found.metadata or {}).get("dimension"):
-        direction = np.eye(1, int(length), dtype=np.float32)
-        found.query(query_embeddings=direction, n_results=min(_MOST, max(1, found.count())), include=[])
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

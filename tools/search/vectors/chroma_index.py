@@ -3,9 +3,9 @@
 import shutil
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import numpy as np
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sleuth.tools.errors import VectorsReplaced
 from sleuth.tools.search.retriever import Scored
 from sleuth.tools.search.vectors.chroma import (
-    checked_open,
     connect,
     disconnect,
     refresh_clients,
@@ -33,8 +32,6 @@ _PAGE = 5_000
 _NEIGHBORS, _EFFORT = 32, 200
 MAX_MATRICES = 4
 """Filters whose vectors are kept, at most 16 MiB each with 384 numbers."""
-# Deleted vectors before a compaction; each takes as much space as a stored one.
-_SPARE = 2_000
 # The id and metadata of each collection when this process last read or wrote it: the embedded Chroma does not see other
 # processes' changes to a collection that it has read.
 _seen: dict[tuple[Path | str, str], tuple[UUID, Any]] = {}
@@ -43,28 +40,23 @@ _seen: dict[tuple[Path | str, str], tuple[UUID, Any]] = {}
 class ChromaIndex(VectorIndex):
     """A Chroma collection, with its metadata."""
 
-    def __init__(self, place: Path | str, *, owner: str, collection: str, embedder: Embedder, suffix: str = "") -> None:
-        """Open or create the collection; `place` is a folder or a server's URL, `suffix` ends Chroma's name of it."""
+    def __init__(self, place: Path | str, *, owner: str, collection: str, embedder: Embedder) -> None:
+        """Open or create the collection; `place` is a folder or a server's URL."""
         super().__init__(owner=owner, collection=collection, embedder=embedder)
         self._place = place
-        self._key = f"sleuth-{self._mark}{suffix}"
-        self._draft = f"{self._key}-draft"
-        self._gone = 0
-        self._swap = threading.RLock()  # any thread may search, also during a compaction
+        self._key = f"sleuth-{self._mark}"
+        self._swap = threading.RLock()  # any thread may search, also during a refresh
         self._matrices: dict[frozenset[str], tuple[list[str], NDArray[np.float32]]] = {}
-        with ExitStack() as opened:
-            if isinstance(place, Path):
-                self.file = place / "chroma.sqlite3"
-                with translate_errors(place):
-                    opened.callback(checked_open(place, self._key).remove)
-            self._client: Client = connect(place)
-            opened.callback(disconnect, place, self._client)
+        self._client: Client = connect(place)
+        try:
             self.refresh()
-            self._opened = opened.pop_all()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close the files; the connection to a server is cached."""
-        self._opened.close()
+        disconnect(self._place, self._client)
 
     def refresh(self) -> None:
         """Reload changes from other indexes and other processes.
@@ -74,8 +66,6 @@ class ChromaIndex(VectorIndex):
         place = self._place, self._key
         with self._swap:
             self._matrices.clear()
-            if self.is_lost():
-                refresh_clients(self._place, self._client)
             self._collection = self._open()
             if _seen.get(place, self._state()) != self._state():
                 refresh_clients(self._place, self._client)
@@ -85,63 +75,24 @@ class ChromaIndex(VectorIndex):
     def _state(self) -> tuple[UUID, Any]:
         return self._collection.id, self._collection.metadata
 
-    def set_applied(self, seq: int) -> None:
-        """Store the last journal number that this index contains."""
-        self._remember(applied=seq, gone=self._metadata().get("gone", 0) + self._gone)
-        self._gone = 0
-
     def _change(self, ids: Sequence[str], vectors: NDArray[np.float32] | None, delete: Sequence[str]) -> None:
         self._matrices.clear()
         with translate_errors(self._place):
             if delete:
                 self._collection.delete(ids=list(delete))
-                self._gone += len(delete)
             if vectors is not None:
                 self._collection.upsert(ids=list(ids), embeddings=vectors)
 
     def clear(self) -> None:
-        """Replace the collection by an empty one for the present embedder."""
+        """Replace the collection, with its files, by an empty one for the present embedder."""
+        from chromadb.errors import NotFoundError
+
         with self._swap:
-            with translate_errors(self._place):
-                self._drop(self._key)
-                self._drop(self._draft)
-            self.refresh()
-
-    def tidy(self) -> bool:
-        """Compact the collection once most of it is deleted: Chroma keeps deleted vectors, on disk and in memory.
-
-        The remaining vectors are copied to a draft, which then replaces the collection. After a kill, an incomplete
-        draft is deleted by the next call, and a complete one is used at the next start.
-        """
-        gone = self._metadata().get("gone", 0)
-        if not isinstance(self._place, Path) or gone < _SPARE or gone < 2 * self.count():
-            return False
-        with translate_errors(self._place):
-            self._drop(self._draft)
-            draft = self._made(self._draft)
-            for offset in range(0, self._collection.count(), _PAGE):
-                page = self._collection.get(include=["embeddings"], limit=_PAGE, offset=offset)
-                draft.upsert(ids=page["ids"], embeddings=np.asarray(page["embeddings"], dtype=np.float32))
-            draft.modify(metadata=self._metadata() | {"gone": 0, "whole": 1})
-        self._use(draft)
-        return True
-
-    def replace_by(self, other: Self) -> None:
-        """Take over the vectors of another index of this folder or server, which is empty afterwards.
-
-        After a kill, this index has the former vectors or all new ones.
-        """
-        with translate_errors(self._place):
-            self._drop(self._draft)
-            other._collection.modify(name=self._draft, metadata=other._metadata() | {"whole": 1})
-        self._use(other._collection)
-
-    def _use(self, draft: "Collection") -> None:
-        """Replace the collection by a complete draft."""
-        with self._swap:
-            with translate_errors(self._place):
-                self._drop(self._key)
-                draft.modify(name=self._key)
+            with translate_errors(self._place), suppress(NotFoundError):
+                left = vector_folders(self._place, self._client.get_collection(self._key, embedding_function=None))
+                self._client.delete_collection(self._key)
+                for folder in left:
+                    shutil.rmtree(folder, ignore_errors=True)
             self.refresh()
 
     def count(self) -> int:
@@ -211,35 +162,16 @@ class ChromaIndex(VectorIndex):
             _seen[self._place, self._key] = self._state()
 
     def _open(self) -> "Collection":
+        from chromadb.api.collection_configuration import CreateCollectionConfiguration, CreateHNSWConfiguration
         from chromadb.errors import NotFoundError
 
         with translate_errors(self._place):
             with suppress(NotFoundError):
                 return self._client.get_collection(self._key, embedding_function=None)
-            with suppress(NotFoundError):
-                draft = self._client.get_collection(self._draft, embedding_function=None)
-                if (draft.metadata or {}).get("whole"):
-                    draft.modify(name=self._key)
-                    return draft
-            return self._made(self._key)
-
-    def _made(self, key: str) -> "Collection":
-        from chromadb.api.collection_configuration import CreateCollectionConfiguration, CreateHNSWConfiguration
-
-        graph = CreateHNSWConfiguration(
-            space="cosine", max_neighbors=_NEIGHBORS, ef_construction=_EFFORT, ef_search=_EFFORT
-        )
-        configuration = CreateCollectionConfiguration(hnsw=graph)
-        return self._client.get_or_create_collection(
-            key, metadata=dict(self._about), configuration=configuration, embedding_function=None
-        )
-
-    def _drop(self, key: str) -> None:
-        """Delete a collection with its files, if it exists."""
-        from chromadb.errors import NotFoundError
-
-        with suppress(NotFoundError):
-            left = vector_folders(self._place, self._client.get_collection(key, embedding_function=None))
-            self._client.delete_collection(key)
-            for folder in left:
-                shutil.rmtree(folder, ignore_errors=True)
+            graph = CreateHNSWConfiguration(
+                space="cosine", max_neighbors=_NEIGHBORS, ef_construction=_EFFORT, ef_search=_EFFORT
+            )
+            configuration = CreateCollectionConfiguration(hnsw=graph)
+            return self._client.get_or_create_collection(
+                self._key, metadata=dict(self._about), configuration=configuration, embedding_function=None
+            )

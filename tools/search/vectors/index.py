@@ -20,9 +20,6 @@ from sleuth.tools.search.retriever import Scored
 from sleuth.tools.search.vectors.embedder import Embedder
 from sleuth.tools.types import Passage
 
-VECTORS_VERSION = 2
-"""How vectors are computed: 1 by OpenVINO, in the precision that it chose for the processor; 2 in 32 bits."""
-
 MAX_EXACT = 10_000
 """Vectors, of a filter or in Postgres, up to which all are compared; beyond, a neighbor graph is searched."""
 
@@ -33,19 +30,13 @@ class VectorIndex(Index):
     name = "vectors"
 
     def __init__(self, *, owner: str, collection: str, embedder: Embedder) -> None:
-        self._about: dict[str, Any] = {
-            "owner": owner,
-            "collection": collection,
-            "embedder": embedder.name,
-            "version": VECTORS_VERSION,
-        }
+        self._about: dict[str, Any] = {"owner": owner, "collection": collection, "embedder": embedder.name}
         self._mark = sha256(json.dumps([owner, collection]).encode()).hexdigest()[:32]
         self._embedder = embedder
         self._was_interrupted = False
 
-    @abstractmethod
-    def tidy(self) -> bool:
-        """Do the maintenance that is due after a change; return whether there was any."""
+    def tidy(self) -> None:
+        """Do the maintenance that is due after a change; by default nothing."""
 
     @abstractmethod
     def _change(self, ids: Sequence[str], vectors: NDArray[np.float32] | None, delete: Sequence[str]) -> None:
@@ -103,10 +94,6 @@ class VectorIndex(Index):
         """Return the length of the vectors; None while the collection is empty."""
         known = self._metadata().get("dimension")
         return None if known is None else int(known)
-
-    def version(self) -> int:
-        """Return the value of VECTORS_VERSION when the index was created."""
-        return int(self._metadata().get("version", 1))
 
     def check_embedder(self) -> None:
         """Raise EmbedderChanged if the collection was built with another embedder."""

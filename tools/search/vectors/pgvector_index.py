@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,6 @@ from sqlalchemy import (
     literal_column,
     select,
     text,
-    update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 from sqlalchemy.exc import DBAPIError
@@ -79,10 +78,10 @@ _GIVEN = cast(bindparam("given", type_=HalfVector()), HalfVector())
 class PgVectorIndex(VectorIndex):
     """A table of vectors, and a row in `sleuth_vectors` about it."""
 
-    def __init__(self, url: str, *, owner: str, collection: str, embedder: Embedder, suffix: str = "") -> None:
-        """Open or create the table's row; `suffix` ends the table's name."""
+    def __init__(self, url: str, *, owner: str, collection: str, embedder: Embedder) -> None:
+        """Open or create the table's row."""
         super().__init__(owner=owner, collection=collection, embedder=embedder)
-        self._table = f"sleuth_vectors_{self._mark}{suffix.replace('-', '_')}"
+        self._table = f"sleuth_vectors_{self._mark}"
         self._rows = self._with_dimension(None)
         self._engine = engine_of(url)
         self._remember()
@@ -100,30 +99,17 @@ class PgVectorIndex(VectorIndex):
             connection.execute(delete(_about).where(_about.c.name == self._table))
         self._remember()
 
-    def tidy(self) -> bool:
+    def tidy(self) -> None:
         """Build the neighbor graph once there are enough vectors: much faster than with each of them."""
         name = f"{self._table}{_GRAPH}"
         with self._transaction() as connection:
-            if connection.scalar(select(func.to_regclass(name))):
-                return False
-        if self.count() <= MAX_EXACT:
-            return False
+            is_built = connection.scalar(select(func.to_regclass(name)))
+        if is_built or self.count() <= MAX_EXACT:
+            return
         graph = f"hnsw (vector halfvec_cosine_ops) WITH (m = {_NEIGHBORS}, ef_construction = {_BUILD_EFFORT})"
         with self._transaction() as connection:
             connection.execute(text(f"CREATE INDEX IF NOT EXISTS {name} ON {self._table} USING {graph}"))
             connection.execute(text(f"DROP INDEX IF EXISTS {self._table}_bits"))  # of a former setting
-        return True
-
-    def replace_by(self, other: Self) -> None:
-        """Take over the vectors of another index of this database, which is empty afterwards."""
-        mine, its = self._table, other._table
-        with self._transaction() as connection:
-            connection.execute(text(f"DROP TABLE IF EXISTS {mine}"))
-            connection.execute(text(f"ALTER TABLE IF EXISTS {its} RENAME TO {mine}"))
-            for part in ("_pkey", _GRAPH):
-                connection.execute(text(f"ALTER INDEX IF EXISTS {its}{part} RENAME TO {mine}{part}"))
-            connection.execute(delete(_about).where(_about.c.name == mine))
-            connection.execute(update(_about).where(_about.c.name == its).values(name=mine))
 
     def count(self) -> int:
         """Return the number of passages."""

@@ -25,13 +25,13 @@ def place_of(settings: Settings) -> Path | str:
     return settings.database_url
 
 
-def open_vectors(settings: Settings, embedder: Embedder, *, suffix: str = "") -> VectorIndex:
+def open_vectors(settings: Settings, embedder: Embedder) -> VectorIndex:
     """Open or create the vectors of the collection in the settings."""
     place, owner, collection = place_of(settings), settings.owner, settings.collection
     if settings.vectors == "chroma":
-        return ChromaIndex(place, owner=owner, collection=collection, embedder=embedder, suffix=suffix)
+        return ChromaIndex(place, owner=owner, collection=collection, embedder=embedder)
     from sleuth.tools.search.vectors.pgvector_index import PgVectorIndex
 
     if settings.vectors == "pgvector-bits":
         _log.warning("SLEUTH_VECTORS=pgvector-bits is now pgvector, and its name will be removed: use pgvector.")
-    return PgVectorIndex(str(place), owner=owner, collection=collection, embedder=embedder, suffix=suffix)
+    return PgVectorIndex(str(place), owner=owner, collection=collection, embedder=embedder)

@@ -36,9 +36,6 @@ from sleuth.tools.storage.locks import hold
 SECONDS = 300.0
 """Longest wait for a child."""
 
-BREAKS = (-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS)
-"""How a library ends a process."""
-
 MODES: tuple[Mode, ...] = ("keyword", "dense", "hybrid", "graph")
 
 
@@ -209,7 +206,7 @@ class Done:
     seconds: float
 
 
-def _execute(operation: Operation, kill_after: float | None, may_break: bool) -> Done:
+def _execute(operation: Operation, kill_after: float | None) -> Done:
     lines: list[str] = []
     with child(run, operation) as (process, pipe):
         began = until = time.monotonic() + SECONDS
@@ -225,12 +222,11 @@ def _execute(operation: Operation, kill_after: float | None, may_break: bool) ->
         seconds = time.monotonic() - began
         if "done" not in lines:
             process.join()
-            ends = (-signal.SIGKILL, *(BREAKS if may_break else ()))
-            assert process.exitcode in ends, f"{operation.kind} ended by itself: {process.exitcode}"
+            assert process.exitcode == -signal.SIGKILL, f"{operation.kind} ended by itself: {process.exitcode}"
     names = tuple(line for line in lines if line not in ("running", "done"))
     return Done(names, "done" in lines, seconds)
 
 
-async def execute(operation: Operation, *, kill_after: float | None = None, may_break: bool = False) -> Done:
-    """Run an operation to its end, or kill it a number of seconds after its start, or until an allowed failure."""
-    return await asyncio.to_thread(_execute, operation, kill_after, may_break)
+async def execute(operation: Operation, *, kill_after: float | None = None) -> Done:
+    """Run an operation to its end, or kill it a number of seconds after its start."""
+    return await asyncio.to_thread(_execute, operation, kill_after)
