@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sleuth.tools.collection.batch_reader import Batch, BatchReader
+from sleuth.tools.collection.batch_reader import Batch, BatchReader, UnreadableFiles
 from sleuth.tools.collection.folder_diff import FolderComparer, FolderDiff
 from sleuth.tools.collection.index_set import IndexSet, OnIndexed
 from sleuth.tools.collection.originals import Originals
@@ -97,6 +97,8 @@ class Collection:
         self._originals = Originals(catalogue, settings.home)
         self._knowledge = NameGraphCache(catalogue, self._indexes.name_vectors, embedder)
         self._reader = BatchReader(catalogue, workers, self._analyzer)
+        name = f"{settings.owner}-{settings.collection}.unreadable"
+        self._unreadable = UnreadableFiles(settings.home / "ingest" / name)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -166,7 +168,10 @@ class Collection:
     def compare_folder(self, folder: Path, changed: Set[Path] | None = None) -> FolderDiff:
         """Return the differences between a folder and this collection, as `FolderComparer.compare` does."""
         loaders, home = self._settings.loaders, self._settings.home.absolute()
-        return FolderComparer(self._catalogue, self._reader, loaders=loaders, home=home).compare(folder, changed)
+        comparer = FolderComparer(
+            self._catalogue, self._reader, loaders=loaders, home=home, unreadable=self._unreadable
+        )
+        return comparer.compare(folder, changed)
 
     async def ingest_files(
         self, files: Sequence[Item], *, stopped: Callable[[], bool] = lambda: False
@@ -182,6 +187,7 @@ class Collection:
                 stored = await asyncio.to_thread(self._originals.put, batch, self._put)
             else:
                 stored = await self.put(batch.entries)
+            await asyncio.to_thread(self._unreadable.update, batch)
             yield batch, stored
 
     @in_thread

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sleuth.tools.collection.batch_reader import BatchReader, is_missing
+from sleuth.tools.collection.batch_reader import BatchReader, UnreadableFiles, is_missing
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.file_list import find_files, list_files
 from sleuth.tools.documents.formats.archives import ZIP
@@ -16,6 +16,8 @@ from sleuth.tools.documents.loading import Loaders
 from sleuth.tools.documents.resource_limits import is_folder, printable
 from sleuth.tools.errors import UsageError
 from sleuth.tools.storage import Catalogue, Difference
+
+_UNREADABLE = "unreadable, and unchanged since. `sleuth ingest` tries it again and reports the reason."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,11 +68,14 @@ class FolderComparer:
     Documents from files below `home`, which are uploads, are left out.
     """
 
-    def __init__(self, catalogue: Catalogue, reader: BatchReader, *, loaders: Loaders, home: Path) -> None:
+    def __init__(
+        self, catalogue: Catalogue, reader: BatchReader, *, loaders: Loaders, home: Path, unreadable: UnreadableFiles
+    ) -> None:
         self._catalogue = catalogue
         self._reader = reader
         self._loaders = loaders
         self._home = home
+        self._unreadable = unreadable
 
     def compare(self, folder: Path, changed: Set[Path] | None = None) -> FolderDiff:
         """Return what differs; new files are not read.
@@ -90,6 +95,9 @@ class FolderComparer:
         considered = {source: path for source, path in files.items() if _is_among(path, changed)}
         new = [source for source, path in considered.items() if source not in known and not _must_read(path)]
         read = {source: path for source, path in considered.items() if source not in new}
+        unreadable_files = self._unreadable.find(files[source] for source in new)
+        unreadable = [source for source in new if files[source] in unreadable_files]
+        new = [source for source in new if files[source] not in unreadable_files]
         found = self._read(folder, set(read.values()))
         removed = {id_: source for id_, source in stored.items() if _is_removed(id_, source, files, read, found)}
         added, updated = found.ids("added"), found.ids("updated")
@@ -103,7 +111,7 @@ class FolderComparer:
             updated=tuple(_name(id_, sources, folder) for id_ in updated),
             removed={id_: _name(id_, sources, folder) for id_ in removed},
             unchanged=len(found.ids("unchanged")),
-            failures=tuple(found.failures),
+            failures=(*found.failures, *(f"{source}: {_UNREADABLE}" for source in unreadable)),
             paths=frozenset(paths),
         )
 

@@ -53,7 +53,23 @@ def test_yes_applies_the_plan(sync: Sync, folder: Path) -> None:
     assert "empty.md: is empty" in done.stderr
     assert "remove mill.md" in done.stderr
     again = json.loads(sync("--json").stdout)
-    assert (again["add"], again["unchanged"], again["applied"]) == (["empty.md"], 1, None)
+    assert (again["add"], again["unchanged"], again["applied"]["added"]) == ([], 1, 0)
+    assert again["failures"] == [
+        f"{folder}/empty.md: unreadable, and unchanged since. `sleuth ingest` tries it again and reports the reason."
+    ]
+
+
+@pytest.mark.parametrize(("name", "data"), [("empty.md", b""), ("broken.pdf", b"%PDF-1.4 broken"), ("a.txt", b"\0\1")])
+def test_unreadable_file_is_to_add_when_it_has_changed(sync: Sync, folder: Path, name: str, data: bytes) -> None:
+    (folder / name).write_bytes(data)
+    assert json.loads(sync("--json").stdout)["add"] == sorted([name, "fair.md", "mill.md"])
+    sync("--yes")
+    assert json.loads(sync("--json").stdout)["add"] == []
+    (folder / name).write_bytes(b"%PDF-1.4 as broken as before" if name.endswith("pdf") else b"It is a text now.")
+    assert json.loads(sync("--json").stdout)["add"] == [name]
+    sync("--yes")
+    (folder / name).unlink()
+    assert name not in json.dumps(json.loads(sync("--json").stdout)["add"])
 
 
 def test_json_has_the_plan_and_what_was_applied(sync: Sync, folder: Path) -> None:
