@@ -202,6 +202,16 @@ async def test_auto_keeps_the_first_of_unconfirmed_answers(
     assert unchecked.support is None
 
 
+@pytest.mark.parametrize(("least", "status"), [(1, "unknown"), (0, "answered")])
+async def test_auto_refuses_if_no_answer_has_citations(
+    runs_with: RunsFor, chain: Chain, least: int, status: str
+) -> None:
+    values = {"order": "plain-rag", "min_citations": least, "min_confidence": 0}
+    answer = await ask(runs_with(Clerk(chain, read=reading("1999"))), chain.question, values=values)
+    assert answer.status == status
+    assert any("had answered '1999', not accepted" in warning for warning in answer.warnings) == bool(least)
+
+
 async def test_auto_does_not_pass_on_rejected_answer(runs_with: RunsFor, chain: Chain) -> None:
     model = Clerk(chain, holds="No")
     answer = await ask(runs_with(model), chain.question)
