@@ -265,7 +265,7 @@ async def _judge(subrun: Subrun, state: State, call: Call[Settings]) -> tuple[fl
         return confidence, doubt
     if support and not support.get("weak"):
         return support["score"], ""
-    if not _more(state) and not support:  # nothing tells it from the answers before
+    if not _more(state) and not support:  # it cannot be compared
         return None, ""
     if not _more(state) and not call.affords():
         return None, "the budget has no room to ask whether it holds"
