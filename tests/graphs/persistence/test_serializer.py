@@ -1,20 +1,22 @@
-"""Reading stored values: the types of checkpoints, and no code of a file's choice."""
+"""Reading stored values: the types of checkpoints and no others, and no code of a file's choice."""
 
 import shutil
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import malicious
+import ormsgpack
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Interrupt, Send
 from scenes import finish
 
-from sleuth.graphs.persistence.serializer import CheckpointSerializer
+from sleuth.graphs.persistence.serializer import TYPES, CheckpointSerializer
 from sleuth.graphs.runs.execution import compile_method
 from sleuth.graphs.runs.history import export_run, list_checkpoints
 from sleuth.graphs.runs.service import RunService
@@ -54,17 +56,37 @@ def test_serializer_returns_a_stored_exception_as_text() -> None:
 
 
 @pytest.mark.parametrize("name", malicious.NAMES)
-def test_serializer_executes_no_code_that_a_value_names(tmp_path: Path, name: str) -> None:
+def test_serializer_refuses_a_value_that_names_code(tmp_path: Path, name: str) -> None:
     marker = tmp_path / "ran"
-    with suppress(StoreDamaged):
+    with pytest.raises(StoreDamaged):
         CheckpointSerializer().loads_typed(malicious.values(marker)[name])
     assert not marker.exists()
 
 
-@pytest.mark.parametrize("body", [b"", b"\xc1", b"\x93\x01"])
+def test_serializer_names_the_type_it_refuses(tmp_path: Path) -> None:
+    channels = {"values": Path("/etc")}
+    checkpoint = {"id": "1f0a", "channel_values": channels, "channel_versions": {}, "versions_seen": {}}
+    stored = JsonPlusSerializer().dumps_typed(checkpoint)
+    with pytest.raises(StoreDamaged, match=r"A value has the type pathlib\.PosixPath.* not loaded"):
+        CheckpointSerializer().loads_typed(stored)
+
+
+@pytest.mark.parametrize("body", [b"", b"\xc1", b"\x93\x01", b"\xc7\x01\x05\x00", b"\xd4\x02\x01"])
 def test_serializer_names_a_body_that_is_not_msgpack(body: bytes) -> None:
-    with pytest.raises(StoreDamaged, match="cannot be decoded"):
+    with pytest.raises(StoreDamaged, match=r"cannot be decoded|unknown format"):
         CheckpointSerializer().loads_typed(("msgpack", body))
+
+
+def test_serializer_survives_a_value_nested_a_thousand_times() -> None:
+    body = ormsgpack.packb(1)
+    for _ in range(3_000):
+        body = ormsgpack.packb(ormsgpack.Ext(7, body))
+    with pytest.raises(StoreDamaged):
+        CheckpointSerializer().loads_typed(("msgpack", body))
+
+
+def test_types_in_the_table_can_be_imported() -> None:
+    assert all(isinstance(resolve_name(path), type) for path in TYPES)
 
 
 @pytest.fixture
@@ -98,7 +120,7 @@ async def test_malicious_value_executes_nothing(
     marker = tmp_path / "ran"
     change(tmp_path / "home" / "runs.sqlite", statement, *malicious.values(marker)[malicious.NAMES[0]])
     for read in readings:
-        with suppress(Exception):
+        with pytest.raises(StoreDamaged):
             await read(runs, finished)
     assert not marker.exists()
 
@@ -111,6 +133,6 @@ async def test_development_server_executes_no_stored_code(monkeypatch: pytest.Mo
     stored = malicious.values(marker)[malicious.NAMES[0]]
     change(tmp_path / "studio-checkpoints.sqlite", "UPDATE checkpoints SET type = ?, checkpoint = ?", *stored)
     async with saver() as kept:
-        with suppress(Exception):
+        with pytest.raises(StoreDamaged):
             await compile_method("plain-rag", kept).aget_state(place)
     assert not marker.exists()
