@@ -89,9 +89,7 @@ def transaction(engine: Engine, *, write: bool = False) -> Iterator[Connection]:
         reason = " ".join(str(cause).split())
         advice = "Check SLEUTH_DATABASE_URL."
         if engine.dialect.name == "sqlite":
-            advice = (
-                f"Check SLEUTH_HOME and its free space, or put a backup of {engine.url.database} in its place."
-            )
+            advice = f"Check SLEUTH_HOME and its free space, or put a backup of {engine.url.database} in its place."
         raise StoreError(f"The catalogue cannot be {'written' if write else 'read'}: {reason}. {advice}") from error
 
 

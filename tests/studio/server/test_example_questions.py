@@ -59,9 +59,7 @@ async def test_examples_are_written_once_for_each_state(tmp_path: Path, is_enabl
     settings = Settings(home=tmp_path, embedder="none", example_questions=is_enabled)
     async with await Collection.open(settings) as collection:
         tenants = Tenants(settings, collection)
-        quota = Quota(
-            create_engine(f"sqlite:///{tmp_path / 'serve.sqlite'}"), tokens_a_day=9_999
-        )
+        quota = Quota(create_engine(f"sqlite:///{tmp_path / 'serve.sqlite'}"), tokens_a_day=9_999)
         examples = ExampleQuestions(cast(Any, tenants), quota)
         assert await written(examples) == []  # no documents
         await collection.put([entry("light", LIGHT, title="Pellowrig Light")])
