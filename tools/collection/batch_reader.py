@@ -140,6 +140,16 @@ class BatchReader:
             batch.files += loaded is None  # a corpus counts when all its lines were read
         yield self._without_taken(batch)
 
+    def start_analysis(self, batch: Batch, stored: Stored) -> None:
+        """Have worker processes analyze the new passages of a batch before they are indexed."""
+        found = [
+            (passage, entry.document.language if passage.text == entry.document.text else None)
+            for entry in batch.entries
+            if stored.differences[entry.document.id] != "unchanged"
+            for passage in entry.passages
+        ]
+        self._analyzer.start([passage for passage, _ in found], [language for _, language in found])
+
     def stop(self) -> None:
         """End the worker processes; the next reading starts them again."""
         self._analyzer.is_parallel = False

@@ -188,6 +188,7 @@ class Collection:
             else:
                 stored = await self.put(batch.entries)
             await asyncio.to_thread(self._unreadable.update, batch)
+            await asyncio.to_thread(self._reader.start_analysis, batch, stored)
             yield batch, stored
 
     @in_thread

@@ -17,7 +17,8 @@ def analyze(given: dict[str, Any], _bounds: object = None) -> dict[str, Any]:
     """Return the results for the rows of a call.
 
     Args:
-        given: `kind`, an `Analysis`, and `rows`: document id, title and text of each passage.
+        given: `kind`, an `Analysis`, and `rows`: document id, title and text of each passage; `detected`, see
+            `find_terms`.
 
     Returns:
         `found`: keyword terms or names (see `parse_names`) of each row.
@@ -27,7 +28,7 @@ def analyze(given: dict[str, Any], _bounds: object = None) -> dict[str, Any]:
         for document_id, title, text in given["rows"]
     ]
     if given["kind"] == "terms":
-        return {"found": find_terms(passages)}
+        return {"found": find_terms(passages, given["detected"])}
     found = find_names(passages)
     return {"found": [[list(each.aliases.items()), array("q", each.mentions).tobytes().hex()] for each in found]}
 

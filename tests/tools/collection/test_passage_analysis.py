@@ -1,6 +1,7 @@
 """Passages are analyzed in worker processes with the same results as in this process."""
 
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -71,8 +72,34 @@ def test_few_passages_and_those_after_a_stop_are_analyzed_in_this_process() -> N
 
 
 @pytest.mark.parametrize("is_broken", [False, True])
-def test_failed_process_loses_no_result(is_broken: bool) -> None:
+@pytest.mark.parametrize("is_started", [False, True])
+def test_failed_process_loses_no_result(is_broken: bool, is_started: bool) -> None:
     given, workers = passages(80), Calls(is_broken=is_broken)
     analyzer = parallel(workers)
+    if is_started:
+        analyzer.start(given)
     assert analyzer.terms(given) == find_terms(given)
-    assert workers.calls == 3
+    assert workers.calls == (6 if is_started else 3)
+
+
+def test_started_analysis_of_two_batches_is_not_repeated() -> None:
+    given, later, workers = passages(80), passages(90)[80:], Calls()
+    analyzer = parallel(workers)
+    analyzer.start(given)
+    analyzer.start(later * 10)
+    assert workers.calls == 2 * 3 + 2 * 4
+    assert analyzer.terms([*given[40:], *later]) == find_terms([*given[40:], *later])
+    assert analyzer.names(given[:2])[0].aliases == find_names(given[:1])[0].aliases
+    assert workers.calls == 2 * 3 + 2 * 4
+    analyzer.start([replace(each, text=f"{each.text} More.") for each in given])
+    assert analyzer.terms(given) == find_terms(given)
+    assert workers.calls == 2 * 3 + 2 * 4 + 2 * 3 + 3
+
+
+def test_known_language_of_a_passage_is_not_detected_again() -> None:
+    given = passages(80)
+    analyzer = parallel(Calls())
+    analyzer.start(given, [("fr", "", None)[at % 3] for at in range(80)])
+    found = [each.language for each in analyzer.terms(given)]
+    assert found[:2] == ["fr", "en"]
+    assert found[2::3] == [each.language for each in find_terms(given[2::3])]
