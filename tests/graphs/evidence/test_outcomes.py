@@ -1,8 +1,11 @@
 """Answers that state that there is none, and answers to yes/no questions."""
 
 import pytest
+from scenes import passage
 
-from sleuth.graphs.evidence.outcomes import stated_answer
+from sleuth.graphs.core.answer import make_verdict
+from sleuth.graphs.evidence.citations import cite_sentence
+from sleuth.graphs.evidence.outcomes import make_note, stated_answer, with_sentence_ends
 
 
 @pytest.mark.parametrize(
@@ -60,3 +63,14 @@ def test_answer_to_a_yes_or_no_question_is_that_word(question: str, answer: str,
 @pytest.mark.parametrize("question", ["", "Which song is it?", "Who did it?"])
 def test_answer_to_another_question_keeps_its_words(question: str) -> None:
     assert stated_answer("Yes, Sir", question) == "Yes, Sir"
+
+
+def test_citations_name_the_sentences_that_they_support() -> None:
+    mill, gate = (cite_sentence(passage(name, f"The {name} is old."), 0) for name in ("mill", "gate"))
+    sentences = [make_note("?", "One.", [mill]), make_note("?", "Two.", [mill]), make_note("?", "Three.", [])]
+    verdict = make_verdict("answered", "One. Two. Three.", [*sentences, make_note("?", "Before.", [gate])])
+    found = with_sentence_ends(verdict, sentences, [4, 9, 16])["citations"]
+    assert [(each["passage"], each.get("sentence_ends")) for each in found] == [
+        (mill["passage"], [4, 9]),
+        (gate["passage"], None),
+    ]

@@ -197,6 +197,7 @@ async def test_auto_keeps_the_first_of_unconfirmed_answers(
     methods = " ".join(method for method, _ in turns(answer))
     assert [methods, answer.text, answer.support.get("weak")] == expected
     others = {hop["text"] for hop in hops(answer)} - {answer.text}
+    assert bool(hops(answer)[-1]["doubt"]) == (hops(answer)[-1]["text"] in others)
     assert all(any(f"had answered {text!r}, not accepted" in each for each in answer.warnings) for text in others)
     unchecked = await ask(runs, chain.question, values={"order": order, "check_evidence": False})
     assert unchecked.support is None
