@@ -354,7 +354,8 @@ def _summarize_subrun(subrun: Subrun) -> str:
     if subrun["doubt"]:
         return f"{subrun['method']} is not accepted: {subrun['doubt']}"
     if subrun["confidence"] is not None:
-        return f"{subrun['method']} is accepted: P(it holds) is {subrun['confidence']:.2f}"
+        how = "kept, with weak support" if subrun.get("support", {}).get("weak") else "accepted"
+        return f"{subrun['method']} is {how}: P(it holds) is {subrun['confidence']:.2f}"
     ended = f"{subrun['method']}: {subrun['status'].replace('_', ' ')}, in thread {subrun['thread']}"
     return ended if subrun["thread"] else f"{subrun['method']}: {subrun['why']}"
 
