@@ -28,7 +28,7 @@ from sleuth.tools.errors import UsageError
 _log = logging.getLogger(__name__)
 
 _PREFIX, _FILE = "SLEUTH_", "sleuth.toml"
-_OTHERS = re.compile("SLEUTH_(TEST_.+|REQUIRE_ALL|PICTURES|AGENT_CHAT_UI|SLICE_SECONDS|SERVER|METHOD)", re.IGNORECASE)
+_OTHERS = re.compile("SLEUTH_(TEST_.+|REQUIRE_ALL|PICTURES|AGENT_CHAT_UI|SERVER|METHOD)", re.IGNORECASE)
 """Variables that the tests, the Makefile and the examples read."""
 
 Profile = Literal["default", "paper"]

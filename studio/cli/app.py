@@ -25,7 +25,7 @@ COMMANDS = {
         "sync.sync",
         "Add new files of a folder, update changed ones and remove documents whose file no longer exists.",
     ),
-    "docs": ("documents.docs_app", "List, show, refresh and delete ingested documents."),
+    "docs": ("documents.docs_app", "List, show and delete ingested documents."),
     "search": ("documents.search", "Search passages; no model is called."),
     "triples": ("triples.triples_app", "Extract or import triples for graph search and RAS."),
     "ask": ("ask.ask", "Answer a question from the documents of the collection, or from web pages."),

@@ -117,14 +117,13 @@ async def act(state: State, call: Call[Settings]) -> Update:
     given = inherited_notes(state.notes, state.hops.values())
     values = {**call.settings.for_hops(), **call.settings.hop_settings.get(subrun["method"], {})}
     end = await run_subrun(state, call.runtime, method=subrun["method"], number=int(number), notes=given, values=values)
-    result = with_result(subrun, end, [])
     handed = [(note["question"], note["finding"]) for note in given.values()]
     new = {
         f"{subrun['method']} {key}": note
         for key, note in end.notes.items()
         if (note["question"], note["finding"]) not in handed
     }
-    result["notes"] = list(new)
+    result = with_result(subrun, end, list(new))
     if "support" in result:  # the run itself has checked its answer
         result["confidence"] = result["support"]["score"]
     elif end.verdict["status"] == "answered" and subrun["method"] != "survey" and (checker := _checker(call)):

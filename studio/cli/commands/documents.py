@@ -28,7 +28,7 @@ from sleuth.tools.storage import LockMode, hold
 from sleuth.tools.storage.filters import EXAMPLE
 from sleuth.tools.types import Hit, hit_to_json
 
-docs_app = typer.Typer(no_args_is_help=True, help="List, show, refresh and delete ingested documents.")
+docs_app = typer.Typer(no_args_is_help=True, help="List, show and delete ingested documents.")
 
 LatestOnlyOption = Annotated[
     bool, typer.Option("--latest-only", hidden=True, help="No effect: filter the documents with --where.")
