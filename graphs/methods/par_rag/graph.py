@@ -13,7 +13,7 @@ The steps in progress are the `wave`: one in the paper, several if their answers
 note is its entry in the trajectory; a step without a note is still to be done.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,15 +22,17 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
 from sleuth.agents.model_calls.caller import ModelCaller
+from sleuth.agents.roles import inputs, judging, planning, reading
 from sleuth.graphs.core.answer import Note
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
-from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with
-from sleuth.graphs.core.state import Keyed, Question, RunState, Update
-from sleuth.graphs.evidence.outcomes import answer_question, as_steps
-from sleuth.graphs.evidence.retrieval import search_passages
-from sleuth.graphs.methods.par_rag import extensions, steps
-from sleuth.graphs.methods.par_rag.steps import Draft, Step, ready_steps, trajectory, with_verbatim_citations
+from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
+from sleuth.graphs.core.state import Keyed, Question, RunState, Update, same_question
+from sleuth.graphs.evidence.citations import verify_quotes
+from sleuth.graphs.evidence.outcomes import answer_question, as_steps, stated_answer
+from sleuth.graphs.evidence.retrieval import as_sources, search_passages
+from sleuth.graphs.methods.par_rag import steps
+from sleuth.graphs.methods.par_rag.steps import Draft, Step, ready_steps, step_note
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
 
@@ -104,9 +106,7 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     """Plan the steps of the whole question (section 3.4); those that inherited notes answer are done."""
     call.require()
     settings = call.settings
-    planned = await steps.plan_steps(
-        state.question, state.notes, call.model, planned=settings.plan, side_by_side=settings.parallel
-    )
+    planned = await plan_steps(state.question, state.notes, call.model, settings)
     notes = steps.answer_from_notes(planned, state.notes)
     wave = [key for key in ready_steps(planned, (), side_by_side=settings.parallel) if not notes.get(key)]
     return {"plan": planned, "notes": notes, "wave": wave}
@@ -130,25 +130,13 @@ async def draft(state: State, call: Call[Settings]) -> Update:
     call.require(len(state.wave))
     settings = call.settings
     shown = await _shown(state.coarse, state.wave, call)
-    asks = {
-        key: steps.draft_step(
-            state.plan,
-            state.notes,
-            key,
-            shown.get(key, []),
-            call.model,
-            searched=_searches(state.plan[key], settings),
-            sentence=settings.sentences,
-        )
-        for key in state.wave
-    }
-    drafts = await gather_by_key(asks)
+    drafts = await gather_by_key({key: draft_step(state, key, shown.get(key, []), call) for key in state.wave})
     notes = {}
     for key, draft in drafts.items():
         step, passages = state.plan[key], shown.get(key, [])
-        clear = settings.skip_supported and extensions.is_clearly_supported(step["question"], draft, passages)  # ours
+        clear = settings.skip_supported and steps.is_clearly_supported(step["question"], draft, passages)  # ours
         if clear or not (settings.review and _searches(step, settings)):
-            notes[key] = steps.step_note(step, with_verbatim_citations(draft, passages, step["question"]))
+            notes[key] = step_note(step, draft, passages)
     return {"drafts": drafts, "notes": notes}
 
 
@@ -165,7 +153,7 @@ async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
         queries[key] = replace(query, k=settings.fine_k, mode=settings.fine_mode, seen=seen)
     if settings.fine_mode == "knowledge-graph":
         call.require(len(queries))
-        names = await gather_by_key({key: steps.extract_names(queries[key].text, call.model) for key in queries})
+        names = await gather_by_key({key: extract_names(queries[key].text, call.model) for key in queries})
         queries = {key: replace(query, entities=names[key]) for key, query in queries.items()}
     return {"fine": await search_passages(call, queries)}
 
@@ -173,35 +161,22 @@ async def retrieve_fine(state: State, call: Call[Settings]) -> Update:
 @node
 async def review(state: State, call: Call[Settings]) -> Update:
     """Accept or revise each draft, or ask a new question for its step (section 3.6)."""
-    call.require(len(_open(state)))
-    settings, opened = call.settings, _open(state)
+    opened = _open(state)
+    call.require(len(opened))
     shown = await _shown(state.fine, opened, call)
-    past = as_steps(_trajectory(state)) if settings.max_returns else None  # ours: it may reject one of them
-    asks = {
-        key: steps.review_step(
-            state.plan,
-            key,
-            state.drafts[key],
-            shown[key],
-            past=past,
-            model=call.model,
-            checked=settings.check_revisions,
-        )
-        for key in opened
-    }
-    reviews = await gather_by_key(asks)
+    reviews = await gather_by_key({key: review_step(state, key, shown[key], call) for key in opened})
     update: Update = {"notes": {}, "plan": {}, "wave": [], "requeries": {}}
     for key, (verdict, draft) in reviews.items():
         unsure, asked = verdict.status == "UNCONFIDENT", state.requeries.get(key, 0)
-        if unsure and asked < settings.max_requeries:
+        if unsure and asked < call.settings.max_requeries:
             update["plan"][key] = Step(**{**state.plan[key], "question": verdict.question})
             update["requeries"][key] = asked + 1
             update["wave"].append(key)
         else:
             doubt = "the review was not confident" if unsure else ""
-            update["notes"][key] = steps.step_note(state.plan[key], draft, doubt)
+            update["notes"][key] = step_note(state.plan[key], draft, shown[key], doubt)
     verdicts = {key: verdict for key, (verdict, _) in reviews.items()}
-    return extensions.reopen_rejected_step(state, update, verdicts, settings.max_returns)  # ours
+    return _reopen_rejected_step(state, update, verdicts, call.settings.max_returns)  # ours
 
 
 @node
@@ -210,9 +185,7 @@ async def refine(state: State, call: Call[Settings]) -> Update:
     wave = ready_steps(state.plan, state.notes, side_by_side=call.settings.parallel)
     built = [key for key in wave if state.plan[key]["needs"]]
     call.require(len(built))
-    questions = await gather_by_key(
-        {key: steps.refine_step(state.question, state.plan, state.notes, key, call.model) for key in built}
-    )
+    questions = await gather_by_key({key: refine_step(state, key, call.model) for key in built})
     refined = {key: Step(**{**state.plan[key], "question": question}) for key, question in questions.items()}
     handed_over = {key: found for key, found in state.notes.items() if key not in state.plan}
     notes = steps.answer_from_notes(refined, handed_over)  # the question has its names now
@@ -221,7 +194,7 @@ async def refine(state: State, call: Call[Settings]) -> Update:
 
 
 def _trajectory(state: State) -> Iterable[Note]:
-    return trajectory(state.plan, state.notes).values()
+    return steps.trajectory(state.plan, state.notes).values()
 
 
 @node_with(so_far=_trajectory)
@@ -267,15 +240,116 @@ def graph() -> StateGraph[State, Context, Question, State]:
 # One step at a time: what the nodes above are made of
 
 
+async def plan_steps(
+    question: str, notes: Mapping[str, Note], model: ModelCaller, settings: Settings
+) -> dict[str, Step]:
+    """Plan the steps of a question (section 3.4); those that may run in parallel name their needs.
+
+    A plan that would answer the question from inherited notes alone is replaced by one step that searches for it.
+    """
+    single = planning.PlanStep.model_construct(question=question)  # may be longer than a reply's
+    if not settings.plan:
+        return steps.number_steps([single])
+    given = inputs.StepsInput(question=question, known=as_steps(notes.values()))
+    loss = "The question is taken as a plan of one step."
+    made: planning.Plan | planning.OrderedPlan
+    if settings.parallel:
+        made = await ask_or(model, planning.PLAN, given, planning.Plan(steps=[single]), loss)
+    else:
+        made = await ask_or(model, planning.PLAN_IN_ORDER, given, planning.OrderedPlan(steps=[single]), loss)
+    if not notes or Question(question=question, notes=dict(notes)).is_settled:
+        return steps.number_steps(made.steps)
+    known = [found["question"] for found in notes.values() if found["finding"]]
+    searched = [step.question for step in made.steps if step.action == "Retrieve"]
+    is_known = all(any(same_question(each, other) for other in known) for each in searched)
+    return steps.number_steps([single] if is_known else made.steps)
+
+
 async def plan_with(question: str, model: ModelCaller, values: Mapping[str, Any]) -> dict[str, Step]:
     """Return the plan that this method would make with these settings, for approval before the run."""
-    settings = Settings.model_validate(values)
-    return await steps.plan_steps(question, {}, model, planned=settings.plan, side_by_side=settings.parallel)
+    return await plan_steps(question, {}, model, Settings.model_validate(values))
 
 
 def start_from_plan(planned: dict[str, Step], settings: Settings) -> Update:
     """Return the update of `plan` for steps that come from elsewhere."""
     return {"plan": planned, "wave": ready_steps(planned, (), side_by_side=settings.parallel)}
+
+
+async def draft_step(state: State, key: str, shown: Sequence[Passage], call: Call[Settings]) -> Draft:
+    """Answer a step from the shown passages, or from the trajectory if it does not search (section 3.5)."""
+    question, loss = state.plan[key]["question"], f"Step {key} has no draft."
+    if not _searches(state.plan[key], call.settings):
+        past = inputs.TrajectoryInput(question=question, trajectory=as_steps(_trajectory(state)))
+        concluded = await ask_or(call.model, reading.CONCLUDE, past, reading.Conclusion(answer=""), loss)
+        return Draft(answer=stated_answer(concluded.answer, question), citations=[])
+    given = inputs.SourcesInput(question=question, sources=as_sources(shown))
+    role = reading.DRAFT_SENTENCE if call.settings.sentences else reading.DRAFT
+    reply = await ask_or(call.model, role, given, reading.Draft(answer=""), loss)
+    answer = stated_answer(reply.answer, question)
+    return Draft(answer=answer, citations=verify_quotes(call.model, answer, reply.citations, shown, question=question))
+
+
+async def extract_names(text: str, model: ModelCaller) -> tuple[str, ...]:
+    """Return the names in a query, from which the knowledge graph is searched (section 3.3)."""
+    loss = "The names are taken by rule."
+    reply = await ask_or(model, reading.EXTRACT_NAMES, reading.NamesInput(text=text), reading.Names(names=[]), loss)
+    return tuple(dict.fromkeys(reply.names))
+
+
+async def review_step(
+    state: State, key: str, shown: Sequence[Passage], call: Call[Settings]
+) -> tuple[judging.StepReview, Draft]:
+    """Return the review, and the final answer if the review accepts or revises it (section 3.6)."""
+    draft, question = state.drafts[key], state.plan[key]["question"]
+    loss = f"The draft of step {key} is accepted without a review."
+    given = judging.ReviewStepInput(question=question, answer=draft["answer"], sources=as_sources(shown))
+    reply: judging.StepReview
+    if call.settings.max_returns:  # ours: it may reject a step of the trajectory
+        looking_back = judging.ReviewInput(**vars(given), trajectory=as_steps(_trajectory(state)))
+        reply = await ask_or(call.model, judging.REVIEW, looking_back, judging.Review(status="PASS"), loss)
+    else:
+        reply = await ask_or(call.model, judging.REVIEW_STEP, given, judging.StepReview(status="PASS"), loss)
+    if reply.status != "REVISED":
+        return reply, draft
+    answer = stated_answer(reply.answer, question)
+    citations = verify_quotes(call.model, answer, reply.citations, shown, question=question)
+    if citations or not call.settings.check_revisions:
+        return reply, Draft(answer=answer, citations=citations)
+    call.model.warn(f"The revised answer of step {key} cites no retrieved passage; keeping the draft.")
+    return reply, draft
+
+
+def _reopen_rejected_step(
+    state: State, update: Update, reviews: Mapping[str, judging.StepReview], max_returns: int
+) -> Update:
+    """Return the update of a review that rejects an earlier step: its new question is for that step, not for its own.
+
+    The rejected step and all that depend on it lose their answers. Of several such reviews the first counts.
+    """
+    past = list(steps.trajectory(state.plan, state.notes))
+    for by, review in reviews.items():
+        earlier = review.earlier_step if isinstance(review, judging.Review) and review.status == "UNCONFIDENT" else None
+        key = past[earlier - 1] if earlier and earlier <= len(past) else None
+        if key in state.plan and state.returns < max_returns:
+            remark = f"asked again: the review of step {by} doubted {state.notes[key]['finding']!r}"
+            reopened = Step(**{**state.plan[key], "question": review.question, "remark": remark})
+            return {
+                "plan": {other: step for other, step in update["plan"].items() if other != by} | {key: reopened},
+                "notes": update["notes"] | dict.fromkeys(steps.dependents(state.plan, key) | {by}),
+                "wave": [key],
+                "requeries": {other: asked for other, asked in update["requeries"].items() if other != by},
+                "returns": state.returns + 1,
+            }
+    return update
+
+
+async def refine_step(state: State, key: str, model: ModelCaller) -> str:
+    """Return a step's question with findings in place of what it leaves open (section 3.5)."""
+    planned, needs = state.plan[key]["planned"], state.plan[key]["needs"]
+    answers = as_steps(state.notes[need] for need in needs)
+    given = planning.RefineInput(question=planned, answers=answers, original=state.question)
+    as_planned, loss = planning.Refined(question=planned), f"Step {key} is asked as planned."
+    return (await ask_or(model, planning.REFINE, given, as_planned, loss)).question
 
 
 def _open(state: State) -> list[str]:

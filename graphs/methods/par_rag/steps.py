@@ -1,4 +1,4 @@
-"""A plan of steps and its progress: the state of a method that plans ahead, and the work on each step.
+"""A plan of steps and its progress: the state of a method that plans ahead.
 
 Steps are keyed by their number as text. A step is done when there is a note under its key; notes under other keys are
 inherited from another run.
@@ -9,18 +9,14 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from sleuth.agents.formatting import Step as PastStep
-from sleuth.agents.model_calls.caller import ModelCaller
-from sleuth.agents.roles import inputs, judging, planning, reading
 from sleuth.agents.roles.planning import OrderedStep, PlanStep
 from sleuth.graphs.core.answer import Citation, Note
-from sleuth.graphs.core.node import ask_or
-from sleuth.graphs.core.state import Question, same_question
-from sleuth.graphs.evidence.citations import ensure_verbatim_support, verify_quotes
-from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
-from sleuth.graphs.evidence.retrieval import as_sources, short_names
+from sleuth.graphs.evidence.citations import ensure_verbatim_support
+from sleuth.graphs.evidence.outcomes import make_note
+from sleuth.graphs.evidence.retrieval import short_names
+from sleuth.graphs.evidence.text_spans import content_words, find_sentence
 from sleuth.tools.search import Query
-from sleuth.tools.text import comparison_key
+from sleuth.tools.text import comparison_key, sentence_spans
 from sleuth.tools.types import Passage
 
 
@@ -100,10 +96,11 @@ def trajectory(plan: Plan, notes: Notes) -> dict[str, Note]:
     return {key: notes[key] for key in [*handed_over, *plan] if key in notes}
 
 
-def step_note(step: Step, draft: Draft, doubt: str = "") -> Note:
-    """Return the entry of a finished step in the trajectory."""
+def step_note(step: Step, draft: Draft, shown: Sequence[Passage], doubt: str = "") -> Note:
+    """Return the entry of a finished step in the trajectory; its citations contain the answer if possible."""
     remark = "; ".join(text for text in (step.get("remark", ""), doubt) if text)
-    return make_note(step["question"], draft["answer"], draft["citations"], remark)
+    citations = ensure_verbatim_support(draft["answer"], draft["citations"], shown, question=step["question"])
+    return make_note(step["question"], draft["answer"], citations, remark)
 
 
 def dependents(plan: Plan, key: str) -> set[str]:
@@ -115,107 +112,23 @@ def dependents(plan: Plan, key: str) -> set[str]:
     return found
 
 
-async def plan_steps(
-    question: str, notes: Notes, model: ModelCaller, *, planned: bool, side_by_side: bool
-) -> dict[str, Step]:
-    """Plan the steps of a question whose notes are known (PAR-RAG, section 3.4).
+def is_clearly_supported(question: str, draft: Draft, shown: Sequence[Passage]) -> bool:
+    """Return whether a cited sentence with the draft's answer fits the question best, and no other passage as well.
 
-    If not `planned`, the question is the only step. Steps that may run in parallel (`side_by_side`) name their needs. A
-    plan that would answer the question from inherited notes alone is replaced by one step that searches for the
-    question.
+    A sentence fits by the question's words that it contains; those of its passage's title count as its own, since the
+    title names the subject of all its sentences. Another passage fits as well if one of its sentences has all the same
+    words.
     """
-    single = planning.PlanStep.model_construct(question=question)  # may be longer than a reply's
-    if not planned:
-        return number_steps([single])
-    given = inputs.StepsInput(question=question, known=as_steps(notes.values()))
-    loss = "The question is taken as a plan of one step."
-    made: planning.Plan | planning.OrderedPlan
-    if side_by_side:
-        made = await ask_or(model, planning.PLAN, given, planning.Plan(steps=[single]), loss)
-    else:
-        made = await ask_or(model, planning.PLAN_IN_ORDER, given, planning.OrderedPlan(steps=[single]), loss)
-    return number_steps(made.steps if _searches(made.steps, question, notes) else [single])
-
-
-def _searches(steps: Sequence[OrderedStep], question: str, notes: Notes) -> bool:
-    """Return whether a plan searches for something; one for a run without notes, or with its final answer, need not."""
-    if not notes or Question(question=question, notes=dict(notes)).is_settled:
-        return True
-    known = [found["question"] for found in notes.values() if found["finding"]]
-    return any(
-        step.action == "Retrieve" and not any(same_question(step.question, each) for each in known) for step in steps
-    )
-
-
-async def draft_step(
-    plan: Plan, notes: Notes, key: str, shown: Sequence[Passage], model: ModelCaller, *, searched: bool, sentence: bool
-) -> Draft:
-    """Answer a step from the shown passages, or if not `searched` from the trajectory (PAR-RAG, section 3.5).
-
-    The answer has few words, or is a full `sentence`.
-    """
-    question, loss = plan[key]["question"], f"Step {key} has no draft."
-    if not searched:
-        past = inputs.TrajectoryInput(question=question, trajectory=as_steps(trajectory(plan, notes).values()))
-        concluded = await ask_or(model, reading.CONCLUDE, past, reading.Conclusion(answer=""), loss)
-        return Draft(answer=stated_answer(concluded.answer, question), citations=[])
-    given = inputs.SourcesInput(question=question, sources=as_sources(shown))
-    role = reading.DRAFT_SENTENCE if sentence else reading.DRAFT
-    reply = await ask_or(model, role, given, reading.Draft(answer=""), loss)
-    answer = stated_answer(reply.answer, question)
-    citations = verify_quotes(model, answer, reply.citations, shown, question=question) if answer else []
-    return Draft(answer=answer, citations=citations)
-
-
-async def extract_names(text: str, model: ModelCaller) -> tuple[str, ...]:
-    """Return the names in a query, from which the knowledge graph is searched (PAR-RAG, section 3.3)."""
-    loss = "The names are taken by rule."
-    reply = await ask_or(model, reading.EXTRACT_NAMES, reading.NamesInput(text=text), reading.Names(names=[]), loss)
-    return tuple(dict.fromkeys(reply.names))
-
-
-async def review_step(
-    plan: Plan,
-    key: str,
-    draft: Draft,
-    shown: Sequence[Passage],
-    *,
-    past: tuple[PastStep, ...] | None,
-    model: ModelCaller,
-    checked: bool,
-) -> tuple[judging.StepReview, Draft]:
-    """Return the review, and the final answer if the review accepts or revises it (PAR-RAG, section 3.6).
-
-    With `past` the reviewer sees the steps before, any of which it may reject. If `checked`, a revised answer is
-    accepted only if one of its citations can be verified.
-    """
-    loss = f"The draft of step {key} is accepted without a review."
-    given = judging.ReviewStepInput(question=plan[key]["question"], answer=draft["answer"], sources=as_sources(shown))
-    reply: judging.StepReview | judging.Review
-    if past is None:
-        reply = await ask_or(model, judging.REVIEW_STEP, given, judging.StepReview(status="PASS"), loss)
-    else:
-        looking_back = judging.ReviewInput(**vars(given), trajectory=past)
-        reply = await ask_or(model, judging.REVIEW, looking_back, judging.Review(status="PASS"), loss)
-    if reply.status == "REVISED":
-        question, answer = plan[key]["question"], stated_answer(reply.answer, plan[key]["question"])
-        citations = verify_quotes(model, answer, reply.citations, shown, question=question) if answer else []
-        if citations or not checked:
-            draft = Draft(answer=answer, citations=citations)
-        else:
-            model.warn(f"The revised answer of step {key} cites no retrieved passage; keeping the draft.")
-    return reply, with_verbatim_citations(draft, shown, plan[key]["question"])
-
-
-def with_verbatim_citations(draft: Draft, shown: Sequence[Passage], question: str) -> Draft:
-    """Return an accepted draft whose citations contain the answer verbatim where possible."""
-    citations = ensure_verbatim_support(draft["answer"], draft["citations"], shown, question=question)
-    return Draft(answer=draft["answer"], citations=citations)
-
-
-async def refine_step(original: str, plan: Plan, notes: Notes, key: str, model: ModelCaller) -> str:
-    """Return a step's question with findings in place of what it leaves open (PAR-RAG, section 3.5)."""
-    planned, answers = plan[key]["planned"], as_steps(notes[need] for need in plan[key]["needs"])
-    given = planning.RefineInput(question=planned, answers=answers, original=original)
-    as_planned, loss = planning.Refined(question=planned), f"Step {key} is asked as planned."
-    return (await ask_or(model, planning.REFINE, given, as_planned, loss)).question
+    asked, cited = content_words(question), {citation["passage"]: citation["start"] for citation in draft["citations"]}
+    cited_fit: frozenset[str] = frozenset()
+    fits: list[tuple[str, frozenset[str]]] = []
+    for passage in shown:
+        for start, end in sentence_spans(passage.text):
+            sentence = passage.text[start:end]
+            fit = asked & content_words(f"{passage.title} {sentence}")
+            fits.append((passage.id, fit))
+            at = cited.get(passage.id, -1) - passage.start
+            if start <= at < end and find_sentence(draft["answer"], sentence):
+                cited_fit = max(cited_fit, fit, key=len)
+    best = all(len(fit) <= len(cited_fit) for _, fit in fits)
+    return bool(cited_fit) and best and not any(fit >= cited_fit for id, fit in fits if id not in cited)
