@@ -6,7 +6,6 @@ were inherited from another run, and are kept. Each call has a default for a rep
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from typing_extensions import TypedDict
 
@@ -111,13 +110,6 @@ def drop_lowest_ranked(
     return left
 
 
-def summarize_removed(update: Mapping[str, Any]) -> list[str]:
-    """Return a line for each item that was removed from the evidence in the latest round of an update, and why."""
-    removed = (update.get("departures") or {}).values()
-    latest = max((each["round"] for each in removed), default=0)
-    return [f"left in round {latest}: {each['what']}: {each['why']}" for each in removed if each["round"] == latest]
-
-
 def best_attempt(attempts: Mapping[str, AnswerAttempt]) -> AnswerAttempt | None:
     """Return the most consistent answer so far that states something; the latest if several are equal."""
     stated = [
@@ -149,25 +141,6 @@ async def score_relevance(model: ModelCaller, query: str, pieces: Mapping[str, S
     """Score the relevance of each piece of evidence to a query in parallel (equations 2 and 4)."""
     given = {key: judging.EvidenceInput(query=query, sources=(piece,)) for key, piece in pieces.items()}
     return await gather_by_key({key: judge(model, judging.EVIDENCE, each) for key, each in given.items()})
-
-
-async def attempt_answer(
-    model: ModelCaller, given: inputs.ReadInput, *, from_memory: bool, twice: bool, examples: bool
-) -> tuple[reasoning.Reasoned, str]:
-    """Return an answer with its reasons and, if `twice`, a second one.
-
-    `from_memory` shows no evidence; `examples` shows how two questions were answered.
-    """
-    read: Any = inputs.QuestionInput(question=given.question) if from_memory else given
-    recalled: Any = reasoning.Recalled(answer="") if from_memory else reasoning.Reasoned(answer="")
-    first: Role[Any, Any] = reasoning.REASON_WITH_EXAMPLES if examples else reasoning.REASON
-    second: Role[Any, reasoning.Direct] = reasoning.GUESS if from_memory else reasoning.MONITOR
-    asks = [ask_or(model, reasoning.RECALL if from_memory else first, read, recalled, "This round has no answer.")]
-    if twice:
-        asks.append(ask_or(model, second, read, reasoning.Direct(answer=""), "This round has no second answer."))
-    reply, *others = await asyncio.gather(*asks)
-    found = reasoning.Reasoned(reason=reply.reason, answer=reply.answer) if from_memory else reply
-    return found, others[0].answer if others else ""
 
 
 async def name_entities(model: ModelCaller, question: str) -> list[str]:

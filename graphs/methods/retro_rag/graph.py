@@ -12,7 +12,8 @@ Source evidence is passages, scored in each round; inferential evidence is what 
 evidence that no longer helps is removed, and `departures` records when and why.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,18 +23,19 @@ from pydantic import Field
 
 from sleuth.agents.formatting import Source
 from sleuth.agents.model_calls.caller import ModelCaller
+from sleuth.agents.role import Role
 from sleuth.agents.roles import inputs, judging, reasoning
 from sleuth.graphs.core.answer import Note, Threshold, make_verdict
 from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method, summarize_update
-from sleuth.graphs.core.node import Call, ask_or, new_graph, node, node_with
+from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update, plan_unless_halted, retrieve_unless_settled
 from sleuth.graphs.core.thresholds import choose_threshold
-from sleuth.graphs.evidence.citations import verified_citations
-from sleuth.graphs.evidence.outcomes import as_steps, stated_answer, verdict_for
+from sleuth.graphs.evidence.citations import find_support, verified_citations
+from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_for
 from sleuth.graphs.evidence.retrieval import as_sources, make_query, search_passages
 from sleuth.graphs.evidence.text_spans import strip_marks
-from sleuth.graphs.methods.retro_rag import evidence, extensions
+from sleuth.graphs.methods.retro_rag import evidence
 from sleuth.graphs.methods.retro_rag.evidence import (
     PUBLISHED,
     AnswerAttempt,
@@ -43,6 +45,7 @@ from sleuth.graphs.methods.retro_rag.evidence import (
     rank_passages,
 )
 from sleuth.tools.search import Mode
+from sleuth.tools.types import Passage
 
 
 class Settings(CheckedSettings):
@@ -141,7 +144,7 @@ async def collate(state: State, call: Call[Settings]) -> Update:
         kept[id] = EvidencePassage(reference=references[places[id]], round=found_in, score=scores[id])
     gone = {id: id for id in state.sources if id not in kept}
     departures = evidence.drop_lowest_ranked(state.round, gone, scores, query, settings.max_sources)
-    notes, unsupported = await extensions.revise_orphans(state, call, [read[places[id]] for id in best])  # ours
+    notes, unsupported = await _revise_orphans(state, call, [read[places[id]] for id in best])  # ours
     return {"sources": {**dict.fromkeys(gone), **kept}, "notes": notes, "departures": departures | unsupported}
 
 
@@ -156,19 +159,25 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     settings = call.settings
     call.require(2 if settings.evaluate_answer else 1)
     shown = await call.load(rank_passages(state.sources) if settings.source_evidence else [])
-    known, from_memory = as_steps(state.notes.values()), not settings.evidence
-    given = inputs.ReadInput(question=state.question, sources=as_sources(shown), known=known)
-    first, second = await evidence.attempt_answer(
-        call.model, given, from_memory=from_memory, twice=settings.evaluate_answer, examples=settings.examples
+    given: Any = inputs.ReadInput(
+        question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values())
     )
-    text = stated_answer(first.answer, state.question)
+    first: Role[Any, Any] = reasoning.REASON_WITH_EXAMPLES if settings.examples else reasoning.REASON
+    second: Role[Any, Any] = reasoning.MONITOR
+    if not settings.evidence:
+        given, first, second = inputs.QuestionInput(question=state.question), reasoning.RECALL, reasoning.GUESS
+    asks = [ask_or(call.model, first, given, reasoning.Reasoned(answer=""), "This round has no answer.")]
+    if settings.evaluate_answer:
+        asks.append(ask_or(call.model, second, given, reasoning.Direct(answer=""), "This round has no second answer."))
+    reply, *others = await asyncio.gather(*asks)
+    text, quotes = stated_answer(reply.answer, state.question), reply.citations if settings.evidence else []
     attempt = AnswerAttempt(
         answer=text,
-        reason=first.reason,
-        second=strip_marks(second),
+        reason=reply.reason,
+        second=strip_marks(others[0].answer) if others else "",
         declarative=bool(text),
         consistency=None,
-        citations=verified_citations(call.model, text, first.citations, shown, question=state.question),
+        citations=verified_citations(call.model, text, quotes, shown, question=state.question),
     )
     return {"attempts": {str(state.round): attempt}}
 
@@ -288,6 +297,48 @@ def _latest(state: State) -> AnswerAttempt:
     return state.attempts[str(state.round)]
 
 
+async def _revise_orphans(
+    state: State, call: Call[Settings], shown: Sequence[Passage]
+) -> tuple[dict[str, Note | None], dict[str, RemovedEvidence]]:
+    """Return the updates of inferences without passages; they are removed if the budget has no room to test them.
+
+    Ablations leave them alone: without updating all passages leave in each round, and without evaluation of evidence
+    nothing is tested.
+    """
+    settings, orphans = call.settings, {}
+    if settings.update and (settings.orphans == "drop" or (settings.orphans == "test" and settings.evaluate_evidence)):
+        left = {passage.id for passage in shown}
+        every = evidence.inferences(state.notes)
+        orphans = {key: found for key, found in every.items() if not left & set(found["passages"])}
+    testing = settings.orphans == "test" and call.affords(len(orphans) * len(shown))
+    kept = await _supported(call.model, orphans, shown) if testing else {}
+    outcome = "no other passage supports it" if testing else "it was not tested again"
+    removed = {}
+    for key, found in orphans.items():
+        if key not in kept:
+            why = f"its passages have left ({', '.join(found['passages'])}): {outcome}"
+            removed[f"{state.round} {key}"] = RemovedEvidence(round=state.round, what=found["finding"], why=why)
+    return {**dict.fromkeys(orphans), **kept}, removed
+
+
+async def _supported(model: ModelCaller, orphans: Mapping[str, Note], shown: Sequence[Passage]) -> dict[str, Note]:
+    """Return the inferences that other passages support, with these as their passages; each passage is tested alone."""
+    asks = {}
+    for key, orphan in orphans.items():
+        for at, passage in enumerate(shown):
+            given = judging.AttributionInput(claim=orphan["finding"], sources=as_sources([passage]))
+            asks[key, at] = evidence.judge(model, judging.ATTRIBUTION, given)
+    scores = await gather_by_key(asks)
+    kept = {}
+    for key, orphan in orphans.items():
+        saying = [passage for at, passage in enumerate(shown) if scores[key, at] > evidence.UNDECIDED]
+        if saying:
+            citations = find_support(orphan["finding"], saying)
+            found = make_note(orphan["question"], orphan["finding"], citations, "its first passages have left")
+            kept[key] = evidence.with_sources(found, saying)
+    return kept
+
+
 def _end(state: State, model: ModelCaller, attempt: AnswerAttempt | None) -> Update:
     if attempt is None:
         return {"verdict": make_verdict("unknown", "", [])}
@@ -296,8 +347,11 @@ def _end(state: State, model: ModelCaller, attempt: AnswerAttempt | None) -> Upd
 
 
 def summarize(update: Mapping[str, Any]) -> list[str]:
-    """Return lines that describe the update of a node."""
-    return [*summarize_update(update), *evidence.summarize_removed(update)]
+    """Return lines that describe the update of a node, with what left the evidence in the latest round, and why."""
+    removed = (update.get("departures") or {}).values()
+    latest = max((each["round"] for each in removed), default=0)
+    left = [f"left in round {latest}: {each['what']}: {each['why']}" for each in removed if each["round"] == latest]
+    return [*summarize_update(update), *left]
 
 
 METHOD = Method(
