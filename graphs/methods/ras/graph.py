@@ -22,6 +22,7 @@ from pydantic import AfterValidator, Field
 from sleuth.agents.formatting import SubQuery
 from sleuth.agents.graph_encoder import describe_missing, is_graph_model
 from sleuth.agents.model import Model
+from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.role import Role
 from sleuth.agents.roles import planning, reading
 from sleuth.agents.roles.inputs import QuestionInput
@@ -33,8 +34,8 @@ from sleuth.graphs.core.node import Call, ask_or, known_notes, new_graph, node, 
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update, plan_unless_halted
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer, verdict_of_sentences
 from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
-from sleuth.graphs.methods.ras import extensions, triple_graph
-from sleuth.graphs.methods.ras.triple_graph import Fact, PassageTriples, RenderedFacts, cite_facts
+from sleuth.graphs.methods.ras import triple_graph
+from sleuth.graphs.methods.ras.triple_graph import Fact, PassageTriples, RenderedFacts, cite_facts, entity_key
 from sleuth.tools.search import Mode
 from sleuth.tools.types import Passage
 
@@ -114,8 +115,8 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     enough, loss = planning.NextWithFinding(plan=SUFFICIENT), "The question is answered with what was found."
     reply = await ask_or(call.model, role, _chain(state, shown), enough, loss)
     decision, query = reply.plan, reply.query.strip()
-    notes = extensions.findings(reply, state, shown, call.model) if with_finding else {}  # ours
-    if decision == SUBQ and extensions.is_repeated(query, state):  # ours
+    notes = _findings(reply, state, shown, call.model) if with_finding else {}  # ours
+    if decision == SUBQ and _is_repeated(query, state):  # ours
         call.model.warn(f"The planner asked again {query!r}: the question is answered with what was found.")
         decision = SUFFICIENT
     if decision != SUBQ and not state.rounds:  # ours: inherited notes do not answer the question, which is searched for
@@ -163,7 +164,7 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     if state.decision == NO_RETRIEVAL:
         inherited, (sentences, is_known) = {}, await _answer_unaided(state, call)
     else:
-        inherited, (sentences, is_known) = extensions.inherited_notes(state), await _answer_from_facts(state, call)
+        inherited, (sentences, is_known) = _inherited_notes(state), await _answer_from_facts(state, call)
     if not sentences or (call.settings.may_not_know and not is_known):
         return {"verdict": make_verdict("unknown", "", [])}
     verdict = verdict_of_sentences(call.model, sentences, inherited.values())
@@ -238,7 +239,7 @@ async def _answer_from_facts(state: State, call: Call[Settings]) -> tuple[list[N
 
 def _enter(state: State, settings: Settings, triples: PassageTriples) -> Update:
     """Return the additions of a part of the latest round's passages to the graph."""
-    kept, dropped = extensions.drop_ungrounded(triples) if settings.grounded else (triples, [])  # ours
+    kept, dropped = triple_graph.drop_ungrounded(triples) if settings.grounded else (triples, [])  # ours
     entities, facts = triple_graph.merge_triples(state.entities, state.facts, str(len(state.rounds)), kept)
     most = f"may hold more facts: no more than {reading.MAX_TRIPLES} are asked for from one passage"
     at_limit = [f"{passage.id} {most}" for passage, its in triples if len(its) >= reading.MAX_TRIPLES]
@@ -262,10 +263,46 @@ def _chain(state: State, shown: RenderedFacts) -> SoFar:
     """Return the sub-queries with their findings and triples."""
     queries = []
     for at, round in state.rounds.items():
-        note = state.notes.get(extensions.finding_key(at))
+        note = state.notes.get(_finding_key(at))
         queries.append(SubQuery(text=round["query"], finding=note["finding"] if note else ""))
-    known = as_steps(extensions.inherited_notes(state).values())
+    known = as_steps(_inherited_notes(state).values())
     return SoFar(question=state.question, queries=tuple(queries), sources=shown.sources, known=known)
+
+
+def _finding_key(round: str) -> str:
+    return f"sub-query {round}"
+
+
+def _inherited_notes(state: State) -> dict[str, Note]:
+    """Return the notes of another run."""
+    own = {_finding_key(at) for at in state.rounds} | {f"fact {number}" for number in state.facts}
+    return {key: note for key, note in state.notes.items() if key not in own}
+
+
+def _is_repeated(query: str, state: State) -> bool:
+    """Return whether a sub-query was searched for before, or a note answers it."""
+    answered = [note["question"] for note in state.notes.values() if note["finding"]]
+    return entity_key(query) in map(entity_key, (*answered, *(round["query"] for round in state.rounds.values())))
+
+
+def _findings(
+    reply: planning.NextWithFinding, state: State, shown: RenderedFacts, model: ModelCaller
+) -> dict[str, Note]:
+    """Return the note of the latest sub-query if the planner found its answer, else notes of the facts that it names.
+
+    A fact that leads to an answer is worth keeping, in words of its own.
+    """
+    at, finding = str(len(state.rounds)), stated_answer(reply.finding)
+    query = state.rounds[at]["query"]
+    if finding and entity_key(query) != entity_key(state.question):
+        return {_finding_key(at): make_note(query, finding, cite_facts(model, shown, reply.facts, finding))}
+    notes = {}
+    for number in reply.facts:
+        if fact := state.facts.get(str(number)):
+            subject, object = (state.entities.get(fact[end], fact[end]) for end in ("subject", "object"))
+            citations = cite_facts(model, shown, [number], object)
+            notes[f"fact {number}"] = make_note(f"{subject} – {fact['predicate']}?", object, citations)
+    return notes
 
 
 def summarize(update: Mapping[str, Any]) -> list[str]:

@@ -96,6 +96,26 @@ def fold(text: str) -> str:
     return comparison_key(unicodedata.normalize("NFKC", text))
 
 
+def drop_ungrounded(found: PassageTriples) -> tuple[PassageTriples, list[str]]:
+    """Drop triples whose subject or object has no word in the passage: inventions, which warnings count."""
+    kept = [(passage, [triple for triple in triples if _is_grounded(triple, passage)]) for passage, triples in found]
+    lost = [(passage, len(all) - len(some)) for (passage, some), (_, all) in zip(kept, found, strict=True)]
+    return kept, [
+        f"dropped triples whose names {passage.id} does not have: {count}" for passage, count in lost if count
+    ]
+
+
+def _is_grounded(triple: Triple, passage: Passage) -> bool:
+    """Return whether a passage has a word of both names; short words such as "of" count only if there are no others."""
+    text = fold(f"{passage.title} {passage.text}")
+    for name in (fold(triple[0]), fold(triple[2])):
+        every = re.findall(r"\w+", name) or [name]
+        significant = [word for word in every if len(word) > 3 or word.isdigit()]
+        if not any(word in text for word in significant or every):
+            return False
+    return True
+
+
 def merge_triples(
     entities: Entities, facts: Mapping[str, Fact], round: str, found: PassageTriples
 ) -> tuple[dict[str, str], dict[str, Fact]]:
