@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from sleuth.graphs.methods.crp_rag import SOURCE, path_answers
+from sleuth.graphs.methods.crp_rag import path_answers
 from sleuth.graphs.methods.crp_rag.graph import State
-from sleuth.graphs.methods.crp_rag.reasoning_graph import open_sinks
+from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, open_sinks
 
 
 def from_former_node(state: State) -> Literal["try_shortcut", "expand", "retrieve", "select_paths", "__end__"]:

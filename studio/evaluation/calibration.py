@@ -14,7 +14,7 @@ from sleuth import prompts
 from sleuth.agents.roles.judging import VERIFY
 from sleuth.graphs.core.answer import Threshold
 from sleuth.graphs.core.thresholds import store_threshold
-from sleuth.graphs.methods.crp_rag import SOURCE
+from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE
 from sleuth.studio.client.sleuth import Sleuth, last_answer, open_sleuth
 from sleuth.studio.evaluation.data import GoldQuestion, read_questions, sample
 from sleuth.studio.evaluation.run_folder import REPORT, open_folder, settle_plan, write, write_lines

@@ -16,29 +16,72 @@ Ours: `try_shortcut` lets the question alone receive knowledge before the first 
 `leave_shortcut` returns to the expansion. Notes of other runs replace knowledge in `path_answers.use_notes`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 from langgraph.graph import END, START, StateGraph
+from pydantic import Field
 
-from sleuth.agents.formatting import Source
+from sleuth.agents.formatting import Source, Step
+from sleuth.agents.roles import reasoning
 from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.judging import VERIFY
 from sleuth.graphs.core.answer import Note, Threshold, make_verdict
-from sleuth.graphs.core.context import Context
+from sleuth.graphs.core.context import Ablation, CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.core.node import Call, gather_by_key, new_graph, node, node_with, nothing
+from sleuth.graphs.core.node import Call, ask_or, gather_by_key, new_graph, node, node_with, nothing
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.core.thresholds import choose_threshold
-from sleuth.graphs.evidence.outcomes import as_steps, verdict_for
+from sleuth.graphs.evidence.outcomes import as_steps, stated_answer, verdict_for
 from sleuth.graphs.evidence.retrieval import as_sources, search_passages
 from sleuth.graphs.methods.crp_rag import path_answers, reasoning_graph
-from sleuth.graphs.methods.crp_rag.path_answers import Knowledge, StepEvidence, Verification
-from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Node, Proposal, mark_final, open_sinks
-from sleuth.graphs.methods.crp_rag.settings import Settings
-from sleuth.tools.search import Query
+from sleuth.graphs.methods.crp_rag.path_answers import Knowledge, Results, StepEvidence, Verification
+from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Node, Proposal, Structure, mark_final, open_sinks
+from sleuth.tools.search import Mode, Query
+
+
+class Settings(CheckedSettings):
+    """Settings of `--set`; those marked "ours" go beyond the paper and are off under `profile=paper`.
+
+    The bounds are ours too, and stay on: the paper has none. Reaching one is a warning.
+    """
+
+    structure: Annotated[Structure, Ablation()] = Field(
+        default="graph", description="or tree (no merging), chain, text (the question rewritten)"
+    )
+    samples: int = Field(default=2, ge=1, le=20, description="next steps drawn for each open step")
+    merge_threshold: float = Field(default=0.85, ge=0, le=1, description="steps more alike than this become one")
+    top_k: int = Field(default=5, ge=1, le=100, description="passages for a step")
+    mode: Annotated[Mode, InPaper("dense")] = Field(default="graph", description="how to search (paper: dense)")
+    perplexity_threshold: float | None = Field(
+        default=None,
+        ge=1,
+        description="knowledge is sufficient below it; default: as fitted, else 2.0",
+    )
+    agreement_samples: int = Field(default=3, ge=1, le=20, description="answers compared without log-probabilities")
+    aggregate: Annotated[bool, Ablation()] = Field(default=True, description="off: passages are read as they are")
+    verify: Annotated[bool, Ablation()] = Field(
+        default=True, description="off: the shortest and the longest path answer"
+    )
+    iterate: Annotated[bool, Ablation()] = Field(default=True, description="off: a path is answered in one call")
+    shortcut: Annotated[bool, InPaper(False)] = Field(
+        default=True, description="ours: no graph where the question itself has its knowledge"
+    )
+    contradictions: Annotated[bool, InPaper(False)] = Field(
+        default=True, description="ours: warn where paths differ at a step that they share"
+    )
+    detailed: Annotated[bool, InPaper(True)] = Field(
+        default=False, description="steps may explain or compare, summaries list examples and details (paper: true)"
+    )
+    last_step: Annotated[bool, InPaper(False)] = Field(
+        default=True, description="ours: the last step of a path is asked for the answer to the question"
+    )
+    max_depth: int = Field(default=5, ge=1, le=20, description="steps on a path")
+    max_width: int = Field(default=4, ge=1, le=50, description="new steps in a layer")
+    max_nodes: int = Field(default=16, ge=1, le=200, description="steps in the graph")
+    max_paths: int = Field(default=4, ge=1, le=100, description="paths that are answered from")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,17 +225,22 @@ async def select_paths(state: State, call: Call[Settings]) -> Update:
 @node
 async def reason(state: State, call: Call[Settings]) -> Update:
     """Answer the steps of each path in turn, with the results before as known conditions (equations 11 and 12)."""
-    settings = call.settings
+    settings, results = call.settings, dict[reasoning_graph.Path, Note]()
     paths = [tuple(path) for path in state.paths]
     steps = dict.fromkeys(key for path in paths for key in reasoning_graph.path_steps(path))
-    walk = path_answers.PathAnswerer(
-        nodes=state.nodes,
-        notes=state.notes,
-        backing=await _evidence(state, steps, call),
-        iterate=settings.iterate,
-        last_step=settings.last_step,
-    )
-    results = await walk.results(paths, call.model, call.affords)
+    backing = await _evidence(state, steps, call)
+    for stage in reasoning_graph.path_prefixes(paths) if settings.iterate else [paths]:
+        asked = [path for path in stage if not backing[path[-1]].note]
+        if not call.affords(len(asked)):
+            break
+        asks = {
+            path: _take_step(state, path, backing, results, call)
+            if settings.iterate
+            else _take_path(state, path, backing, call)
+            for path in asked
+        }
+        answers = await gather_by_key(asks)
+        results |= {path: note for path in stage if (note := backing[path[-1]].note)} | answers
     if settings.contradictions:
         call.model.warn(*path_answers.find_contradictions(state.nodes, results))
     stored = {">".join(path): note for path, note in results.items()}
@@ -294,6 +342,51 @@ def graph() -> StateGraph[State, Context, Question, State]:
 
 
 # What the nodes above are made of
+
+
+async def _take_step(
+    state: State,
+    path: reasoning_graph.Path,
+    backing: Mapping[str, StepEvidence],
+    results: Results,
+    call: Call[Settings],
+) -> Note:
+    """Answer a path's last step, with the results before it as known conditions (equations 11 and 12)."""
+    last = state.nodes[path[-1]]
+    prefixes = (path[:length] for length in range(2, len(path)))
+    before = [results[prefix] for prefix in prefixes if not backing[prefix[-1]].note]
+    given = reasoning.TakeStepInput(
+        question=state.question,
+        step=last["content"],
+        known=(*_known_along(state, path), *as_steps(before)),
+        sources=backing[path[-1]].sources,
+    )
+    is_end = call.settings.last_step and len(path) > 1 and last["end"]
+    role = reasoning.TAKE_LAST_STEP if is_end else reasoning.TAKE_STEP
+    reply = await ask_or(call.model, role, given, reasoning.Result(), f"Step {path[-1]} has no result.")
+    return path_answers.step_result(last["content"], stated_answer(reply.answer, last["content"]), [backing[path[-1]]])
+
+
+async def _take_path(
+    state: State, path: reasoning_graph.Path, backing: Mapping[str, StepEvidence], call: Call[Settings]
+) -> Note:
+    """Answer a path in one reading of all its steps (the ablation of section 5.1)."""
+    steps = reasoning_graph.path_steps(path)
+    given = reasoning.TakePathInput(
+        question=state.question,
+        steps=tuple(state.nodes[key]["content"] for key in steps),
+        known=_known_along(state, path),
+        sources=tuple(source for key in steps for source in backing[key].sources),
+    )
+    loss = f"{path_answers.path_label(path).capitalize()} has no answer."
+    reply = await ask_or(call.model, reasoning.TAKE_PATH, given, reasoning.Result(), loss)
+    answer = stated_answer(reply.answer, state.question)
+    return path_answers.step_result(state.question, answer, [backing[key] for key in steps])
+
+
+def _known_along(state: State, path: reasoning_graph.Path) -> tuple[Step, ...]:
+    """Return the inherited notes; the question itself has them among its sources already."""
+    return () if len(path) == 1 else as_steps(state.notes.values())
 
 
 async def _evidence(state: State, keys: Iterable[str], call: Call[Settings]) -> dict[str, StepEvidence]:

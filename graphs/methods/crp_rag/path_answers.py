@@ -1,24 +1,24 @@
 """Evidence of CRP-RAG's steps, its sufficiency, and answers along the paths where it suffices (sections 3.3, 3.4)."""
 
 import asyncio
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from typing_extensions import TypedDict
 
-from sleuth.agents.formatting import Source, Step
+from sleuth.agents.formatting import Source
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.model_calls.logprobs import perplexity
 from sleuth.agents.roles import reading, reasoning
 from sleuth.agents.roles.inputs import SourcesInput
 from sleuth.agents.roles.judging import VERIFY, resampled_verify
 from sleuth.graphs.core.answer import Citation, Note, Threshold
-from sleuth.graphs.core.node import ask_or, gather_by_key
+from sleuth.graphs.core.node import ask_or
 from sleuth.graphs.evidence.citations import find_support, verify_quotes
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
 from sleuth.graphs.evidence.retrieval import as_sources
 from sleuth.graphs.evidence.text_spans import find_sentence, strip_marks
-from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Nodes, Path, path_prefixes, path_steps
+from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE, Nodes, Path, path_steps
 from sleuth.tools.errors import BadReply
 from sleuth.tools.text import comparison_key
 from sleuth.tools.types import Passage
@@ -155,78 +155,6 @@ def describe_missing(nodes: Nodes, sufficient: Container[str], verified: Mapping
 Results = Mapping[Path, Note]
 
 
-@dataclass(frozen=True, kw_only=True)
-class PathAnswerer:
-    """Answers the paths of a graph from the evidence of their nodes.
-
-    `notes` are inherited. Without `iterate` each path is answered in one call (the ablation of section 5.1). With
-    `last_step` the prompt of a path's last step asks for the answer to the question.
-    """
-
-    nodes: Nodes
-    notes: Mapping[str, Note]
-    backing: Mapping[str, StepEvidence]
-    iterate: bool
-    last_step: bool = True
-
-    async def results(
-        self, paths: Sequence[Path], model: ModelCaller, affords: Callable[[int], bool]
-    ) -> dict[Path, Note]:
-        """Return the result at each step of each path; only those of the first steps if the budget does not suffice for
-        more. Inherited answers are not asked for again.
-        """
-        results: dict[Path, Note] = {}
-        for stage in path_prefixes(paths) if self.iterate else [paths]:
-            asked = [path for path in stage if not self.backing[path[-1]].note]
-            if not affords(len(asked)):
-                break
-            asks = {
-                path: self._take_step(path, results, model) if self.iterate else self._take_path(path, model)
-                for path in asked
-            }
-            answers = await gather_by_key(asks)
-            notes = {path: self.backing[path[-1]].note for path in stage}
-            results |= {path: note for path, note in notes.items() if note} | answers
-        return results
-
-    async def _take_step(self, path: Path, results: Results, model: ModelCaller) -> Note:
-        """Answer a path's last step, with the results before it as known conditions (equations 11 and 12)."""
-        backing, step = self.backing[path[-1]], self.nodes[path[-1]]["content"]
-        prefixes = (path[:length] for length in range(2, len(path)))
-        before = [results[prefix] for prefix in prefixes if not self.backing[prefix[-1]].note]
-        given = reasoning.TakeStepInput(
-            question=self._question,
-            step=step,
-            known=(*self._known_along(path), *as_steps(before)),
-            sources=backing.sources,
-        )
-        last = self.last_step and len(path) > 1 and self.nodes[path[-1]]["end"]
-        role = reasoning.TAKE_LAST_STEP if last else reasoning.TAKE_STEP
-        reply = await ask_or(model, role, given, reasoning.Result(), f"Step {path[-1]} has no result.")
-        return _found(step, stated_answer(reply.answer, step), [backing])
-
-    async def _take_path(self, path: Path, model: ModelCaller) -> Note:
-        """Answer a path in one reading of all its steps."""
-        backing = [self.backing[key] for key in path_steps(path)]
-        given = reasoning.TakePathInput(
-            question=self._question,
-            steps=tuple(self.nodes[key]["content"] for key in path_steps(path)),
-            known=self._known_along(path),
-            sources=tuple(source for each in backing for source in each.sources),
-        )
-        loss = f"{path_label(path).capitalize()} has no answer."
-        reply = await ask_or(model, reasoning.TAKE_PATH, given, reasoning.Result(), loss)
-        return _found(self._question, stated_answer(reply.answer, self._question), backing)
-
-    def _known_along(self, path: Path) -> tuple[Step, ...]:
-        """Return the inherited notes; the question itself has them among its sources already."""
-        return () if len(path) == 1 else as_steps(self.notes.values())
-
-    @property
-    def _question(self) -> str:
-        return self.nodes[SOURCE]["content"]
-
-
 async def integrate(question: str, paths: Sequence[Path], results: Results, model: ModelCaller) -> str:
     """Combine the answers of several paths (equation 13)."""
     answers = tuple(
@@ -274,7 +202,7 @@ def find_contradictions(nodes: Nodes, results: Results) -> list[str]:
     ]
 
 
-def _found(step: str, answer: str, backing: Sequence[StepEvidence]) -> Note:
+def step_result(step: str, answer: str, backing: Sequence[StepEvidence]) -> Note:
     """Return a result with the citations that contain it, or those of its knowledge if no text contains it verbatim."""
     cited = [citation for each in backing for citation in each.citations]
     showing = [citation for citation in cited if find_sentence(answer, citation["quote"])]

@@ -9,7 +9,6 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Literal
 
-import numpy as np
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import Step
@@ -92,17 +91,6 @@ def merge_proposals(similar: Sequence[Proposal], content: str) -> Proposal:
     """Return one node instead of several, below all of theirs; it is a last step only if all of them are."""
     prev = dict.fromkeys(key for proposal in similar for key in proposal["prev"])
     return Proposal(content=content, end=all(proposal["end"] for proposal in similar), prev=list(prev))
-
-
-def group_rows(similarity: Sequence[Sequence[float]], threshold: float) -> list[list[int]]:
-    """Group texts by similarity: those connected by pairs above the threshold, whatever their order (equation 5)."""
-    from scipy.sparse.csgraph import connected_components
-
-    _, labels = connected_components(np.array(similarity) > threshold, directed=False)
-    found: dict[int, list[int]] = {}
-    for at, label in enumerate(labels.tolist()):
-        found.setdefault(label, []).append(at)
-    return list(found.values())
 
 
 def add_layer(nodes: Nodes, proposals: Sequence[Proposal]) -> dict[str, Node]:
@@ -233,7 +221,7 @@ async def group_similar(
     proposals: Sequence[Proposal], embedder: Embedder | None, threshold: float | None, model: ModelCaller
 ) -> list[list[Proposal]]:
     """Group proposals of nearly the same meaning: the inner product of their encodings exceeds the threshold (equation
-    5).
+    5). Those connected by such pairs are one group, whatever their order.
 
     Without a threshold, or without an embedder (with a warning), every proposal is a group of its own.
     """
@@ -241,8 +229,14 @@ async def group_similar(
         model.warn("There is no embedder: steps are merged only where they are the same word for word.")
     if embedder is None or threshold is None or len(proposals) < 2:
         return [[proposal] for proposal in proposals]
+    from scipy.sparse.csgraph import connected_components
+
     vectors = await asyncio.to_thread(embedder.embed_passages, [proposal["content"] for proposal in proposals])
-    return [[proposals[at] for at in group] for group in group_rows((vectors @ vectors.T).tolist(), threshold)]
+    _, labels = connected_components((vectors @ vectors.T).astype(float) > threshold, directed=False)
+    groups: dict[int, list[Proposal]] = {}
+    for proposal, label in zip(proposals, labels.tolist(), strict=True):
+        groups.setdefault(label, []).append(proposal)
+    return list(groups.values())
 
 
 async def merge_similar(question: str, similar: Sequence[Sequence[Proposal]], model: ModelCaller) -> list[Proposal]:

@@ -11,7 +11,7 @@ from scenes import Replying, Shelf, crp, example, finish, passage, sure
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Threshold
-from sleuth.graphs.methods.crp_rag.settings import Settings
+from sleuth.graphs.methods.crp_rag.graph import Settings
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.graphs.runs.service import RunService, Services
