@@ -29,7 +29,7 @@ from sleuth.agents.roles.hybrid import EXPRESS, RECALL_UNAIDED, Asked, Expressio
 from sleuth.graphs.core.answer import make_verdict
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.method import Method, summarize_update
-from sleuth.graphs.core.node import Call, ask_or, known_notes, node, node_with
+from sleuth.graphs.core.node import Call, ask_or, known_notes, new_graph, node, node_with
 from sleuth.graphs.core.passages import archive_passages
 from sleuth.graphs.core.state import Question, RunState, Update
 from sleuth.graphs.evidence.outcomes import make_note, verdict_for
@@ -236,12 +236,7 @@ def after_verify(
 
 def graph() -> StateGraph[State, Context, Question, State]:
     """Return the uncompiled state machine."""
-    graph = StateGraph(State, context_schema=Context, input_schema=Question)
-    graph.add_node(classify)
-    graph.add_node(retrieve)
-    graph.add_node(calculate)
-    graph.add_node(recall)
-    graph.add_node(query)
+    graph = new_graph(State, classify, retrieve, calculate, recall, query)
     graph.add_node(aggregate, defer=True)  # waits for all sources that are queried
     graph.add_node(answer)
     graph.add_node(verify)

@@ -9,13 +9,14 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from typing_extensions import TypedDict
 
 from sleuth.agents.formatting import LABELS, LabelledSource, Quote, ReferenceKind, Source
 from sleuth.agents.model_calls.caller import ModelCaller
-from sleuth.agents.role import I, O, Role
+from sleuth.agents.role import Output, Role
 from sleuth.agents.roles.hybrid import (
     RESOLVE,
     RESOLVE_BY_REASONING,
@@ -31,9 +32,9 @@ from sleuth.agents.roles.reading import ANSWER_UNAIDED
 from sleuth.graphs.core.answer import Citation, Note, Status
 from sleuth.graphs.core.node import ask_or
 from sleuth.graphs.core.passages import deserialize_passage, serialize_passage
-from sleuth.graphs.evidence.citations import citation_at, verify_quotes
+from sleuth.graphs.evidence.citations import citation_at, find_support, verify_quotes
 from sleuth.graphs.evidence.outcomes import stated_answer
-from sleuth.graphs.evidence.text_spans import find_quote, find_sentence
+from sleuth.graphs.evidence.text_spans import find_quote
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.tools.errors import BadReply
 from sleuth.tools.sources.web_pages.page import PageText
@@ -62,20 +63,13 @@ class Reference(TypedDict):
     shown: int
 
 
-class QuotedReply(TypedDict):
-    """A quote of a reference in the reasoner's reply; `source` counts from 1 and may be wrong."""
-
-    source: int
-    quote: str
-
-
 class ReasonedReply(TypedDict):
-    """The reasoner's answer, its judgement of the question's premise, and its quotes."""
+    """The reasoner's answer, its judgement of the question's premise, and its quotes of references (`Quote`)."""
 
     answer: str
     premise: str
     false_premise: bool
-    quotes: list[QuotedReply]
+    quotes: list[dict[str, Any]]
 
 
 ROOMY: tuple[ReferenceKind, ...] = ("text", "table")
@@ -148,54 +142,44 @@ def _fitting(text: str, room: int, *, by_line: bool) -> int:
     return room if room >= _LEAST else 0
 
 
+@dataclass(frozen=True)
 class Document:
-    """The loaded references, for the roles to read and to verify their citations."""
+    """The loaded references, each with its shown part, for the roles to read and to verify their citations."""
 
-    def __init__(self, references: Sequence[Reference], held: Sequence[str], pages: Sequence[PageText] = ()) -> None:
-        self._references = references
-        self._passages = [_as_passage(each, text) for each, text in zip(references, held, strict=True)]
-        self._tables = {
-            f"{page.id}#table-{at}": table for page in pages for at, table in enumerate(page.tables, start=1)
-        }
+    parts: Sequence[tuple[Reference, Passage]]
+    pages: Sequence[PageText]
 
     @classmethod
     async def load(cls, archive: Archive, references: Sequence[Reference], pages: Sequence[PageText]) -> "Document":
         """Load the references of a run."""
-        return cls(references, await archive.load([each["held"] for each in references]), pages)
+        held = await archive.load([each["held"] for each in references])
+        return cls([(each, _as_passage(each, text)) for each, text in zip(references, held, strict=True)], pages)
 
     @property
     def sources(self) -> tuple[LabelledSource, ...]:
         """Return the shown part of all references in order."""
         return tuple(
-            LabelledSource(kind=each["kind"], title=each["title"], text=passage.text)
-            for each, passage in zip(self._references, self._passages, strict=True)
+            LabelledSource(kind=each["kind"], title=each["title"], text=shown.text) for each, shown in self.parts
         )
 
     def cite(self, model: ModelCaller, reply: ReasonedReply, answer: str, notes: Iterable[Note]) -> list[Citation]:
         """Return the citations that can be verified, and warn of each other quote."""
         found: list[Citation] = []
-        kinds = [reference["kind"] for reference in self._references]
-        roomy = [
-            each if kind in ROOMY else replace(each, text="") for each, kind in zip(self._passages, kinds, strict=True)
-        ]
+        roomy = [shown if each["kind"] in ROOMY else replace(shown, text="") for each, shown in self.parts]
         for quote in map(Quote.model_validate, reply["quotes"]):
-            if quote.source <= len(kinds) and kinds[quote.source - 1] not in ROOMY:
+            if any(each["kind"] not in ROOMY for each, _ in self.parts[quote.source - 1 : quote.source]):
                 found += self._cite_finding(model, answer, quote, notes)
             else:
-                checked = verify_quotes(model, answer, [quote], roomy)
-                found += [self._with_kind(each, answer) for each in checked]
+                found += [self._with_kind(each, answer) for each in verify_quotes(model, answer, [quote], roomy)]
         return [each for at, each in enumerate(found) if each not in found[:at]]
 
     def support(self, answer: str) -> list[Citation]:
         """Cite the first shown sentence, of text or table, that contains an answer."""
-        for reference, passage in zip(self._references, self._passages, strict=True):
-            span = find_sentence(answer, passage.text) if reference["kind"] in ROOMY else None
-            if span:
-                return [self._with_kind(citation_at(passage, span), answer)]
-        return []
+        shown = [passage for each, passage in self.parts if each["kind"] in ROOMY]
+        return [self._with_kind(each, answer) for each in find_support(answer, shown)]
 
     def _cite_finding(self, model: ModelCaller, answer: str, quote: Quote, notes: Iterable[Note]) -> list[Citation]:
-        reference, passage = self._references[quote.source - 1], self._passages[quote.source - 1]
+        reference, passage = self.parts[quote.source - 1]
         if reference["kind"] == "note":
             return [each for note in notes if note["finding"] == passage.text for each in note.get("citations", [])]
         span: tuple[int, int] | None = (0, len(passage.text))
@@ -208,17 +192,18 @@ class Document:
         return [{**citation_at(passage, span), "kind": reference["kind"], "reference": reference["title"]}]
 
     def _with_kind(self, citation: Citation, answer: str) -> Citation:
-        number = next(at for at, each in enumerate(self._passages) if each.id == citation["passage"])
-        if self._references[number]["kind"] != "table":
+        reference, passage = next(part for part in self.parts if part[1].id == citation["passage"])
+        if reference["kind"] != "table":
             return {**citation, "kind": "text"}
         in_row = find_quote(answer, citation["quote"])  # a quote may be a whole row
         place = citation["start"] + (in_row[0] if in_row else 0)
-        return {**citation, "kind": "table", "reference": self._cell(self._passages[number], place)}
+        return {**citation, "kind": "table", "reference": self._cell(passage, place)}
 
     def _cell(self, passage: Passage, place: int) -> str:
         """Return row and column of a cell, if known; a table of the collection may be cut into passages."""
-        if table := self._tables.get(passage.document_id):
-            return cell_name(table.markdown, place)
+        page, _, number = passage.document_id.rpartition("#table-")
+        for tables in (each.tables for each in self.pages if each.id == page):
+            return cell_name(tables[int(number) - 1].markdown, place)
         return cell_name(passage.text, place) if passage.start == 0 else "a row of the table"
 
 
@@ -254,21 +239,16 @@ async def _reason_once(
     model: ModelCaller, given: ResolveInput, settings: Settings, *, freely: bool = False
 ) -> tuple[ReasonedReply | None, str]:
     """Return one reply, sampled `freely` if several are compared."""
-
-    def sampled(role: Role[I, O]) -> Role[I, O]:
-        return replace(role, sampling=replace(role.sampling, temperature=SAMPLED)) if freely else role
-
+    asked: Any = given
+    role: Role[Any, Any] = RESOLVE_CAREFUL if settings.refuse else RESOLVE_PLAIN
+    if settings.outline:
+        role = RESOLVE if settings.false_premise else RESOLVE_BY_REASONING
+    elif not (given.sources or settings.refuse):
+        role, asked = ANSWER_UNAIDED, QuestionInput(question=given.question)
+    if freely:
+        role = replace(role, sampling=replace(role.sampling, temperature=SAMPLED))
     try:
-        if settings.outline and settings.false_premise:
-            doubted = await model.ask(sampled(RESOLVE), given)
-            return _reasoned(doubted.answer, doubted.citations, doubted.premise, doubted.false_premise), ""
-        if settings.outline:
-            reasoned = await model.ask(sampled(RESOLVE_BY_REASONING), given)
-            return _reasoned(reasoned.answer, reasoned.citations), ""
-        if given.sources or settings.refuse:
-            resolved = await model.ask(sampled(RESOLVE_CAREFUL if settings.refuse else RESOLVE_PLAIN), given)
-            return _reasoned(resolved.answer, resolved.citations), ""
-        return _reasoned((await model.ask(sampled(ANSWER_UNAIDED), QuestionInput(question=given.question))).answer), ""
+        return _reasoned(await model.ask(role, asked)), ""
     except BadReply as error:
         model.warn(f"{error} {'The vote continues without this sample.' if freely else 'It is summarized.'}")
         return None, error.reply or str(error)
@@ -277,14 +257,15 @@ async def _reason_once(
 async def summarise(model: ModelCaller, question: str, reply: str) -> ReasonedReply:
     """Extract the answer from a reply without form; it has no citations."""
     given = SourcesInput(question=question, sources=(Source(title="Thoughts", text=reply[:_SUMMARISED]),))
-    return _reasoned((await ask_or(model, SUMMARISE, given, Summary(answer=""), "The question stays open.")).answer)
+    return _reasoned(await ask_or(model, SUMMARISE, given, Summary(answer=""), "The question stays open."))
 
 
-def _reasoned(
-    answer: str, citations: Iterable[Quote] = (), premise: str = "", false_premise: bool = False
-) -> ReasonedReply:
-    quotes = [QuotedReply(source=each.source, quote=each.quote) for each in citations]
-    return ReasonedReply(answer=answer, premise=premise, false_premise=false_premise, quotes=quotes)
+def _reasoned(reply: Output) -> ReasonedReply:
+    said = reply.model_dump()
+    quotes, premise = said.get("citations", []), said.get("premise", "")
+    return ReasonedReply(
+        answer=said["answer"], premise=premise, false_premise=said.get("false_premise", False), quotes=quotes
+    )
 
 
 def outcome(reply: ReasonedReply, settings: Settings) -> tuple[Status, str]:

@@ -36,7 +36,7 @@ Found = tuple[list[Passage], list[Passage], list[str]]
 MOST_SEARCHED = 5_000
 """Passages after which no further texts are searched for behind tables."""
 _NOTHING = "nothing is known"
-_ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})")
+_ISO = re.compile(r"\b\d{4}-\d{2}-\d{2}")
 _AMERICAN = re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b")
 
 
@@ -63,14 +63,9 @@ async def predict_attributes(
 
 def parse_day(moment: str) -> date | None:
     """Return the day of a time as people or the benchmark write it (2024-03-13, 03/13/2024); None if it has none."""
-    if found := _ISO.search(moment):
-        year, month, day = map(int, found.groups())
-    elif found := _AMERICAN.search(moment):
-        month, day, year = map(int, found.groups())
-    else:
-        return None
+    found = _ISO.search(_AMERICAN.sub(lambda day: f"{day[3]}-{day[1]:0>2}-{day[2]:0>2}", moment))
     try:
-        return date(year, month, day)
+        return date.fromisoformat(found[0]) if found else None
     except ValueError:
         return None
 
