@@ -12,15 +12,12 @@ from typing import Annotated
 from langgraph.graph import START, StateGraph
 from pydantic import Field
 
-from sleuth.agents.roles.inputs import ReadInput
-from sleuth.agents.roles.reading import READ, Reading
 from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.core.node import Call, ask_or, new_graph, node, node_with, nothing
+from sleuth.graphs.core.node import Call, new_graph, node, node_with, nothing
 from sleuth.graphs.core.state import Question, RunState, Update, retrieve_unless_settled, retrieve_until_verdict
-from sleuth.graphs.evidence.citations import verified_citations
-from sleuth.graphs.evidence.outcomes import as_steps, finish, stated_answer
-from sleuth.graphs.evidence.retrieval import as_sources, search_passages, short_names
+from sleuth.graphs.evidence.outcomes import as_steps, finish, read_answer
+from sleuth.graphs.evidence.retrieval import search_passages, short_names
 from sleuth.tools.search import Mode, Query
 
 
@@ -55,12 +52,10 @@ async def answer(state: State, call: Call[Settings]) -> Update:
     """Read the passages and inherited notes once, and answer."""
     call.require()
     shown = await call.load(state.evidence)
-    given = ReadInput(question=state.question, sources=as_sources(shown), known=as_steps(state.notes.values()))
-    read = await ask_or(call.model, READ, given, Reading(answerable=False), "The question stays open.")
-    text = stated_answer(read.answer, state.question) if read.answerable else ""
+    known, loss = as_steps(state.notes.values()), "The question stays open."
+    text, citations = await read_answer(call.model, state.question, shown, loss, known=known)
     if not (text or state.searched):
         return {}
-    citations = verified_citations(call.model, text, read.citations, shown, question=state.question)
     return finish(call.model, state, text, citations)
 
 

@@ -13,16 +13,14 @@ from typing import Annotated, Literal
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
-from sleuth.agents.roles.inputs import ReadInput, StepsInput
+from sleuth.agents.roles.inputs import StepsInput
 from sleuth.agents.roles.planning import FOLLOW_UP, FollowUp
-from sleuth.agents.roles.reading import READ, Reading
 from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.core.node import Call, ask_or, known_notes, new_graph, node, node_with
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update, plan_unless_halted
-from sleuth.graphs.evidence.citations import verified_citations
-from sleuth.graphs.evidence.outcomes import answer_question, as_steps, finish, make_note, stated_answer
-from sleuth.graphs.evidence.retrieval import Round, as_sources, make_query, search_passages
+from sleuth.graphs.evidence.outcomes import answer_question, as_steps, finish, make_note, read_answer, stated_answer
+from sleuth.graphs.evidence.retrieval import Round, make_query, search_passages
 from sleuth.tools.search import Mode
 from sleuth.tools.text import comparison_key
 
@@ -83,12 +81,9 @@ async def read(state: State, call: Call[Settings]) -> Update:
     call.require()
     at = str(len(state.rounds))
     shown = await call.load(state.rounds[at]["passages"])
-    given = ReadInput(question=state.follow_up, sources=as_sources(shown))
-    reply = await ask_or(call.model, READ, given, Reading(answerable=False), "This follow-up question has no answer.")
-    text = stated_answer(reply.answer, state.follow_up) if reply.answerable else ""
-    citations = verified_citations(call.model, text, reply.citations, shown, question=state.follow_up)
-    found = make_note(state.follow_up, text, citations)
-    return {"notes": {f"follow-up {at}": found}}
+    loss = "This follow-up question has no answer."
+    text, citations = await read_answer(call.model, state.follow_up, shown, loss)
+    return {"notes": {f"follow-up {at}": make_note(state.follow_up, text, citations)}}
 
 
 @node_with(so_far=known_notes)

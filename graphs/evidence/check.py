@@ -21,17 +21,15 @@ from langgraph.graph import END, StateGraph
 from langgraph.runtime import get_runtime
 
 from sleuth.agents.formatting import Step
-from sleuth.agents.roles.inputs import ReadInput
-from sleuth.agents.roles.reading import READ, Reading
+from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core.answer import Citation, Note, Support, Threshold, Verdict, make_verdict
 from sleuth.graphs.core.context import CheckedSettings, Context
-from sleuth.graphs.core.node import Call, ask_or, node
+from sleuth.graphs.core.node import Call, node
 from sleuth.graphs.core.passages import deserialize_passage
 from sleuth.graphs.core.state import RunState, Update, find_hashes, same_question
 from sleuth.graphs.core.thresholds import choose_threshold
-from sleuth.graphs.evidence.citations import cite_sentence, verified_citations
-from sleuth.graphs.evidence.outcomes import as_steps, make_note, stated_answer
-from sleuth.graphs.evidence.retrieval import as_sources
+from sleuth.graphs.evidence.citations import cite_sentence
+from sleuth.graphs.evidence.outcomes import as_steps, make_note, read_answer
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 from sleuth.tools.evidence_checker.checker import Reading as CheckedReading
@@ -146,12 +144,10 @@ async def _answer_again(
     rejected = state.verdict["text"]
     reason = Step(question=f"Do the sources support the answer “{rejected}”?", answer="no")
     kept = [note for note in state.notes.values() if not same_question(note["question"], state.question)]
-    given = ReadInput(question=state.question, sources=as_sources(shown), known=(*as_steps(kept), reason))
-    read = await ask_or(call.model, READ, given, Reading(answerable=False), "The answer is refused.")
-    text = stated_answer(read.answer, state.question) if read.answerable else ""
+    known, loss = (*as_steps(kept), reason), "The answer is refused."
+    text, citations = await read_answer(call.model, state.question, shown, loss, known=known)
     if not text:
         return None
-    citations = verified_citations(call.model, text, read.citations, shown, question=state.question)
     support = await assess(checker, state.question, text, cited_passages(citations, shown))
     if support["score"] < check.min_support:
         return None

@@ -10,7 +10,7 @@ from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.model_calls.logprobs import first_token_probability
 from sleuth.agents.role import I, Role
 from sleuth.agents.roles.inputs import CitedTrajectoryInput, ReadInput, TrajectoryInput
-from sleuth.agents.roles.reading import ANSWER, ANSWER_WITH_SOURCES, Final
+from sleuth.agents.roles.reading import ANSWER, ANSWER_WITH_SOURCES, READ, Final, Reading
 from sleuth.agents.roles.reasoning import REASON, Reasoned
 from sleuth.graphs.core.answer import Citation, Note, Verdict, citation_place, make_verdict
 from sleuth.graphs.core.node import ask_or
@@ -88,6 +88,16 @@ def finish(model: ModelCaller, state: Question, text: str, citations: list[Citat
         return {"notes": {}, "verdict": make_verdict("unknown", "", [])}
     found = make_note(state.question, text, citations)
     return {"notes": {"answer": found}, "verdict": verdict_for(model, text, [*state.notes.values(), found])}
+
+
+async def read_answer(
+    model: ModelCaller, question: str, shown: Sequence[Passage], loss: str, *, known: Sequence[Step] = ()
+) -> tuple[str, list[Citation]]:
+    """Return the answer that a reader takes from passages, with its citations; empty if they do not contain it."""
+    given = ReadInput(question=question, sources=as_sources(shown), known=tuple(known))
+    read = await ask_or(model, READ, given, Reading(answerable=False), loss)
+    text = stated_answer(read.answer, question) if read.answerable else ""
+    return text, verified_citations(model, text, read.citations, shown, question=question)
 
 
 class Generation(TypedDict):

@@ -201,9 +201,9 @@ class Document:
 
     def _cell(self, passage: Passage, place: int) -> str:
         """Return row and column of a cell, if known; a table of the collection may be cut into passages."""
-        page, _, number = passage.document_id.rpartition("#table-")
-        for tables in (each.tables for each in self.pages if each.id == page):
-            return cell_name(tables[int(number) - 1].markdown, place)
+        tables = {f"{page.id}#table-{at}": each for page in self.pages for at, each in enumerate(page.tables, start=1)}
+        if table := tables.get(passage.document_id):
+            return cell_name(table.markdown, place)
         return cell_name(passage.text, place) if passage.start == 0 else "a row of the table"
 
 
