@@ -9,11 +9,12 @@ final answer, such a run searches before it answers: for the question itself if 
 """
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
+from sleuth.agents.role import Role
 from sleuth.agents.roles.planning import ACT, ACT_WITH_TOOLS, ActInput, Action, SearchResult, ToolAction
 from sleuth.graphs.core.answer import Note
 from sleuth.graphs.core.context import CheckedSettings, Context, InPaper
@@ -70,7 +71,10 @@ async def act(state: State, call: Call[Settings]) -> Update:
     first = _first_found(state)
     shown = await call.load(first)
     given = _so_far(state, shown, list(first.values()))
-    reply = await _choose(call, given)
+    asked = {comparison_key(query) for query in given.searches}
+    role: Role[ActInput, Any] = ACT if call.settings.tools == "search" else ACT_WITH_TOOLS
+    nothing = Action(action="answer") if role is ACT else ToolAction(action="answer")
+    reply: Action | ToolAction = await ask_or(call.model, role, given, nothing, "The question stays open.")
     update = _next_step(reply, [*first], shown)
     if reply.action == "answer" and state.notes and not (state.rounds or state.is_settled):
         update = {"query": state.question, "tool": "search" if call.settings.tools == "search" else "semantic"}
@@ -80,8 +84,7 @@ async def act(state: State, call: Call[Settings]) -> Update:
         update = {"query": "", "said": make_note(state.question, text, citations)}
     elif not update["query"]:
         call.model.warn("The agent would read around a source that was not shown: it answers from what was found.")
-    elif _is_repeated(state, _label(update["tool"], update["query"])):
-        label = _label(update["tool"], update["query"])
+    elif comparison_key(label := _label(update["tool"], update["query"])) in asked:
         call.model.warn(f"The agent searched again for {label!r}: the question is answered from what was found.")
         update = {"query": ""}
     return update
@@ -132,13 +135,6 @@ def graph() -> StateGraph[State, Context, Question, State]:
 # What the nodes above are made of
 
 
-async def _choose(call: Call[Settings], given: ActInput) -> Action | ToolAction:
-    loss = "The question stays open."
-    if call.settings.tools == "search":
-        return await ask_or(call.model, ACT, given, Action(action="answer"), loss)
-    return await ask_or(call.model, ACT_WITH_TOOLS, given, ToolAction(action="answer"), loss)
-
-
 def _next_step(reply: Action | ToolAction, references: list[str], shown: list[Passage]) -> Update:
     """Return the step that the model chose; its query is empty if it names a source that was not shown."""
     if reply.action == "answer":
@@ -154,10 +150,6 @@ def _next_step(reply: Action | ToolAction, references: list[str], shown: list[Pa
 def _label(tool: Tool, query: str) -> str:
     """Return how a step is shown to the model: with one tool only its query."""
     return query if tool == "search" else f"{tool}: {query}"
-
-
-def _is_repeated(state: State, label: str) -> bool:
-    return comparison_key(label) in {comparison_key(round["query"]) for round in state.rounds.values()}
 
 
 def _first_found(state: State) -> dict[str, int]:

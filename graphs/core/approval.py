@@ -53,19 +53,14 @@ def ask_approval(
             case "reject":
                 return "reject", None, str(decision.get("message") or "")
             case "edit":
-                (edited,) = decision["edited_action"]["args"].values()
-                return "edit", read(_listed(edited)), ""
+                (edited,) = map(parse_json, decision["edited_action"]["args"].values())
+                if not isinstance(edited, list):
+                    raise TypeError("it must be a list")
+                return "edit", read(edited), ""
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else f"{type(error).__name__}: {error}"
         return "", None, f"The last reply could not be used ({why})."
     return "", None, "The last reply could not be used: it must approve, edit or reject."
-
-
-def _listed(rows: Any) -> list[Any]:  # noqa: ANN401 - as above
-    found = parse_json(rows)
-    if not isinstance(found, list):
-        raise TypeError("it must be a list")
-    return found
 
 
 def parse_typed_decision(text: str, asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -78,10 +78,6 @@ class MethodSettings(BaseModel):
         """Return the model that the method's nodes call: by default that of the run."""
         return model
 
-    def requires_checker(self) -> bool:
-        """Return whether the evidence of the answer is checked."""
-        return False
-
 
 class CheckedSettings(MethodSettings):
     """Settings of a method whose answers can be checked."""
@@ -100,10 +96,6 @@ class CheckedSettings(MethodSettings):
         default=None,
         description="with `check_evidence`: answer again with what the checker itself reads; default: as fitted",
     )
-
-    def requires_checker(self) -> bool:
-        """Return whether `check_evidence` was set; by default an answer is checked where there is a checker."""
-        return bool(self.check_evidence)
 
 
 def parse_json(value: object) -> object:

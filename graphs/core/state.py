@@ -44,11 +44,8 @@ def find_hashes(value: object) -> set[str]:
     """Return the archive references (SHA-256 in hexadecimal) anywhere in a state."""
     if isinstance(value, str):
         return {value} if len(value) == 64 and set(value) <= set("0123456789abcdef") else set()
-    if isinstance(value, dict):
-        return set().union(*map(find_hashes, value.values())) if value else set()
-    if isinstance(value, list | tuple):
-        return set().union(*map(find_hashes, value)) if value else set()
-    return set()
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return {found for part in parts for found in find_hashes(part)}
 
 
 Keyed: DeltaChannel[dict[str, Any]] = DeltaChannel(merge_keys)

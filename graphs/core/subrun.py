@@ -6,7 +6,7 @@ from contextvars import copy_context
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from langchain_core.callbacks import BaseCallbackManager, Callbacks
+from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
@@ -16,7 +16,7 @@ from langgraph.runtime import Runtime
 from sleuth.agents.llm.token_stream import AnswerStream, message_handlers
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.graphs.core.answer import Note, Subrun, Verdict, total_cost, usage_of
-from sleuth.graphs.core.context import Budget, Context, SubrunRequest, SubrunResult
+from sleuth.graphs.core.context import Context, SubrunRequest, SubrunResult
 from sleuth.graphs.core.node import remaining
 from sleuth.graphs.core.state import RunState
 from sleuth.tools.errors import RunError
@@ -49,13 +49,20 @@ async def run_subrun(
         raise RunError(
             "This graph runs other methods: set `hops` of its Context to what runs them, as `sleuth.ask` does."
         )
+    left = remaining(state, runtime)
+    calls, tokens = left.max_calls, left.max_tokens
+    budget = replace(
+        left,
+        max_calls=None if calls is None else (calls - spare) // sharing,
+        max_tokens=None if tokens is None else tokens // sharing,
+    )
     subrun = SubrunRequest(
         number=number,
         method=method,
         question=state.question,
         notes=dict(notes or {}),
         values=values,
-        budget=_share(remaining(state, runtime), spare, sharing),
+        budget=budget,
         parent=str(config.get("thread_id") or ""),
         checkpoint=str(config.get("checkpoint_map", {}).get("", "")),
         place=execution.task_id,
@@ -75,15 +82,6 @@ async def run_subrun(
     return end
 
 
-def _share(budget: Budget, spare: int, sharing: int) -> Budget:
-    calls, tokens = budget.max_calls, budget.max_tokens
-    return replace(
-        budget,
-        max_calls=None if calls is None else (calls - spare) // sharing,
-        max_tokens=None if tokens is None else tokens // sharing,
-    )
-
-
 async def in_fresh_context(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in a fresh `contextvars` context, so that LangGraph does not treat it as a subgraph of this node.
 
@@ -92,18 +90,14 @@ async def in_fresh_context(work: Coroutine[Any, Any, T]) -> T:
     """
     variables = copy_context()
     outer = var_child_runnable_config.get()
-    callbacks = _without_message_stream(outer.get("callbacks")) if outer else None
+    callbacks = outer.get("callbacks") if outer else None
+    if isinstance(callbacks, BaseCallbackManager):
+        kept = callbacks.copy()
+        for handler in message_handlers(callbacks):
+            kept.remove_handler(handler)
+        callbacks = kept
     variables.run(var_child_runnable_config.set, RunnableConfig(callbacks=callbacks) if callbacks else None)
     return await create_task(work, context=variables)
-
-
-def _without_message_stream(callbacks: Callbacks) -> Callbacks:
-    if not isinstance(callbacks, BaseCallbackManager):
-        return callbacks
-    kept = callbacks.copy()
-    for handler in message_handlers(callbacks):
-        kept.remove_handler(handler)
-    return kept
 
 
 def new_subrun(method: str, why: str) -> Subrun:

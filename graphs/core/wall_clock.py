@@ -17,16 +17,13 @@ _BEGAN, _BEFORE = "sleuth_began", "sleuth_seconds_before"
 
 def with_clock(config: RunnableConfig, before: float | None) -> RunnableConfig:
     """Return a config whose checkpoints count seconds from this moment, after those `before`; None: unknown."""
-    return _recording(config, before, {_BEGAN: time.time()})
+    return config if before is None else {**config, "metadata": {_BEFORE: before, _BEGAN: time.time()}}
 
 
 def with_paused_clock(config: RunnableConfig, state: StateSnapshot) -> RunnableConfig:
     """Return a config for a checkpoint that is copied from another one without working."""
-    return _recording(config, seconds_at(state), {})
-
-
-def _recording(config: RunnableConfig, before: float | None, also: dict[str, float]) -> RunnableConfig:
-    return config if before is None else {**config, "metadata": {_BEFORE: before, **also}}
+    before = seconds_at(state)
+    return config if before is None else {**config, "metadata": {_BEFORE: before}}
 
 
 def seconds_at(state: StateSnapshot) -> float | None:

@@ -108,7 +108,7 @@ class RunService:
                 f"A run's name has 1 to {LONGEST_NAME} letters, digits and . _ @ : -, unlike {id[:200]!r}."
             )
         settings = configure(kind, values or {}, profile)
-        if self.services is not None and settings.requires_checker():
+        if self.services is not None and getattr(settings, "check_evidence", False):
             require_checker(self.services.checker)
         if thread and await self.store.saver.aget_tuple({"configurable": {"thread_id": id}}):
             raise UsageError(

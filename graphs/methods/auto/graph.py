@@ -28,7 +28,6 @@ from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verd
 from sleuth.graphs.evidence.check import assess, cited_passages, found_passages
 from sleuth.graphs.evidence.outcomes import as_steps, yes_probability
 from sleuth.graphs.methods.par_rag.steps import Plan, Step, number_steps
-from sleuth.tools.evidence_checker import EvidenceChecker
 from sleuth.tools.search import DocumentLister
 from sleuth.tools.search.retriever import list_all
 from sleuth.tools.text import comparison_key, name_key
@@ -67,10 +66,6 @@ class Settings(CheckedSettings):
     survey_documents: int = Field(
         default=50, ge=0, description="documents that a question about the whole collection may ask; 0: none"
     )
-
-    def for_hops(self) -> dict[str, Any]:
-        """Return the settings that every method gets."""
-        return self.model_dump(include=set(CheckedSettings.model_fields), exclude_none=True)
 
     def nested(self) -> dict[str, dict[str, Any]]:
         """Return `hop_settings`."""
@@ -115,7 +110,8 @@ async def act(state: State, call: Call[Settings]) -> Update:
     """Let the method answer the question in its own thread, from the known notes and with the rest of the budget."""
     number, subrun = _latest(state)
     given = inherited_notes(state.notes, state.hops.values())
-    values = {**call.settings.for_hops(), **call.settings.hop_settings.get(subrun["method"], {})}
+    for_all = call.settings.model_dump(include=set(CheckedSettings.model_fields), exclude_none=True)
+    values = {**for_all, **call.settings.hop_settings.get(subrun["method"], {})}
     end = await run_subrun(state, call.runtime, method=subrun["method"], number=int(number), notes=given, values=values)
     handed = [(note["question"], note["finding"]) for note in given.values()]
     new = {
@@ -124,9 +120,10 @@ async def act(state: State, call: Call[Settings]) -> Update:
         if (note["question"], note["finding"]) not in handed
     }
     result = with_result(subrun, end, list(new))
+    checker = None if call.settings.check_evidence is False else call.context.checker
     if "support" in result:  # the run itself has checked its answer
         result["confidence"] = result["support"]["score"]
-    elif end.verdict["status"] == "answered" and subrun["method"] != "survey" and (checker := _checker(call)):
+    elif end.verdict["status"] == "answered" and subrun["method"] != "survey" and checker:
         cited = cited_passages(
             end.verdict["citations"], await found_passages({"found": end.found}, call.context.archive)
         )
@@ -250,10 +247,6 @@ def has_independent_parts(parts: Plan) -> bool:
     """Return whether a question has several parts to look up, none of which needs the answer of another step."""
     looked_up = [step for step in parts.values() if step["action"] == "Retrieve"]
     return len(looked_up) > 1 and not any(step["needs"] for step in looked_up)
-
-
-def _checker(call: Call[Settings]) -> EvidenceChecker | None:
-    return None if call.settings.check_evidence is False else call.context.checker
 
 
 async def _judge(subrun: Subrun, state: State, call: Call[Settings]) -> tuple[float | None, str]:

@@ -257,7 +257,8 @@ async def _reason_once(
 async def summarise(model: ModelCaller, question: str, reply: str) -> ReasonedReply:
     """Extract the answer from a reply without form; it has no citations."""
     given = SourcesInput(question=question, sources=(Source(title="Thoughts", text=reply[:_SUMMARISED]),))
-    return _reasoned(await ask_or(model, SUMMARISE, given, Summary(answer=""), "The question stays open."))
+    summary = await ask_or(model, SUMMARISE, given, Summary(answer=""), "The question stays open.")
+    return _reasoned(summary)
 
 
 def _reasoned(reply: Output) -> ReasonedReply:

@@ -303,7 +303,7 @@ async def review_step(
     draft, question = state.drafts[key], state.plan[key]["question"]
     loss = f"The draft of step {key} is accepted without a review."
     given = judging.ReviewStepInput(question=question, answer=draft["answer"], sources=as_sources(shown))
-    reply: judging.StepReview
+    reply: judging.StepReview | judging.Review
     if call.settings.max_returns:  # ours: it may reject a step of the trajectory
         looking_back = judging.ReviewInput(**vars(given), trajectory=as_steps(_trajectory(state)))
         reply = await ask_or(call.model, judging.REVIEW, looking_back, judging.Review(status="PASS"), loss)
