@@ -11,7 +11,7 @@ survey first, if the collection is small enough.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from langgraph.graph import END, START, StateGraph
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -21,7 +21,7 @@ from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles import inputs, judging, planning
 from sleuth.graphs.core.answer import Citation, Note, Subrun, Support, Verdict, make_verdict, public_subrun
 from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
-from sleuth.graphs.core.method import Method, summarize_update
+from sleuth.graphs.core.method import Method, MethodName, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, new_graph, node
 from sleuth.graphs.core.state import Keyed, Question, RunState, Update
 from sleuth.graphs.core.subrun import new_subrun, prefix_nodes, run_subrun, verdict_of, with_result
@@ -34,7 +34,7 @@ from sleuth.tools.text import comparison_key, name_key
 
 Notes = Mapping[str, Note]
 
-METHODS = ("plain-rag", "par-rag", "crp-rag", "retro-rag", "ras", "hybrid-rag", "search-trained", "agent")
+METHODS = [name for name in get_args(MethodName) if name != "auto"]
 """The methods that `auto` can run."""
 
 

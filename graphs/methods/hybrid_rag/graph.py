@@ -26,6 +26,7 @@ from langgraph.graph import START, StateGraph
 
 from sleuth.agents.formatting import ReferenceKind
 from sleuth.agents.roles.hybrid import EXPRESS, RECALL_UNAIDED, Asked, Expression, Recollection, ResolveInput
+from sleuth.agents.roles.judging import vote_on_attributes
 from sleuth.graphs.core.answer import make_verdict
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.method import Method, summarize_update
@@ -39,6 +40,7 @@ from sleuth.graphs.methods.hybrid_rag.references import Document, Finding, Reaso
 from sleuth.graphs.methods.hybrid_rag.settings import Settings
 from sleuth.graphs.methods.hybrid_rag.sources import PredictedAttributes
 from sleuth.tools.errors import SleuthError, UsageError
+from sleuth.tools.sources.question_attributes.svm import TRAINING
 from sleuth.tools.types import Passage
 
 Source = Literal["retrieve", "calculate", "recall", "query"]
@@ -96,13 +98,17 @@ async def classify(state: State, call: Call[Settings]) -> Update:
     }
     if not settings.attributes or state.is_settled:
         return update
-    by_votes = settings.predictor == "in_context" or context.predictor is None
-    if by_votes and not call.affords(2 * settings.votes):
+    predictor = None if settings.predictor == "in_context" else context.predictor
+    if not (predictor or call.affords(2 * settings.votes)):
         return {**update, "warnings": [_no_room("The model's vote on the question's attributes")]}
-    found = await sources.predict_attributes(
-        call.model, state.question, None if by_votes else context.predictor, settings
-    )
-    return {**update, "attributes": found, "refused": found["dynamic"] and not settings.fresh}
+    if not predictor and settings.predictor == "svm":
+        call.model.warn(_NO_SVM)
+    if predictor:
+        found = await predictor.predict(state.question)
+    else:
+        found = await vote_on_attributes(call.model, state.question, samples=settings.votes)
+    attributes = PredictedAttributes(domain=found.domain, dynamic=found.dynamic)
+    return {**update, "attributes": attributes, "refused": found.dynamic and not settings.fresh}
 
 
 @node
@@ -254,6 +260,10 @@ def graph() -> StateGraph[State, Context, Question, State]:
 
 # What the nodes above are made of
 
+_NO_SVM = (
+    "there is no SVM for the embedder: the model votes on the question's attributes "
+    f"(`{TRAINING}` in a clone of sleuth trains one)"
+)
 _DYNAMIC = (
     "the answer changes with time, and the sources are not known to be up to date, so it is not given: "
     "where they are, ask again with --set fresh=true"

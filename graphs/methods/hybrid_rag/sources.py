@@ -12,7 +12,6 @@ from typing_extensions import TypedDict
 from sleuth.agents.formatting import LabelledSource
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles.hybrid import CHOOSE_CALLS, NAME_ENTITIES, Asked, Calls, ChooseInput, Entities
-from sleuth.agents.roles.judging import vote_on_attributes
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.core.node import ask_or
 from sleuth.graphs.evidence.retrieval import search_notes
@@ -24,8 +23,7 @@ from sleuth.tools.search.search_events import traced_search
 from sleuth.tools.sources.calculator import NotCalculable, calculate
 from sleuth.tools.sources.knowledge_graph.lookups import KnowledgeGraph, look_up
 from sleuth.tools.sources.knowledge_graph.rules import NamedEntity, deduplicate, explore
-from sleuth.tools.sources.question_attributes import Domain, Predictor
-from sleuth.tools.sources.question_attributes.svm import TRAINING
+from sleuth.tools.sources.question_attributes import Domain
 from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever, table_passages, text_passages
 from sleuth.tools.types import Hit, Passage
@@ -45,20 +43,6 @@ class PredictedAttributes(TypedDict):
 
     domain: Domain
     dynamic: bool
-
-
-async def predict_attributes(
-    model: ModelCaller, question: str, predictor: Predictor | None, settings: Settings
-) -> PredictedAttributes:
-    """Predict the attributes with a predictor, or by votes of the model, with a warning if there should be an SVM."""
-    if predictor is None and settings.predictor == "svm":
-        why = "there is no SVM for the embedder: the model votes on the question's attributes"
-        model.warn(f"{why} (`{TRAINING}` in a clone of sleuth trains one)")
-    if predictor:
-        found = await predictor.predict(question)
-    else:
-        found = await vote_on_attributes(model, question, samples=settings.votes)
-    return PredictedAttributes(domain=found.domain, dynamic=found.dynamic)
 
 
 def parse_day(moment: str) -> date | None:

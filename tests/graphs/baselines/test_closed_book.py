@@ -3,17 +3,12 @@
 from typing import Any
 
 import pytest
-from all_roles_model import AllRolesModel, finds
-from retro_scenes import Judging
-from scenes import Case, Shelf, example, finish
+from scenes import Case, Shelf
 from scripted_model import ScriptedModel
 from test_plain_rag import TOWER
 
 from sleuth.graphs.baselines import closed_book
 from sleuth.graphs.baselines.closed_book import Settings
-from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.runs.history import fork_run, list_checkpoints
-from sleuth.graphs.runs.service import RunService, Services
 
 
 def closed(*replies: Any, settings: Settings | None = None, **more: Any) -> Case:
@@ -33,15 +28,3 @@ async def test_closed_book_makes_one_call_without_search() -> None:
 async def test_closed_book_guess_is_answer_in_paper_profile_only(profile: Settings, status: str) -> None:
     case = closed({"answer": "30 m", "known": False}, settings=profile)
     assert (await case.run("?"))["status"] == status
-
-
-async def test_closed_book_fork_knows_and_cites_notes(store: Store) -> None:
-    chain = example("q08")
-    services = Services(model=Judging(AllRolesModel(chain).reply_to), retriever=finds(chain, at_once=True))
-    runs = RunService(store, services)
-    id = await runs.start(chain.question, "plain-rag")
-    cited = (await finish(runs, id)).citations
-    at = (await list_checkpoints(runs, id))[0].checkpoint
-    answer = await finish(runs, (await fork_run(runs, id, at=at, into="closed-book"))["thread"])
-    assert (answer.status, answer.text, answer.cost["calls"]) == ("answered", chain.answer, 1)
-    assert answer.citations == cited != []

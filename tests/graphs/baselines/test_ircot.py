@@ -81,13 +81,6 @@ async def test_ircot_out_of_budget_answers_from_chain(calls: int, text: str) -> 
     assert [citation["passage"] for citation in verdict["citations"]] == (["brell"] if text else [])
 
 
-async def test_ircot_insufficient_inherited_answer_searches() -> None:
-    known = {"question": QUESTION, "finding": "Varn", "passages": [], "citations": []}
-    case = thinking(NO_ANSWER, LAST, READ)
-    assert (await case.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
-    assert case.nodes == ["answer", "retrieve", "reason", "answer"]
-
-
 async def test_ircot_without_reader_keeps_answer_of_chain() -> None:
     case = thinking(FIRST, SECOND, LAST, settings=Settings(reader=False))
     verdict = await case.run(QUESTION)

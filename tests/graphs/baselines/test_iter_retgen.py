@@ -54,11 +54,3 @@ async def test_iter_retgen_out_of_budget_returns_latest_answer(calls: int, text:
     verdict = await case.run(QUESTION)
     assert (verdict["status"], verdict["text"], len(case.model.requests)) == ("out_of_budget", text, calls)
     assert len(verdict["citations"]) == min(calls, 1)
-
-
-async def test_iter_retgen_insufficient_inherited_answer_searches() -> None:
-    known = {"question": QUESTION, "finding": "Varn", "passages": [], "citations": []}
-    not_enough = iterating(FIRST, FIRST, THEN)
-    assert (await not_enough.run(QUESTION, {"1": known}))["text"] == "Varn"  # type: ignore[dict-item]
-    assert not_enough.nodes == ["answer", *["retrieve", "answer"] * 2]
-    assert not_enough.retriever.queries[0].entities == ("Varn",)

@@ -45,29 +45,6 @@ async def test_plain_rag_may_not_know(said: dict[str, Any]) -> None:
     assert case.state["notes"] == {}
 
 
-async def test_plain_rag_sufficient_inherited_answer_skips_search() -> None:
-    citation = {"passage": "p", "document": "d", "title": "T", "quote": "in Varn", "start": 3, "end": 10}
-    known = {"question": "Where?", "finding": "Varn", "passages": ["p"], "citations": [citation]}
-    case = plain([reading("Varn")], [TOWER])
-    verdict = await case.run(" where", {"1": known})  # type: ignore[dict-item]
-    assert (case.nodes, case.retriever.queries) == (["answer"], [])
-    assert case.model.requests[0].input["known"] == ({"question": "Where?", "answer": "Varn"},)
-    assert verdict["citations"] == [citation]
-
-
-@pytest.mark.parametrize(
-    ("second", "status"), [(reading("30 m"), "answered"), (reading("", answerable=False), "unknown")]
-)
-async def test_plain_rag_insufficient_inherited_answer_searches(second: dict[str, Any], status: str) -> None:
-    known = {"question": "Where?", "finding": "Varn", "passages": []}
-    case = plain([reading("", answerable=False), second], [TOWER])
-    verdict = await case.run("Where?", {"1": known})  # type: ignore[dict-item]
-    assert case.nodes == ["answer", "retrieve", "answer"]
-    assert [len(request.input["sources"]) for request in case.model.requests] == [0, 1]
-    assert all(request.input["known"] for request in case.model.requests)
-    assert verdict["status"] == status
-
-
 async def test_plain_rag_inherited_sub_answer_is_read_with_passages() -> None:
     known = {"question": "Where?", "finding": "Varn", "passages": []}
     case = plain([reading("30 m")], [TOWER])

@@ -35,18 +35,13 @@ def reading(answer: str, source: int = 1, quote: str = "") -> dict[str, Any]:
 
 
 async def test_supported_answer_is_accepted_with_its_support() -> None:
-    case = plain([reading("Varn")], [RAIN, TOWER], CHECKED)
-    verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker())
+    case, checker = plain([reading("Varn")], [RAIN, TOWER], CHECKED), ScriptedChecker()
+    verdict = await case.run("Where does the tower stand?", checker=checker)
     assert case.nodes == ["retrieve", "answer", "check_evidence"]
+    assert checker.read_of == [("Where does the tower stand?", ["Tower"])], "the cited passages only"
     assert verdict["text"] == "Varn"
     assert verdict["support"] == {"score": pytest.approx(0.9 * 0.9 * 0.8), "answerable": 0.9}
     assert case.prompts() == ["reader/read"]
-
-
-async def test_only_cited_passages_are_read() -> None:
-    checker = ScriptedChecker()
-    await plain([reading("Varn")], [RAIN, TOWER], CHECKED).run("Where?", checker=checker)
-    assert checker.read_of == [("Where?", ["Tower"])]
 
 
 async def test_second_attempt_reads_the_most_relevant_passages() -> None:
@@ -110,10 +105,18 @@ async def test_unsupported_answer_without_budget_is_unknown() -> None:
     assert (await case.run("Where?", checker=ScriptedChecker()))["status"] == "unknown"
 
 
-@pytest.mark.parametrize(("settings", "checker"), [(Settings(), ScriptedChecker()), (Settings(), None)])
-async def test_no_check_without_the_setting(settings: Settings, checker: ScriptedChecker | None) -> None:
-    case = plain([reading("Isk")], [RAIN], settings)
-    verdict = await case.run("Where?", checker=checker)
+@pytest.mark.parametrize(
+    ("said", "settings", "services"),
+    [
+        (reading("Isk"), Settings(), {"checker": ScriptedChecker()}),
+        (reading("Isk"), Settings(), {"thresholds": FITTED}),
+        ({"answerable": False}, CHECKED, {"checker": ScriptedChecker()}),
+    ],
+    ids=["not set or fitted", "fitted, but no checker", "no answer"],
+)
+async def test_no_check(said: dict[str, Any], settings: Settings, services: dict[str, Any]) -> None:
+    case = plain([said], [RAIN], settings)
+    verdict = await case.run("Where?", **services)
     assert (case.nodes, "support" in verdict) == (["retrieve", "answer"], False)
 
 
@@ -131,12 +134,6 @@ async def test_answers_are_checked_as_fitted_for_the_model(values: dict[str, Any
     verdict = await case.run("Where does the tower stand?", checker=ScriptedChecker(), thresholds=FITTED)
     assert end in (verdict["status"], verdict["text"])
     assert ("support" in verdict) == (values.get("check_evidence") is not False)
-
-
-async def test_fitted_threshold_without_a_checker_checks_nothing() -> None:
-    case = plain([reading("Isk")], [RAIN], Settings())
-    await case.run("Where?", thresholds=FITTED)
-    assert case.nodes == ["retrieve", "answer"]
 
 
 async def test_yes_of_the_checker_cites_the_most_relevant_passages() -> None:
@@ -162,12 +159,6 @@ async def test_run_with_a_check_needs_a_checker(store: Store) -> None:
 async def test_graph_with_a_check_needs_a_checker() -> None:
     with pytest.raises(UsageError, match="`checker` of the Context"):
         await plain([reading("Varn")], [TOWER], CHECKED).run("Where?")
-
-
-async def test_unknown_is_not_checked() -> None:
-    case = plain([{"answerable": False}], [TOWER], CHECKED)
-    await case.run("Where?", checker=ScriptedChecker())
-    assert case.nodes == ["retrieve", "answer"]
 
 
 async def test_support_of_a_finished_run_equals_that_of_the_check() -> None:

@@ -29,7 +29,6 @@ from sleuth.graphs.evidence.citations import (
 )
 from sleuth.graphs.evidence.outcomes import make_note, make_verdict
 from sleuth.graphs.evidence.retrieval import (
-    as_sources,
     make_query,
     search_passages,
     short_names,
@@ -148,20 +147,6 @@ async def test_verify_quotes_drops_sentence_off_the_question() -> None:
     assert [each["quote"] for each in found] == ["The Old Mill was built by Ada Brask in 1871."]
 
 
-async def test_verify_quotes_returns_document_offsets() -> None:
-    asking = desk()
-    (citation,) = verify_quotes(asking, "?", [Quote(source=1, quote="lies on")], [TOWN])
-    assert citation == {
-        "passage": "town",
-        "document": "doc-town",
-        "title": "Town",
-        "quote": "lies on",
-        "start": 105,
-        "end": 112,
-    }
-    assert asking.warnings == []
-
-
 async def test_verify_quotes_drops_unresolved_with_warning() -> None:
     asking = desk()
     assert verify_quotes(asking, "?!", [Quote(source=1, quote="nothing"), Quote(source=2, quote="Varn")], [TOWN]) == []
@@ -262,24 +247,6 @@ async def test_make_verdict_cites_for_answers_only_and_once(status: Status, text
 def call_over(retriever: Retriever, archive: MemoryArchive) -> Call[Settings]:
     context = Context(model=ScriptedModel(), retriever=retriever, archive=archive, settings=Settings())
     return Call(RunState(question="?"), Runtime(context=context), Settings())
-
-
-class Two:
-    """Finds by the query's text."""
-
-    async def search(self, query: Query) -> list[Hit]:
-        return [Hit(passage=passage(query.text, f"About {query.text}: “ä”."), score=1.0, rank=1)] * query.k
-
-
-async def test_archived_passages_load_unchanged() -> None:
-    archive = MemoryArchive()
-    call = call_over(Two(), archive)
-    found = await search_passages(call, {"a": Query(text="tower", k=1), "b": Query(text="bridge", k=2)})
-    assert [len(references) for references in found.values()] == [1, 2]
-    shown = await call.load(found["a"] + found["b"])
-    assert [each.id for each in shown] == ["tower", "bridge", "bridge"]
-    assert shown[0] == passage("tower", "About tower: “ä”.")
-    assert [source.title for source in as_sources(shown)] == ["Tower", "Bridge", "Bridge"]
 
 
 class ByName:

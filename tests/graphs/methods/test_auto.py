@@ -320,13 +320,6 @@ async def test_auto_budget_covers_all_subruns(runs_with: RunsFor, chain: Chain, 
         assert turns(answer)[1] == ("par-rag", "out_of_budget"), "in the middle of the second hop"
 
 
-async def test_auto_thresholds_are_settings(runs_with: RunsFor, chain: Chain) -> None:
-    model = Clerk(chain, read=reading("1999"), holds="No")
-    answer = await ask(runs_with(model), chain.question, values={"min_citations": "0", "min_confidence": "0"})
-    assert turns(answer) == [("plain-rag", "answered")]
-    assert model.roles() == ["reader"]
-
-
 @pytest.mark.parametrize(
     ("values", "says"),
     [
@@ -522,6 +515,3 @@ async def test_auto_subruns_are_pruned_with_their_run(runs_with: RunsFor, chain:
     assert gone == PruneReport(threads=3, checkpoints=0, texts=gone.texts)
     assert gone.texts > 0
     assert await runs.store.threads.list_newest() == []
-
-
-# Properties

@@ -13,7 +13,6 @@ from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Threshold
 from sleuth.graphs.methods.crp_rag.graph import Settings
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.runs.history import list_checkpoints
 from sleuth.graphs.runs.service import RunService, Services
 
 GRAPH = Settings(shortcut=False)
@@ -331,33 +330,3 @@ async def test_crp_rag_unreadable_reply_costs_its_step_only(prompt: str) -> None
     verdict = await case.run("?")
     assert any(UNREADABLE[prompt] in warning for warning in case.state["warnings"])
     assert verdict["status"] in ("answered", "refused", "unknown")
-
-
-def two_ways(*, logprobs: bool = True) -> Replying:
-    model = PathsModel(*TWO_WAYS)
-
-    def reply_to(request: Request) -> Any:
-        said = model(request)
-        if request.prompt != VERIFY or logprobs:
-            return said
-        return f"perhaps {request.sampling.seed}" if said["text"] == "who knows" else said["text"]
-
-    return Replying(reply_to)
-
-
-# In a store of runs
-
-
-async def test_crp_rag_stored_run_uses_services_embedder(store: Store) -> None:
-    runs = RunService(store, Services(model=two_ways(), retriever=Shelf([TOWER]), embedder=HashingEmbedder()))
-    id = await runs.start("?", "crp-rag", values={"samples": 3})
-    answer = await finish(runs, id)
-    assert (answer.status, answer.text) == ("answered", "Ostel")
-    assert not any("embedder" in warning for warning in answer.warnings)
-    assert answer.cost["nodes"].keys() == {"expand", "merge", "aggregate", "verify", "reason", "integrate"}
-    visited = [
-        moment.node
-        for moment in reversed(await list_checkpoints(runs, id))
-        if moment.node and moment.node != ["__start__"]
-    ]
-    assert visited == [[node] for node in [TRIED, *KNOW, LEFT, *LAYER * 2, *KNOW, *ANSWER, "integrate"]]

@@ -106,6 +106,19 @@ async def test_method_with_sufficient_inherited_answer_does_not_search(name: str
     assert ("no passage supports this answer word for word" in case.state["warnings"]) is not cited
 
 
+@pytest.mark.parametrize("name", ["plain-rag", "iter-retgen", "ircot", "retro-rag", "hybrid-rag"])
+async def test_method_with_insufficient_inherited_answer_searches(name: str) -> None:
+    chain = example("q08")
+    wrong: Any = {"question": chain.question, "finding": "Nowhere", "passages": [], "citations": []}
+    case = case_of(name, chain)
+    verdict = await case.run(chain.question, {"1": wrong})
+    tried = {"retro-rag": ["answer", "verify"], "hybrid-rag": ["classify", "aggregate", "answer", "verify"]}
+    first = tried.get(name, ["answer"])
+    assert case.nodes[: len(first)] == first
+    assert case.retriever.queries[0].text == chain.question
+    assert (verdict["status"], verdict["text"]) == ("answered", chain.answer)
+
+
 OPEN = "The question stays open."
 LOSSES = {
     "plain-rag": [OPEN],

@@ -470,17 +470,3 @@ async def test_hybrid_rag_sufficient_inherited_answer_skips_sources() -> None:
     assert setting.case.nodes == ["classify", "aggregate", "answer", "verify"]
     assert setting.shown() == [("note", "150 years")]
     assert verdict["citations"] == [citation]
-
-
-async def test_hybrid_rag_insufficient_inherited_answer_uses_sources() -> None:
-    known = {"question": QUESTION, "finding": "Varn", "passages": []}
-    answers = iter([{"answer": "I don't know"}, {"answer": "150 years"}])
-
-    def reply(request: Request) -> Any:
-        return next(answers) if request.prompt == "resolver/reason_and_doubt" else said(request.prompt)
-
-    setting = hybrid(model=Replying(reply))
-    verdict = await setting.run(notes={"1": known})
-    assert setting.case.nodes == ["classify", "aggregate", "answer", "verify", *EVERY[1:]]
-    assert setting.shown()[0] == ("note", "Varn")
-    assert verdict["text"] == "150 years"

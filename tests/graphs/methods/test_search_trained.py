@@ -58,13 +58,6 @@ async def test_search_trained_continues_one_transcript() -> None:
     assert all(resolves(each, [TOWER, BRELL]) for each in verdict["citations"])
 
 
-async def test_stepsearch_has_its_own_prompt() -> None:
-    run = case(FIRST, SECOND, LAST, values={"format": "stepsearch"})
-    assert (await run.run(QUESTION))["text"] == "Varn"
-    assert run.prompts() == ["searcher/stepsearch"] * 3
-    assert "<information>Doc 1" in transcript(run)
-
-
 async def test_corag_writes_sub_queries_and_sub_answers() -> None:
     replies = [
         "<subquery>tower builder</subquery>",
@@ -88,12 +81,6 @@ async def test_malformed_text_is_corrected_once(written: str) -> None:
     assert "That was neither a search nor an answer." in transcript(run, 2)
     assert transcript(run, 2).endswith("Once more.\n")
     assert "The model gave neither a query nor an answer, and was corrected." in run.state["warnings"]
-
-
-async def test_second_malformed_text_ends_as_unknown() -> None:
-    run = case(FIRST, "Hm.", "Hm again.")
-    assert await run.run(QUESTION) == {"status": "unknown", "text": "", "citations": []}
-    assert run.state["warnings"][-1].endswith(OPEN)
 
 
 async def test_last_search_is_followed_by_the_opened_answer() -> None:

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -19,95 +19,72 @@ from sleuth.tools.settings import Profile
 CHAINS = {"two hops": "q08", "four hops": "q24", "unanswerable": "q31", "false premise": "q37"}
 
 
-@dataclass(frozen=True)
-class Variant:
-    """A method under some settings, and the prompts that these rule out."""
-
-    method: str
-    name: str
-    values: dict[str, Any] = field(default_factory=dict)
-    without: frozenset[str] = frozenset()
-
-
-def variants(method: str, **changed: tuple[dict[str, Any], Iterable[str]]) -> list[Variant]:
-    own = [Variant(method, name.replace("_", " "), values, frozenset(out)) for name, (values, out) in changed.items()]
-    return [Variant(method, "whole"), Variant(method, "as in the paper"), *own]
-
-
-SCORES = {"evaluator/evidence", "evaluator/relevance", "evaluator/attribution"}
-EXTRACT, PLANS = "extractor/extract", {"planner/begin", "planner/next_with_finding"}
-
+ABLATIONS: dict[str, dict[str, dict[str, Any]]] = {
+    "plain-rag": {},
+    "par-rag": {"without plan": {"plan": False}, "without review": {"review": False}},
+    "crp-rag": {
+        "tree": {"structure": "tree"},
+        "chain": {"structure": "chain"},
+        "text": {"structure": "text"},
+        "without aggregation": {"aggregate": False},
+        "without evaluation": {"verify": False},
+        "without iteration": {"iterate": False},
+    },
+    "retro-rag": {
+        "without answer evaluation": {"evaluate_answer": False},
+        "without evidence": {"evidence": False},
+        "without source evidence": {"source_evidence": False},
+        "without inferential evidence": {"inferential_evidence": False},
+        "without updating": {"update": False},
+        "without evaluation of evidence": {"evaluate_evidence": False},
+    },
+    "ras": {
+        "without retrieval": {"retrieve": False},
+        "without planning": {"plan": False},
+        "without triples": {"triples": False},
+    },
+    "hybrid-rag": {
+        "without attributes": {"attributes": False},
+        "without retrieval": {"retrieve": False},
+        "without refusal": {"refuse": False, "outline": False},
+        "without calculator": {"calculate": False},
+        "without outline": {"outline": False},
+        "without false premise": {"false_premise": False},
+        "without recall": {"recall": False},
+        "without graph": {"graph": False},
+    },
+    "closed-book": {},
+    "iter-retgen": {},
+    "self-ask": {},
+    "ircot": {"without reader": {"reader": False}},
+    "agent": {"three tools": {"tools": "three"}},
+    "search-trained": {"stepsearch": {"format": "stepsearch"}},
+}
 VARIANTS = [
-    *variants("plain-rag"),
-    *variants(
-        "par-rag",
-        without_plan=({"plan": False}, ["planner/plan", "refiner/refine"]),
-        without_review=({"review": False}, ["reviewer/review"]),
-    ),
-    *variants(
-        "crp-rag",
-        tree=({"structure": "tree"}, ["fuser/fuse"]),
-        chain=({"structure": "chain"}, ["fuser/fuse"]),
-        text=({"structure": "text"}, ["fuser/fuse", "expander/expand"]),
-        without_aggregation=({"aggregate": False}, ["aggregator/aggregate"]),
-        without_evaluation=({"verify": False}, ["verifier/verify"]),
-        without_iteration=({"iterate": False}, ["integrator/step"]),
-    ),
-    *variants(
-        "retro-rag",
-        without_answer_evaluation=(
-            {"evaluate_answer": False},
-            ["reasoner/monitor", "evaluator/consistency", "evaluator/declarative"],
-        ),
-        without_evidence=({"evidence": False}, ["reasoner/reason", "detective/infer", *SCORES]),
-        without_source_evidence=({"source_evidence": False}, []),
-        without_inferential_evidence=({"inferential_evidence": False}, ["detective/infer"]),
-        without_updating=({"update": False}, []),
-        without_evaluation_of_evidence=({"evaluate_evidence": False}, SCORES),
-    ),
-    *variants(
-        "ras",
-        without_retrieval=({"retrieve": False}, [EXTRACT, *PLANS]),
-        without_planning=({"plan": False}, PLANS),
-        without_triples=({"triples": False}, [EXTRACT]),
-    ),
-    *variants(
-        "hybrid-rag",
-        without_attributes=({"attributes": False}, ["classifier/domain", "classifier/dynamic"]),
-        without_retrieval=({"retrieve": False}, ["calculator/express"]),
-        without_refusal=({"refuse": False, "outline": False}, ["resolver/careful"]),
-        without_calculator=({"calculate": False}, ["calculator/express"]),
-        without_outline=({"outline": False}, ["resolver/reason", "resolver/reason_and_doubt"]),
-        without_false_premise=({"false_premise": False}, ["resolver/reason_and_doubt"]),
-        without_recall=({"recall": False}, ["recaller/recall"]),
-        without_graph=({"graph": False}, ["querier/entities"]),
-    ),
-    *variants("closed-book"),
-    *variants("iter-retgen"),
-    *variants("self-ask"),
-    *variants("ircot", without_reader=({"reader": False}, ["reasoner/reason"])),
-    *variants("agent", three_tools=({"tools": "three"}, ["actor/act"])),
-    *variants(
-        "search-trained",
-        stepsearch=({"format": "stepsearch"}, ["searcher/search_r1"]),
-    ),
+    pytest.param(method, profile, values, id=f"{method} {name}".replace(" ", "-"))
+    for method, ablations in ABLATIONS.items()
+    for name, profile, values in (
+        ("whole", "default", {}),
+        ("as in the paper", "paper", {}),
+        *((name, "default", values) for name, values in ablations.items()),
+    )
 ]
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda it: f"{it.method} {it.name}".replace(" ", "-"))
-async def test_trajectory_of_each_ablation_matches_snapshot(variant: Variant, snapshot: SnapshotAssertion) -> None:
-    seen = {kind: await _trace(variant, id) for kind, id in CHAINS.items()}
+@pytest.mark.parametrize(("method", "profile", "values"), VARIANTS)
+async def test_trajectory_of_each_ablation_matches_snapshot(
+    method: str, profile: Profile, values: dict[str, Any], snapshot: SnapshotAssertion
+) -> None:
+    seen = {kind: await _trace(method, profile, values, id) for kind, id in CHAINS.items()}
     assert "\n".join(f"{kind}\n{trace}" for kind, trace in seen.items()) == snapshot
 
 
-async def _trace(variant: Variant, id: str) -> str:
-    method, chain = METHODS[variant.method], example(id)
-    settings = configure(method, variant.values, "paper" if variant.name == "as in the paper" else "default")
-    case = case_of(variant.method, chain, settings)
+async def _trace(method: str, profile: Profile, values: dict[str, Any], id: str) -> str:
+    chain = example(id)
+    case = case_of(method, chain, configure(METHODS[method], values, profile))
     verdict = await case.run(chain.question)
     assert all(resolves(citation, chain.passages) for citation in verdict["citations"] if citation["passage"])
-    assert not variant.without & set(case.prompts())
-    if not variant.values:
+    if not values:
         cited = {citation["passage"] for citation in verdict["citations"]}
         assert cited == ({hop.passage.id for hop in chain.hops} if verdict["status"] == "answered" else set())
     assert verdict["text"] in (chain.answer, "") or verdict["status"] == "refused"

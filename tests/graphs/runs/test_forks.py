@@ -21,7 +21,7 @@ from sleuth.tools.errors import UsageError
 from sleuth.tools.text.normalization import comparison_key
 
 PLAYED = [name for name in METHODS if name not in ("auto", "closed-book")]
-"""Hops of `auto` are runs of their own; closed-book finds nothing out (test_closed_book.py forks into it)."""
+"""Hops of `auto` are runs of their own; closed-book finds nothing out."""
 PAIRS = [(PLAYED[at], PLAYED[at - step]) for step in (1, 2) for at in range(len(PLAYED))]
 """Each method twice as the source and twice as the target: a fork reads nothing else of either."""
 

@@ -95,7 +95,7 @@ class Detective:
         texts = [source["text"] for source in given["sources"]] + [step["answer"] for step in given["known"]]
         noted = [text for step in given["known"] for text in (step["question"], step["answer"])]
         claims = [self.claim(at) for at in range(len(self.chain.hops))]
-        if self.chain.question in noted:
+        if {self.chain.question, self.chain.answer} <= set(noted):
             return [True] * len(claims)
         return [
             bool(hop.answer) and (hop.asked in noted or hop.answer in noted or any(claim in text for text in texts))
