@@ -1,6 +1,6 @@
 """Settings of the hybrid system, and the stages of its cumulative ablation (table 2 of the paper)."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -10,20 +10,7 @@ from sleuth.tools.search import Mode
 Rung = Literal[
     "llm", "rag", "chunks", "refusal", "attributes", "tables", "calculator", "reasoning", "premise", "recall", "full"
 ]
-
-LADDER: dict[Rung, str] = {
-    "rag": "retrieve",
-    "chunks": "sentences",
-    "refusal": "refuse",
-    "attributes": "attributes",
-    "tables": "tables",
-    "calculator": "calculate",
-    "reasoning": "outline",
-    "premise": "false_premise",
-    "recall": "recall",
-    "full": "graph",
-}
-"""The setting that each stage adds to the one before (table 2 of the paper); the first, "llm", has none."""
+"""The stages of table 2: each but the first switches on one more part, in the order of the settings that do."""
 
 
 class Settings(CheckedSettings):
@@ -75,8 +62,7 @@ class Settings(CheckedSettings):
     @classmethod
     def _climb(cls, given: Any) -> Any:  # noqa: ANN401 - as pydantic has it
         """Switch off the settings of later stages; explicit settings are kept."""
-        if not isinstance(given, dict) or given.get("rung") not in ("llm", *LADDER):
+        stages, parts = get_args(Rung), list(cls.annotated(Ablation))
+        if not isinstance(given, dict) or given.get("rung") not in stages:
             return given
-        rungs = list(LADDER)
-        above = rungs[rungs.index(given["rung"]) + 1 :] if given["rung"] in LADDER else rungs
-        return {**{LADDER[rung]: False for rung in above}, **given}
+        return {**dict.fromkeys(parts[stages.index(given["rung"]) :], False), **given}

