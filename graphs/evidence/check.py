@@ -12,9 +12,9 @@ By default, answers are checked if there is a checker, and a threshold of suppor
 """
 
 import asyncio
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from contextlib import suppress
+from dataclasses import fields
 from typing import Any, Literal, get_args, get_type_hints
 
 from langgraph.graph import END, StateGraph
@@ -32,7 +32,7 @@ from sleuth.graphs.evidence.citations import cite_sentence
 from sleuth.graphs.evidence.outcomes import as_steps, make_note, read_answer
 from sleuth.tools.errors import UsageError
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
-from sleuth.tools.evidence_checker.checker import Reading as CheckedReading
+from sleuth.tools.evidence_checker.checker import Reading
 from sleuth.tools.storage import Archive
 from sleuth.tools.text import name_key
 from sleuth.tools.types import Passage
@@ -46,26 +46,15 @@ GOOD_SUPPORT = 0.6
 UNFITTED = Threshold(value=0.2, by="not fitted for this model")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Check:
-    """Check of an answer: the least support, and whether the checker's own answer may replace one with less."""
-
-    min_support: float
-    spans: bool
-
-
-def check_of(context: Context) -> Check | None:
-    """Return how a run checks its answer: by its settings, otherwise as fitted for its model; None if it does not."""
+def least_support(context: Context) -> float | None:
+    """Return the support that an answer needs, by the settings or as fitted for the model; None if none is checked."""
     settings, fitted = context.settings, context.thresholds.get(READ.prompt)
     if not isinstance(settings, CheckedSettings):
         return None
     by_default = fitted is not None and context.checker is not None
     if not (by_default if settings.check_evidence is None else settings.check_evidence):
         return None
-    return Check(
-        min_support=choose_threshold(settings.min_support, fitted, UNFITTED)["value"],
-        spans=fitted is not None if settings.check_spans is None else settings.check_spans,
-    )
+    return choose_threshold(settings.min_support, fitted, UNFITTED)["value"]
 
 
 def require_checker(checker: EvidenceChecker | None) -> EvidenceChecker:
@@ -93,7 +82,7 @@ async def assess(checker: EvidenceChecker, question: str, answer: str, passages:
     return _support(score, reading)
 
 
-def _support(score: float, reading: CheckedReading) -> Support:
+def _support(score: float, reading: Reading) -> Support:
     support = Support(score=round(score, 4), answerable=round(reading.answerable, 4))
     return Support(**support, weak=True) if score < GOOD_SUPPORT else support
 
@@ -101,19 +90,19 @@ def _support(score: float, reading: CheckedReading) -> Support:
 @node
 async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> Update:
     """Accept the answer if the cited passages support it; otherwise answer once more, or refuse."""
-    checker, verdict, check = require_checker(call.context.checker), state.verdict, check_of(call.context)
+    checker, verdict, least = require_checker(call.context.checker), state.verdict, least_support(call.context)
     assert verdict is not None
-    assert check is not None
+    assert least is not None
     values = {field.name: getattr(state, field.name) for field in fields(state)}
     found = await found_passages(values, call.context.archive)
     support = await assess(checker, state.question, verdict["text"], cited_passages(verdict["citations"], found))
-    if support["score"] >= check.min_support:
+    if support["score"] >= least:
         return {"verdict": Verdict(**{**verdict, "support": support})}
     doubt = f"the cited passages do not support the answer {verdict['text']!r} (support {support['score']:.2f})"
     reading = await asyncio.to_thread(checker.read, state.question, as_evidence(found))
-    second = _answer_of_checker(state, check, reading, found)
+    second = _answer_of_checker(state, call, least, reading, found)
     if second is None and call.affords():
-        second = await _answer_again(state, call, checker, check, _most_relevant(reading, found))
+        second = await _answer_again(state, call, checker, least, _most_relevant(reading, found))
     if second is not None:
         return {**second, "warnings": [doubt]}
     own = reading.support_of(reading.answer)
@@ -122,12 +111,14 @@ async def check_evidence(state: RunState, call: Call[CheckedSettings]) -> Update
 
 
 def _answer_of_checker(
-    state: RunState, check: Check, reading: CheckedReading, found: Sequence[Passage]
+    state: RunState, call: Call[CheckedSettings], least: float, reading: Reading, found: Sequence[Passage]
 ) -> Update | None:
     """Return the answer of the checker's reading, if it is supported; None otherwise."""
-    text = reading.answer
+    text, wanted = reading.answer, call.settings.check_spans
     score = reading.support_of(text)
-    if not (check.spans and found and score >= check.min_support):
+    if wanted is None:
+        wanted = READ.prompt in call.context.thresholds
+    if not (wanted and found and score >= least):
         return None
     if reading.spans and text == reading.spans[0].text:
         citations = [cite_sentence(found[reading.spans[0].passage], reading.spans[0].start)]
@@ -137,7 +128,7 @@ def _answer_of_checker(
 
 
 async def _answer_again(
-    state: RunState, call: Call[CheckedSettings], checker: EvidenceChecker, check: Check, shown: Sequence[Passage]
+    state: RunState, call: Call[CheckedSettings], checker: EvidenceChecker, least: float, shown: Sequence[Passage]
 ) -> Update | None:
     """Return a supported answer of the model from these passages; None if there is none."""
     assert state.verdict is not None
@@ -149,7 +140,7 @@ async def _answer_again(
     if not text:
         return None
     support = await assess(checker, state.question, text, cited_passages(citations, shown))
-    if support["score"] < check.min_support:
+    if support["score"] < least:
         return None
     return _corrected(state, text, citations, support, "answered once more")
 
@@ -163,7 +154,7 @@ def _corrected(state: RunState, text: str, citations: list[Citation], support: S
     return {"notes": {**_rejected(state), "checked": note}, "verdict": verdict}
 
 
-def _most_relevant(reading: CheckedReading, found: Sequence[Passage]) -> list[Passage]:
+def _most_relevant(reading: Reading, found: Sequence[Passage]) -> list[Passage]:
     order = sorted(range(len(found)), key=lambda at: -reading.relevance[at])
     return [found[at] for at in order[:SHOWN]]
 
@@ -200,17 +191,12 @@ async def support_of_run(checker: EvidenceChecker, values: Mapping[str, Any], ar
 async def found_passages(values: Mapping[str, Any], archive: Archive) -> list[Passage]:
     """Return all passages that a run has found, sorted by id."""
     found = find_hashes({name: value for name, value in values.items() if name != "calls"})
-    records = await archive.load(sorted(found))
-    passages = {passage.id: passage for record in records for passage in _passages(record)}
+    passages: dict[str, Passage] = {}
+    for record in await archive.load(sorted(found)):
+        with suppress(AttributeError, TypeError, ValueError):  # an archived text of another kind
+            passage = deserialize_passage(record)
+            passages[passage.id] = passage
     return [passages[id] for id in sorted(passages)]
-
-
-def _passages(record: str) -> list[Passage]:
-    """Return an archived passage; nothing for an archived text of another kind."""
-    try:
-        return [deserialize_passage(record)] if isinstance(json.loads(record), dict) else []
-    except (ValueError, TypeError):
-        return []
 
 
 def cited_passages(citations: Iterable[Citation], found: Iterable[Passage]) -> list[Passage]:
@@ -239,8 +225,8 @@ def check_or_end(state: RunState) -> Literal["check_evidence", "__end__"]:
     A fork that sets the verdict itself has no runtime: its answer is not checked.
     """
     runtime = get_runtime(Context)
-    wanted = runtime and check_of(runtime.context)
-    return "check_evidence" if wanted and state.verdict and state.verdict["status"] == "answered" else "__end__"
+    is_checked = runtime and least_support(runtime.context) is not None
+    return "check_evidence" if is_checked and state.verdict and state.verdict["status"] == "answered" else "__end__"
 
 
 def choices(graph: StateGraph[Any, Context, Any, Any], name: str) -> list[str]:

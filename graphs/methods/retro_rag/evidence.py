@@ -175,19 +175,6 @@ async def infer(
     return notes
 
 
-async def evaluate_answer(model: ModelCaller, question: str, attempt: AnswerAttempt, *, assess: bool) -> AnswerAttempt:
-    """Return an attempt with its consistency (equation 1); if `assess`, the model decides if it is declarative."""
-    second = attempt["second"] or "(none)"
-    both = judging.ConsistencyInput(question=question, answer=attempt["answer"], second=second)
-    stated = judging.DeclarativeInput(question=question, answer=attempt["answer"])
-    asked = [judge(model, judging.CONSISTENCY, both)]
-    asked += [judge(model, judging.DECLARATIVE, stated)] if assess else []
-    consistency, *declarative = await asyncio.gather(*asked)
-    return AnswerAttempt(
-        **{**attempt, "declarative": all(each > UNDECIDED for each in declarative), "consistency": consistency}
-    )
-
-
 async def score_inferences(
     model: ModelCaller, new: Notes, *, query: str, known: Notes, shown: Sequence[Passage]
 ) -> dict[str, InferenceScores]:

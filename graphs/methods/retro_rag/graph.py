@@ -192,7 +192,15 @@ async def verify(state: State, call: Call[Settings]) -> Update:
     limit = state.threshold or choose_threshold(settings.threshold, fitted, PUBLISHED)
     if settings.evaluate_answer and attempt["answer"]:
         call.require(2 if settings.assess else 1)
-        attempt = await evidence.evaluate_answer(call.model, state.question, attempt, assess=settings.assess)
+        asked, text = state.question, attempt["answer"]
+        both = judging.ConsistencyInput(question=asked, answer=text, second=attempt["second"] or "(none)")
+        asks = [evidence.judge(call.model, judging.CONSISTENCY, both)]
+        if settings.assess:
+            stated = judging.DeclarativeInput(question=asked, answer=text)
+            asks.append(evidence.judge(call.model, judging.DECLARATIVE, stated))
+        consistency, *declarative = await asyncio.gather(*asks)
+        is_declarative = all(each > evidence.UNDECIDED for each in declarative)
+        attempt = AnswerAttempt(**{**attempt, "declarative": is_declarative, "consistency": consistency})
     verified = {str(state.round): attempt}
     final: Update = {}
     if attempt["declarative"] and attempt["consistency"] is not None and attempt["consistency"] > limit["value"]:
