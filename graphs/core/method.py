@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from inspect import getfile
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -87,9 +88,8 @@ class Method:
 
     `line` summarizes the method and `when` describes its use. `calls` is the typical number of model calls: fewest to
     most on the example questions, and on two hops. `docs/benchmarks/answers.md` has them by number
-    of hops; empty where it was not measured. A `baseline` is included for comparison. `fidelity` is the file that
-    declares how the method follows its paper, part by part. `start_from_plan` returns the update that the node `plan`
-    would make of given steps, for its settings; None if a method has no such plan.
+    of hops; empty where it was not measured. A `baseline` is included for comparison. `start_from_plan` returns the
+    update that the node `plan` would make of given steps, for its settings; None if a method has no such plan.
 
     `summarize_update` describes the update of a node in lines. `read_graph`, `read_subruns` and `read_table` return the
     question's graph, the runs of other methods and the table that a state contains, for the answer; by default there
@@ -105,7 +105,6 @@ class Method:
     settings: type[MethodSettings]
     calls: str = ""
     baseline: bool = False
-    fidelity: Path | None = None
     start_from_plan: Callable[[dict[str, Any], Any], Mapping[str, Any]] | None = None
     summarize_update: Callable[[Mapping[str, Any]], list[str]] = summarize_update
     read_graph: Callable[[Mapping[str, Any]], Graph | None] = lambda state: None
@@ -114,8 +113,9 @@ class Method:
 
     @property
     def parts(self) -> Mapping[str, PaperPart]:
-        """The parts of the method's paper by their keys, read from `fidelity`; none without this file."""
-        return read_parts(self.fidelity) if self.fidelity else {}
+        """The parts of the method's paper by their keys, read from the `fidelity.toml` in its folder, if any."""
+        file = Path(getfile(self.state)).with_name("fidelity.toml")
+        return read_parts(file) if file.exists() else {}
 
     def nodes(self) -> list[str]:
         """Return the graph's nodes in the order of the method."""

@@ -18,7 +18,6 @@ Ours: `try_shortcut` lets the question alone receive knowledge before the first 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Literal
 
 from langgraph.graph import END, START, StateGraph
@@ -415,5 +414,4 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    fidelity=Path(__file__).with_name("fidelity.toml"),
 )

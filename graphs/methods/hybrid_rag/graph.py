@@ -19,7 +19,6 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Literal
 
 from langgraph.graph import START, StateGraph
@@ -314,6 +313,5 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    fidelity=Path(__file__).with_name("fidelity.toml"),
     summarize_update=summarize,
 )

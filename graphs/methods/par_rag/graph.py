@@ -15,7 +15,6 @@ note is its entry in the trajectory; a step without a note is still to be done.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from langgraph.graph import END, START, StateGraph
@@ -393,7 +392,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    fidelity=Path(__file__).with_name("fidelity.toml"),
     summarize_update=summarize,
     start_from_plan=start_from_plan,
 )

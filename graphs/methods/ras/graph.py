@@ -320,7 +320,6 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    fidelity=Path(__file__).with_name("fidelity.toml"),
     summarize_update=summarize,
     read_graph=triple_graph.read_graph,
 )

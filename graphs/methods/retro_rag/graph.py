@@ -15,7 +15,6 @@ evidence that no longer helps is removed, and `departures` records when and why.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from langgraph.graph import START, StateGraph
@@ -371,6 +370,5 @@ METHOD = Method(
     graph=graph,
     state=State,
     settings=Settings,
-    fidelity=Path(__file__).with_name("fidelity.toml"),
     summarize_update=summarize,
 )
