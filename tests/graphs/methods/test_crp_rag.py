@@ -227,17 +227,23 @@ async def test_crp_rag_without_log_probabilities_compares_samples(others: list[s
     assert f"no log-probabilities: knowledge suffices where most of {samples} samples agree" in case.state["warnings"]
 
 
-async def test_crp_rag_contradicting_paths_are_named() -> None:
+def differing(other: str) -> Replying:
+    """The path over B gives another answer to C than the one over A."""
+    model = PathsModel([A, C], [B, C])
+
     def reply_to(request: Request) -> Any:
         if request.prompt == LAST and request.input["step"] == C[0]:
-            return {"answer": "Ostel" if request.input["known"][0]["question"] == A[0] else "Varn"}
+            return {"answer": "Ostel" if request.input["known"][0]["question"] == A[0] else other}
         return model(request)
 
-    model = PathsModel([A, C], [B, C])
+    return Replying(reply_to)
+
+
+async def test_crp_rag_contradicting_paths_are_named() -> None:
     differ = f"Paths contradict each other at step 4, {C[0]!r}: {{!r}} by path 1>2>4, {{!r}} by path 1>3>4"
     lines = {differ.format("Ostel", "Varn"), differ.format("Varn", "Ostel")}  # samples come in any order
     for settings, said in ((GRAPH, True), (GRAPH.model_copy(update={"contradictions": False}), False)):
-        case = crp(Replying(reply_to), [TOWER], settings)
+        case = crp(differing("Varn"), [TOWER], settings)
         verdict = await case.run("?")
         assert bool(lines & set(case.state["warnings"])) is said
         assert verdict["text"] in ("Ostel or Varn", "Varn or Ostel")
@@ -247,14 +253,7 @@ async def test_crp_rag_contradicting_paths_are_named() -> None:
     ("other", "differs"), [("Ostel.", False), ("in  ostel", False), ("Ostelby", True), ("Varn", True), ("", False)]
 )
 async def test_crp_rag_longer_wording_does_not_contradict(other: str, differs: bool) -> None:
-    model = PathsModel([A, C], [B, C])
-
-    def reply_to(request: Request) -> Any:
-        if request.prompt == LAST and request.input["step"] == C[0]:
-            return {"answer": "Ostel" if request.input["known"][0]["question"] == A[0] else other}
-        return model(request)
-
-    case = crp(Replying(reply_to), [TOWER], GRAPH)
+    case = crp(differing(other), [TOWER], GRAPH)
     await case.run("?")
     assert any(warning.startswith("Paths contradict") for warning in case.state["warnings"]) is differs
 

@@ -22,6 +22,12 @@ def two_hops() -> Chain:
     return example("q08")
 
 
+def judging(chain: Chain, replies: dict[str, Any]) -> Judging:
+    """A model that makes no mistake, with other replies to these prompts."""
+    others = Detective(chain)
+    return Judging(lambda request: replies[request.prompt] if request.prompt in replies else others.reply_to(request))
+
+
 TESTS = {"evaluator/relevance", "evaluator/attribution"}
 
 
@@ -72,13 +78,8 @@ async def test_retro_rag_without_updating_replaces_evidence(two_hops: Chain) -> 
 
 
 async def test_paper_profile_infers_all_and_shows_examples(two_hops: Chain) -> None:
-    uncited = {"question": "?", "claim": "It is so.", "citations": []}
-    detective = Detective(two_hops)
-    many = [{**uncited, "claim": f"It is so {at}."} for at in range(7)]
-    model = Judging(
-        lambda request: {"inferences": many} if request.prompt == "detective/infer_all" else detective.reply_to(request)
-    )
-    yes = Judging(lambda request: 0.9 if request.prompt in TESTS else model.answer(request))
+    many = [{"question": "?", "claim": f"It is so {at}.", "citations": []} for at in range(7)]
+    yes = judging(two_hops, {"detective/infer_all": {"inferences": many}, **dict.fromkeys(TESTS, 0.9)})
     case = retro(two_hops, Settings(max_iterations=2).as_in_paper(), model=yes)
     await case.run(two_hops.question)
     assert len(case.state["tests"]) == 7
@@ -151,9 +152,7 @@ async def test_retro_rag_keeps_best_inferences(two_hops: Chain) -> None:
 
 @pytest.mark.parametrize("failing", sorted(TESTS))
 async def test_retro_rag_drops_inferences_failing_a_test(two_hops: Chain, failing: str) -> None:
-    detective = Detective(two_hops)
-    model = Judging(lambda request: 0.5 if request.prompt == failing else detective.reply_to(request))
-    case = retro(two_hops, Settings(max_iterations=2), model=model)
+    case = retro(two_hops, Settings(max_iterations=2), model=judging(two_hops, {failing: 0.5}))
     await case.run(two_hops.question)
     assert [key for key in case.state["notes"] if key != "answer"] == []
     assert set(case.prompts()) >= TESTS
@@ -162,9 +161,7 @@ async def test_retro_rag_drops_inferences_failing_a_test(two_hops: Chain, failin
 
 async def test_retro_rag_drops_inference_without_passage(two_hops: Chain) -> None:
     invented = {"question": "?", "claim": "It is so.", "citations": [{"source": 9, "quote": "It is so."}]}
-    detective = Detective(two_hops)
-    replies = {"detective/infer": {"inferences": [invented]}}
-    model = Judging(lambda request: replies.get(request.prompt) or detective.reply_to(request))
+    model = judging(two_hops, {"detective/infer": {"inferences": [invented]}})
     case = retro(two_hops, Settings(max_iterations=2), model=model)
     await case.run(two_hops.question)
     assert "evaluator/relevance" not in case.prompts()
@@ -203,10 +200,7 @@ async def test_retro_rag_history_shows_removed_evidence(store: Store, two_hops: 
 
 @pytest.mark.parametrize(("probability", "status"), [(0.5, "unknown"), (0.51, "answered")])
 async def test_retro_rag_answer_is_final_only_if_declarative(two_hops: Chain, probability: float, status: str) -> None:
-    detective = Detective(two_hops)
-    model = Judging(
-        lambda request: probability if request.prompt == "evaluator/declarative" else detective.reply_to(request)
-    )
+    model = judging(two_hops, {"evaluator/declarative": probability})
     case = retro(two_hops, Settings(max_iterations=2, assess=True), model=model)
     assert (await case.run(two_hops.question))["status"] == status
     assert case.state["attempts"]["2"]["declarative"] is (status == "answered")
@@ -229,9 +223,7 @@ async def test_retro_rag_without_log_probabilities_takes_the_word(two_hops: Chai
 
 
 async def test_retro_rag_state_has_all_scores(two_hops: Chain) -> None:
-    detective = Detective(two_hops)
-    scores = {"evaluator/relevance": 0.8, "evaluator/attribution": 0.3}
-    model = Judging(lambda request: scores.get(request.prompt) or detective.reply_to(request))
+    model = judging(two_hops, {"evaluator/relevance": 0.8, "evaluator/attribution": 0.3})
     case = retro(two_hops, Settings(max_iterations=2), model=model)
     await case.run(two_hops.question)
     (rejected,) = case.state["tests"].values()
@@ -248,9 +240,7 @@ async def test_retro_rag_state_has_all_scores(two_hops: Chain) -> None:
 
 @pytest.mark.parametrize(("consistency", "rounds"), [(0.71, 2), (0.69, 3), (0.2, 3)])
 async def test_retro_rag_answer_is_final_above_threshold(two_hops: Chain, consistency: float, rounds: int) -> None:
-    detective = Detective(two_hops)
-    asked = "evaluator/consistency"
-    model = Judging(lambda request: consistency if request.prompt == asked else detective.reply_to(request))
+    model = judging(two_hops, {"evaluator/consistency": consistency})
     case = retro(two_hops, Settings(max_iterations=3), model=model)
     verdict = await case.run(two_hops.question)
     assert case.state["round"] == rounds
@@ -265,9 +255,7 @@ async def test_retro_rag_answer_names_origin_of_threshold(
     store: Store, two_hops: Chain, given: float | None, value: float, rounds: int
 ) -> None:
     fitted = {"evaluator/consistency": Threshold(value=0.55, by="fitted for a model")}
-    detective = Detective(two_hops)
-    asked_for = "evaluator/consistency"
-    model = Judging(lambda request: 0.6 if request.prompt == asked_for else detective.reply_to(request))
+    model = judging(two_hops, {"evaluator/consistency": 0.6})
     services = Services(model=model, retriever=shelf(two_hops), thresholds=fitted)
     runs = RunService(store, services)
     id = await runs.start(two_hops.question, "retro-rag", values={"threshold": given} if given else {})
