@@ -15,7 +15,7 @@ from langgraph.types import Command, StateSnapshot
 from sleuth.graphs.core.answer import Verdict
 from sleuth.graphs.core.approval import describe_request, parse_typed_decision
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence import Thread, Turn
+from sleuth.graphs.persistence.thread import Thread, Turn
 from sleuth.graphs.registry import CHAT, configure, runnable
 from sleuth.graphs.runs.execution import checkpoint_id_of, now
 from sleuth.tools.errors import RunError, UsageError

@@ -16,7 +16,8 @@ from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.state import Question, find_hashes, merge_keys, same_question
 from sleuth.graphs.core.wall_clock import with_paused_clock
 from sleuth.graphs.evidence.outcomes import make_note
-from sleuth.graphs.persistence import CheckpointSerializer, Origin, Thread
+from sleuth.graphs.persistence.serializer import CheckpointSerializer
+from sleuth.graphs.persistence.thread import Origin, Thread
 from sleuth.graphs.registry import CHAT, runnable
 from sleuth.graphs.runs.execution import checkpoint_id_of, now, parent_id, path_to_latest
 from sleuth.graphs.runs.pages import load_pages

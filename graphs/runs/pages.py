@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sleuth.graphs.persistence import StoredPages, Thread
+from sleuth.graphs.persistence.thread import StoredPages, Thread
 from sleuth.tools.errors import UsageError
 from sleuth.tools.search import FilteredRetriever, Retriever
 from sleuth.tools.search.vectors import Embedder

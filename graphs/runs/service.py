@@ -23,18 +23,10 @@ from sleuth.graphs.core.events import Event, parse_event
 from sleuth.graphs.core.state import SCHEMA_VERSION
 from sleuth.graphs.core.wall_clock import seconds_at, with_clock
 from sleuth.graphs.evidence.check import require_checker
-from sleuth.graphs.persistence import (
-    LONGEST_NAME,
-    NAME,
-    Origin,
-    RunResult,
-    Store,
-    StoredOptions,
-    Thread,
-    ThreadState,
-    Turn,
-)
 from sleuth.graphs.persistence.sqlite_checkpoints import advance_clock
+from sleuth.graphs.persistence.store import Store
+from sleuth.graphs.persistence.tables import LONGEST_NAME
+from sleuth.graphs.persistence.thread import NAME, Origin, RunResult, StoredOptions, Thread, ThreadState, Turn
 from sleuth.graphs.registry import CHAT, SURVEY, configure, runnable
 from sleuth.graphs.runs import chat_turns
 from sleuth.graphs.runs.execution import (

@@ -10,8 +10,9 @@ from fastapi import Depends
 from sleuth.agents.formatting import Turn
 from sleuth.graphs.chat.question_rewriting import RewrittenQuestion, rewrite_question
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence import FollowUp, Thread
-from sleuth.graphs.runs import RunService, remove_runs
+from sleuth.graphs.persistence.thread import FollowUp, Thread
+from sleuth.graphs.runs.pruning import remove_runs
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.state import ServerState, ServerStateDep

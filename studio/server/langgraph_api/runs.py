@@ -9,10 +9,11 @@ from pydantic_core import to_json
 from starlette.responses import Response, StreamingResponse
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence import NAME, Thread
+from sleuth.graphs.persistence.thread import NAME, Thread
 from sleuth.graphs.registry import CHAT, runnable, without_replies
-from sleuth.graphs.runs import check_question, fork_run
 from sleuth.graphs.runs.chat_turns import Reply, add_turn
+from sleuth.graphs.runs.history import fork_run
+from sleuth.graphs.runs.service import check_question
 from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of, find_graph
 from sleuth.studio.server.langgraph_api.forms import MODES, AssistantRunForm, JsonRoute
