@@ -24,7 +24,6 @@ from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.persistence.thread import Origin, Thread
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, Compiled, compile_method, stream_steps
-from sleuth.graphs.runs.pages import load_pages
 from sleuth.tools.settings import Profile
 
 if TYPE_CHECKING:
@@ -53,17 +52,8 @@ class StoreSubruns:
         id = _thread_of(request)
         if not await self.runs.store.threads.exists(id):
             origin = Origin(parent=request.parent, checkpoint=request.checkpoint, hop=request.number)
-            options = self.outer.options
-            await self.runs.start(
-                request.question,
-                request.method,
-                values=request.values,
-                profile=options.profile,
-                thread=id,
-                pages=await load_pages(self.runs.store.archive, self.outer),
-                with_collection=options.pages.beside,
-                where=options.where,
-                origin=origin,
+            await self.runs.start_like(
+                self.outer, request.question, request.method, values=request.values, thread=id, origin=origin
             )
         settings = configure(runnable(request.method), request.values, self.outer.options.profile)
         async with self.runs.store.locks.hold(id):

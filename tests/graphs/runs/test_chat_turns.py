@@ -1,18 +1,19 @@
 """A chat as runs of one thread: each message is a turn, also after an interruption."""
 
 import json
+from typing import Any
 
 import pytest
 from chat_model import BACK, ChatModel
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
+from langgraph.types import Command
 from pydantic_core import to_json
 from scenes import Chain, RunsFor, finish
 
 from sleuth.agents.model import Reply as ModelReply
 from sleuth.agents.model import Request
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.runs.chat_turns import Reply, add_turn
 from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.service import RunService
@@ -178,9 +179,9 @@ async def test_only_a_chat_thread_takes_more_messages(
         await runs.start(chain.question, second, thread="talk")
 
 
-async def add_input(runs: RunService, given: str | Reply, start: str = "") -> None:
+async def add_input(runs: RunService, given: str | Command[Any], start: str = "") -> None:
     thread = await runs.store.threads.get("talk")
-    await add_turn(runs, thread, given, start=start, values=thread.options.values, budget=Budget())
+    await runs.add_turn(thread, given, start=start, values=thread.options.values, budget=Budget())
 
 
 async def test_input_after_a_failed_turn_starts_a_new_turn(runs_with: RunsFor, chain: Chain) -> None:
@@ -208,7 +209,7 @@ async def test_input_at_an_earlier_checkpoint_branches_the_chat(runs_with: RunsF
     with pytest.raises(UnknownName, match="no checkpoint"):
         await add_input(runs, "Hello!", start="1efd0000")
     with pytest.raises(UsageError, match="does not wait"):
-        await add_input(runs, Reply(value="the yard"))
+        await add_input(runs, Command(resume="the yard"))
 
 
 async def test_reply_is_given_to_an_interrupt_also_of_an_older_branch(runs_with: RunsFor, chain: Chain) -> None:
@@ -218,7 +219,7 @@ async def test_reply_is_given_to_an_interrupt_also_of_an_older_branch(runs_with:
     await add_input(runs, "Hello!")
     assert (await finish(runs, "talk")).status == "answered"
     assert (await said(runs))[0] == chain.question
-    approved = Reply(value={"decisions": [{"type": "approve"}]})
+    approved = Command(resume={"decisions": [{"type": "approve"}]})
     await add_input(runs, approved, start=waiting.checkpoint)
     assert (await finish(runs, "talk")).text == "1868"
     assert await said(runs) == [chain.question, "1868"]
