@@ -109,9 +109,7 @@ class Access:
         await self.server.quota.require(self.owner)
         services = (await self.server.tenants.runs(self.owner)).services
         assert services
-        tracing: dict[str, Any] = {"tracing": services.tracing, "trace_texts": services.trace_texts}
-        archive = self.runs.store.archive
-        made = await rewrite_question(message, turns, model=services.model, archive=archive, **tracing)
+        made = await rewrite_question(message, turns, services=services, archive=self.runs.store.archive)
         tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in made.calls.values())
         await self.server.quota.add(self.owner, tokens)
         return made

@@ -12,8 +12,8 @@ from scenes import Chain, Json, Replying, Shelf, example, resolves, sent, withou
 
 from sleuth.agents.model import DEMO_MODEL, Reply, Request
 from sleuth.graphs.chat import graph as chat
+from sleuth.graphs.chat.graph import REPLIES
 from sleuth.graphs.chat.messages import reply_id
-from sleuth.graphs.chat.small_talk import REPLIES
 from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.core.method import MethodName
 from sleuth.graphs.evidence.answer_text import with_footnotes

@@ -12,7 +12,7 @@ from langgraph.types import Command
 from scripted_model import ScriptedModel
 
 from sleuth.graphs.chat import graph as chat
-from sleuth.graphs.chat.small_talk import REPLIES
+from sleuth.graphs.chat.graph import REPLIES
 from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.runs.execution import compile_method
 from sleuth.graphs.runs.subruns import CheckpointerSubruns
