@@ -24,7 +24,7 @@ from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.agents.roles import conversation, planning
 from sleuth.graphs.chat.messages import Messages, answer_message, as_conversation, reply_id
 from sleuth.graphs.chat.question_rewriting import make_standalone
-from sleuth.graphs.core.answer import Subrun, Verdict, public_subrun, total_cost
+from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
 from sleuth.graphs.core.approval import Decision, ask_approval
 from sleuth.graphs.core.context import Context, MethodSettings, parse_json
 from sleuth.graphs.core.method import Method, MethodName, summarize_update
@@ -370,11 +370,6 @@ def summarize(update: Mapping[str, Any]) -> list[str]:
     return [*reply, *summarize_update(update)]
 
 
-def read_subruns(state: Mapping[str, Any]) -> list[Subrun] | None:
-    """Return the run of the method in the latest turn, if there is one."""
-    return [public_subrun(state["hop"])] if state.get("hop") else None
-
-
 METHOD = Method(
     name="chat",
     line="talk about the documents: a method answers each question, in a thread of its own",
@@ -384,5 +379,4 @@ METHOD = Method(
     state=State,
     settings=Settings,
     summarize_update=summarize,
-    read_subruns=read_subruns,
 )

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal, Self, get_args
+from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -48,8 +48,6 @@ Outcome = Literal[
 
 An interrupted run is stopped. done: an older release ran it, and its answer has not been read since.
 """
-
-OUTCOMES: Final[tuple[str, ...]] = get_args(Outcome)
 
 
 @dataclass(frozen=True, kw_only=True)

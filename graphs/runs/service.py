@@ -19,7 +19,7 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
 from sleuth.agents.llm.token_stream import TokenStream
-from sleuth.graphs.core.answer import Answer, Verdict, public_notes, total_cost
+from sleuth.graphs.core.answer import Answer, Verdict, public_notes, public_subruns, total_cost
 from sleuth.graphs.core.approval import describe_request, parse_typed_decision
 from sleuth.graphs.core.context import Budget, Context, Services
 from sleuth.graphs.core.events import Event, parse_event
@@ -425,7 +425,7 @@ class RunService:
             graph=kind.read_graph(state.values),
             threshold=state.values.get("threshold"),
             support=verdict.get("support"),
-            hops=kind.read_subruns(state.values),
+            hops=public_subruns(state.values),
             table=kind.read_table(state.values),
             asks=asks,
         )
