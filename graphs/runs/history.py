@@ -19,7 +19,7 @@ from sleuth.graphs.core.state import Question, find_hashes, merge_keys, same_que
 from sleuth.graphs.core.wall_clock import with_paused_clock
 from sleuth.graphs.evidence.outcomes import make_note
 from sleuth.graphs.persistence.serializer import CheckpointSerializer
-from sleuth.graphs.persistence.thread import Origin, Thread
+from sleuth.graphs.persistence.threads import Origin, Thread
 from sleuth.graphs.registry import CHAT, runnable
 from sleuth.graphs.runs.execution import checkpoint_id_of, now, parent_id, path_to_latest
 from sleuth.graphs.runs.service import RunService, unknown_checkpoint

@@ -29,7 +29,7 @@ from sleuth.graphs.evidence.check import require_checker
 from sleuth.graphs.persistence.sqlite_checkpoints import advance_clock
 from sleuth.graphs.persistence.store import Store
 from sleuth.graphs.persistence.tables import LONGEST_NAME
-from sleuth.graphs.persistence.thread import (
+from sleuth.graphs.persistence.threads import (
     NAME,
     Origin,
     RunResult,

@@ -21,7 +21,7 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Context, MethodSettings, OnStep, SubrunRequest, SubrunResult
 from sleuth.graphs.core.state import find_hashes
 from sleuth.graphs.persistence.tables import LONGEST_NAME
-from sleuth.graphs.persistence.thread import Origin, Thread
+from sleuth.graphs.persistence.threads import Origin, Thread
 from sleuth.graphs.registry import configure, runnable
 from sleuth.graphs.runs.execution import RECURSION_LIMIT, Compiled, compile_method, stream_steps
 from sleuth.tools.settings import Profile

@@ -10,7 +10,7 @@ from fastapi import Depends
 from sleuth.agents.formatting import Turn
 from sleuth.graphs.chat.question_rewriting import RewrittenQuestion, rewrite_question
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence.thread import FollowUp, Thread
+from sleuth.graphs.persistence.threads import FollowUp, Thread
 from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.server.middleware.auth import Owner

@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from starlette.responses import Response, StreamingResponse
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence.thread import NAME, Thread
+from sleuth.graphs.persistence.threads import NAME, Thread
 from sleuth.graphs.registry import CHAT, runnable, without_replies
 from sleuth.graphs.runs.history import fork_run
 from sleuth.graphs.runs.service import check_question

@@ -13,8 +13,7 @@ from starlette.responses import Response
 
 from sleuth.graphs.chat.messages import reply_id_to, run_message
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence.thread import StoredOptions, Thread, ThreadState, Turn
-from sleuth.graphs.persistence.threads import RunFilter
+from sleuth.graphs.persistence.threads import RunFilter, StoredOptions, Thread, ThreadState, Turn
 from sleuth.graphs.registry import CHAT
 from sleuth.graphs.runs.execution import now
 from sleuth.graphs.runs.history import fork_run

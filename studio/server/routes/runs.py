@@ -13,8 +13,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from sleuth.graphs.core.answer import total_cost
 from sleuth.graphs.core.wall_clock import seconds_at
 from sleuth.graphs.evidence.retrieval import mark_changed
-from sleuth.graphs.persistence.thread import FollowUp, Outcome, Thread
-from sleuth.graphs.persistence.threads import RunFilter
+from sleuth.graphs.persistence.threads import FollowUp, Outcome, RunFilter, Thread
 from sleuth.graphs.registry import REPORT, configure, runnable
 from sleuth.graphs.runs.history import (
     CheckpointDetails,
