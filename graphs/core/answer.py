@@ -216,7 +216,7 @@ def public_subruns(state: Mapping[str, Any]) -> list[Subrun] | None:
     if subruns is None:
         return None
     shown: list[Any] = [{**each, "cost": upgrade_cost({**each["cost"]})} for each in subruns.values()]
-    return [{**each, "status": "queued"} if each["status"] == "new" else each for each in shown]
+    return [each | {"status": "queued"} if each["status"] == "new" else each for each in shown]
 
 
 @dataclass(frozen=True, kw_only=True)

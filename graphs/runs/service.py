@@ -221,11 +221,11 @@ class RunService:
                 raise UsageError(f"Thread {thread.id} does not wait for a reply.")
             if start is None and is_chat and _is_unfinished(thread, latest):
                 raise RunError(f"The last turn of {thread.id} has not ended: `sleuth resume {thread.id}` resumes it.")
-            text, reply = ("", json.dumps(given.resume)) if isinstance(given, Command) else (given, None)
+            message = {"text": "", "reply": json.dumps(given.resume)} if isinstance(given, Command) else {"text": given}
             update: dict[str, Any] = {"values": values}
             if is_chat or budget != Budget():  # a reply does not lift the limits of a run
                 update["budget"] = budget
-            await self._queue(thread, Turn(text=text, reply=reply, **place), **update)
+            await self._queue(thread, Turn(**message, **place), **update)
 
     async def _queue(self, thread: Thread, turn: Turn, **update: Any) -> None:  # noqa: ANN401 - further options
         options = thread.options.model_copy(update={"turn": turn, **update})

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
-from scenes import Chain, Replying, Shelf, example
+from scenes import Chain, Replying, Shelf
 
 from sleuth.agents.llm.token_stream import TokenStream, answer_in
 from sleuth.agents.model import Reply, Request
@@ -43,11 +43,6 @@ class Speaking:
 
     async def count_tokens(self, messages: Any, *, role: str) -> int:
         return await self.model.count_tokens(messages, role=role)
-
-
-@pytest.fixture
-def chain() -> Chain:
-    return example("q08")
 
 
 def context_of(model: Speaking, chain: Chain, settings: Any, saver: InMemorySaver) -> Context:

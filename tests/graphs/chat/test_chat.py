@@ -8,7 +8,7 @@ from chat_model import BACK, ChatModel
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, Interrupt
-from scenes import Chain, Json, Replying, Shelf, down_once, example, resolves, sent, without_checkpoints
+from scenes import Chain, Json, Replying, Shelf, down_once, resolves, sent, without_checkpoints
 
 from sleuth.agents.model import DEMO_MODEL, Reply, Request
 from sleuth.graphs.chat import graph as chat
@@ -82,11 +82,6 @@ class Talk:
             budget=self.budget,
         )
         return replace(context, hops=CheckpointerSubruns(saver=self.saver, context=context))
-
-
-@pytest.fixture
-def chain() -> Chain:
-    return example("q08")
 
 
 # What a message leads to
