@@ -34,9 +34,8 @@ from sleuth.graphs.core.events import Step
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs.execution import RECURSION_LIMIT
+from sleuth.graphs.runs.execution import RECURSION_LIMIT, CheckpointerSubruns
 from sleuth.graphs.runs.service import RunService
-from sleuth.graphs.runs.subruns import CheckpointerSubruns
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Query

@@ -43,6 +43,7 @@ from sleuth.graphs.registry import CHAT, SURVEY, configure, runnable
 from sleuth.graphs.runs.execution import (
     RECURSION_LIMIT,
     Compiled,
+    StoreSubruns,
     checkpoint_id_of,
     compile_method,
     explain_changed_state,
@@ -50,7 +51,6 @@ from sleuth.graphs.runs.execution import (
     resume_with_budget,
     stream_steps,
 )
-from sleuth.graphs.runs.subruns import StoreSubruns
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
 from sleuth.tools.search import FilteredRetriever
 from sleuth.tools.settings import Profile

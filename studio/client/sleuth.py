@@ -26,9 +26,9 @@ from sleuth.graphs.core.subrun import in_fresh_context
 from sleuth.graphs.core.thresholds import fitted_thresholds
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import configure, runnable
+from sleuth.graphs.runs.execution import CheckpointerSubruns
 from sleuth.graphs.runs.history import CheckpointView, fork_run, list_checkpoints
 from sleuth.graphs.runs.service import RunService
-from sleuth.graphs.runs.subruns import CheckpointerSubruns
 from sleuth.studio.model_server.adapter import PACKAGED
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError

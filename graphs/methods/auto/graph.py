@@ -2,7 +2,7 @@
 
     plan -> act -> verify -> (plan -> act -> verify)* -> answer
 
-Each sub-run is an ordinary run of another method in a thread of its own (`graphs/runs/subruns.py`). Its findings are
+Each sub-run is an ordinary run of another method in a thread of its own (`graphs/runs/execution.py`). Its findings are
 passed to the next one; a rejected answer is not. If no answer is accepted, the first one is returned, marked as weakly
 supported; one without citations never is. A question about the whole collection, such as "How many …?", is given to a
 survey first, if the collection is small enough.

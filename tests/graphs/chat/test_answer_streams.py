@@ -16,8 +16,7 @@ from sleuth.agents.model import Reply, Request
 from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs.execution import compile_method
-from sleuth.graphs.runs.subruns import CheckpointerSubruns
+from sleuth.graphs.runs.execution import CheckpointerSubruns, compile_method
 from sleuth.tools.storage.archive import MemoryArchive
 
 MODES = ["messages", "custom"]

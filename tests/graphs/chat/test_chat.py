@@ -18,8 +18,7 @@ from sleuth.graphs.core.method import MethodName
 from sleuth.graphs.evidence.answer_text import with_footnotes
 from sleuth.graphs.methods.auto import graph as auto
 from sleuth.graphs.registry import CHAT, METHODS, configure
-from sleuth.graphs.runs.execution import compile_method
-from sleuth.graphs.runs.subruns import CheckpointerSubruns
+from sleuth.graphs.runs.execution import CheckpointerSubruns, compile_method
 from sleuth.tools.errors import ModelUnavailable, UsageError
 from sleuth.tools.storage.archive import MemoryArchive
 
