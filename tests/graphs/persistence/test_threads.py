@@ -1,7 +1,6 @@
 """The list of runs, and whose each is."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from sqlalchemy import insert, text
@@ -97,26 +96,6 @@ async def test_weak_answer_is_listed_as_weak(
     await store.threads.add(thread("a"))
     await store.threads.set_state("a", "done", at="2026-02-02", result=RunResult.of(answer))
     assert [each.weak for each in await store.threads.list_newest()] == [expected]
-
-
-async def test_runs_are_searched_and_filtered(store: Store) -> None:
-    for id, question in (("a", "Which Kelp Fair is held?"), ("b", "Who built the light?"), ("c", "Kelp, 100 %?")):
-        await store.threads.add(replace(thread(id, f"2026-01-0{'abc'.index(id) + 1}"), question=question))
-    await store.threads.set_state("b", "done", at="2026-01-04", result=RESULT)
-
-    async def ids(**wanted: Any) -> list[str]:
-        return [each.id for each in await store.threads.list_newest(RunFilter(**wanted), 50)]
-
-    assert await ids(find="KEL") == ["c", "a"]
-    assert await ids(find="kelp fair") == ["a"]
-    assert await ids(find="senn") == ["b"]
-    assert await ids(find="elp") == []
-    assert await ids(outcomes=("unknown", "failed")) == ["b"]
-    assert await ids(outcomes=("queued",), methods=("plain-rag",)) == ["c", "a"]
-    assert await ids(methods=("ras",)) == []
-    assert await ids(since="2026-01-03", until="2026-01-04") == ["c"]
-    await store.threads.remove("a")
-    assert await ids(find="kelp") == ["c"]
 
 
 async def test_pages_of_runs_that_changed_in_the_same_moment_are_complete(store: Store) -> None:

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
-from scenes import Chain, Replying, down_once, finish, resolves, sent
+from scenes import Chain, Replying, down_once, finish, sent
 from sqlalchemy import text
 from sqlalchemy.sql.dml import UpdateBase
 
 from sleuth.agents.model import Reply, Request
-from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.persistence.store import Store
@@ -26,26 +25,6 @@ from sleuth.tools.errors import ModelUnavailable, RunError, StoreTooNew, ThreadB
 
 CALLS = 7
 """Of a chain of two hops."""
-
-
-async def test_run_yields_steps_then_its_answer(runs: RunService, chain: Chain) -> None:
-    id = await runs.start(f"  {chain.question}\n", "par-rag")
-    assert (await runs.store.threads.get(id)).state == "queued"
-    *steps, answer = [event async for event in runs.run(id)]
-    assert isinstance(answer, Answer)
-    assert (answer.status, answer.text, answer.question) == ("answered", "1868", chain.question)
-    assert all(resolves(citation, chain.passages) for citation in answer.citations)
-    assert (await runs.store.threads.get(id)).status == "done"
-
-    states = [(step.node, step.state) for step in steps if isinstance(step, Step)]
-    assert states[:4] == [
-        ("plan", "started"),
-        ("plan", "finished"),
-        ("retrieve_coarse", "started"),
-        ("retrieve_coarse", "finished"),
-    ]
-    assert states[-1] == ("answer", "finished")
-    assert isinstance(steps[1], Step) and list(steps[1].update["plan"]) == ["1", "2"]
 
 
 async def test_answer_json_has_the_documented_fields(runs: RunService, chain: Chain) -> None:
