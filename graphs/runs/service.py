@@ -112,17 +112,11 @@ class RunService:
             chosen = {**known.options.values, **(values or {})}
             await self.add_turn(known, checked, values=chosen, budget=budget or Budget())
             return id
-        if not re.fullmatch(NAME, id):
-            raise UsageError(
-                f"A run's name has 1 to {LONGEST_NAME} letters, digits and . _ @ : -, unlike {id[:200]!r}."
-            )
+        if thread:
+            await self._check_name(thread)
         settings = configure(kind, values or {}, profile)
         if self.services is not None and settings.requires_checker():
             require_checker(self.services.checker)
-        if thread and await self.store.saver.aget_tuple({"configurable": {"thread_id": id}}):
-            raise UsageError(
-                f"The name {id} has checkpoints, but no run: it cannot be given to one. Choose another name."
-            )
         more: dict[str, Any] = {"hop": origin.hop} if origin and origin.hop else {}
         more |= {"where": where.strip()} if parse_filter(where).terms else {}
         more |= {"turn": Turn(text=checked, at="")} if method_name == CHAT.name else {}
@@ -148,6 +142,17 @@ class RunService:
             )
         )
         return id
+
+    async def _check_name(self, id: str) -> None:
+        """Raise UsageError if a new run cannot have this name."""
+        if not re.fullmatch(NAME, id):
+            raise UsageError(
+                f"A run's name has 1 to {LONGEST_NAME} letters, digits and . _ @ : -, unlike {id[:200]!r}."
+            )
+        if await self.store.saver.aget_tuple({"configurable": {"thread_id": id}}):
+            raise UsageError(
+                f"The name {id} has checkpoints, but no run: it cannot be given to one. Choose another name."
+            )
 
     async def start_like(self, other: Thread, question: str, method_name: str, **options: Any) -> str:  # noqa: ANN401 - those of start
         """Store a new run with the profile, the pages and the filter of another one; `options` are those of `start`."""
