@@ -57,7 +57,7 @@ async def test_run_is_the_same_with_and_without_listener(runs_with: RunsFor, cha
         events = await collect_events(runs, thread, listening)
         assert any(isinstance(event, Delta) for event in events) is (listening is always)
         row = await runs.store.threads.get(thread)
-        values = (await runs.graph(row).aget_state(runs.config(row))).values
+        values = (await runs.state(row)).values
         steps = [(event.node, event.state, event.update.keys()) for event in events if isinstance(event, Step)]
         ends.append((steps, _without_ids(values)))
     assert ends[0] == ends[1] == ends[2]

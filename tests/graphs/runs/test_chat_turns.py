@@ -112,7 +112,7 @@ async def test_turn_stopped_at_any_call_is_resumed(runs_with: RunsFor, chain: Ch
         await runs.start("Hello?", "chat", thread="talk")
     assert (await finish(runs, "talk")).text == "1868"
     thread = await runs.store.threads.get("talk")
-    state = await runs.graph(thread).aget_state(runs.config(thread))
+    state = await runs.state(thread)
     assert [message.type for message in state.values["messages"]] == ["human", "ai"] * 2
 
 
@@ -193,5 +193,5 @@ async def test_reply_is_given_to_an_interrupt_also_of_an_older_branch(runs_with:
 async def said(runs: RunService) -> list[str]:
     """Return the texts of the latest branch, without footnotes."""
     thread = await runs.store.threads.get("talk")
-    messages = (await runs.graph(thread).aget_state(runs.config(thread))).values["messages"]
+    messages = (await runs.state(thread)).values["messages"]
     return [message.text.split(" [1]")[0] for message in messages]

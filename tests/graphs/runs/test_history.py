@@ -107,7 +107,7 @@ async def test_fork_from_any_checkpoint_ends_the_same(
         asked = len(model.requests)
         forked = await fork_run(runs, id, at=moment.checkpoint, changes=changes)
         thread = await runs.store.threads.get(id)
-        latest = await runs.graph(thread).aget_state(runs.config(thread))
+        latest = await runs.state(thread)
         assert forked == {"thread": id, "checkpoint": checkpoint_id_of(latest)}
         assert (list(latest.next), thread.state) == (moment.next, "queued")
         answer = await finish(runs, id)

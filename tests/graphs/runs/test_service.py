@@ -222,7 +222,7 @@ async def test_checkpoint_of_newer_release_is_refused(runs: RunService, chain: C
     await finish(runs, id)
     latest = (await list_checkpoints(runs, id))[1]
     thread = await runs.store.threads.get(id)
-    values = (await runs.graph(thread).aget_state(runs.config(thread))).values
+    values = (await runs.state(thread)).values
     assert "schema_version" not in values, "a state without a version has the first one"
     config = runs.config(thread, latest.checkpoint)
     await runs.graph(thread).aupdate_state(config, {"schema_version": 99}, as_node=latest.node[-1])
