@@ -330,6 +330,10 @@ class RunService:
                     found[at] = replace(thread, **asdict(result))
         return found
 
+    async def stopped(self, id: str) -> None:
+        """Record that a person stopped a run, unless it has ended, failed or been resumed."""
+        await self.store.threads.mark_stopped(id, at=now())
+
     async def _events(
         self,
         thread: Thread,

@@ -309,7 +309,8 @@ def read_columns(listed: Sequence[Any]) -> list[Column]:
         raise ValueError(f"a survey has 1 to {MAX_COLUMNS} columns")
     rows = [{"question": each} if isinstance(each, str) else each for each in listed]
     named = [{"name": f"column {at}", **row} for at, row in enumerate(rows, start=1)]
-    return [Column(**each.model_dump()) for each in _with_unique_names([ColumnSetting(**row) for row in named])]
+    columns = _with_unique_names([ColumnSetting(**row) for row in named])
+    return [Column(name=each.name, question=each.question, kind=each.kind) for each in columns]
 
 
 def _in_words(condition: Condition) -> str:

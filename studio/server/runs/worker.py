@@ -272,8 +272,7 @@ class RunWorker:
                 await self._fail(job, ended)
         except asyncio.CancelledError:
             if job.stopping:
-                stop = partial(job.runs.store.threads.mark_stopped, job.thread, at=now())
-                await retry_until_stored(stop, f"The stop of run {job.thread}")
+                await retry_until_stored(lambda: job.runs.stopped(job.thread), f"The stop of run {job.thread}")
                 await job.events.append("stopped", {}, key=f"stopped {uuid4().hex}")
             elif self.is_closing:
                 interrupted = True
