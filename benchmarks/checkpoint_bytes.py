@@ -28,9 +28,10 @@ from random import Random
 from statistics import correlation, linear_regression, median
 from typing import Any
 
-from sleuth.graphs.persistence import open_store
-from sleuth.graphs.runs import RunService, Services
+from sleuth.graphs.core.context import Services
+from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.history import list_checkpoints
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.search import Query
 from sleuth.tools.settings import Settings

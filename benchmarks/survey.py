@@ -24,9 +24,10 @@ from typing import Any
 
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.graphs.core.answer import Answer
+from sleuth.graphs.core.context import Services
 from sleuth.graphs.ingestion.pipeline import ingest
-from sleuth.graphs.persistence import open_store
-from sleuth.graphs.runs import RunService, Services
+from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.runs.service import RunService
 from sleuth.graphs.survey.cells import read_value
 from sleuth.studio.client.sleuth import last_answer, open_sleuth
 from sleuth.tools.collection import Collection

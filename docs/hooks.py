@@ -2,6 +2,7 @@
 
 MkDocs calls the functions whose names begin with `on_`; see https://www.mkdocs.org/user-guide/configuration/#hooks.
 A line `<!-- generate: NAME -->`, or `<!-- generate: NAME METHOD -->`, is replaced by what `GENERATORS[NAME]` returns.
+`python docs/hooks.py` draws the state machines in the pages, from `<!-- graph:NAME -->` to `<!-- /graph -->`.
 """
 
 import json
@@ -16,6 +17,7 @@ MERMAID = ROOT / ".cache" / "mermaid" / "mermaid.min.js"
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(((?:\.\./)+[^)#\s]+)(#[^)\s]*)?\)")
 EXAMPLES_OF_COMMAND = re.compile("Examples:\n\n\b\n((?:sleuth.*\n)+)")
+DIAGRAM = re.compile(r"(<!-- graph:([\w-]+) -->\n).*?(<!-- /graph -->)", re.DOTALL)
 MARKER = re.compile(r"^<!-- generate: ([\w-]+)(?: ([\w-]+))? -->$", re.MULTILINE)
 
 
@@ -262,3 +264,30 @@ GENERATORS: dict[str, Callable[..., str]] = {
     "python": python_names,
     "settings": settings,
 }
+
+
+def graphs() -> dict[str, Any]:
+    """Return every graph by name: chat and the methods."""
+    from sleuth.graphs.registry import CHAT, METHODS
+
+    return {name: method.graph() for name, method in {CHAT.name: CHAT, **METHODS}.items()}
+
+
+def mermaid(graph: Any) -> str:  # noqa: ANN401 - a LangGraph graph
+    """Return a graph as a Mermaid flowchart: solid arrows always follow, a router chooses among dotted ones."""
+    from sleuth.graphs.registry import arrows
+
+    shapes = {"__start__": "START([start])", "__end__": "END([end])"}
+    lines = [f"    {shapes.get(a, a)} {arrow} {shapes.get(b, b)}" for a, arrow, b in arrows(graph)]
+    return "\n".join(["flowchart TD", *lines])
+
+
+def redraw(text: str) -> str:
+    """Return a page with its marked diagrams replaced by the current ones."""
+    known = graphs()
+    return DIAGRAM.sub(lambda found: f"{found[1]}```mermaid\n{mermaid(known[found[2]])}\n```\n{found[3]}", text)
+
+
+if __name__ == "__main__":
+    for path in DOCS.rglob("*.md"):
+        path.write_text(redraw(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,15 +1,17 @@
 """Registry of the methods by name."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
+
+from langgraph.graph import START, StateGraph
 
 from sleuth.graphs.baselines import closed_book, ircot, iter_retgen, plain_rag, self_ask
 from sleuth.graphs.baselines import react as agent
 from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.core.context import CheckedSettings, MethodSettings
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.evidence.check import add_evidence_check
+from sleuth.graphs.evidence.check import add_evidence_check, choices
 from sleuth.graphs.methods.auto import graph as auto
 from sleuth.graphs.methods.crp_rag import graph as crp_rag
 from sleuth.graphs.methods.hybrid_rag import graph as hybrid_rag
@@ -93,3 +95,13 @@ def method(name: str) -> Method:
     if name not in METHODS:
         raise UnknownName("method", name, list(METHODS), f"There are: {', '.join(METHODS)}.")
     return METHODS[name]
+
+
+def arrows(graph: StateGraph[Any, Any, Any, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield every edge of a graph as start, arrow and end; the arrow is dotted if a router chooses it.
+
+    LangGraph's own drawing omits the choices of a router that returns a list.
+    """
+    for node in [START, *graph.nodes]:
+        yield from ((node, "-->", after) for before, after in sorted(graph.edges) if before == node)
+        yield from ((node, "-.->", after) for after in choices(graph, node))

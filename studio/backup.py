@@ -27,7 +27,7 @@ from filelock import FileLock
 from pydantic import BaseModel, ValidationError
 from sqlalchemy import URL
 
-from sleuth.graphs.persistence import runs_url
+from sleuth.graphs.persistence.store import runs_url
 from sleuth.tools.collection import INDEXING_LOCK
 from sleuth.tools.errors import StoreBusy, StoreDamaged, StoreError, StoreTooNew, UsageError
 from sleuth.tools.optional_imports import DISTRIBUTION

@@ -30,9 +30,11 @@ from benchmarks.growth.fits import Row, read_rows, table
 from benchmarks.harness import clock, in_own_process, write_json
 from benchmarks.servers import postgres
 from benchmarks.streams import Instant
-from sleuth.graphs.persistence import Store, open_store
-from sleuth.graphs.runs import RunService, Services, prune
+from sleuth.graphs.core.context import Services
+from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.runs.history import list_checkpoints
+from sleuth.graphs.runs.pruning import prune
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.documents.resource_limits import peak_megabytes
 from sleuth.tools.settings import Settings

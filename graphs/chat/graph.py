@@ -7,8 +7,10 @@ A turn begins with a message of the person and ends with one of ours; the next m
 waits for the person (`listen`, `approve`) it can be resumed with a reply, or receive another message.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -20,17 +22,9 @@ from sleuth.agents.llm.token_stream import AnswerStream
 from sleuth.agents.model import DEMO_MODEL
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.agents.roles import conversation, planning
-from sleuth.graphs.chat import small_talk
-from sleuth.graphs.chat.messages import (
-    Messages,
-    answer_message,
-    as_conversation,
-    clarification_message,
-    plan_message,
-    reply_id,
-)
+from sleuth.graphs.chat.messages import Messages, answer_message, as_conversation, reply_id
 from sleuth.graphs.chat.question_rewriting import make_standalone
-from sleuth.graphs.core.answer import Subrun, Verdict, public_subrun, total_cost
+from sleuth.graphs.core.answer import Subrun, Verdict, total_cost
 from sleuth.graphs.core.approval import Decision, ask_approval
 from sleuth.graphs.core.context import Context, MethodSettings, parse_json
 from sleuth.graphs.core.method import Method, MethodName, summarize_update
@@ -96,7 +90,17 @@ class State(Message, RunState):
     """The person's remark about the plan, or why their reply could not be used."""
 
 
-_NEW_TURN: Update = {"verdict": None, "hop": None, "plan": {}, "decision": "", "remark": ""}
+REPLIES = MappingProxyType(
+    {
+        "hello": "Hello! What would you like to know?",
+        "thanks": "You are welcome! Ask me anything else about your documents.",
+        "goodbye": "Goodbye!",
+        "introduction": (
+            "I am sleuth: I answer questions about your documents and cite the passages. Ask me something about them."
+        ),
+    }
+)
+"""The replies without a search, by the kinds of `SmallTalk`."""
 
 
 @node
@@ -108,16 +112,20 @@ async def classify(state: State, call: Call[Settings]) -> Update:
     question, kind = message.text.strip(), "small talk"
     call.start_over(State(messages=state.messages, question=question))
     halted = not call.affords()
-    if not (halted or small_talk.is_command(question)):
+    if not (halted or is_command(question)):
         given = as_conversation(state.messages, question)
         loss = "The message is taken for a question."
         kind = await ask_or(call.model, conversation.ROUTE, given, "follow-up", loss)
         if _is_demo(call.model.calls):  # its classification is of no use
-            kind = "follow-up" if small_talk.has_subject(question) else "small talk"
-    if kind == "ambiguous" and not (call.settings.ask_back and not small_talk.already_clarified(state.messages)):
+            kind = "follow-up" if _has_subject(question) else "small talk"
+    if kind == "ambiguous" and not (call.settings.ask_back and not _already_clarified(state.messages)):
         kind = "follow-up"
     return {
-        **_NEW_TURN,
+        "verdict": None,
+        "hop": None,
+        "plan": {},
+        "decision": "",
+        "remark": "",
         "question": question,
         "kind": kind,
         "halted": halted,
@@ -130,17 +138,13 @@ async def classify(state: State, call: Call[Settings]) -> Update:
 async def converse(state: State, call: Call[Settings]) -> Update:
     """Reply to small talk with a fixed sentence, which the model chooses, unless a search is needed after all."""
     made = conversation.SmallTalk()
-    if not (small_talk.is_command(state.question) or _is_demo(state.calls)):
+    if not (is_command(state.question) or _is_demo(state.calls)):
         call.require()
         given = as_conversation(state.messages, state.question)
         made = await ask_or(call.model, conversation.REPLY, given, made, "")
         if made.needs_search:
             return {"verdict": None}
-    return {"verdict": Verdict(status="answered", text=small_talk.REPLIES[made.reply], citations=[])}
-
-
-def _is_demo(calls: Mapping[str, CallRecord]) -> bool:
-    return any(record["model"] == DEMO_MODEL for record in calls.values() if record)
+    return {"verdict": Verdict(status="answered", text=REPLIES[made.reply], citations=[])}
 
 
 @node
@@ -155,8 +159,9 @@ async def clarify(state: State, call: Call[Settings]) -> Update:
     if asked <= content_words(back.question) if len(asked) > 1 else same_question(back.question, state.question):
         call.model.warn("The clarifying question would have repeated the message: the message is looked up.")
         return {}
+    about = {"status": "waiting", "asked_back": True, "options": back.options}
     return {
-        "messages": [clarification_message(back)],
+        "messages": [AIMessage(back.question, additional_kwargs=about)],
         "verdict": Verdict(status="waiting", text=back.question, citations=[]),
     }
 
@@ -187,12 +192,11 @@ async def plan(state: State, call: Call[Settings]) -> Update:
         return {"hop": hop}
     call.require(2)  # the plan, and at least one call of the method
     steps = await plan_with(state.question, call.model, settings.method_settings)
-    asked = [step["question"] for step in steps.values()]
-    return {
-        "hop": hop,
-        "plan": steps,
-        "messages": [plan_message(state.question, asked, id=reply_id(state.messages))],
-    }
+    listed = "\n".join(f"{number}. {step['question']}" for number, step in enumerate(steps.values(), start=1))
+    # agent-chat-ui shows a request for approval only below a message of ours. The answer replaces this one.
+    text, id = f"The steps to answer: {state.question}\n\n{listed}", reply_id(state.messages)
+    message = AIMessage(text, id=id, additional_kwargs={"status": "waiting"})
+    return {"hop": hop, "plan": steps, "messages": [message]}
 
 
 async def approve(state: State) -> Update:
@@ -314,15 +318,9 @@ def carry_out(state: State) -> Literal["act", "approve", "answer"]:
 def graph() -> StateGraph[State, Context, Message, State]:
     """Return the uncompiled state machine."""
     graph = StateGraph(State, context_schema=Context, input_schema=Message)
-    graph.add_node(classify)
-    graph.add_node(converse)
-    graph.add_node(clarify)
-    graph.add_node(listen)
-    graph.add_node(refine)
-    graph.add_node(plan)
-    graph.add_node(approve)
-    graph.add_node(act)
-    graph.add_node(answer)
+    nodes: tuple[Any, ...] = (classify, converse, clarify, listen, refine, plan, approve, act, answer)
+    for each in nodes:
+        graph.add_node(each)
     graph.add_edge(START, "classify")
     graph.add_conditional_edges("classify", understand)
     graph.add_conditional_edges("converse", send)
@@ -336,17 +334,40 @@ def graph() -> StateGraph[State, Context, Message, State]:
     return graph
 
 
+# What the nodes above are made of
+
+
+def _is_demo(calls: Mapping[str, CallRecord]) -> bool:
+    return any(record["model"] == DEMO_MODEL for record in calls.values() if record)
+
+
+def is_command(message: str) -> bool:
+    """Return whether a message is a slash command, such as `/help`; paths are none."""
+    return bool(re.fullmatch(r"/[a-zA-Z]+(\s.*)?", message))
+
+
+def _has_subject(message: str) -> bool:
+    """Return whether a part of a message asks with a content word, or has a name, a number or three content words."""
+    for part in re.findall(r"[^,;:.!?？؟]+[?？؟]?", message):
+        words = 1 if part[-1] in "?？؟" else 3
+        if len(content_words(part)) >= words or re.search(r"\s(?!I\b)[A-Z]|\d", part.strip()):
+            return True
+    return False
+
+
+def _already_clarified(messages: Sequence[AnyMessage]) -> bool:
+    """Return whether the last message replies to a clarifying question, or was followed by one before."""
+    *before, latest = messages
+    clarifying = [at for at, message in enumerate(before) if message.additional_kwargs.get("asked_back")]
+    return any(at == len(before) - 1 or same_question(before[at - 1].text, latest.text) for at in clarifying)
+
+
 def summarize(update: Mapping[str, Any]) -> list[str]:
     """Return lines that describe the update of a node."""
     if "kind" in update:  # the beginning of a turn, or a rewritten question
         return summarize_update({**update, "notes": {}})
     reply = [f"understood as: {update['question']}"] if "question" in update else []
     return [*reply, *summarize_update(update)]
-
-
-def read_subruns(state: Mapping[str, Any]) -> list[Subrun] | None:
-    """Return the run of the method in the latest turn, if there is one."""
-    return [public_subrun(state["hop"])] if state.get("hop") else None
 
 
 METHOD = Method(
@@ -358,5 +379,4 @@ METHOD = Method(
     state=State,
     settings=Settings,
     summarize_update=summarize,
-    read_subruns=read_subruns,
 )

@@ -9,7 +9,7 @@ from langgraph.channels import DeltaChannel
 from langgraph.graph.message import add_messages
 
 from sleuth.agents.formatting import Turn, latest_turns
-from sleuth.agents.roles.conversation import AskedBack, ConversationInput
+from sleuth.agents.roles.conversation import ConversationInput
 from sleuth.graphs.core.answer import Cost, Subrun, Verdict, total_cost, usage_of
 from sleuth.graphs.evidence.answer_text import with_footnotes
 
@@ -85,21 +85,6 @@ def answer_message(
         "warnings": warnings,
     }
     return AIMessage(content=text, id=id, additional_kwargs=about, usage_metadata=usage_of(cost))
-
-
-def plan_message(question: str, steps: Sequence[str], *, id: str) -> AIMessage:
-    """Return a plan that waits for approval, under the id of the answer that replaces it.
-
-    agent-chat-ui shows a request for approval only below a message of ours.
-    """
-    shown = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1))
-    return AIMessage(f"The steps to answer: {question}\n\n{shown}", id=id, additional_kwargs={"status": "waiting"})
-
-
-def clarification_message(back: AskedBack) -> AIMessage:
-    """Return a question to the person; the replies to choose from are in `additional_kwargs`."""
-    about = {"status": "waiting", "asked_back": True, "options": back.options}
-    return AIMessage(content=back.question, additional_kwargs=about)
 
 
 def run_message(values: Mapping[str, Any], about: dict[str, Any], *, id: str | None = None) -> AIMessage:

@@ -7,15 +7,12 @@ from typing import Any
 from langgraph.func import entrypoint
 
 from sleuth.agents.formatting import Turn, latest_turns
-from sleuth.agents.model import Model
 from sleuth.agents.model_calls.caller import CallRecord, ModelCaller
 from sleuth.agents.roles.conversation import REWRITE, ConversationInput, Rewritten
+from sleuth.graphs.core.context import Services
 from sleuth.graphs.core.node import ask_or
-from sleuth.tools.settings import Tracing
 from sleuth.tools.storage import Archive
 from sleuth.tools.tracing.callbacks import traced
-
-_LOSS = "The question is asked as it was written, without the conversation."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,28 +32,21 @@ async def make_standalone(asking: ModelCaller, question: str, turns: Sequence[Tu
     if not turns:
         return question
     given = ConversationInput(question=question, turns=latest_turns(turns))
-    made = await ask_or(asking, REWRITE, given, Rewritten.model_construct(question=question), _LOSS)
+    loss = "The question is asked as it was written, without the conversation."
+    made = await ask_or(asking, REWRITE, given, Rewritten.model_construct(question=question), loss)
     return made.question.strip() or question
 
 
 async def rewrite_question(
-    question: str,
-    turns: Sequence[Turn],
-    *,
-    model: Model,
-    archive: Archive,
-    tracing: Tracing = "off",
-    trace_texts: bool = False,
+    question: str, turns: Sequence[Turn], *, services: Services, archive: Archive
 ) -> RewrittenQuestion:
     """Rewrite a question outside of any graph, for a server that receives a whole conversation; without checkpoints.
 
     Args:
         question: the latest message.
         turns: the earlier messages, oldest first.
-        model: of `Services`.
+        services: those of the runs.
         archive: stores the prompt; that of the store.
-        tracing: of `Services`.
-        trace_texts: of `Services`.
 
     Raises:
         ModelError: the model server cannot be used.
@@ -64,10 +54,10 @@ async def rewrite_question(
 
     @entrypoint()
     async def rewrite(asked: str) -> RewrittenQuestion:
-        asking = ModelCaller(model, archive, seed=asked)
+        asking = ModelCaller(services.model, archive, seed=asked)
         found = await make_standalone(asking, asked, turns)
         return RewrittenQuestion(question=found, calls=asking.calls, warnings=list(asking.warnings))
 
-    made: Any = await rewrite.ainvoke(question, traced(None, tracing, texts=trace_texts))
+    made: Any = await rewrite.ainvoke(question, traced(None, services.tracing, texts=services.trace_texts))
     assert isinstance(made, RewrittenQuestion)
     return made

@@ -1,6 +1,6 @@
 """The answer of a run. The state holds these types as plain JSON (TypedDicts); callers receive an `Answer`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NotRequired
 
@@ -210,10 +210,13 @@ def upgrade_cost(kept: dict[str, Any]) -> Cost:
     return Cost(**{**renamed, **({"nodes": nodes} if "nodes" in kept else {})})  # type: ignore[typeddict-item]  # as it was stored
 
 
-def public_subrun(kept: Subrun) -> Subrun:
-    """Return a run of another method in the form of an answer: one that has not begun is queued."""
-    status: Any = "queued" if kept["status"] == "new" else kept["status"]
-    return {**kept, "status": status, "cost": upgrade_cost({**kept["cost"]})}
+def public_subruns(state: Mapping[str, Any]) -> list[Subrun] | None:
+    """Return the runs of other methods in a state, in the form of an answer: one that has not begun is queued."""
+    subruns = state.get("hops", {"": state["hop"]} if state.get("hop") else None)
+    if subruns is None:
+        return None
+    shown: list[Any] = [{**each, "cost": upgrade_cost({**each["cost"]})} for each in subruns.values()]
+    return [each | {"status": "queued"} if each["status"] == "new" else each for each in shown]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from langgraph.graph import StateGraph
 from pydantic import BaseModel, ValidationError
 
-from sleuth.graphs.core.answer import Graph, Subrun
+from sleuth.graphs.core.answer import Graph
 from sleuth.graphs.core.context import Ablation, Context, MethodSettings, Stage
 from sleuth.graphs.core.state import RunState
 from sleuth.tools.data_files import read_toml
@@ -91,9 +91,8 @@ class Method:
     of hops; empty where it was not measured. A `baseline` is included for comparison. `start_from_plan` returns the
     update that the node `plan` would make of given steps, for its settings; None if a method has no such plan.
 
-    `summarize_update` describes the update of a node in lines. `read_graph`, `read_subruns` and `read_table` return the
-    question's graph, the runs of other methods and the table that a state contains, for the answer; by default there
-    are none.
+    `summarize_update` describes the update of a node in lines. `read_graph` and `read_table` return the question's
+    graph and the table that a state contains, for the answer; by default there are none.
     """
 
     name: str
@@ -108,7 +107,6 @@ class Method:
     start_from_plan: Callable[[dict[str, Any], Any], Mapping[str, Any]] | None = None
     summarize_update: Callable[[Mapping[str, Any]], list[str]] = summarize_update
     read_graph: Callable[[Mapping[str, Any]], Graph | None] = lambda state: None
-    read_subruns: Callable[[Mapping[str, Any]], list[Subrun] | None] = lambda state: None
     read_table: Callable[[Mapping[str, Any]], dict[str, Any] | None] = lambda state: None
 
     @property

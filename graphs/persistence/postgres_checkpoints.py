@@ -1,6 +1,6 @@
 """Checkpoints in Postgres as LangGraph's saver writes them, by the process that has the thread and no other."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -9,7 +9,7 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg_pool import AsyncConnectionPool
 
 from sleuth.graphs.persistence.sqlite_checkpoints import drop_partial_writes
-from sleuth.graphs.persistence.thread_locks import Fence, lost
+from sleuth.graphs.persistence.thread_locks import lost
 
 _HELD = "SELECT 1 FROM sleuth_leases WHERE thread = %s AND token = %s FOR SHARE"
 
@@ -17,8 +17,8 @@ _HELD = "SELECT 1 FROM sleuth_leases WHERE thread = %s AND token = %s FOR SHARE"
 class PostgresCheckpoints(AsyncPostgresSaver):
     """Postgres checkpointer whose writes are fenced; needs the extra `postgres`."""
 
-    fence: Fence = staticmethod(lambda _thread: None)
-    """Return the token of a thread; writes are refused once the thread has another one."""
+    fence: Callable[[str], str | None] = staticmethod(lambda _thread: None)
+    """Return the token of a thread, None without one; writes are refused once the thread has another one."""
 
     async def aput(self, config: RunnableConfig, *checkpoint: Any) -> RunnableConfig:  # noqa: ANN401 - those of the base
         """Save a checkpoint; raise ThreadBusy if another process has taken the thread."""

@@ -30,7 +30,6 @@ TYPES = frozenset(
 """Every type whose objects a checkpoint may contain, next to JSON and LangGraph's snapshots of channels."""
 
 _OPTION = ormsgpack.OPT_NON_STR_KEYS
-_POSITIONAL, _NAMED = (EXT_CONSTRUCTOR_POS_ARGS,), (EXT_CONSTRUCTOR_KW_ARGS, EXT_PYDANTIC_V2)
 _REMEDY = "Put a backup of the runs in place, or remove this run."
 
 
@@ -51,15 +50,12 @@ class CheckpointSerializer(JsonPlusSerializer):
             return None
         if kind != "msgpack":
             raise StoreDamaged(f"A value is stored as {kind!r}, not as msgpack, and was not read. {_REMEDY}")
-        return self._unpacked(body)
-
-    def _unpacked(self, body: bytes) -> Any:  # noqa: ANN401 - any value
         refused: list[StoreDamaged] = []  # ormsgpack replaces what its hook raises by a ValueError
 
         def revive(code: int, data: bytes) -> Any:  # noqa: ANN401 - any value
             given = ormsgpack.unpackb(data, ext_hook=revive, option=_OPTION)
             try:
-                return self._revived(code, given)
+                return _revived(code, given)
             except StoreDamaged as error:
                 refused.append(error)
                 raise
@@ -69,16 +65,17 @@ class CheckpointSerializer(JsonPlusSerializer):
         except ValueError as error:
             raise refused[0] if refused else StoreDamaged(f"A value cannot be decoded ({error}). {_REMEDY}") from error
 
-    def _revived(self, code: int, given: Any) -> Any:  # noqa: ANN401 - any value
-        if code == EXT_DELTA_SNAPSHOT:
-            return _DeltaSnapshot(given)
-        if not isinstance(given, list | tuple) or len(given) < 3:
-            raise StoreDamaged(f"A value has the unknown format {code} and was not read. {_REMEDY}")
-        path = f"{given[0]}.{given[1]}"
-        if path not in TYPES or code not in (*_POSITIONAL, *_NAMED):
-            raise StoreDamaged(
-                f"A value has the type {path}, which checkpoints of this release do not contain. It was not loaded, "
-                "and no code of it ran. Upgrade sleuth if a newer release wrote it; do not trust the file otherwise."
-            )
-        kind = resolve_name(path)
-        return kind(*given[2]) if code in _POSITIONAL else kind(**given[2])
+
+def _revived(code: int, given: Any) -> Any:  # noqa: ANN401 - any value
+    if code == EXT_DELTA_SNAPSHOT:
+        return _DeltaSnapshot(given)
+    if not isinstance(given, list | tuple) or len(given) < 3:
+        raise StoreDamaged(f"A value has the unknown format {code} and was not read. {_REMEDY}")
+    path = f"{given[0]}.{given[1]}"
+    if path not in TYPES or code not in (EXT_CONSTRUCTOR_POS_ARGS, EXT_CONSTRUCTOR_KW_ARGS, EXT_PYDANTIC_V2):
+        raise StoreDamaged(
+            f"A value has the type {path}, which checkpoints of this release do not contain. It was not loaded, "
+            "and no code of it ran. Upgrade sleuth if a newer release wrote it; do not trust the file otherwise."
+        )
+    kind = resolve_name(path)
+    return kind(*given[2]) if code == EXT_CONSTRUCTOR_POS_ARGS else kind(**given[2])

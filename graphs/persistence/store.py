@@ -63,7 +63,10 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", lambda connection, _record: connection.execute(UNSYNCED))
     try:
-        locks = await asyncio.to_thread(_make_locks, settings, engine)
+        if engine.dialect.name == "sqlite":
+            locks: ThreadLocks = FileThreadLocks(runs_folder(settings) / "leases")
+        else:
+            locks = await asyncio.to_thread(PostgresThreadLocks, engine)
         async with AsyncExitStack() as opened:
             async with _exclusively(locks):
                 await asyncio.to_thread(migrate, engine)
@@ -95,12 +98,6 @@ async def _exclusively(locks: ThreadLocks) -> AsyncIterator[None]:
                 max_wait=60,
             )
         yield
-
-
-def _make_locks(settings: Settings, engine: Engine) -> ThreadLocks:
-    if engine.dialect.name == "postgresql":
-        return PostgresThreadLocks(engine)
-    return FileThreadLocks(runs_folder(settings) / "leases")
 
 
 def _unusable(engine: Engine, error: Exception) -> StoreError:

@@ -51,9 +51,6 @@ _END = """
     SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE pid = :pid AND backend_start = :backend_start
 """
 
-Fence = Callable[[str], str | None]
-"""Return the token of a thread whose lock is held here; None if there is nothing to check."""
-
 T = TypeVar("T")
 
 metadata = MetaData()

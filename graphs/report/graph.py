@@ -31,7 +31,7 @@ from sleuth.agents.roles.reporting import (
     SectionInput,
 )
 from sleuth.agents.roles.reporting import Section as WrittenSection
-from sleuth.graphs.core.answer import Note, Subrun, Verdict, make_verdict, public_subrun
+from sleuth.graphs.core.answer import Note, Subrun, Verdict, make_verdict
 from sleuth.graphs.core.approval import Decision, ask_approval
 from sleuth.graphs.core.context import Context, MethodSettings, SubrunResult, parse_json
 from sleuth.graphs.core.method import Method, MethodName, summarize_update
@@ -383,5 +383,4 @@ METHOD = Method(
     state=State,
     settings=Settings,
     summarize_update=summarize,
-    read_subruns=lambda state: [public_subrun(each) for each in state["hops"].values()] if "hops" in state else None,
 )

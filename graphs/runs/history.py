@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any, get_origin, get_type_hints
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START
 from langgraph.types import StateSnapshot, StateUpdate
 from pydantic import TypeAdapter, ValidationError
@@ -16,10 +18,10 @@ from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.state import Question, find_hashes, merge_keys, same_question
 from sleuth.graphs.core.wall_clock import with_paused_clock
 from sleuth.graphs.evidence.outcomes import make_note
-from sleuth.graphs.persistence import CheckpointSerializer, Origin, Thread
+from sleuth.graphs.persistence.serializer import CheckpointSerializer
+from sleuth.graphs.persistence.threads import Origin, Thread
 from sleuth.graphs.registry import CHAT, runnable
 from sleuth.graphs.runs.execution import checkpoint_id_of, now, parent_id, path_to_latest
-from sleuth.graphs.runs.pages import load_pages
 from sleuth.graphs.runs.service import RunService, unknown_checkpoint
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 from sleuth.tools.storage.id_prefix import complete_id
@@ -130,20 +132,15 @@ async def load_checkpoint(runs: RunService, id: str, checkpoint: str) -> Checkpo
     before = await runs.graph(thread).aget_state(runs.config(thread, parent)) if parent else None  # pruned: no values
     known_before = before.values.get("calls", {}) if before else {}
     made: dict[str, CallRecord] = state.values.get("calls", {})
-    new = {call: record for call, record in made.items() if call not in known_before}
-    calls = await _calls(runs, new, await _replies(runs, thread, parent))
-    return CheckpointDetails(checkpoint=checkpoint, parent=parent, values=state.values, calls=calls)
-
-
-async def _calls(runs: RunService, new: dict[str, CallRecord], replies: dict[str, str]) -> list[ModelCall]:
+    new = {id: record for id, record in made.items() if id not in known_before}
     names = {version: name for name, version in (await prompts.versions()).items()}
     texts = await runs.store.archive.load(record["prompt"] for record in new.values())
-    calls = []
-    for (id, record), text in zip(new.items(), texts, strict=True):
-        name = names.get(record["version"], "")
-        calls.append(ModelCall(**record, id=id, name=name, reply=replies.get(id, "")))
-        calls[-1]["prompt"] = text
-    return calls
+    replies = await _replies(runs, thread, parent)
+    calls: list[ModelCall] = [
+        {**record, "prompt": text, "id": id, "name": names.get(record["version"], ""), "reply": replies.get(id, "")}
+        for (id, record), text in zip(new.items(), texts, strict=True)
+    ]
+    return CheckpointDetails(checkpoint=checkpoint, parent=parent, values=state.values, calls=calls)
 
 
 async def _replies(runs: RunService, thread: Thread, checkpoint: str) -> dict[str, str]:
@@ -186,24 +183,20 @@ async def fork_run(
     nodes = runs.graph(thread).nodes
     if as_node is not None and as_node not in nodes:
         raise UnknownName("node", as_node, [name for name in nodes if name != START])
-    if into and into != thread.method:
-        return await _fork_into(runs, thread, at, given, into=into, name=name)
-    if name:
-        return await _copy_to(runs, thread, at, given, name)
-    async with runs.store.locks.hold(id):
-        state, wrote = await _checkpoint_to_fork(runs, thread, at, given)
-        return await _branch(runs, thread, state, [as_node] if as_node else wrote, given)
-
-
-async def _checkpoint_to_fork(
-    runs: RunService, thread: Thread, at: str, changes: dict[str, Any]
-) -> tuple[StateSnapshot, list[str]]:
-    """Return the state of the checkpoint to branch from, and the nodes that led to it."""
-    states = {checkpoint_id_of(state): state for state in await runs.history(thread)}
-    found = find_checkpoint(at, states)
-    _check_fields(thread, changes)
-    await runs.store.archive.load(find_hashes(changes))  # raises if one of them does not exist
-    return states[found], _wrote(states[found], states)
+    other = into if into != thread.method else None
+    async with nullcontext() if other or name else runs.store.locks.hold(id):
+        states = {checkpoint_id_of(state): state for state in await runs.history(thread)}
+        state = states[find_checkpoint(at, states)]
+        _check_fields(thread, given)
+        await runs.store.archive.load(find_hashes(given))  # raises if one of them does not exist
+        wrote = [as_node] if as_node else _wrote(state, states)
+        if other:
+            made = await _fork_into(runs, thread, state, given, into=other, name=name)
+        elif name:
+            made = await _copy_to(runs, thread, state, wrote, given, name=name)
+        else:
+            made = await _branch(runs, thread, state, wrote, given)
+    return {"thread": made["configurable"]["thread_id"], "checkpoint": str(made["configurable"]["checkpoint_id"])}
 
 
 def find_checkpoint(at: str, states: Mapping[str, StateSnapshot]) -> str:
@@ -254,12 +247,12 @@ def _check_fields(thread: Thread, changes: dict[str, Any]) -> None:
 
 async def _branch(
     runs: RunService, thread: Thread, state: StateSnapshot, wrote: list[str], changes: dict[str, Any]
-) -> dict[str, str]:
+) -> RunnableConfig:
     _check_place(state, wrote, changes)
     graph, config = runs.graph(thread), runs.config(thread, checkpoint_id_of(state))
     made = await graph.aupdate_state(with_paused_clock(config, state), changes, as_node=(wrote or [START])[-1])
     await runs.store.threads.set_state(thread.id, "queued", at=now())
-    return {"thread": thread.id, "checkpoint": str(made["configurable"]["checkpoint_id"])}
+    return made
 
 
 def _check_place(state: StateSnapshot, wrote: list[str], changes: dict[str, Any]) -> None:
@@ -269,65 +262,53 @@ def _check_place(state: StateSnapshot, wrote: list[str], changes: dict[str, Any]
         raise UsageError(f"Before the first node only question and notes can be changed, not {', '.join(other)}.")
 
 
-async def _copy_to(runs: RunService, thread: Thread, at: str, changes: dict[str, Any], name: str) -> dict[str, str]:
+async def _copy_to(
+    runs: RunService, thread: Thread, state: StateSnapshot, wrote: list[str], changes: dict[str, Any], *, name: str
+) -> RunnableConfig:
     """Create a thread of the same method that begins with a copy of a checkpoint."""
-    state, wrote = await _checkpoint_to_fork(runs, thread, at, changes)
     _check_place(state, wrote, changes)
     if thread.method == CHAT.name:
         raise UsageError("A branch of a chat cannot have a name: fork it within its thread.")
-    forked = await _start_copy(runs, thread, state, thread.method, name=name, values=thread.options.values)
+    values = thread.options.values
+    forked = await _start_from(runs, thread, state, thread.question, thread.method, name=name, values=values)
     graph, config = runs.graph(forked), with_paused_clock(runs.config(forked), state)
     if not wrote:
         given = {name: state.values[name] for name in Question.__dataclass_fields__} | changes
-        config = await graph.aupdate_state(config, given, as_node=START)
-    else:  # after a step of several nodes, the edges of all of them lead on
-        whole = [StateUpdate(state.values, wrote[0]), *(StateUpdate({}, node) for node in wrote[1:])]
-        config = await graph.abulk_update_state(config, [whole])
-    if wrote and changes:
-        paused = with_paused_clock(runs.config(forked), state)
-        config = await graph.aupdate_state(paused, changes, as_node=wrote[-1])
-    return {"thread": name, "checkpoint": str(config["configurable"]["checkpoint_id"])}
-
-
-async def _start_copy(
-    runs: RunService,
-    thread: Thread,
-    state: StateSnapshot,
-    method: str,
-    *,
-    name: str | None,
-    question: str | None = None,
-    values: dict[str, Any] | None = None,
-) -> Thread:
-    """Create a thread that belongs to a checkpoint of this one, with its profile, budget and pages."""
-    new = await runs.start(
-        question or thread.question,
-        method,
-        values=values,
-        profile=thread.options.profile,
-        budget=thread.options.budget,
-        thread=name,
-        pages=await load_pages(runs.store.archive, thread),
-        with_collection=thread.options.pages.beside,
-        where=thread.options.where,
-        origin=Origin(parent=thread.id, checkpoint=checkpoint_id_of(state)),
-    )
-    return await runs.store.threads.get(new)
+        return await graph.aupdate_state(config, given, as_node=START)
+    # After a step of several nodes, the edges of all of them lead on.
+    whole = [StateUpdate(state.values, wrote[0]), *(StateUpdate({}, node) for node in wrote[1:])]
+    made = await graph.abulk_update_state(config, [whole])
+    return await graph.aupdate_state(config, changes, as_node=wrote[-1]) if changes else made
 
 
 async def _fork_into(
-    runs: RunService, thread: Thread, at: str, changes: dict[str, Any], *, into: str, name: str | None
-) -> dict[str, str]:
+    runs: RunService, thread: Thread, state: StateSnapshot, changes: dict[str, Any], *, into: str, name: str | None
+) -> RunnableConfig:
     """Create a thread of another method that starts with the notes of this one."""
-    state, _ = await _checkpoint_to_fork(runs, thread, at, changes)
     values = {**state.values, **changes, "notes": merge_keys(state.values.get("notes", {}), [changes.get("notes", {})])}
     if "question" in changes:  # the run has not answered this one
         values["verdict"] = None
     question = values.get("question", thread.question)
-    forked = await _start_copy(runs, thread, state, into, name=name, question=question)
+    forked = await _start_from(runs, thread, state, question, into, name=name)
     given = {"question": forked.question, "notes": _notes_for(question, values)}
-    made = await runs.graph(forked).aupdate_state(runs.config(forked), given, as_node=START)
-    return {"thread": forked.id, "checkpoint": str(made["configurable"]["checkpoint_id"])}
+    return await runs.graph(forked).aupdate_state(runs.config(forked), given, as_node=START)
+
+
+async def _start_from(
+    runs: RunService,
+    thread: Thread,
+    state: StateSnapshot,
+    question: str,
+    method: str,
+    *,
+    name: str | None,
+    values: dict[str, Any] | None = None,
+) -> Thread:
+    """Create a thread that belongs to a checkpoint of this one, with its profile, budget and pages."""
+    origin = Origin(parent=thread.id, checkpoint=checkpoint_id_of(state))
+    budget = thread.options.budget
+    new = await runs.start_like(thread, question, method, values=values, budget=budget, thread=name, origin=origin)
+    return await runs.store.threads.get(new)
 
 
 def _notes_for(question: str, values: Mapping[str, Any]) -> dict[str, Note]:

@@ -16,8 +16,9 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from sqlalchemy import delete, select, text
 
 from sleuth.graphs.core.state import find_hashes
-from sleuth.graphs.persistence import Thread, check_token
 from sleuth.graphs.persistence.tables import checkpoint_tables
+from sleuth.graphs.persistence.thread_locks import check_token
+from sleuth.graphs.persistence.threads import Thread
 from sleuth.graphs.runs.execution import Compiled, checkpoint_id_of, parent_id
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import UsageError
@@ -53,9 +54,8 @@ class PrunePreview:
 
 async def preview_prune(runs: RunService, *, older_than: float | None, keep_last: int | None) -> PrunePreview:
     """Return what `prune` would remove now. Nothing is changed, and no lock is needed."""
-    own = await runs.store.threads.list_newest()
-    gone = [] if older_than is None else _untouched(own, _limit(older_than))
-    left = [thread for thread in own if thread not in gone] if keep_last else []
+    gone = await _unchanged(runs, older_than)
+    left = [thread for thread in await runs.store.threads.list_newest() if thread not in gone] if keep_last else []
     counts = {thread.id: len(await _checkpoints(runs, thread)) - (keep_last or 0) for thread in left}
     return PrunePreview(threads=gone, checkpoints={id: count for id, count in counts.items() if count > 0})
 
@@ -70,9 +70,7 @@ async def prune(runs: RunService, *, older_than: float | None, keep_last: int | 
         ThreadBusy: one of the runs is running.
     """
     epoch = await runs.store.archive.start_prune_epoch()
-    threads, checkpoints = 0, 0
-    if older_than is not None:
-        threads = await _remove_all(runs, _untouched(await runs.store.threads.list_newest(), _limit(older_than)))
+    threads, checkpoints = await _remove_all(runs, await _unchanged(runs, older_than)), 0
     for thread in await runs.store.threads.list_all_owners():
         async with runs.store.locks.hold(thread.id):
             if keep_last and thread.owner == runs.store.threads.owner:
@@ -146,20 +144,20 @@ async def _remove(runs: RunService, thread: Thread) -> None:
     await runs.store.locks.forget(thread.id)
 
 
-def _limit(older_than: float) -> str:
-    return (datetime.now(UTC) - timedelta(seconds=older_than)).isoformat(timespec="milliseconds")
-
-
-def _untouched(threads: list[Thread], since: str) -> list[Thread]:
-    """Return the threads to remove: a run and all runs below it together, once all of them are old enough.
+async def _unchanged(runs: RunService, seconds: float | None) -> list[Thread]:
+    """Return the runs that have not changed for some seconds: a run and all runs below it together, or none of them.
 
     The run is removed first: if the process is killed, the next prune removes sub-runs without a run, and no run lacks
     a sub-run.
     """
-    runs = {thread.id: thread for thread in threads}
-    paths = {thread.id: _path(thread, runs) for thread in threads}
-    young = {paths[thread.id][-1] for thread in threads if thread.updated_at >= since}
-    return sorted((each for each in threads if paths[each.id][-1] not in young), key=lambda each: len(paths[each.id]))
+    if seconds is None:
+        return []
+    since = (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat(timespec="milliseconds")
+    threads = {thread.id: thread for thread in await runs.store.threads.list_newest()}
+    paths = {id: _path(thread, threads) for id, thread in threads.items()}
+    young = {paths[id][-1] for id, thread in threads.items() if thread.updated_at >= since}
+    old = [thread for id, thread in threads.items() if paths[id][-1] not in young]
+    return sorted(old, key=lambda thread: len(paths[thread.id]))
 
 
 def _path(thread: Thread, runs: Mapping[str, Thread]) -> list[str]:

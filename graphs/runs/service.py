@@ -4,6 +4,7 @@ A run is a thread of checkpoints. After an interruption it resumes from its last
 call is sent again.
 """
 
+import json
 import re
 import uuid
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -12,34 +13,37 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from langchain_core.callbacks.base import Callbacks
+from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import RunControl
-from langgraph.types import StateSnapshot
+from langgraph.types import Command, StateSnapshot
 
 from sleuth.agents.llm.token_stream import TokenStream
-from sleuth.graphs.core.answer import Answer, public_notes, total_cost
+from sleuth.graphs.core.answer import Answer, Verdict, public_notes, public_subruns, total_cost
+from sleuth.graphs.core.approval import describe_request, parse_typed_decision
 from sleuth.graphs.core.context import Budget, Context, Services
 from sleuth.graphs.core.events import Event, parse_event
 from sleuth.graphs.core.state import SCHEMA_VERSION
 from sleuth.graphs.core.wall_clock import seconds_at, with_clock
 from sleuth.graphs.evidence.check import require_checker
-from sleuth.graphs.persistence import (
-    LONGEST_NAME,
+from sleuth.graphs.persistence.sqlite_checkpoints import advance_clock
+from sleuth.graphs.persistence.store import Store
+from sleuth.graphs.persistence.tables import LONGEST_NAME
+from sleuth.graphs.persistence.threads import (
     NAME,
     Origin,
     RunResult,
-    Store,
     StoredOptions,
+    StoredPages,
     Thread,
     ThreadState,
     Turn,
 )
-from sleuth.graphs.persistence.sqlite_checkpoints import advance_clock
 from sleuth.graphs.registry import CHAT, SURVEY, configure, runnable
-from sleuth.graphs.runs import chat_turns
 from sleuth.graphs.runs.execution import (
     RECURSION_LIMIT,
     Compiled,
+    StoreSubruns,
     checkpoint_id_of,
     compile_method,
     explain_changed_state,
@@ -47,11 +51,11 @@ from sleuth.graphs.runs.execution import (
     resume_with_budget,
     stream_steps,
 )
-from sleuth.graphs.runs.pages import load_pages, make_retriever, store_pages
-from sleuth.graphs.runs.subruns import StoreSubruns
 from sleuth.tools.errors import RunError, SleuthError, StoreTooNew, UnknownName, UsageError
+from sleuth.tools.search import FilteredRetriever
 from sleuth.tools.settings import Profile
 from sleuth.tools.sources.web_pages.page import PageText
+from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever
 from sleuth.tools.storage import parse_filter
 from sleuth.tools.text import check_unicode
 from sleuth.tools.tracing.callbacks import add_callbacks
@@ -102,18 +106,17 @@ class RunService:
         checked = check_question(question)
         kind, id = runnable(method_name), thread or uuid.uuid4().hex[:12]
         if await self.store.threads.exists(id):
-            return await self._add_message(id, checked, method_name, values or {}, budget or Budget())
-        if not re.fullmatch(NAME, id):
-            raise UsageError(
-                f"A run's name has 1 to {LONGEST_NAME} letters, digits and . _ @ : -, unlike {id[:200]!r}."
-            )
+            known = await self.store.threads.find(id)
+            if known is None or known.method != method_name:
+                raise _already_used(id)
+            chosen = {**known.options.values, **(values or {})}
+            await self.add_turn(known, checked, values=chosen, budget=budget or Budget())
+            return id
+        if thread:
+            await self._check_name(thread)
         settings = configure(kind, values or {}, profile)
         if self.services is not None and getattr(settings, "check_evidence", False):
             require_checker(self.services.checker)
-        if thread and await self.store.saver.aget_tuple({"configurable": {"thread_id": id}}):
-            raise UsageError(
-                f"The name {id} has checkpoints, but no run: it cannot be given to one. Choose another name."
-            )
         more: dict[str, Any] = {"hop": origin.hop} if origin and origin.hop else {}
         more |= {"where": where.strip()} if parse_filter(where).terms else {}
         more |= {"turn": Turn(text=checked, at="")} if method_name == CHAT.name else {}
@@ -121,7 +124,7 @@ class RunService:
             values=values or {},
             profile=profile,
             budget=budget or Budget(),
-            pages=await store_pages(self.store.archive, pages, with_collection=with_collection),
+            pages=await self._store_pages(pages, with_collection=with_collection),
             **more,
         )
         created = now()
@@ -140,13 +143,99 @@ class RunService:
         )
         return id
 
-    async def _add_message(self, id: str, message: str, name: str, values: dict[str, Any], budget: Budget) -> str:
-        thread = await self.store.threads.find(id)
-        if thread is None or thread.method != name:
-            raise chat_turns.already_used(id)
-        chosen = {**thread.options.values, **values}
-        await chat_turns.add_turn(self, thread, message, values=chosen, budget=budget)
-        return id
+    async def _check_name(self, id: str) -> None:
+        """Raise UsageError if a new run cannot have this name."""
+        if not re.fullmatch(NAME, id):
+            raise UsageError(
+                f"A run's name has 1 to {LONGEST_NAME} letters, digits and . _ @ : -, unlike {id[:200]!r}."
+            )
+        if await self.store.saver.aget_tuple({"configurable": {"thread_id": id}}):
+            raise UsageError(
+                f"The name {id} has checkpoints, but no run: it cannot be given to one. Choose another name."
+            )
+
+    async def start_like(self, other: Thread, question: str, method_name: str, **options: Any) -> str:  # noqa: ANN401 - those of start
+        """Store a new run with the profile, the pages and the filter of another one; `options` are those of `start`."""
+        kept = other.options
+        return await self.start(
+            question,
+            method_name,
+            profile=kept.profile,
+            pages=await self._pages_of(other),
+            with_collection=kept.pages.beside,
+            where=kept.where,
+            **options,
+        )
+
+    async def _store_pages(self, pages: Sequence[PageText], *, with_collection: bool) -> StoredPages:
+        """Archive the text of pages, so that a run can resume without their files."""
+        if not pages:
+            return StoredPages()
+        warnings = [warning for page in pages for warning in page.warnings]
+        if not any(page.text or page.tables for page in pages):
+            raise UsageError(f"The pages contain no readable text. {'; '.join(warnings)}")
+        texts = await self.store.archive.keep([page.to_json() for page in pages])
+        return StoredPages(texts=list(texts), beside=with_collection, warnings=warnings)
+
+    async def _pages_of(self, thread: Thread) -> tuple[PageText, ...]:
+        """Return the pages of a thread as they were when it was started."""
+        return tuple(map(PageText.from_json, await self.store.archive.load(thread.options.pages.texts)))
+
+    async def add_turn(
+        self,
+        thread: Thread,
+        given: str | Command[Any],
+        *,
+        start: str | None = None,
+        message_id: str = "",
+        values: dict[str, Any],
+        budget: Budget,
+    ) -> None:
+        """Store the next input of a thread; `run` then continues it.
+
+        It is stored before it is used, with the checkpoint at which it was added. If that is still the latest one, the
+        input has to be sent. Otherwise it has arrived, and the thread resumes like any run.
+
+        Args:
+            thread: a chat, or a run that waits for a reply.
+            given: a message, or the reply to an interrupt, which may be any JSON.
+            start: None for a message that continues the conversation: it replies to an open question. Otherwise, as
+                LangGraph defines it, the input starts a new turn at this checkpoint, the latest one if empty: it ends
+                a turn that was stopped, and a message drops an open interrupt.
+            message_id: the id of the message; by default one is derived from its place.
+            values: the settings from this turn on.
+            budget: limits of this turn of a chat; another run keeps its own if none are given.
+
+        Raises:
+            UsageError: a setting cannot be used, or nothing waits for the reply.
+            UnknownName: the checkpoint does not exist.
+            RunError: the conversation cannot continue: the last turn has not ended.
+            ThreadBusy: a turn is running.
+        """
+        is_chat, is_reply = thread.method == CHAT.name, isinstance(given, Command)
+        configure(runnable(thread.method), values, thread.options.profile)
+        async with self.store.locks.hold(thread.id):
+            latest = await self.state(thread)
+            place: dict[str, Any] = {"at": checkpoint_id_of(latest)}
+            if not (is_chat or is_reply or latest.interrupts):
+                raise _already_used(thread.id)
+            if start is not None:
+                place |= {"start": start or place["at"], "id": message_id}
+            state = await self.state(thread, start) if start else latest
+            if is_reply and not state.interrupts:
+                raise UsageError(f"Thread {thread.id} does not wait for a reply.")
+            if start is None and is_chat and _is_unfinished(thread, latest):
+                raise RunError(f"The last turn of {thread.id} has not ended: `sleuth resume {thread.id}` resumes it.")
+            message = {"text": "", "reply": json.dumps(given.resume)} if isinstance(given, Command) else {"text": given}
+            update: dict[str, Any] = {"values": values}
+            if is_chat or budget != Budget():  # a reply does not lift the limits of a run
+                update["budget"] = budget
+            await self._queue(thread, Turn(**message, **place), **update)
+
+    async def _queue(self, thread: Thread, turn: Turn, **update: Any) -> None:  # noqa: ANN401 - further options
+        options = thread.options.model_copy(update={"turn": turn, **update})
+        await self.store.threads.set_options(thread.id, options)
+        await self.store.threads.set_state(thread.id, "queued", at=now())
 
     async def run(
         self,
@@ -213,9 +302,7 @@ class RunService:
             state = await self.state(thread)
             if state.tasks or not state.values:  # it has not ended: it is resumed
                 return
-            turn = Turn(text=thread.question, at=checkpoint_id_of(state))
-            await self.store.threads.set_options(id, thread.options.model_copy(update={"turn": turn}))
-            await self.store.threads.set_state(id, "queued", at=now())
+            await self._queue(thread, Turn(text=thread.question, at=checkpoint_id_of(state)))
 
     async def reply(self, id: str, value: Any) -> None:  # noqa: ANN401 - any JSON
         """Store the reply to a waiting run, which continues when it is run the next time.
@@ -229,8 +316,8 @@ class RunService:
             UsageError: the run does not wait for a reply.
             ThreadBusy: it is running.
         """
-        thread, reply = await self.store.threads.get(id), chat_turns.Reply(value=value)
-        await chat_turns.add_turn(self, thread, reply, values=thread.options.values, budget=Budget())
+        thread = await self.store.threads.get(id)
+        await self.add_turn(thread, Command(resume=value), values=thread.options.values, budget=Budget())
 
     async def with_results(self, threads: Sequence[Thread]) -> list[Thread]:
         """Return threads with the results of those that an older release finished; these are stored, too."""
@@ -256,7 +343,7 @@ class RunService:
         worked: float | None,
     ) -> AsyncGenerator[Event]:
         before = await self.state(thread)
-        given, turn = chat_turns.input_for(thread, before), thread.options.turn
+        given, turn = _input_for(thread, before), thread.options.turn
         branch = turn.start if turn and turn.start != turn.at else None
         # Not `next`: it lacks a node whose result is committed while the checkpoint after it is not.
         if given is not None or (before.tasks and not before.interrupts):
@@ -304,9 +391,14 @@ class RunService:
     async def _context(self, thread: Thread, token_stream: TokenStream | None) -> Context:
         if self.services is None:
             raise RunError("This store was opened for reading: open it with services to run something.")
-        pages = await load_pages(self.store.archive, thread)
+        pages, retriever = await self._pages_of(thread), self.services.retriever
+        if where := thread.options.where:
+            retriever = FilteredRetriever(retriever, where)
+        if pages:
+            over = PageRetriever.over(pages, self.services.embedder)
+            retriever = FusedRetriever(over, retriever) if thread.options.pages.beside else over
         return self.services.context(
-            retriever=make_retriever(thread, pages, self.services.retriever, self.services.embedder),
+            retriever=retriever,
             pages=pages,
             archive=self.store.archive,
             settings=configure(runnable(thread.method), thread.options.values, thread.options.profile),
@@ -321,9 +413,11 @@ class RunService:
 
     async def _answer(self, thread: Thread) -> Answer:
         kind, id, state = runnable(thread.method), thread.id, await self.state(thread)
-        asks = chat_turns.pending_interrupt(state)
-        verdict = chat_turns.interrupt_as_verdict(asks) if asks else state.values.get("verdict")
-        if not verdict or (thread.method == CHAT.name and chat_turns.is_unfinished(thread, state)):
+        asks, verdict = _pending_interrupt(state), state.values.get("verdict")
+        if asks:
+            text = describe_request(asks) if "action_requests" in asks else str(asks["question"])
+            verdict = Verdict(status="waiting", text=text, citations=[])
+        if not verdict or (thread.method == CHAT.name and _is_unfinished(thread, state)):
             raise RunError(f"Run {id} is {thread.state} and has no answer yet: `sleuth resume {id}` resumes it.")
         return Answer(
             thread=id,
@@ -340,7 +434,7 @@ class RunService:
             graph=kind.read_graph(state.values),
             threshold=state.values.get("threshold"),
             support=verdict.get("support"),
-            hops=kind.read_subruns(state.values),
+            hops=public_subruns(state.values),
             table=kind.read_table(state.values),
             asks=asks,
         )
@@ -375,3 +469,37 @@ def check_version(state: StateSnapshot) -> StateSnapshot:
 def unknown_checkpoint(id: str, known: list[str]) -> UnknownName:
     """Return the error for a checkpoint that a thread does not have."""
     return UnknownName("checkpoint", id, known, "`sleuth runs history` shows them, by id, step and node.")
+
+
+def _already_used(id: str) -> UsageError:
+    return UsageError(f"Thread {id} was used already: `sleuth resume {id}` resumes it, `runs fork` branches from it.")
+
+
+def _input_for(thread: Thread, state: StateSnapshot) -> dict[str, Any] | Command[Any] | None:
+    """Return the graph's next input: a question, a message, or the reply that it waits for; None if it has it."""
+    turn = thread.options.turn
+    if turn is None:
+        return None if state.values or state.tasks else {"question": thread.question}
+    if turn.at != checkpoint_id_of(state):
+        return None
+    asked = _pending_interrupt(state)
+    if turn.reply is not None or (asked and turn.start is None):
+        value = turn.text if turn.reply is None else json.loads(turn.reply)
+        if isinstance(value, str) and asked and "action_requests" in asked:
+            value = parse_typed_decision(value, asked)
+        return Command(resume=value)
+    if thread.method != CHAT.name:  # a finished survey is updated
+        return {"question": thread.question}
+    # Sending it twice is harmless.
+    id = turn.id or str(uuid.uuid5(uuid.NAMESPACE_OID, f"{thread.id}/{turn.at}"))
+    return {"messages": [HumanMessage(turn.text, id=id)]}
+
+
+def _is_unfinished(thread: Thread, state: StateSnapshot) -> bool:
+    """Return whether a turn is running or interrupted: it has neither ended nor asked for a reply."""
+    return _input_for(thread, state) is not None or bool(state.tasks and not state.interrupts)
+
+
+def _pending_interrupt(state: StateSnapshot) -> dict[str, Any] | None:
+    """Return the value of the graph's interrupt, which a person has to answer; None if there is no interrupt."""
+    return dict(state.interrupts[0].value) if state.interrupts else None

@@ -147,12 +147,12 @@ async def plan(state: State, call: Call[Settings]) -> Update:
     if state.columns:  # a finished survey is updated
         return {"halted": False}
     if given := call.settings.columns:
-        return {"columns": [_column(each) for each in given], "decision": "approve"}
+        return {"columns": [each.model_dump() for each in given], "decision": "approve"}
     call.require()
     single = SurveyPlan(columns=[PlannedColumn(name="answer", question=state.question)])
     loss = "The question itself is asked of every document."
     planned = await ask_or(call.model, PLAN_SURVEY, QuestionInput(question=state.question), single, loss)
-    columns = {each.name: _column(each) for each in planned.columns or single.columns}
+    columns = {each.name: each.model_dump() for each in planned.columns or single.columns}
     conditions: list[Condition] = []
     for each in planned.conditions:
         if each.column in columns and read_value(columns[each.column]["kind"], each.value) is not None:
@@ -303,17 +303,14 @@ def graph() -> StateGraph[State, Context, Question, State]:
 # What the nodes above are made of
 
 
-def _column(given: ColumnSetting | PlannedColumn) -> Column:
-    return Column(name=given.name, question=given.question, kind=given.kind)
-
-
 def read_columns(listed: Sequence[Any]) -> list[Column]:
     """Read columns as they were shown, or plain questions."""
     if not 0 < len(listed) <= MAX_COLUMNS:
         raise ValueError(f"a survey has 1 to {MAX_COLUMNS} columns")
     rows = [{"question": each} if isinstance(each, str) else each for each in listed]
     named = [{"name": f"column {at}", **row} for at, row in enumerate(rows, start=1)]
-    return [_column(each) for each in _with_unique_names([ColumnSetting.model_validate(row) for row in named])]
+    columns = _with_unique_names([ColumnSetting(**row) for row in named])
+    return [Column(name=each.name, question=each.question, kind=each.kind) for each in columns]
 
 
 def _in_words(condition: Condition) -> str:

@@ -14,7 +14,7 @@ from uuid import uuid4
 from rich.console import RenderableType
 from rich.text import Text
 
-from sleuth.graphs.chat.small_talk import is_command
+from sleuth.graphs.chat.graph import is_command
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Event

@@ -21,10 +21,10 @@ from sleuth.graphs.core.events import Event
 from sleuth.graphs.core.private_graph import PrivateGraph
 from sleuth.graphs.ingestion.pipeline import IngestProgress, IngestReport
 from sleuth.graphs.ingestion.pipeline import ingest as ingest_paths
-from sleuth.graphs.persistence import open_store
+from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import runnable
-from sleuth.graphs.runs import CheckpointView, RunService, fork_run
-from sleuth.graphs.runs.history import list_checkpoints
+from sleuth.graphs.runs.history import CheckpointView, fork_run, list_checkpoints
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import DEFAULT_METHOD, RunOptions, open_sleuth
 from sleuth.tools.collection import Collection
 from sleuth.tools.search import Mode, Query, find_mode

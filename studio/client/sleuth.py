@@ -20,14 +20,15 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from sleuth.agents.llm.token_stream import TokenStream
 from sleuth.agents.model import Model
 from sleuth.graphs.core.answer import Answer
-from sleuth.graphs.core.context import Budget, Context
+from sleuth.graphs.core.context import Budget, Context, Services
 from sleuth.graphs.core.events import Event
 from sleuth.graphs.core.subrun import in_fresh_context
 from sleuth.graphs.core.thresholds import fitted_thresholds
-from sleuth.graphs.persistence import open_store
+from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import configure, runnable
-from sleuth.graphs.runs import CheckpointerSubruns, CheckpointView, RunService, Services, fork_run
-from sleuth.graphs.runs.history import list_checkpoints
+from sleuth.graphs.runs.execution import CheckpointerSubruns
+from sleuth.graphs.runs.history import CheckpointView, fork_run, list_checkpoints
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.model_server.adapter import PACKAGED
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError

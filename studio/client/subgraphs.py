@@ -18,7 +18,7 @@ from langgraph.checkpoint.base import (
 from sleuth.graphs.chat.messages import run_message
 from sleuth.graphs.core.context import Budget, Context
 from sleuth.graphs.registry import CHAT, runnable
-from sleuth.graphs.runs import RECURSION_LIMIT, uncheckpointed
+from sleuth.graphs.runs.execution import RECURSION_LIMIT, uncheckpointed
 from sleuth.studio.client.callers import Loop, call_blocking
 from sleuth.tools.errors import UsageError
 

@@ -10,7 +10,7 @@ from itertools import cycle
 from typing import Any, cast
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence import open_store
+from sleuth.graphs.persistence.store import open_store
 from sleuth.studio.evaluation.gold import KnownGold
 from sleuth.studio.evaluation.models import EvaluationBudget, open_models
 from sleuth.studio.evaluation.results import Result

@@ -15,7 +15,7 @@ from typing import Any
 
 from sleuth import prompts
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence import open_store
+from sleuth.graphs.persistence.store import open_store
 from sleuth.studio.evaluation.cluster import open_cluster
 from sleuth.studio.evaluation.data import GoldQuestion, QuestionFile, System, read_questions, require_gold, sample
 from sleuth.studio.evaluation.gold import PASSAGES, read_gold

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from sleuth.graphs.persistence import RunFilter
-from sleuth.graphs.runs import RunService
+from sleuth.graphs.persistence.threads import RunFilter
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.evaluation.run_folder import append_line
 from sleuth.tools.errors import RunError, UsageError
 

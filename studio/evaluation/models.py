@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.role import NAMES
-from sleuth.graphs.core.context import Budget
-from sleuth.graphs.runs import Services
+from sleuth.graphs.core.context import Budget, Services
 from sleuth.studio.client.sleuth import NamedModel, open_client, open_services
 from sleuth.studio.evaluation.data import GoldQuestion
 from sleuth.studio.evaluation.gold import PASSAGES, KnownGold, OracleRetriever, gold_passages

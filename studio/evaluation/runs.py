@@ -14,9 +14,10 @@ from sleuth.agents.model_calls.output_parsing import Unparsable, parse
 from sleuth.agents.roles.judging import CORRECT, JUDGE, JudgeInput
 from sleuth.graphs.core.answer import Cost
 from sleuth.graphs.evidence.check import support_of_run
-from sleuth.graphs.persistence import LONGEST_NAME, Store
+from sleuth.graphs.persistence.store import Store
+from sleuth.graphs.persistence.tables import LONGEST_NAME
 from sleuth.graphs.registry import method
-from sleuth.graphs.runs import RunService
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.evaluation.data import GoldQuestion, System
 from sleuth.studio.evaluation.gold import KnownGold

@@ -15,9 +15,11 @@ from uuid import UUID, uuid5
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.types import INTERRUPT, RESUME
 
-from sleuth.graphs.persistence import CheckpointSerializer, SqliteCheckpoints
+from sleuth.graphs.persistence.serializer import CheckpointSerializer
+from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints
 from sleuth.graphs.registry import METHODS, OTHERS
-from sleuth.graphs.runs import compile_method, materialize_checkpoint
+from sleuth.graphs.runs.execution import compile_method
+from sleuth.graphs.runs.pruning import materialize_checkpoint
 from sleuth.tools.settings import Settings
 
 Place = tuple[str, str, str]

@@ -10,8 +10,9 @@ from fastapi import Depends
 from sleuth.agents.formatting import Turn
 from sleuth.graphs.chat.question_rewriting import RewrittenQuestion, rewrite_question
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence import FollowUp, Thread
-from sleuth.graphs.runs import RunService, remove_runs
+from sleuth.graphs.persistence.threads import FollowUp, Thread
+from sleuth.graphs.runs.pruning import remove_runs
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.state import ServerState, ServerStateDep
@@ -108,9 +109,7 @@ class Access:
         await self.server.quota.require(self.owner)
         services = (await self.server.tenants.runs(self.owner)).services
         assert services
-        tracing: dict[str, Any] = {"tracing": services.tracing, "trace_texts": services.trace_texts}
-        archive = self.runs.store.archive
-        made = await rewrite_question(message, turns, model=services.model, archive=archive, **tracing)
+        made = await rewrite_question(message, turns, services=services, archive=self.runs.store.archive)
         tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in made.calls.values())
         await self.server.quota.add(self.owner, tokens)
         return made

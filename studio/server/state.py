@@ -9,8 +9,9 @@ from typing import Annotated
 
 from fastapi import Depends, FastAPI, Request
 
-from sleuth.graphs.persistence import Store, Threads, open_store
-from sleuth.graphs.runs import RunService
+from sleuth.graphs.persistence.store import Store, open_store
+from sleuth.graphs.persistence.threads import Threads
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.server.ingestion.uploads import Uploads
 from sleuth.studio.server.ingestion.worker import IngestionWorker
 from sleuth.studio.server.middleware.limits import Quota

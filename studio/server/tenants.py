@@ -7,8 +7,9 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from sleuth.graphs.persistence import Store, Threads
-from sleuth.graphs.runs import RunService
+from sleuth.graphs.persistence.store import Store
+from sleuth.graphs.persistence.threads import Threads
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.client.sleuth import NamedModel, open_services
 from sleuth.tools.collection import Collection, make_passage_embedder
 from sleuth.tools.search.vectors import Embedder

@@ -2,7 +2,7 @@
 
     plan -> act -> verify -> (plan -> act -> verify)* -> answer
 
-Each sub-run is an ordinary run of another method in a thread of its own (`graphs/runs/subruns.py`). Its findings are
+Each sub-run is an ordinary run of another method in a thread of its own (`graphs/runs/execution.py`). Its findings are
 passed to the next one; a rejected answer is not. If no answer is accepted, the first one is returned, marked as weakly
 supported; one without citations never is. A question about the whole collection, such as "How many …?", is given to a
 survey first, if the collection is small enough.
@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from sleuth.agents.formatting import Source
 from sleuth.agents.model_calls.caller import ModelCaller
 from sleuth.agents.roles import inputs, judging, planning
-from sleuth.graphs.core.answer import Citation, Note, Subrun, Support, Verdict, make_verdict, public_subrun
+from sleuth.graphs.core.answer import Citation, Note, Subrun, Support, Verdict, make_verdict
 from sleuth.graphs.core.context import CheckedSettings, Context, parse_json
 from sleuth.graphs.core.method import Method, MethodName, summarize_update
 from sleuth.graphs.core.node import Call, ask_or, new_graph, node
@@ -352,11 +352,6 @@ def _summarize_subrun(subrun: Subrun) -> str:
     return ended if subrun["thread"] else f"{subrun['method']}: {subrun['why']}"
 
 
-def read_subruns(state: Mapping[str, Any]) -> list[Subrun] | None:
-    """Return the runs of other methods that a state contains, in order."""
-    return [public_subrun(subrun) for subrun in state["hops"].values()] if "hops" in state else None
-
-
 METHOD = Method(
     name="auto",
     line="start with a cheap method, check its answer, and continue with a stronger one if the answer is rejected",
@@ -367,5 +362,4 @@ METHOD = Method(
     state=State,
     settings=Settings,
     summarize_update=summarize,
-    read_subruns=read_subruns,
 )

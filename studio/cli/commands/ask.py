@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence import open_store
+from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import CHAT, METHODS, configure, runnable
-from sleuth.graphs.runs import RunService, check_question
+from sleuth.graphs.runs.service import RunService, check_question
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.documents import LatestOnlyOption, WaitOption, WhereOption, settings_with
 from sleuth.studio.cli.interactive import chat

@@ -11,9 +11,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence import open_store
+from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs import RunService
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import CallsOption, SecondsOption, TokensOption, parse_pairs
 from sleuth.studio.cli.commands.documents import WaitOption, settings_with

@@ -15,7 +15,7 @@ import typer
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.registry import REPORT, configure
-from sleuth.graphs.runs import check_question
+from sleuth.graphs.runs.service import check_question
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import (
     CallsOption,

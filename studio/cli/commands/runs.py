@@ -15,20 +15,14 @@ from rich.text import Text
 
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.evidence.retrieval import mark_changed
-from sleuth.graphs.persistence import RunFilter, Thread, open_store
+from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.persistence.threads import RunFilter, Thread
 from sleuth.graphs.registry import runnable
-from sleuth.graphs.runs import (
-    CheckpointView,
-    PrunePreview,
-    PruneReport,
-    RunService,
-    export_run,
-    fork_run,
-    preview_prune,
-    remove_runs,
-)
-from sleuth.graphs.runs import prune as prune_runs
+from sleuth.graphs.runs.history import CheckpointView, export_run, fork_run
 from sleuth.graphs.runs.history import list_checkpoints as history_of
+from sleuth.graphs.runs.pruning import PrunePreview, PruneReport, preview_prune, remove_runs
+from sleuth.graphs.runs.pruning import prune as prune_runs
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.durations import seconds_in
 from sleuth.studio.console.output import JsonOption, Listing, counted, emit

@@ -15,7 +15,7 @@ from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Event, Step
 from sleuth.graphs.registry import SURVEY, configure
-from sleuth.graphs.runs import check_question
+from sleuth.graphs.runs.service import check_question
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.commands.ask import (
     CallsOption,

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, create_model
 
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.registry import METHODS, OTHERS
-from sleuth.graphs.runs import uncheckpointed
+from sleuth.graphs.runs.execution import uncheckpointed
 from sleuth.studio.server.langgraph_api.forms import AssistantSearch, JsonRoute
 from sleuth.studio.server.schemas.runs import BudgetForm
 from sleuth.tools.errors import UnknownName

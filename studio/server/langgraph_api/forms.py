@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_v
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import describe_errors
-from sleuth.graphs.persistence import NAME
+from sleuth.graphs.persistence.threads import NAME
 from sleuth.studio.server.schemas.runs import BudgetForm, Storable
 from sleuth.tools.errors import UsageError
 

@@ -16,7 +16,7 @@ from pydantic_core import to_json
 from starlette.responses import Response, StreamingResponse
 
 from sleuth.agents.llm.token_stream import MessageEvents
-from sleuth.graphs.persistence import Thread
+from sleuth.graphs.persistence.threads import Thread
 from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, CommandForm, JsonRoute, Unsupported
 from sleuth.studio.server.langgraph_api.runs import EVENTS, start_run

@@ -5,14 +5,15 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query
+from langgraph.types import Command
 from pydantic_core import to_json
 from starlette.responses import Response, StreamingResponse
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence import NAME, Thread
+from sleuth.graphs.persistence.threads import NAME, Thread
 from sleuth.graphs.registry import CHAT, runnable, without_replies
-from sleuth.graphs.runs import check_question, fork_run
-from sleuth.graphs.runs.chat_turns import Reply, add_turn
+from sleuth.graphs.runs.history import fork_run
+from sleuth.graphs.runs.service import check_question
 from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of, find_graph
 from sleuth.studio.server.langgraph_api.forms import MODES, AssistantRunForm, JsonRoute
@@ -88,10 +89,9 @@ async def _continue(
     if thread.method != method:
         raise UsageError(f"Thread {access.public_id(thread.id)} belongs to {thread.method}, not to {method}.")
     if form.is_reply or (method == CHAT.name and form.input is not None):
-        reply = Reply(value=form.command.resume) if form.command and form.is_reply else None
+        reply: Command[Any] | None = Command(resume=form.command.resume) if form.command and form.is_reply else None
         text, message_id = ("", "") if reply else _question(form, method)
-        await add_turn(
-            access.runs,
+        await access.runs.add_turn(
             thread,
             reply or check_question(text),
             start=form.place,

@@ -15,7 +15,7 @@ from pydantic_core import from_json, to_json, to_jsonable_python
 
 from sleuth.agents.llm.token_stream import AnswerText
 from sleuth.graphs.chat.messages import reply_id_to
-from sleuth.graphs.persistence import Thread, ThreadState
+from sleuth.graphs.persistence.threads import Thread, ThreadState
 from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.studio.server.access import Access
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of

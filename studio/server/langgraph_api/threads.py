@@ -13,9 +13,10 @@ from starlette.responses import Response
 
 from sleuth.graphs.chat.messages import reply_id_to, run_message
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence import RunFilter, StoredOptions, Thread, ThreadState, Turn
+from sleuth.graphs.persistence.threads import RunFilter, StoredOptions, Thread, ThreadState, Turn
 from sleuth.graphs.registry import CHAT
-from sleuth.graphs.runs import fork_run, now
+from sleuth.graphs.runs.execution import now
+from sleuth.graphs.runs.history import fork_run
 from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
 from sleuth.studio.server.langgraph_api.forms import (

@@ -9,8 +9,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import PlainTextResponse
 
 from sleuth.graphs.core.method import Method
-from sleuth.graphs.diagrams import arrows
-from sleuth.graphs.registry import METHODS, REPORT, SURVEY
+from sleuth.graphs.registry import METHODS, REPORT, SURVEY, arrows
 from sleuth.studio.server.access import AccessDep
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.schemas import runs as forms

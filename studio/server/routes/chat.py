@@ -14,7 +14,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.responses import StreamingResponse
 
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs import check_question
+from sleuth.graphs.runs.service import check_question
 from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.runs.keep_alive import with_keep_alive

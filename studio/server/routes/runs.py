@@ -13,10 +13,17 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from sleuth.graphs.core.answer import total_cost
 from sleuth.graphs.core.wall_clock import seconds_at
 from sleuth.graphs.evidence.retrieval import mark_changed
-from sleuth.graphs.persistence import FollowUp, Outcome, RunFilter, Thread
+from sleuth.graphs.persistence.threads import FollowUp, Outcome, RunFilter, Thread
 from sleuth.graphs.registry import REPORT, configure, runnable
-from sleuth.graphs.runs import CheckpointView, RunService, check_question, export_run, fork_run, load_checkpoint
-from sleuth.graphs.runs.history import CheckpointDetails, list_checkpoints
+from sleuth.graphs.runs.history import (
+    CheckpointDetails,
+    CheckpointView,
+    export_run,
+    fork_run,
+    list_checkpoints,
+    load_checkpoint,
+)
+from sleuth.graphs.runs.service import RunService, check_question
 from sleuth.studio.console import report_file
 from sleuth.studio.console.survey_table import FORMATS
 from sleuth.studio.server.access import Access, AccessDep

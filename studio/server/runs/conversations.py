@@ -11,9 +11,9 @@ from sqlalchemy.engine import Engine
 from sleuth.agents.formatting import MAX_TURNS, Turn
 from sleuth.graphs.core.answer import Verdict, upgrade_cost
 from sleuth.graphs.evidence.answer_text import with_footnotes
-from sleuth.graphs.persistence import Thread
 from sleuth.graphs.persistence.tables import threads
-from sleuth.graphs.runs import RunService
+from sleuth.graphs.persistence.threads import Thread
+from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import RunError
 from sleuth.tools.storage import in_thread, transaction
 

@@ -17,8 +17,8 @@ from sqlalchemy import Column, ColumnElement, Integer, MetaData, String, Table, 
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.core.events import Delta, Reset, Step
-from sleuth.graphs.persistence import LONGEST_NAME, check_token
-from sleuth.graphs.persistence.tables import threads
+from sleuth.graphs.persistence.tables import LONGEST_NAME, threads
+from sleuth.graphs.persistence.thread_locks import check_token
 from sleuth.studio.server.retry import retry_until_stored
 from sleuth.tools.storage import in_thread, make_tables, transaction
 

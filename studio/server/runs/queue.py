@@ -5,7 +5,8 @@ from collections.abc import Collection
 from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
 from sqlalchemy.engine import Engine
 
-from sleuth.graphs.persistence import LONGEST_NAME, check_token
+from sleuth.graphs.persistence.tables import LONGEST_NAME
+from sleuth.graphs.persistence.thread_locks import check_token
 from sleuth.tools.storage import in_thread, make_tables, transaction
 
 metadata = MetaData()

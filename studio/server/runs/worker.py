@@ -20,7 +20,9 @@ from langgraph.runtime import RunControl
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
-from sleuth.graphs.runs import RunService, now, replay_steps
+from sleuth.graphs.runs.execution import now
+from sleuth.graphs.runs.history import replay_steps
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.retry import retry_until_stored
 from sleuth.studio.server.runs.event_log import EventLog, EventWriter

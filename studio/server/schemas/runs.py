@@ -7,9 +7,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from sleuth.graphs.core.answer import Cost, Status
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence import MAX_ANSWER, NAME, FollowUp, Outcome, ThreadState, ThreadStatus
-from sleuth.graphs.persistence.thread import AverageCost
-from sleuth.graphs.runs import MAX_QUESTION
+from sleuth.graphs.persistence.tables import MAX_ANSWER
+from sleuth.graphs.persistence.threads import NAME, AverageCost, FollowUp, Outcome, ThreadState, ThreadStatus
+from sleuth.graphs.runs.service import MAX_QUESTION
 from sleuth.studio.client.sleuth import DEFAULT_METHOD
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 

@@ -9,15 +9,14 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
-from scenes import Chain, Replying, Shelf, example
+from scenes import Chain, Replying, Shelf
 
 from sleuth.agents.llm.token_stream import TokenStream, answer_in
 from sleuth.agents.model import Reply, Request
 from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs.execution import compile_method
-from sleuth.graphs.runs.subruns import CheckpointerSubruns
+from sleuth.graphs.runs.execution import CheckpointerSubruns, compile_method
 from sleuth.tools.storage.archive import MemoryArchive
 
 MODES = ["messages", "custom"]
@@ -43,11 +42,6 @@ class Speaking:
 
     async def count_tokens(self, messages: Any, *, role: str) -> int:
         return await self.model.count_tokens(messages, role=role)
-
-
-@pytest.fixture
-def chain() -> Chain:
-    return example("q08")
 
 
 def context_of(model: Speaking, chain: Chain, settings: Any, saver: InMemorySaver) -> Context:

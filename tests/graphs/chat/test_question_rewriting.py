@@ -1,10 +1,14 @@
 """Rewriting of follow-up questions, and its failures."""
 
+from collections.abc import Sequence
+
 import pytest
+from scenes import Shelf
 from scripted_model import ScriptedModel
 
 from sleuth.agents.formatting import MAX_TURN_CHARS, MAX_TURNS, Turn, format_turns
-from sleuth.graphs.chat.question_rewriting import rewrite_question
+from sleuth.graphs.chat.question_rewriting import RewrittenQuestion, rewrite_question
+from sleuth.graphs.core.context import Services
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.storage.archive import MemoryArchive
 
@@ -12,12 +16,19 @@ TURNS = [
     Turn(speaker="user", text="Who built the Pellowrig Light?"),
     Turn(speaker="assistant", text="Bastian Oake.\n\n[1] Pellowrig Light"),
 ]
+QUESTION = "Where was he born?"
+
+
+async def rewritten(
+    model: ScriptedModel, turns: Sequence[Turn] = TURNS, archive: MemoryArchive | None = None
+) -> RewrittenQuestion:
+    services = Services(model=model, retriever=Shelf([]))
+    return await rewrite_question(QUESTION, turns, services=services, archive=archive or MemoryArchive())
 
 
 async def test_rewrite_question_uses_conversation() -> None:
-    model = ScriptedModel([{"question": "Where was Bastian Oake born?"}])
-    archive = MemoryArchive()
-    found = await rewrite_question("Where was he born?", TURNS, model=model, archive=archive)
+    model, archive = ScriptedModel([{"question": "Where was Bastian Oake born?"}]), MemoryArchive()
+    found = await rewritten(model, archive=archive)
     assert found.question == "Where was Bastian Oake born?"
     (call,) = found.calls.values()
     assert (call["role"], found.warnings) == ("rewriter", [])
@@ -26,22 +37,19 @@ async def test_rewrite_question_uses_conversation() -> None:
 
 
 async def test_rewrite_question_without_turns_makes_no_call() -> None:
-    found = await rewrite_question("Who built it?", [], model=ScriptedModel(), archive=MemoryArchive())
-    assert (found.question, found.calls) == ("Who built it?", {})
+    found = await rewritten(ScriptedModel(), turns=[])
+    assert (found.question, found.calls) == (QUESTION, {})
 
 
 async def test_rewrite_question_unreadable_reply_keeps_question() -> None:
-    model = ScriptedModel(["He was born.", "I said so."])
-    found = await rewrite_question("Where was he born?", TURNS, model=model, archive=MemoryArchive())
-    assert found.question == "Where was he born?"
+    found = await rewritten(ScriptedModel(["He was born.", "I said so."]))
+    assert found.question == QUESTION
     assert "asked as it was written" in found.warnings[0]
 
 
 async def test_rewrite_question_without_model_raises() -> None:
     with pytest.raises(ModelUnavailable):
-        await rewrite_question(
-            "Where?", TURNS, model=ScriptedModel([ModelUnavailable("It is down.")]), archive=MemoryArchive()
-        )
+        await rewritten(ScriptedModel([ModelUnavailable("It is down.")]))
 
 
 def test_rewrite_question_shortens_long_chat() -> None:

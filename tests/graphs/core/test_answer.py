@@ -1,5 +1,4 @@
-from sleuth.graphs.core.answer import upgrade_cost
-from sleuth.graphs.methods.auto.graph import read_subruns
+from sleuth.graphs.core.answer import public_subruns, upgrade_cost
 
 
 def call(seconds: float) -> dict[str, object]:
@@ -15,8 +14,8 @@ def test_stored_cost_of_older_release_has_model_seconds() -> None:
     assert upgrade_cost(new) == new
 
 
-def test_read_subruns_from_old_state_uses_present_names() -> None:
+def test_public_subruns_from_old_state_uses_present_names() -> None:
     hop = {"method": "par-rag", "status": "new", "cost": {"calls": 0, "seconds": 0.0, "nodes": {}}}
-    (shown,) = read_subruns({"hops": {"1": hop}}) or []
+    (shown,) = public_subruns({"hops": {"1": hop}}) or []
     assert (shown["status"], shown["cost"]["model_seconds"]) == ("queued", 0.0)
-    assert read_subruns({}) is None
+    assert public_subruns({}) is None

@@ -17,10 +17,10 @@ from sleuth.graphs.core.context import Budget, SubrunRequest
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.methods.auto import graph as auto
 from sleuth.graphs.persistence.store import Store
+from sleuth.graphs.runs.execution import CheckpointerSubruns
 from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import PruneReport, prune
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.graphs.runs.subruns import CheckpointerSubruns
 from sleuth.tools.errors import ModelUnavailable, ThreadBusy, UsageError
 from sleuth.tools.sources.web_pages.page import PageText
 

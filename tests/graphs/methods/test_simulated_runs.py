@@ -14,7 +14,7 @@ from scenes import without_checkpoints
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.registry import METHODS
-from sleuth.graphs.runs.subruns import CheckpointerSubruns
+from sleuth.graphs.runs.execution import CheckpointerSubruns
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation, gold_of
 from sleuth.studio.simulation.wording import mentions
 from sleuth.tools.search.retriever import Query

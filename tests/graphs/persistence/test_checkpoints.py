@@ -7,11 +7,9 @@ from typing import Any
 
 import aiosqlite
 import pytest
-from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.base import id as clock
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import ERROR
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from ordering import latest, put
 
 from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints, advance_clock, drop_partial_writes
@@ -19,21 +17,6 @@ from sleuth.graphs.persistence.sqlite_checkpoints import SqliteCheckpoints, adva
 STOPPED = (ERROR, asyncio.CancelledError())
 NOTES = ("notes", {"1": "found"})
 RETURNED = ("__return__", {"reply": "yes"})
-
-
-async def test_langgraph_saver_reads_our_checkpoints(tmp_path: Path) -> None:
-    serde = JsonPlusSerializer()
-    async with SqliteCheckpoints.open(tmp_path / "runs.sqlite", serde) as written:
-        start = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
-        config = await written.aput(start, empty_checkpoint(), {"source": "input", "step": -1}, {})
-        await written.aput_writes(config, [("notes", {"1": "Kestrow"}), ("plan", None)], "task")
-        found = await written.aget_tuple(start)
-    async with aiosqlite.connect(tmp_path / "runs.sqlite") as connection:
-        again = await AsyncSqliteSaver(connection, serde=serde).aget_tuple(start)
-    assert found == again
-    assert again
-    assert again.config == config
-    assert again.pending_writes == [("task", "notes", {"1": "Kestrow"}), ("task", "plan", None)]
 
 
 async def test_cancelled_write_finishes_before_the_file_is_closed(tmp_path: Path) -> None:

@@ -49,24 +49,6 @@ def texts(events: list[Event]) -> dict[str, str]:
     return tokens
 
 
-async def test_tokens_of_a_call_come_within_its_step(runs_with: RunsFor, chain: Chain) -> None:
-    model = Streaming(chain.reply_to)
-    runs = runs_with(model)
-    events = await collect_events(runs, thread := await runs.start(chain.question, "par-rag"))
-    replies = {request.call_id: (await Replying(chain.reply_to).call(request))["text"] for request in model.requests}
-    assert texts(events) == replies
-    assert not any(isinstance(event, Reset) for event in events)
-    calls = (await runs.graph(row := await runs.store.threads.get(thread)).aget_state(runs.config(row))).values["calls"]
-    open_nodes: set[str] = set()
-    for event in events:
-        if isinstance(event, Step):
-            open_nodes ^= {event.node}
-        if isinstance(event, Delta):
-            assert event.node in open_nodes
-            assert (event.thread, event.method, event.part_of) == (thread, "par-rag", "")
-            assert (calls[event.call]["node"], calls[event.call]["role"]) == (event.node, event.role)
-
-
 async def test_run_is_the_same_with_and_without_listener(runs_with: RunsFor, chain: Chain) -> None:
     ends = []
     for listening in (always, lambda: False, None):
@@ -75,7 +57,7 @@ async def test_run_is_the_same_with_and_without_listener(runs_with: RunsFor, cha
         events = await collect_events(runs, thread, listening)
         assert any(isinstance(event, Delta) for event in events) is (listening is always)
         row = await runs.store.threads.get(thread)
-        values = (await runs.graph(row).aget_state(runs.config(row))).values
+        values = (await runs.state(row)).values
         steps = [(event.node, event.state, event.update.keys()) for event in events if isinstance(event, Step)]
         ends.append((steps, _without_ids(values)))
     assert ends[0] == ends[1] == ends[2]

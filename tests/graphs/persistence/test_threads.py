@@ -1,9 +1,6 @@
 """The list of runs, and whose each is."""
 
-from collections.abc import Awaitable, Callable, Collection
-from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import insert, text
@@ -12,8 +9,7 @@ from sleuth.graphs.core.answer import Answer, Status, Support, total_cost
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import tables as module
 from sleuth.graphs.persistence.store import Store
-from sleuth.graphs.persistence.thread import RunResult, StoredOptions, Thread
-from sleuth.graphs.persistence.threads import RunFilter, Threads, select_runs
+from sleuth.graphs.persistence.threads import RunFilter, RunResult, StoredOptions, Thread, Threads, select_runs
 from sleuth.tools.errors import UnknownName, UsageError
 
 
@@ -102,26 +98,6 @@ async def test_weak_answer_is_listed_as_weak(
     assert [each.weak for each in await store.threads.list_newest()] == [expected]
 
 
-async def test_runs_are_searched_and_filtered(store: Store) -> None:
-    for id, question in (("a", "Which Kelp Fair is held?"), ("b", "Who built the light?"), ("c", "Kelp, 100 %?")):
-        await store.threads.add(replace(thread(id, f"2026-01-0{'abc'.index(id) + 1}"), question=question))
-    await store.threads.set_state("b", "done", at="2026-01-04", result=RESULT)
-
-    async def ids(**wanted: Any) -> list[str]:
-        return [each.id for each in await store.threads.list_newest(RunFilter(**wanted), 50)]
-
-    assert await ids(find="KEL") == ["c", "a"]
-    assert await ids(find="kelp fair") == ["a"]
-    assert await ids(find="senn") == ["b"]
-    assert await ids(find="elp") == []
-    assert await ids(outcomes=("unknown", "failed")) == ["b"]
-    assert await ids(outcomes=("queued",), methods=("plain-rag",)) == ["c", "a"]
-    assert await ids(methods=("ras",)) == []
-    assert await ids(since="2026-01-03", until="2026-01-04") == ["c"]
-    await store.threads.remove("a")
-    assert await ids(find="kelp") == ["c"]
-
-
 async def test_pages_of_runs_that_changed_in_the_same_moment_are_complete(store: Store) -> None:
     for id in "abc":
         await store.threads.add(thread(id))
@@ -163,20 +139,6 @@ async def test_threads_of_others_are_hidden_but_names_are_used(store: Store) -> 
         await store.threads.get("monday")
     await store.threads.remove("monday")
     assert await theirs.get("monday") == thread("monday", owner="somebody")
-
-
-async def test_thread_state_is_stored(store: Store) -> None:
-    await store.threads.add(thread("monday"))
-    await store.threads.set_state("monday", "failed", at="2026-02-02", problem="The server is down.")
-    await store.threads.set_options("monday", StoredOptions(budget=Budget(max_calls=3)))
-    assert await store.threads.get("monday") == replace(
-        thread("monday", "2026-02-02"),
-        state="failed",
-        problem="The server is down.",
-        options=StoredOptions(budget=Budget(max_calls=3)),
-    )
-    await store.threads.remove("monday")
-    assert not await store.threads.exists("monday")
 
 
 async def test_subruns_are_found_by_their_run_and_forks_are_not(store: Store) -> None:
@@ -241,30 +203,14 @@ async def test_running_thread_without_lock_is_interrupted(store: Store) -> None:
     assert (await store.threads.get("held")).state == "interrupted"
 
 
-@dataclass
-class Asked:
-    """ThreadLocks of which none is held; `meanwhile` happens when that is asked."""
-
-    ids: list[str]
-    meanwhile: Callable[[], Awaitable[None]] | None = None
-
-    def hold(self, id: str) -> AbstractAsyncContextManager[None]:
-        return nullcontext()
-
-    async def held(self, ids: Collection[str]) -> set[str]:
-        self.ids += ids
-        if self.meanwhile:
-            await self.meanwhile()
+async def test_run_that_ends_while_it_is_read_is_not_interrupted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def held(_: object) -> set[str]:
+        await store.threads.set_state("monday", "done", at="2026-01-01")
         return set()
 
-    async def forget(self, id: str) -> None:
-        pass
-
-
-async def test_run_that_ends_while_it_is_read_is_not_interrupted(store: Store) -> None:
     write(store, row("monday", "running"))
-    ended = Asked([], lambda: store.threads.set_state("monday", "done", at="2026-01-01"))
-    assert (await Threads(store.engine, "local", ended).get("monday")).state == "done"
+    monkeypatch.setattr(store.locks, "held", held)
+    assert (await store.threads.get("monday")).state == "done"
 
 
 @pytest.mark.parametrize(

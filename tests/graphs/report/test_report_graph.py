@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from scenes import FailingLate, Json, Replying, Shelf, finish, passage, resolves
+from scenes import FailingLate, Json, Replying, Shelf, down_once, finish, passage, resolves
 from scripted_checker import ScriptedChecker
 
 from sleuth.agents.model import Request
@@ -188,22 +188,15 @@ async def test_outline_waits_for_approval(store: Store, reply: str, sections: An
 
 @pytest.mark.parametrize("fails_at", range(1, 6))
 async def test_resumed_report_repeats_no_call(store: Store, fails_at: int) -> None:
-    calls: list[str] = []
-    failures: list[int] = []
-
-    def failing(request: Request) -> Any:
-        if len(calls) == fails_at - 1 and not failures:
-            failures.append(fails_at)
-            return ModelUnavailable("the server is gone")
-        calls.append(request.call_id)
-        return write(request)
-
-    runs = service(store, FailingLate(failing))
+    model = FailingLate(down_once(write, fails_at))
+    runs = service(store, model)
     id = await runs.start(QUESTION, "report", values={"method": "plain-rag", "passages": 1})
     with pytest.raises(ModelUnavailable):
         await finish(runs, id)
     answer = await finish(runs, id)
-    assert len(calls) == len(set(calls)) == 5
+    del model.requests[fails_at - 1]
+    ids = [request.call_id for request in model.requests]
+    assert len(ids) == len(set(ids)) == 5
     assert answer.text == (await report(service(store))).text
 
 

@@ -1,22 +1,23 @@
 """A chat as runs of one thread: each message is a turn, also after an interruption."""
 
 import json
+from typing import Any
 
 import pytest
 from chat_model import BACK, ChatModel
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
+from langgraph.types import Command
 from pydantic_core import to_json
-from scenes import Chain, RunsFor, finish
+from scenes import Chain, RunsFor, down_once, finish
 
 from sleuth.agents.model import Reply as ModelReply
 from sleuth.agents.model import Request
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.runs.chat_turns import Reply, add_turn
 from sleuth.graphs.runs.history import export_run, fork_run, list_checkpoints
 from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.service import RunService
-from sleuth.tools.errors import ModelUnavailable, RunError, UnknownName, UsageError
+from sleuth.tools.errors import ModelUnavailable, RunError, UsageError
 
 PAR = {"method": "par-rag"}
 FOLLOW_UP = "And in which year was it founded?"
@@ -86,19 +87,6 @@ async def test_question_of_the_chat_is_an_answer_with_state_waiting(runs_with: R
     assert "asks" not in answer.to_json()
 
 
-@pytest.mark.parametrize(("reply", "status"), [("approve", "answered"), ("Reject", "refused")])
-async def test_plan_waits_for_approval(runs_with: RunsFor, chain: Chain, reply: str, status: str) -> None:
-    runs = runs_with(ChatModel(chain, "question"))
-    await begin(runs, chain.question, approve_plan=True)
-    shown = await finish(runs, "talk")
-    assert (shown.status, bool(shown.asks)) == ("waiting", True)
-    assert all(json.dumps(hop.planned)[1:-1] in shown.text for hop in chain.hops)
-    await runs.start("go on", "chat", thread="talk")
-    assert "could not be used" in (await finish(runs, "talk")).text
-    await runs.start(reply, "chat", thread="talk")
-    assert (await finish(runs, "talk")).status == status
-
-
 async def test_plan_is_edited_as_a_list(runs_with: RunsFor, chain: Chain) -> None:
     runs = runs_with(ChatModel(chain, "question"))
     await begin(runs, chain.question, approve_plan=True)
@@ -110,16 +98,11 @@ async def test_plan_is_edited_as_a_list(runs_with: RunsFor, chain: Chain) -> Non
 @pytest.mark.parametrize("at", range(1, 4))
 async def test_turn_stopped_at_any_call_is_resumed(runs_with: RunsFor, chain: Chain, at: int) -> None:
     model = ChatModel(chain, "small talk", "follow-up")
-    runs, say, calls = runs_with(model), model.answer, 0
+    runs = runs_with(model)
     await begin(runs, "I like Trevandle & Ruske.")
     await finish(runs, "talk")
 
-    def stopping(request: Request) -> object:
-        nonlocal calls
-        calls += 1
-        return ModelUnavailable("It is down.") if calls == at else say(request)
-
-    model.answer = stopping
+    model.answer = down_once(model.answer, at)
     await runs.start(FOLLOW_UP, "chat", thread="talk")
     with pytest.raises(ModelUnavailable):
         await finish(runs, "talk")
@@ -129,7 +112,7 @@ async def test_turn_stopped_at_any_call_is_resumed(runs_with: RunsFor, chain: Ch
         await runs.start("Hello?", "chat", thread="talk")
     assert (await finish(runs, "talk")).text == "1868"
     thread = await runs.store.threads.get("talk")
-    state = await runs.graph(thread).aget_state(runs.config(thread))
+    state = await runs.state(thread)
     assert [message.type for message in state.values["messages"]] == ["human", "ai"] * 2
 
 
@@ -178,37 +161,20 @@ async def test_only_a_chat_thread_takes_more_messages(
         await runs.start(chain.question, second, thread="talk")
 
 
-async def add_input(runs: RunService, given: str | Reply, start: str = "") -> None:
+async def add_input(runs: RunService, given: str | Command[Any], start: str = "") -> None:
     thread = await runs.store.threads.get("talk")
-    await add_turn(runs, thread, given, start=start, values=thread.options.values, budget=Budget())
+    await runs.add_turn(thread, given, start=start, values=thread.options.values, budget=Budget())
 
 
 async def test_input_after_a_failed_turn_starts_a_new_turn(runs_with: RunsFor, chain: Chain) -> None:
     model = ChatModel(chain, "small talk")
     runs = runs_with(model)
     await begin(runs, chain.question)
-    say, model.answer = model.answer, lambda request: ModelUnavailable("It is down.")
+    model.answer = down_once(model.answer, 1)
     with pytest.raises(ModelUnavailable):
         await finish(runs, "talk")
-    model.answer = say
     await add_input(runs, "Never mind, hello!")
     assert (await finish(runs, "talk")).text == "Hello! What would you like to know?"
-
-
-async def test_input_at_an_earlier_checkpoint_branches_the_chat(runs_with: RunsFor, chain: Chain) -> None:
-    runs = runs_with(ChatModel(chain, "small talk", "small talk", "question"))
-    await begin(runs, "Good morning.")
-    await finish(runs, "talk")
-    await runs.start("How are you?", "chat", thread="talk")
-    await finish(runs, "talk")
-    empty = (await list_checkpoints(runs, "talk"))[-1].checkpoint
-    await add_input(runs, chain.question, start=empty)
-    assert (await finish(runs, "talk")).text == "1868"
-    assert await said(runs) == [chain.question, "1868"], "the branch lacks the first two turns"
-    with pytest.raises(UnknownName, match="no checkpoint"):
-        await add_input(runs, "Hello!", start="1efd0000")
-    with pytest.raises(UsageError, match="does not wait"):
-        await add_input(runs, Reply(value="the yard"))
 
 
 async def test_reply_is_given_to_an_interrupt_also_of_an_older_branch(runs_with: RunsFor, chain: Chain) -> None:
@@ -218,7 +184,7 @@ async def test_reply_is_given_to_an_interrupt_also_of_an_older_branch(runs_with:
     await add_input(runs, "Hello!")
     assert (await finish(runs, "talk")).status == "answered"
     assert (await said(runs))[0] == chain.question
-    approved = Reply(value={"decisions": [{"type": "approve"}]})
+    approved = Command(resume={"decisions": [{"type": "approve"}]})
     await add_input(runs, approved, start=waiting.checkpoint)
     assert (await finish(runs, "talk")).text == "1868"
     assert await said(runs) == [chain.question, "1868"]
@@ -227,5 +193,5 @@ async def test_reply_is_given_to_an_interrupt_also_of_an_older_branch(runs_with:
 async def said(runs: RunService) -> list[str]:
     """Return the texts of the latest branch, without footnotes."""
     thread = await runs.store.threads.get("talk")
-    messages = (await runs.graph(thread).aget_state(runs.config(thread))).values["messages"]
+    messages = (await runs.state(thread)).values["messages"]
     return [message.text.split(" [1]")[0] for message in messages]

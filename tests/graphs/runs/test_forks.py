@@ -170,7 +170,7 @@ async def test_fork_into_another_method_merges_changed_notes(table: Table) -> No
     added: Note = {"question": "Who painted the sign?", "finding": "Ada Pell", "passages": []}
     runs, thread = await fork_into(table, "plain-rag", "first", notes={"own": added})
     forked = await runs.store.threads.get(thread)
-    state = await runs.graph(forked).aget_state(runs.config(forked))
+    state = await runs.state(forked)
     questions = [found["question"] for found in state.values["notes"].values()]
     assert questions == [table.chain.hops[0].asked, "Who painted the sign?"]
 
@@ -183,7 +183,7 @@ async def test_fork_accepts_any_state_of_a_run(table: Table, method: str) -> Non
     for moment in (await list_checkpoints(runs, id))[
         :-2
     ]:  # before the first node a fork takes the question and notes alone
-        values = (await runs.graph(thread).aget_state(runs.config(thread, moment.checkpoint))).values
+        values = (await runs.state(thread, moment.checkpoint)).values
         await fork_run(runs, id, at=moment.checkpoint, changes=values)
 
 
@@ -214,7 +214,7 @@ async def test_fork_into_any_other_method_continues_with_its_notes(table: Table,
         runs = table.runs(into)
         thread = (await fork_run(runs, id, at=moment.checkpoint, into=into))["thread"]
         forked = await runs.store.threads.get(thread)
-        notes = list((await runs.graph(forked).aget_state(runs.config(forked))).values["notes"].values())
+        notes = list((await runs.state(forked)).values["notes"].values())
         if notes in seen:  # the run would be the same
             continue
         seen.append(notes)

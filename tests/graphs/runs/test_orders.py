@@ -91,7 +91,7 @@ async def play(store: Store, name: str, chain: Chain, model: Replying) -> tuple[
     answer = await finish(runs, id)
     assert len(model.requests) < MOST_CALLS and len(shelf.queries) < MOST_CALLS
     thread = await runs.store.threads.get(id)
-    return answer, (await runs.graph(thread).aget_state(runs.config(thread))).values
+    return answer, (await runs.state(thread)).values
 
 
 def outside(model: Replying) -> list[tuple[str, str]]:

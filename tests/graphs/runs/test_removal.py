@@ -5,8 +5,8 @@ from scenes import Chain, RunsFor, finish
 from sqlalchemy import update
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence import Origin
 from sleuth.graphs.persistence.tables import threads
+from sleuth.graphs.persistence.threads import Origin
 from sleuth.graphs.runs.pruning import preview_prune, prune, remove_runs
 from sleuth.graphs.runs.service import RunService
 from sleuth.tools.errors import UnknownName, UsageError

@@ -82,6 +82,12 @@ class Replying:
         return sum(len(message["content"].split()) for message in messages)
 
 
+def down_once(answer: Callable[[Request], Any], at: int) -> Callable[[Request], Any]:
+    """Return replies as of a server that is down at one call."""
+    calls = iter(range(1, 1_000_000))
+    return lambda request: ModelUnavailable("It is down: start it.") if next(calls) == at else answer(request)
+
+
 class FailingLate(Replying):
     """A model whose error comes after the replies that are in flight: those are stored."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from contracts import CONTRACTS, END, FEE, Folder, read_contract, text_of
-from scenes import Case, FailingLate, Json, Replying, Shelf, finish, passage
+from scenes import Case, FailingLate, Json, Replying, Shelf, down_once, finish, passage
 
 from sleuth.agents.model import Request
 from sleuth.graphs.core.answer import Answer
@@ -179,23 +179,16 @@ def service(store: Store, model: Replying, names: list[str]) -> RunService:
 
 @pytest.mark.parametrize("fails_at", [1, 3, 5, 8])
 async def test_resumed_survey_repeats_no_call_and_has_the_same_table(store: Store, fails_at: int) -> None:
-    calls: list[str] = []
-
-    def failing(request: Request) -> Any:
-        if len(calls) == fails_at - 1 and not failures:
-            failures.append(fails_at)
-            return ModelUnavailable("the server is gone")
-        calls.append(request.call_id)
-        return read_contract(request)
-
-    failures: list[int] = []
-    runs = service(store, FailingLate(failing), list(CONTRACTS))
+    model = FailingLate(down_once(read_contract, fails_at))
+    runs = service(store, model, list(CONTRACTS))
     question, values = "When do they end?", {"columns": [END, FEE], "batch": 2}
     id = await runs.start(question, "survey", values=values)
     with pytest.raises(ModelUnavailable):
         await finish(runs, id)
     answer = await finish(runs, id)
-    assert len(calls) == len(set(calls)) == 2 * len(CONTRACTS) + 1
+    del model.requests[fails_at - 1]
+    ids = [request.call_id for request in model.requests]
+    assert len(ids) == len(set(ids)) == 2 * len(CONTRACTS) + 1
     undisturbed = service(store, Replying(read_contract), list(CONTRACTS))
     other = await finish(undisturbed, await undisturbed.start(question, "survey", values=values))
     assert (answer.text, answer.table) == (other.text, other.table)

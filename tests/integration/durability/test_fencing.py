@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from sleuth.graphs.persistence.store import Store, open_store
 from sleuth.graphs.persistence.tables import CHECKPOINT_TABLES
-from sleuth.graphs.persistence.thread import StoredOptions
+from sleuth.graphs.persistence.threads import StoredOptions
 from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer

@@ -5,7 +5,7 @@ from serve_fixture import BOTH_STORES, Serve
 from serve_scene import app_of
 from sqlalchemy import MetaData, select
 
-from sleuth.graphs.persistence import Origin
+from sleuth.graphs.persistence.threads import Origin
 from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.state import ServerState, server_state_of
 from sleuth.tools.sources.web_pages.page import PageText

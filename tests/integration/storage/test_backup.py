@@ -16,8 +16,8 @@ from preloaded import child
 from stored_runs import finished, interrupt, open_runs, services
 
 from sleuth.graphs.ingestion.pipeline import ingest_into
-from sleuth.graphs.persistence import open_store
-from sleuth.graphs.runs import RunService
+from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.backup import back_up, restore, verify
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.collection import Collection

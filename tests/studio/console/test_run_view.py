@@ -11,7 +11,7 @@ from sleuth.graphs.core.answer import Answer, Citation, Entity, Graph, Relation,
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.subrun import new_subrun
 from sleuth.graphs.methods.retro_rag.evidence import summarize_removed
-from sleuth.graphs.persistence.thread import StoredOptions, Thread
+from sleuth.graphs.persistence.threads import StoredOptions, Thread
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.history import CheckpointView
 from sleuth.studio.cli.commands.runs import _moment_line, _with_subruns

@@ -11,7 +11,7 @@ from entries import entry
 from fake_ray import FakeRay, RayError
 
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence import open_store
+from sleuth.graphs.persistence.store import open_store
 from sleuth.studio.evaluation.cluster import open_cluster
 from sleuth.studio.evaluation.data import GoldQuestion, systems
 from sleuth.studio.evaluation.gold import KnownGold

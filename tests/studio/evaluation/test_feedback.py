@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from scenes import Replying, Shelf, example, finish
 
-from sleuth.graphs.persistence import open_store
-from sleuth.graphs.runs import RunService, Services
+from sleuth.graphs.core.context import Services
+from sleuth.graphs.persistence.store import open_store
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.evaluation.data import read_questions
 from sleuth.studio.evaluation.feedback import export_feedback
 from sleuth.tools.errors import UsageError

@@ -12,10 +12,9 @@ from langgraph.types import Command
 from scripted_model import ScriptedModel
 
 from sleuth.graphs.chat import graph as chat
-from sleuth.graphs.chat.small_talk import REPLIES
+from sleuth.graphs.chat.graph import REPLIES
 from sleuth.graphs.core.context import Budget, Context
-from sleuth.graphs.runs.execution import compile_method
-from sleuth.graphs.runs.subruns import CheckpointerSubruns
+from sleuth.graphs.runs.execution import CheckpointerSubruns, compile_method
 from sleuth.studio.langgraph_dev.checkpointer import DevCheckpoints
 from sleuth.tools.search.retriever import Query
 from sleuth.tools.storage.archive import MemoryArchive

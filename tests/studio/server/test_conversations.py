@@ -4,9 +4,9 @@ import json
 
 from sqlalchemy import text
 
-from sleuth.graphs.persistence import FollowUp
 from sleuth.graphs.persistence.store import open_store
-from sleuth.graphs.runs import RunService
+from sleuth.graphs.persistence.threads import FollowUp
+from sleuth.graphs.runs.service import RunService
 from sleuth.studio.server.runs.conversations import adopt_follow_ups, conversation_of
 from sleuth.tools.settings import Settings
 

@@ -25,7 +25,7 @@ from sleuth.agents.roles.reasoning import INFER
 from sleuth.graphs.core.context import Context
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.registry import configure, method
-from sleuth.graphs.runs import RECURSION_LIMIT, compile_method
+from sleuth.graphs.runs.execution import RECURSION_LIMIT, compile_method
 from sleuth.studio.cli.app import run_cli
 from sleuth.studio.cli.commands.ask import parse_pairs
 from sleuth.studio.evaluation.run_folder import write_lines
