@@ -9,7 +9,6 @@ from rich.text import Text
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.doctor_checks import Finding, examine, examine_model
 from sleuth.studio.console.output import JsonOption, activity, emit
-from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
 
@@ -19,12 +18,9 @@ async def doctor(
     model: Annotated[
         bool, typer.Option("--model", help="Also probe the model server: schemas, quotes, probabilities, streaming.")
     ] = False,
-    removed: Annotated[str | None, typer.Option("--bundle", "--log", hidden=True)] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check the installation and the servers; exit with status 1 if a check fails."""
-    if removed:
-        raise UsageError("--bundle and --log were removed. For an issue report: sleuth doctor --json > report.json")
     settings = Settings()
     with activity("Running all checks"):
         findings = await examine(settings)
@@ -37,16 +33,12 @@ async def doctor(
 
 
 def _table(findings: list[Finding]) -> Table:
+    """Return a line for each check, which can succeed and have a remedy for what is limited, and for each remedy."""
     table = Table(box=None, show_header=False, padding=(0, 1))
     for finding in findings:
-        table.add_row(_mark(finding), finding.name, Text(finding.detail))
+        mark, style = ("limited", "yellow") if finding.fix else ("ok", "green")
+        mark, style = (mark, style) if finding.ok else ("fails", "red")
+        table.add_row(Text(mark, style=style), finding.name, Text(finding.detail))
         if finding.fix:
             table.add_row("", "", Text(f"fix: {finding.fix}", style="bold"))
     return table
-
-
-def _mark(finding: Finding) -> Text:
-    """Return the mark of a check: it can succeed and have a remedy for what is limited."""
-    if not finding.ok:
-        return Text("fails", style="red")
-    return Text("limited", style="yellow") if finding.fix else Text("ok", style="green")

@@ -100,8 +100,6 @@ async def test_imported_triples_are_deleted_with_their_passages(env: dict[str, s
     taken = await sleuth("triples", "import", str(file), "--model", "openie", "--json", **env)
     assert taken.json() == {"model": "openie", "passages": 2, "triples": 2, "lines": 3, "unknown": 1}
     assert (await sleuth("docs", "delete", "p1", **env)).status == 0
-    refused = await sleuth("search", "x", "--scorer", "ppr", **env)
-    assert (refused.status, "--scorer works with graph search only" in refused.err) == (2, True)
     (reading,) = (await sleuth("triples", "status", "--json", **env)).json()["readings"]
     assert (reading["model"], reading["passages"]) == ("openie", 1)
     refused = await sleuth("triples", "import", str(corrupt(file)), "--model", "openie", **env)
