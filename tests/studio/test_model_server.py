@@ -19,7 +19,6 @@ from sleuth.studio.model_server.flags import (
     MARKER,
     ServeOptions,
     count_cores,
-    gpu_command,
     serve_command,
     serve_environment,
 )
@@ -62,11 +61,6 @@ def test_threads_default_to_physical_cores() -> None:
     assert serve_environment(ServeOptions(threads=3))["OMP_NUM_THREADS"] == "3"
     assert serve_environment(ServeOptions(threads=3))["OMP_WAIT_POLICY"] == "PASSIVE"
     assert 1 <= count_cores() <= (os.cpu_count() or 1)
-
-
-def test_gpu_command_is_ready_for_a_shell() -> None:
-    assert gpu_command("org/a model", port=9000, gpus=1).startswith("vllm serve 'org/a model' --port 9000 ")
-    assert "--tensor-parallel-size 4" in gpu_command("m", port=9000, gpus=4)
 
 
 def test_server_lock_is_part_of_the_checkouts_lock() -> None:
