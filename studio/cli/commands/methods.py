@@ -31,9 +31,11 @@ def _json(method: Method) -> dict[str, object]:
         {"name": name, "default": method.settings.model_fields[name].default, "help": description}
         for name, description in method.settings.descriptions().items()
     ]
-    about = {"name": method.name, "line": method.line, "paper": method.paper, "when": method.when}
     return {
-        **about,
+        "name": method.name,
+        "line": method.line,
+        "paper": method.paper,
+        "when": method.when,
         "baseline": method.baseline,
         "typical_calls": method.calls,
         "nodes": method.nodes(),
