@@ -1,4 +1,4 @@
-"""Starts, finds and ends the embedded model server; one per SLEUTH_HOME."""
+"""Starts, finds and ends the embedded model server, which outlives its starter; one per SLEUTH_HOME."""
 
 import asyncio
 import fcntl
@@ -17,15 +17,71 @@ from typing import Literal
 
 import httpx
 from filelock import AsyncFileLock, Timeout
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
 
 from sleuth.studio.console.output import Report
 from sleuth.studio.model_server.convert import ensure_checkpoint
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
-from sleuth.studio.model_server.process import ModelServerState, ServerFiles, end_leftovers
-from sleuth.tools.errors import ModelError, ModelTimeout
-from sleuth.tools.settings import client_options
+from sleuth.tools.errors import ModelError, ModelTimeout, StoreError
+from sleuth.tools.settings import MODEL_SERVER_STATE, client_options, is_model_server_running
 
 PATIENCE = 600.0  # seconds; compiling on a busy machine takes some minutes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelServerState:
+    """State that `serve` stores for `status` and `stop`; `started` is in seconds since 1970."""
+
+    pid: int
+    options: ServeOptions
+    started: float
+
+
+class ServerFiles:
+    """Files of the server: its state (absent while stopped), its log since the last start, and two locks.
+
+    `lock` is that of a start; the server itself has locked `running` until it ends.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.state = home / MODEL_SERVER_STATE
+        self.log, self.lock, self.running = (self.state.with_name(name) for name in ("server.log", "lock", "running"))
+
+    def prepare(self) -> None:
+        """Make the folder."""
+        folder = self.state.parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"{folder} cannot be made ({error.strerror}). Set SLEUTH_HOME elsewhere.") from None
+
+    def is_running(self) -> bool:
+        """Return whether the server's process runs."""
+        return is_model_server_running(self.home)
+
+    def read(self) -> ModelServerState | None:
+        """Return the stored state; None while stopped."""
+        if not self.state.is_file():
+            return None
+        try:
+            return TypeAdapter(ModelServerState).validate_json(self.state.read_bytes())
+        except ValidationError:  # of an earlier release
+            return None
+
+    def write(self, state: ModelServerState) -> None:
+        """Write the state atomically."""
+        fresh = self.state.with_suffix(".new")
+        fresh.write_bytes(to_json(state))
+        fresh.replace(self.state)
+
+    def last_lines(self) -> str:
+        """Return the end of the log, which contains the reason if the server died."""
+        if not self.log.is_file():
+            return ""
+        lines = self.log.read_text(errors="replace").splitlines()
+        return "\n".join([line[:300] for line in lines if line.strip()][-5:])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +108,7 @@ async def status(home: Path) -> ServerStatus:
     return ServerStatus(
         state="running" if await _is_healthy(state) else "starting",
         log=str(files.log),
-        url=state.url,
+        url=f"http://127.0.0.1:{state.options.port}/v1",
         model=state.options.model_name,
         pid=state.pid,
         started=state.started,
@@ -73,9 +129,22 @@ async def stop(home: Path) -> bool:
                 os.killpg(state.pid, kind)
         while files.is_running() and time.monotonic() < deadline:  # noqa: ASYNC110 - it gives no event
             await asyncio.sleep(0.1)
-    end_leftovers(state.pid)
+    _end_leftovers(state.pid)
     files.state.unlink(missing_ok=True)
     return True
+
+
+def _end_leftovers(pid: int) -> None:
+    """End the processes that a dead server has left, unless its number is that of another process by now."""
+    with suppress(ChildProcessError):  # another process has started it
+        os.waitpid(pid, os.WNOHANG)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+    except PermissionError:
+        return
 
 
 async def serve(

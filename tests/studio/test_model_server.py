@@ -23,9 +23,8 @@ from sleuth.studio.model_server.flags import (
     serve_environment,
 )
 from sleuth.studio.model_server.install import LOCK, TORCH_LOCK, check_platform, locked_pins, missing_pins
-from sleuth.studio.model_server.process import ModelServerState, ServerFiles
-from sleuth.studio.model_server.server import status, stop
-from sleuth.studio.model_server.torch_index import configured_links, find_cpu_wheel
+from sleuth.studio.model_server.server import ModelServerState, ServerFiles, status, stop
+from sleuth.studio.model_server.torch_index import find_cpu_wheel
 from sleuth.tools.errors import SleuthError, UsageError
 
 ROOT = Path(__file__).parents[2]
@@ -98,12 +97,6 @@ def test_other_platforms_get_an_alternative() -> None:
             check_platform(system, machine)
 
 
-def test_find_links_are_read_from_files_and_environment() -> None:
-    listed = "global.index-url='https://example.org/simple'\nglobal.find-links='/a\\n/b'\n:env:.find-links='/c'\n"
-    assert configured_links(listed) == ["/a", "/b", "/c"]
-    assert configured_links("") == []
-
-
 def test_only_a_cpu_wheel_for_this_python_counts(tmp_path: Path) -> None:
     links = ["https://example.org/wheels", str(tmp_path / "absent"), tmp_path.as_uri()]
     (tmp_path / "torch-2.13.0-cp311-cp311-linux_x86_64.whl").touch()
@@ -122,8 +115,9 @@ def test_stop_ends_the_server_and_its_children(tmp_path: Path, *, killed: bool) 
     with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE) as leader:
         assert leader.stdout and leader.stdout.readline()
         files.write(state := ModelServerState(pid=leader.pid, options=ServeOptions(port=8123), started=4.5))
-        assert (files.read(), state.url) == (state, "http://127.0.0.1:8123/v1")
-        assert asyncio.run(status(tmp_path)).state == "starting"
+        assert files.read() == state
+        found = asyncio.run(status(tmp_path))
+        assert (found.state, found.url) == ("starting", "http://127.0.0.1:8123/v1")
         if killed:
             leader.kill()
             leader.wait()

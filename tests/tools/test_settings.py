@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from sleuth.studio.model_server.flags import ServeOptions
-from sleuth.studio.model_server.process import ModelServerState, ServerFiles
+from sleuth.studio.model_server.server import ModelServerState, ServerFiles
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import MODEL_URL, Settings
 

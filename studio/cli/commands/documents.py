@@ -18,7 +18,6 @@ from sleuth.graphs.ingestion.pipeline import ingest as ingest_paths
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.durations import seconds_in
 from sleuth.studio.console.output import JsonOption, Listing, counted, emit, progress_bars
-from sleuth.studio.console.search_view import explanation_lines
 from sleuth.tools.collection import Collection
 from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import UsageError
@@ -26,7 +25,7 @@ from sleuth.tools.search import GRAPH_MODES, MODES, Query, find_mode
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import LockMode, hold
 from sleuth.tools.storage.filters import EXAMPLE
-from sleuth.tools.types import Hit, hit_to_json
+from sleuth.tools.types import Explanation, Hit, Reason, hit_to_json
 
 docs_app = typer.Typer(no_args_is_help=True, help="List, show and delete ingested documents.")
 
@@ -257,3 +256,37 @@ def _hit_lines(hit: Hit, explain: bool) -> list[Text]:
     head = Text.assemble(f"{hit.rank}. ", (hit.passage.title, "bold"), (f"  {about}", "dim"))
     why = explanation_lines(hit.why) if explain and hit.why else []
     return [head, Text(f"   {text[:SNIPPET]}{'…' if len(text) > SNIPPET else ''}"), *why]
+
+
+_KINDS = {
+    "names": "{source} names it: “{name}”",
+    "named_by": "it names {source}: “{name}”",
+    "shares": "{source} and it both name “{name}”",
+    "walks": "from {source} by the name “{name}”",
+    "states": "from {source} by the triple “{name}”",
+}
+
+
+def explanation_lines(why: Explanation) -> list[Text]:
+    """Return the parts of the score, then each link with the sentence that contains the name."""
+    parts = ", ".join(f"{name} {_short(value)}" for name, value in why.parts.items() if value)
+    lines = [Text(f"   · {parts}", style="dim")]
+    if why.note:
+        lines.append(Text(f"   · {why.note}", style="yellow"))
+    for reason in why.reasons:
+        lines += _reason_lines(reason)
+    return lines
+
+
+def _reason_lines(reason: Reason) -> list[Text]:
+    head = _KINDS[reason.kind].format(source=reason.source or "the query", name=" ".join(reason.name.split()))
+    sentence = " ".join(reason.sentence.split())
+    return [
+        Text(f"   · {head} (+{_short(reason.gain)})", style="cyan"),
+        Text(f"     {reason.stands_in}: {sentence}", style="dim"),
+    ]
+
+
+def _short(value: float) -> str:
+    """Return two decimals, or one significant digit for small values."""
+    return f"{value:.2f}" if abs(value) >= 0.005 else f"{value:.1g}"
