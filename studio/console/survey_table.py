@@ -45,10 +45,13 @@ def rows_of(table: Table) -> list[list[str]]:
         if row["cells"] is None:
             continue
         cells = [row["cells"][name] for name in names]
-        quotes = [" … ".join(citation["quote"] for citation in cell["citations"]) for cell in cells]
-        parts = [part for cell, quote in zip(cells, quotes, strict=True) for part in (cell_text(cell), quote)]
+        parts = [part for cell in cells for part in (cell_text(cell), " … ".join(_quotes(cell)))]
         rows.append([row["source"], row["title"], "yes" if row["is_counted"] else "no", *parts])
     return [header, *rows]
+
+
+def _quotes(cell: Mapping[str, Any]) -> list[str]:
+    return [citation["quote"] for citation in cell["citations"]]
 
 
 def _csv(table: Table) -> bytes:

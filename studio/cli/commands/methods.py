@@ -31,11 +31,9 @@ def _json(method: Method) -> dict[str, object]:
         {"name": name, "default": method.settings.model_fields[name].default, "help": description}
         for name, description in method.settings.descriptions().items()
     ]
+    about = {"name": method.name, "line": method.line, "paper": method.paper, "when": method.when}
     return {
-        "name": method.name,
-        "line": method.line,
-        "paper": method.paper,
-        "when": method.when,
+        **about,
         "baseline": method.baseline,
         "typical_calls": method.calls,
         "nodes": method.nodes(),

@@ -156,12 +156,15 @@ async def fork(
 def _changes(given: list[str]) -> dict[str, Any]:
     changes = {}
     for text in given:
-        name, _, value = text.partition("=")
+        name, divider, value = text.partition("=")
         try:
             changes[name] = json.loads(value)
-        except (ValueError, RecursionError):  # the latter: of a value that is nested too deeply
+        except ValueError:
+            hint = "" if divider else " It has no equals sign."
             example = """--state 'wave=["1"]'"""
-            raise UsageError(f"--state takes FIELD=JSON, not {text[:200]!r}. For example: {example}") from None
+            raise UsageError(f"--state takes FIELD=JSON, not {text[:200]!r}.{hint} For example: {example}") from None
+        except RecursionError:
+            raise UsageError(f"The JSON of --state {name[:100]} is nested too deeply. Give a flatter value.") from None
     return changes
 
 
