@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 from filelock import FileLock
@@ -36,6 +36,8 @@ from sleuth.tools.storage import RESTORING, catalogue_url, hold, require_restore
 from sleuth.tools.types import now
 
 FORMAT = 2
+"""Archives of format 1 have a second checksum of each member, and may be of a Postgres database."""
+
 MANIFEST = "manifest.json"
 CHROMA = "chroma"
 CHROMA_DATABASE = "chroma/chroma.sqlite3"
@@ -51,7 +53,15 @@ _STAGING = "restore"
 _DERIVED = ("keywords", "mentions", "names", "ingest", "examples")
 """Folders that are built again when they are needed; `ingest` has the positions of interrupted ingests."""
 
-_COUNTED = {"documents": "sleuth_documents", "passages": "sleuth_passages", "runs": "sleuth_threads"}
+_COUNTS = {
+    "documents": "SELECT count(*) FROM sleuth_documents",
+    "passages": "SELECT count(*) FROM sleuth_passages",
+    "runs": "SELECT count(*) FROM sleuth_threads",
+}
+_SCHEMAS = {
+    "catalogue": "SELECT value FROM sleuth_meta WHERE key = 'schema_version'",
+    "runs": "SELECT max(version) FROM sleuth_runs_version",
+}
 
 _UNREADABLE = (BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, zlib.error)
 """Errors that `zipfile` raises for a damaged archive."""
@@ -63,6 +73,8 @@ class Manifest(BaseModel):
     format: int
     release: str
     created_at: str
+    database: Literal["sqlite", "postgres"]
+    schemas: dict[str, int]
     counts: dict[str, int]
     left_out: list[str]
     settings: dict[str, Any]
@@ -113,11 +125,12 @@ def _write(settings: Settings, sources: dict[str, Path], file: Path) -> Manifest
 
 
 def _fill(archive: ZipFile, settings: Settings, sources: dict[str, Path], copy: Path) -> Manifest:
-    home, counts = settings.home, dict[str, int]()
+    home, counts, schemas = settings.home, dict[str, int](), dict[str, int]()
     for name, path in sources.items():
         if path.exists():
             _copy_database(path, copy)
-            counts |= _counts(copy)
+            counts |= _numbers(copy, _COUNTS)
+            schemas |= _numbers(copy, _SCHEMAS)
             archive.write(copy, name)
             copy.unlink()
     for name in (*FILES, *FOLDERS):
@@ -132,6 +145,8 @@ def _fill(archive: ZipFile, settings: Settings, sources: dict[str, Path], copy: 
         format=FORMAT,
         release=version(DISTRIBUTION),
         created_at=now(),
+        database="sqlite",
+        schemas=schemas,
         counts=counts,
         left_out=["keyword index", "entity graph", *(["vectors"] if settings.chroma_url else [])],
         settings=settings.without_secrets(),
@@ -155,13 +170,13 @@ def _copy_database(source: Path, target: Path) -> None:
         raise StoreDamaged(f"{source} is damaged ({result}), so no backup of it was written.")
 
 
-def _counts(database: Path) -> dict[str, int]:
-    """Return the number of rows of the tables that a database has."""
+def _numbers(database: Path, queries: dict[str, str]) -> dict[str, int]:
+    """Return the results of the queries whose tables a database has."""
     found = {}
     with closing(sqlite3.connect(database)) as connection:
-        for name, table in _COUNTED.items():
+        for name, query in queries.items():
             with suppress(sqlite3.OperationalError):  # the table is in another database
-                (found[name],) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608 - ours
+                found[name] = int(connection.execute(query).fetchone()[0])
     return found
 
 
@@ -270,7 +285,7 @@ def open_archive(file: Path) -> Iterator[tuple[ZipFile, Manifest]]:
     """Open an archive to read its members in the block.
 
     Raises:
-        UsageError: the file does not exist.
+        UsageError: the file does not exist, or is the backup of a Postgres database.
         StoreError: it is not a complete archive, or a newer release wrote it (StoreTooNew).
     """
     if not file.exists():
@@ -280,6 +295,10 @@ def open_archive(file: Path) -> Iterator[tuple[ZipFile, Manifest]]:
             manifest = Manifest.model_validate_json(archive.read(MANIFEST))
             if manifest.format > FORMAT:
                 raise StoreTooNew(f"{file} was written by sleuth {manifest.release}. Upgrade sleuth to restore it.")
+            if manifest.database == "postgres":
+                raise UsageError(
+                    f"{file} is the backup of a Postgres database. Restore it with sleuth {manifest.release}."
+                )
             yield archive, manifest
     except (KeyError, ValidationError, *_UNREADABLE) as error:
         reason = str(error).splitlines()[0]
@@ -290,7 +309,7 @@ def verify(file: Path) -> Manifest:
     """Read a whole archive, compare every member with its checksum, and return the manifest.
 
     Raises:
-        UsageError: the file does not exist.
+        UsageError: the file does not exist, or is the backup of a Postgres database.
         StoreError: it is not a complete archive, or a newer release wrote it (StoreTooNew).
     """
     with open_archive(file) as (archive, manifest):

@@ -1,6 +1,7 @@
 """`sleuth backup` and `sleuth restore`: whole or not at all, while others work, and after a kill anywhere."""
 
 import asyncio
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -234,10 +235,20 @@ async def test_damaged_archives_are_refused_and_change_nothing(here: Settings, t
             await asyncio.to_thread((there.home / "catalogue.db").unlink)
 
 
-async def test_member_outside_of_the_home_is_not_written(here: Settings, there: Settings, file: Path) -> None:
-    with ZipFile(file, "a") as archive:
-        archive.writestr("../outside", "text")
-    await restore(there, file)
+def rewritten(file: Path, **fields: object) -> Path:
+    """An archive with other fields in its manifest, and a member with a path outside."""
+    new = file.with_suffix(".new")
+    with ZipFile(file) as before, ZipFile(new, "w") as after:
+        after.writestr("../outside", "text")
+        for name in before.namelist():
+            content = before.read(name)
+            after.writestr(name, json.dumps(json.loads(content) | fields) if name == "manifest.json" else content)
+    return new
+
+
+async def test_backup_of_the_first_format_is_restored(here: Settings, there: Settings, file: Path) -> None:
+    former = rewritten(file, format=1, members={"catalogue.db": {"sha256": "0" * 64, "bytes": 1}})
+    await restore(there, former)
     assert await searched(there) == await searched(here)
     assert not (there.home.parent / "outside").exists()
 
@@ -264,6 +275,8 @@ async def test_postgres_is_refused_with_what_to_do(here: Settings, file: Path, t
         await back_up(server, tmp_path / "none.zip")
     with pytest.raises(UsageError, match="pg_restore"):
         await restore(server, file, force=True)
+    with pytest.raises(UsageError, match=r"with sleuth 0\.1\.0"):
+        verify(rewritten(file, database="postgres", release="0.1.0"))
 
 
 def test_backup_is_private_and_has_no_secret(here: Settings, file: Path) -> None:
