@@ -40,41 +40,40 @@ class Prompt:
         return Template(self.system).substitute(values).strip(), Template(self.user).substitute(values).strip()
 
 
-_loaded: dict[str, Prompt] = {}
+@cache
+def _all() -> dict[str, Prompt]:
+    """Return all prompts by their names, read once."""
+    found = {}
+    for file in sorted(Path(__file__).parent.rglob("*.md")):
+        name, text = f"{file.parent.name}/{file.stem}", file.read_text(encoding="utf-8")
+        system, _, user = text.rpartition("\n---\n")
+        found[name] = Prompt(name=name, system=system, user=user, version=sha256(text.encode()).hexdigest()[:12])
+    return found
 
 
 def load(name: str) -> Prompt:
-    """Return the prompt `<role>/<name>`, read once.
+    """Return the prompt `<role>/<name>`.
 
     Raises:
         FileNotFoundError: no group has such a file.
     """
-    if name not in _loaded:
-        if name not in _files():
-            raise FileNotFoundError(f"There is no prompt {name}.")
-        text = _files()[name].read_text(encoding="utf-8")
-        system, _, user = text.rpartition("\n---\n")
-        _loaded[name] = Prompt(name=name, system=system, user=user, version=sha256(text.encode()).hexdigest()[:12])
-    return _loaded[name]
+    if name not in _all():
+        raise FileNotFoundError(f"There is no prompt {name}.")
+    return _all()[name]
 
 
-async def read(*names: str) -> None:
-    """Load prompts in a thread: `load` does not block the event loop later, and concurrent asks keep their order."""
-    for name in names:
-        if name not in _loaded:
-            await asyncio.to_thread(load, name)
+async def read() -> None:
+    """Read prompts in a thread: `load` does not block the event loop later, and concurrent asks keep their order."""
+    if not _all.cache_info().currsize:
+        await asyncio.to_thread(_all)
 
 
 async def versions() -> dict[str, str]:
     """Return the version of every prompt by its name."""
-    return await asyncio.to_thread(lambda: {name: load(name).version for name in names()})
+    await read()
+    return {name: prompt.version for name, prompt in _all().items()}
 
 
 def names() -> list[str]:
     """Return the names of all prompts, sorted."""
-    return sorted(_files())
-
-
-@cache
-def _files() -> dict[str, Path]:
-    return {f"{file.parent.name}/{file.stem}": file for file in Path(__file__).parent.rglob("*.md")}
+    return sorted(_all())

@@ -10,7 +10,6 @@ from typing import Any, Literal, get_origin, get_type_hints
 
 import pytest
 
-import sleuth
 from sleuth.graphs.chat import graph as chat
 from sleuth.graphs.compat import FORMER_NODES
 from sleuth.graphs.registry import METHODS
@@ -257,11 +256,6 @@ def test_what_takes_seconds_to_import_is_imported_where_it_is_needed(layer: str)
             if isinstance(node, ast.Import | ast.ImportFrom):
                 taken = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
                 assert not HEAVY & {module.split(".")[0] for module in taken}, f"{name(path)}:{node.lineno}"
-
-
-def test_the_public_names_are_all_there() -> None:
-    assert sorted(sleuth.__all__) == sorted(set(sleuth.__all__))
-    assert all(hasattr(sleuth, name) for name in sleuth.__all__)
 
 
 @pytest.mark.parametrize("is_integration", [False, True])

@@ -1,11 +1,16 @@
-"""The Compose files and Kubernetes manifests in `examples/deploy`: all names that they use exist."""
+"""The image, the Compose files and the Kubernetes manifests: all names that they use exist."""
 
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from sleuth.studio.model_server.flags import gpu_command
+from sleuth.tools.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "examples" / "deploy"
@@ -16,14 +21,48 @@ def load(file: Path) -> Any:
     return yaml.safe_load(file.read_text())
 
 
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+COMPOSE: dict[str, Any] = load(ROOT / "compose.yaml")
+SERVICES: dict[str, Any] = COMPOSE["services"]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_service_has_health_check_and_kept_volume(name: str) -> None:
+    service = SERVICES[name]
+    assert "healthcheck" in service or ("build" in service and "HEALTHCHECK" in DOCKERFILE)
+    assert service["restart"] == "unless-stopped"
+    assert [volume.split(":")[0] in COMPOSE["volumes"] for volume in service["volumes"]] == [True]
+
+
+def test_variables_of_the_server_are_settings() -> None:
+    names = {*SERVICES["sleuth"]["environment"], *re.findall(r"SLEUTH_\w+", DOCKERFILE)}
+    assert {name.removeprefix("SLEUTH_").lower() for name in names} <= Settings.model_fields.keys()
+
+
+def test_variables_are_documented() -> None:
+    documented = (ROOT / "docs" / "operations" / "containers.md").read_text(encoding="utf-8")
+    used = set(re.findall(r"\$\{(\w+)", (ROOT / "compose.yaml").read_text(encoding="utf-8")))
+    assert {name for name in used if name not in documented} == set()
+
+
+def test_vllm_has_the_printed_command() -> None:
+    printed = shlex.split(gpu_command("${VLLM_MODEL:-Qwen/Qwen3-8B}", port=8000, gpus=1))
+    assert [*SERVICES["vllm"]["entrypoint"], *SERVICES["vllm"]["command"]] == printed
+
+
+def test_chroma_has_the_locked_version() -> None:
+    (locked,) = re.findall(r"^chromadb==(\S+)", (ROOT / "requirements.lock").read_text(encoding="utf-8"), re.MULTILINE)
+    assert SERVICES["chroma"]["image"] == f"chromadb/chroma:{locked}"
+
+
 def test_cluster_has_the_services_and_volumes_that_it_names() -> None:
-    cluster, single = load(DEPLOY / "compose.cluster.yaml"), load(ROOT / "compose.yaml")
+    cluster = load(DEPLOY / "compose.cluster.yaml")
     services = cluster["services"]
     for service in services.values():
         base = service.get("extends")
         if base:
             assert (DEPLOY / base["file"]).resolve() == ROOT / "compose.yaml"
-            service |= {"volumes": single["services"][base["service"]]["volumes"]}
+            service |= {"volumes": SERVICES[base["service"]]["volumes"]}
         assert set(service.get("depends_on", ())) <= services.keys()
         for volume in service["volumes"]:
             source = volume.partition(":")[0]
@@ -31,8 +70,8 @@ def test_cluster_has_the_services_and_volumes_that_it_names() -> None:
 
 
 def test_servers_of_the_cluster_have_the_environment_of_the_single_one() -> None:
-    cluster, single = load(DEPLOY / "compose.cluster.yaml"), load(ROOT / "compose.yaml")
-    wanted = single["services"]["sleuth"]["environment"].keys()
+    cluster = load(DEPLOY / "compose.cluster.yaml")
+    wanted = SERVICES["sleuth"]["environment"].keys()
     for name in ("sleuth-1", "sleuth-2"):
         assert wanted <= cluster["services"][name]["environment"].keys()
 
@@ -105,15 +144,12 @@ def test_pods_have_no_privileges(complete: list[dict[str, Any]]) -> None:
 
 
 def test_images_and_commands_are_those_of_the_compose_file(complete: list[dict[str, Any]]) -> None:
-    services = load(ROOT / "compose.yaml")["services"]
     pods = {
         each["metadata"]["name"]: each["spec"]["template"]["spec"]
         for each in complete
         if "template" in each.get("spec", {})
     }
     for name in ("postgres", "chroma"):
-        assert pods[name]["containers"][0]["image"] == services[name]["image"]
-    model = [
-        argument.replace("${VLLM_MODEL:-Qwen/Qwen3-8B}", "Qwen/Qwen3-8B") for argument in services["vllm"]["command"]
-    ]
-    assert pods["vllm"]["containers"][0]["args"] == model
+        assert pods[name]["containers"][0]["image"] == SERVICES[name]["image"]
+    printed = shlex.split(gpu_command("Qwen/Qwen3-8B", port=8000, gpus=1))
+    assert ["vllm", "serve", *pods["vllm"]["containers"][0]["args"]] == printed

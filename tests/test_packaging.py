@@ -85,12 +85,6 @@ def test_every_import_of_a_folder_is_a_declared_dependency(folder: str) -> None:
     assert undeclared(folder) == {}
 
 
-@pytest.mark.parametrize(("folder", "package"), [("tools", "tantivy"), ("studio", "starlette"), ("agents", "openai")])
-def test_import_without_a_declared_dependency_is_reported(folder: str, package: str) -> None:
-    found = undeclared(folder, without=package)
-    assert found and set().union(*found.values()) == {package}
-
-
 def test_every_import_of_an_extra_has_a_message_that_names_it() -> None:
     """A `with extra(...)` around it, or around the import of its package, or `run_cli` by the table EXTRA_OF."""
     base = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
@@ -117,12 +111,12 @@ def unguarded(path: Path) -> set[str]:
     return set(imports_of(tree)) - inside
 
 
-def undeclared(folder: str, *, without: str = "") -> dict[str, set[str]]:
+def undeclared(folder: str) -> dict[str, set[str]]:
     """Return each import of a distribution that is not declared for its file, with the distributions that have it."""
     own = sys.stdlib_module_names | {"sleuth", "training", "_typeshed"}
     found = {}
     for path in sources(folder, ".py"):
-        declared = declared_for(path.relative_to(ROOT).as_posix()) - {without}
+        declared = declared_for(path.relative_to(ROOT).as_posix())
         foreign = {
             name for name in imports_of(ast.parse(path.read_text(encoding="utf-8"))) if name.split(".")[0] not in own
         }

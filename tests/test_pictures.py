@@ -3,11 +3,8 @@
 import re
 from pathlib import Path
 from runpy import run_path
-from typing import Any, Literal
 
 import pytest
-from langgraph.graph import END, START, StateGraph
-from typing_extensions import TypedDict
 
 from sleuth.graphs.registry import METHODS
 
@@ -34,33 +31,3 @@ def test_every_graph_and_every_method_is_documented_once() -> None:
 @pytest.mark.parametrize("name", graphs())
 def test_a_picture_has_every_node(name: str) -> None:
     assert set(re.findall(r"\w+", mermaid(graphs()[name]))) >= graphs()[name].nodes.keys()
-
-
-class State(TypedDict):
-    text: str
-
-
-async def first(state: State) -> None: ...
-
-
-async def second(state: State) -> None: ...
-
-
-def either(state: State) -> list[Literal["second", "__end__"]]:
-    raise NotImplementedError
-
-
-def test_mermaid_dots_the_arrows_of_routers() -> None:
-    graph: StateGraph[State, Any, State, State] = StateGraph(State)
-    graph.add_node(first)
-    graph.add_node(second)
-    graph.add_edge(START, "first")
-    graph.add_conditional_edges("first", either)
-    graph.add_edge("second", END)
-    drawn = ["START([start]) --> first", "first -.-> second", "first -.-> END([end])", "second --> END([end])"]
-    assert mermaid(graph).splitlines() == ["flowchart TD", *(f"    {line}" for line in drawn)]
-    text = "a\n<!-- graph:plain-rag -->\nold\n<!-- /graph -->\nb"
-    assert "old" not in redraw(text) and redraw(text).startswith(
-        "a\n<!-- graph:plain-rag -->\n```mermaid\nflowchart TD\n"
-    )
-    assert redraw(redraw(text)) == redraw(text)

@@ -7,8 +7,6 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 FOLDERS = (
     *("agents", "benchmarks", "docs", "examples", "graphs", "studio", "tests", "tools", "training"),
@@ -93,10 +91,3 @@ def test_test_names_are_short() -> None:
         and len(node.name) > MAX_TEST_NAME
     ]
     assert not found, "\n".join(found)
-
-
-@pytest.mark.parametrize(
-    ("text", "banned"), [("The file says so.", ["says"]), ("It returns the standard value.", []), ("Go on.", ["Go on"])]
-)
-def test_banned_words_are_found_as_whole_words(text: str, banned: list[str]) -> None:
-    assert BANNED.findall(text) == banned

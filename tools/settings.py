@@ -98,17 +98,28 @@ MODEL_SERVER_STATE = Path("model-server", "state.json")
 """State of `sleuth model serve` below its home: the process, its start and its port."""
 
 
+def is_model_server_running(home: Path) -> bool:
+    """Return whether the process of a home's `sleuth model serve` runs: it has locked a file until it ends."""
+    import fcntl
+
+    try:
+        with (home / MODEL_SERVER_STATE).with_name("running").open("rb") as file:
+            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False
+
+
 def _model_url(values: dict[str, Any]) -> str:
     """Return the address of the running `sleuth model serve` of the home; the usual address without one."""
     try:
-        state = json.loads((values["home"] / MODEL_SERVER_STATE).read_bytes())
-        process, port = state["process"], int(state["options"]["port"])
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        ticks = Path(f"/proc/{process['pid']}/stat").read_text().rpartition(")")[2].split()[19]
-        is_alive = (boot, int(ticks)) == (process["boot"], process["ticks"])
-    except (OSError, LookupError, TypeError, ValueError):  # none was started here, it has ended, or this is not Linux
+        port = int(json.loads((values["home"] / MODEL_SERVER_STATE).read_bytes())["options"]["port"])
+        is_running = is_model_server_running(values["home"])
+    except (OSError, LookupError, TypeError, ValueError):  # none was started here
         return MODEL_URL
-    return f"http://127.0.0.1:{port}/v1" if is_alive else MODEL_URL
+    return f"http://127.0.0.1:{port}/v1" if is_running else MODEL_URL
 
 
 class Settings(BaseSettings):
@@ -205,7 +216,6 @@ class Settings(BaseSettings):
     )
     reranker_model: str | None = Field(default=None, description="model name for the reranker, if it needs one")
     reranker_key: SecretStr | None = Field(default=None, description="bearer token for the reranker; never logged")
-    latest_only: bool = Field(default=False, description="no effect; a setting of earlier releases")
     api_keys: SecretStr | None = Field(
         default=None, description="name:secret,… that `sleuth serve` accepts; the name is the owner. Never logged"
     )

@@ -78,7 +78,7 @@ class ChatModels:
 
     async def call(self, request: Request) -> Reply:
         """Answer one request."""
-        await prompts.read("shared/schema", "shared/choices")
+        await prompts.read()
         model, name = _with_sampling(_traced(self._of(request.role)), request), self.name_of(request.role)
         runnable, suffix, warnings = _constrained(model, request)
         if request.sampling.stop:

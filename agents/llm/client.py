@@ -73,7 +73,7 @@ class LLMClient:
             ModelError: the server cannot be reached or used.
         """
         endpoint = await asyncio.to_thread(Endpoint, settings)
-        await prompts.read("shared/schema", "shared/choices")
+        await prompts.read()
         async with endpoint:
             listed = await endpoint.models()
             chosen = _choose(settings, listed)

@@ -187,7 +187,7 @@ class _RoleCall(Generic[I, O]):
         If the server counts more tokens than the client, ever fewer passages are sent.
         """
         role, caller = self._role, self._caller
-        await prompts.read(role.prompt, REPAIR, LANGUAGE)
+        await prompts.read()
         while True:
             before = self._input
             self._input = await fit_sources(

@@ -79,24 +79,22 @@ class SleuthRetriever(BaseRetriever):
         query: str,
         *,
         run_manager: AsyncCallbackManagerForRetrieverRun,
-        k: int | None = None,
-        mode: Mode | None = None,
-        where: str | None = None,
+        **options: Any,  # noqa: ANN401 - k, mode and where
     ) -> list[Document]:
-        return await call_in(self.loop, partial(self._search, query, k, mode, where))
+        return await call_in(self.loop, partial(self._search, query, **options))
 
     def _get_relevant_documents(
         self,
         query: str,
         *,
         run_manager: CallbackManagerForRetrieverRun,
-        k: int | None = None,
-        mode: Mode | None = None,
-        where: str | None = None,
+        **options: Any,  # noqa: ANN401 - k, mode and where
     ) -> list[Document]:
-        return call_blocking(self.loop, partial(self._search, query, k, mode, where))
+        return call_blocking(self.loop, partial(self._search, query, **options))
 
-    async def _search(self, query: str, k: int | None, mode: Mode | None, where: str | None) -> list[Document]:
+    async def _search(
+        self, query: str, *, k: int | None = None, mode: Mode | None = None, where: str | None = None
+    ) -> list[Document]:
         chosen = self.where if where is None else where
         hits = await self.search(query, k=k or self.k, mode=mode or self.mode, where=chosen)
         return [as_document(hit) for hit in hits]

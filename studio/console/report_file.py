@@ -1,6 +1,5 @@
 """A report as a Markdown, HTML or Word file, with numbered sources."""
 
-from dataclasses import dataclass
 from html import escape
 from io import BytesIO
 
@@ -9,19 +8,11 @@ from sleuth.graphs.evidence.answer_text import with_marks
 from sleuth.studio.console.output import Formats
 from sleuth.tools.text import single_line
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Block:
-    """A line of a report: its kind, and pieces of text, each with the number of the source that follows it."""
-
-    kind: str
-    pieces: list[tuple[str, int | None]]
-
-
 _KINDS = {"# ": "title", "## ": "heading", "- ": "item"}
 
 
-def _blocks(answer: Answer) -> list[_Block]:
+def _blocks(answer: Answer) -> list[tuple[str, list[tuple[str, int | None]]]]:
+    """Return the kind of each line, and pieces of text, each with the number of the source that follows it."""
     marked = with_marks(answer.text, answer.citations)
     blocks, start = [], 0
     for line in marked.text.split("\n"):
@@ -34,7 +25,7 @@ def _blocks(answer: Answer) -> list[_Block]:
                 at = stop
         pieces.append((marked.text[at:end], None))
         if line.strip():
-            blocks.append(_Block(kind=_KINDS.get(mark, "paragraph"), pieces=pieces))
+            blocks.append((_KINDS.get(mark, "paragraph"), pieces))
         start = end + 1
     return blocks
 
@@ -48,9 +39,9 @@ def _source(citation: Citation) -> str:
 def _md(answer: Answer) -> bytes:
     marks = {kind: mark for mark, kind in _KINDS.items()}
     lines = []
-    for block in _blocks(answer):
-        text = "".join(f"{text}[^{number}]" if number else text for text, number in block.pieces)
-        lines.append(f"{marks.get(block.kind, '')}{text}")
+    for kind, pieces in _blocks(answer):
+        text = "".join(f"{text}[^{number}]" if number else text for text, number in pieces)
+        lines.append(f"{marks.get(kind, '')}{text}")
     lines += [f"[^{number}]: {_source(each)}" for number, each in enumerate(answer.citations, start=1)]
     return ("\n\n".join(lines) + "\n").encode()
 
@@ -80,12 +71,12 @@ h1, h2 {{ line-height: 1.2 }}
 
 def _html(answer: Answer) -> bytes:
     lines = []
-    for block in _blocks(answer):
+    for kind, pieces in _blocks(answer):
         text = "".join(
             escape(text) + (f'<sup><a href="#source-{number}">{number}</a></sup>' if number else "")
-            for text, number in block.pieces
+            for text, number in pieces
         )
-        lines.append(f"<{_TAGS[block.kind]}>{text}</{_TAGS[block.kind]}>")
+        lines.append(f"<{_TAGS[kind]}>{text}</{_TAGS[kind]}>")
     sources = [
         f'<li id="source-{at}">{escape(_source(each))}</li>' for at, each in enumerate(answer.citations, start=1)
     ]
@@ -100,9 +91,9 @@ def _docx(answer: Answer) -> bytes:
     from docx import Document
 
     document = Document()
-    for block in _blocks(answer):
-        paragraph = document.add_paragraph(style=_STYLES[block.kind])
-        for text, number in block.pieces:
+    for kind, pieces in _blocks(answer):
+        paragraph = document.add_paragraph(style=_STYLES[kind])
+        for text, number in pieces:
             paragraph.add_run(_printable(text))
             if number:
                 paragraph.add_run(f" {number}").font.superscript = True

@@ -219,7 +219,7 @@ async def calibrate(
 
 
 async def _version() -> str:
-    await prompts.read(VERIFY.prompt)
+    await prompts.read()
     return prompts.load(VERIFY.prompt).version
 
 

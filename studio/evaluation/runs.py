@@ -174,7 +174,7 @@ async def judge_all(
     words leaves an answer unjudged. The judge reads the first 50 words of an answer, as CRAG's score does. Each opinion
     is stored, so that an answer is judged once.
     """
-    await prompts.read(JUDGE.prompt)
+    await prompts.read()
 
     async def work(result: Result) -> None:
         question = questions[result["question"]]

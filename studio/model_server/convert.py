@@ -5,59 +5,27 @@ import json
 import shutil
 import sys
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING
 
 from sleuth.studio.console.output import Report
-from sleuth.studio.model_server.adapter import fingerprint, merge
-from sleuth.studio.model_server.models import MODELS, ModelName
+from sleuth.studio.model_server.adapter import merge
+from sleuth.studio.model_server.flags import CONTEXT, MARKER, ServeOptions
+from sleuth.studio.model_server.models import MODELS
 from sleuth.studio.model_server.weights import ensure_weights, run_python
 from sleuth.tools.errors import ModelError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-Dtype = Literal["bfloat16", "float32", "int8"]
-CONTEXT = 8192
-RECIPE = 2  # counts up whenever `write_checkpoint` writes something else
-MARKER = "sleuth.json"
 PARTIAL = ".converting-"
 
 
-class Checkpoint(NamedTuple):
-    """A model to serve, with its adapter; weights are stored in int8 or bfloat16."""
-
-    model: ModelName
-    adapter: Path | None = None
-    int8: bool = False
-
-    @property
-    def served(self) -> str:
-        """The name of the model at the server."""
-        row = MODELS[self.model]
-        return (row.tuned or f"{row.served}-tuned") if self.adapter else row.served
-
-    def folder(self, home: Path) -> Path:
-        """Return the folder of the converted model."""
-        return home / "models" / f"{self.served}{'-int8' if self.int8 else ''}"
-
-    def is_written(self, home: Path) -> bool:
-        """Return whether the folder holds what this release would write."""
-        try:
-            return bool(json.loads((self.folder(home) / MARKER).read_text(encoding="utf-8")) == self.origin())
-        except FileNotFoundError:
-            return False
-
-    def origin(self) -> dict[str, Any]:
-        """Return everything that determines the weights."""
-        made_from = {"recipe": RECIPE, "sha256": MODELS[self.model].sha256, "int8": self.int8}
-        return made_from | ({"adapter": fingerprint(self.adapter)} if self.adapter else {})
-
-
 async def ensure_checkpoint(
-    home: Path, wanted: Checkpoint, report: Report = lambda _: None, *, weights: Path | None = None
+    home: Path, options: ServeOptions, report: Report = lambda _: None, *, weights: Path | None = None
 ) -> Path:
-    """Return the folder of a checkpoint, converted in a process of its own, so that its gigabytes are given back.
+    """Return the folder of the checkpoint, converted in a process of its own, so that its gigabytes are given back.
 
     The caller holds the server's lock: one conversion at a time. `weights` is the model's file; by default it is found
     or downloaded.
@@ -66,13 +34,13 @@ async def ensure_checkpoint(
         ModelUnavailable: the weights cannot be downloaded.
         ModelError: the file is another one, or cannot be converted.
     """
-    folder = wanted.folder(home)
-    if not await asyncio.to_thread(wanted.is_written, home):
-        weights = await ensure_weights(MODELS[wanted.model], folder.parent, report, given=weights)
+    folder = options.checkpoint(home)
+    if not await asyncio.to_thread(options.is_converted, home):
+        weights = await ensure_weights(MODELS[options.model], folder.parent, report, given=weights)
         report("Converting the model to vLLM's format, only this once")
         partial = await asyncio.to_thread(_fresh_folder, folder.parent)
         status, lines = await run_python(
-            *("-m", __name__, str(partial), str(weights), json.dumps(wanted, default=str)),
+            *("-m", __name__, str(partial), str(weights), json.dumps(asdict(options))),
             HF_HUB_OFFLINE="1",
             TRANSFORMERS_VERBOSITY="error",
         )
@@ -91,14 +59,14 @@ def _fresh_folder(parent: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix=PARTIAL, dir=parent))
 
 
-def write_checkpoint(target: Path, weights: Path, wanted: Checkpoint) -> None:
+def write_checkpoint(target: Path, weights: Path, options: ServeOptions) -> None:
     """Write tokenizer, weights and, last, the marker of a complete checkpoint."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
     source = {"gguf_file": weights.name, "local_files_only": True}
     tokenizer = AutoTokenizer.from_pretrained(weights.parent, **source)
-    if wanted.model == "tiny":
+    if options.model == "tiny":
         _mend(tokenizer)
     tokenizer.model_max_length = CONTEXT
     tokenizer.save_pretrained(target)
@@ -108,13 +76,13 @@ def write_checkpoint(target: Path, weights: Path, wanted: Checkpoint) -> None:
         weights.parent, dtype=torch.bfloat16, quantization_config=unpacked, **source
     )
     _tie(model)
-    if wanted.adapter:
-        merge(model, wanted.adapter)
-    if wanted.int8:
+    if options.adapter:
+        merge(model, Path(options.adapter))
+    if options.dtype == "int8":
         _save_int8(model, target)
     else:
         model.save_pretrained(target)
-    (target / MARKER).write_text(json.dumps(wanted.origin()), encoding="utf-8")
+    (target / MARKER).write_text(json.dumps(options.origin()), encoding="utf-8")
 
 
 def _mend(tokenizer: "PreTrainedTokenizerBase") -> None:
@@ -184,7 +152,4 @@ def _save_int8(model: "PreTrainedModel", target: Path) -> None:
 
 
 if __name__ == "__main__":
-    name, adapter, int8 = json.loads(sys.argv[3])
-    write_checkpoint(
-        Path(sys.argv[1]), Path(sys.argv[2]), Checkpoint(name, Path(adapter) if adapter else None, int8=int8)
-    )
+    write_checkpoint(Path(sys.argv[1]), Path(sys.argv[2]), ServeOptions(**json.loads(sys.argv[3])))

@@ -1,15 +1,21 @@
 """vLLM's command lines and environments, as plain values."""
 
+import json
 import os
 import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 from sleuth.agents.graph_encoder import is_graph_model
-from sleuth.studio.model_server.adapter import resolve_adapter
-from sleuth.studio.model_server.convert import CONTEXT, Checkpoint, Dtype
-from sleuth.studio.model_server.models import DEFAULT_MODEL, ModelName
+from sleuth.studio.model_server.adapter import fingerprint, resolve_adapter
+from sleuth.studio.model_server.models import DEFAULT_MODEL, MODELS, ModelName
+
+Dtype = Literal["bfloat16", "float32", "int8"]
+CONTEXT = 8192
+RECIPE = 2  # counts up whenever a conversion writes something else
+MARKER = "sleuth.json"
 
 # Asked of every vLLM server: P(yes) reads 20 alternatives, the cost table shows cached tokens.
 # White space between the tokens of guided JSON costs a small model most of its time.
@@ -47,14 +53,26 @@ class ServeOptions:
     adapter: str | None = None
 
     @property
-    def checkpoint(self) -> Checkpoint:
-        """The model to serve."""
-        return Checkpoint(self.model, Path(self.adapter) if self.adapter else None, int8=self.dtype == "int8")
-
-    @property
     def model_name(self) -> str:
         """Under which the weights are served."""
-        return self.checkpoint.served
+        row = MODELS[self.model]
+        return (row.tuned or f"{row.served}-tuned") if self.adapter else row.served
+
+    def checkpoint(self, home: Path) -> Path:
+        """Return the folder of the converted model, with weights in int8 or bfloat16."""
+        return home / "models" / f"{self.model_name}{'-int8' if self.dtype == 'int8' else ''}"
+
+    def is_converted(self, home: Path) -> bool:
+        """Return whether the folder holds what this release would write."""
+        try:
+            return bool(json.loads((self.checkpoint(home) / MARKER).read_text(encoding="utf-8")) == self.origin())
+        except FileNotFoundError:
+            return False
+
+    def origin(self) -> dict[str, Any]:
+        """Return everything that determines the weights."""
+        made_from = {"recipe": RECIPE, "sha256": MODELS[self.model].sha256, "int8": self.dtype == "int8"}
+        return made_from | ({"adapter": fingerprint(Path(self.adapter))} if self.adapter else {})
 
 
 def default_options(model: ModelName = DEFAULT_MODEL) -> ServeOptions:

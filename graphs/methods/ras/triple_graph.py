@@ -72,7 +72,7 @@ async def extract_triples(store: TripleStore, passages: Sequence[Passage], model
 
 async def prompt_version() -> str:
     """Return the version of the prompt: triples of another version do not count."""
-    await prompts.read(EXTRACT.prompt)
+    await prompts.read()
     return prompts.load(EXTRACT.prompt).version
 
 

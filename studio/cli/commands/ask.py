@@ -10,20 +10,21 @@ from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.registry import CHAT, METHODS, configure, runnable
 from sleuth.graphs.runs.service import RunService, check_question
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.cli.commands.documents import LatestOnlyOption, WaitOption, WhereOption, settings_with
+from sleuth.studio.cli.commands.documents import WaitOption, WhereOption, settings_with
 from sleuth.studio.cli.interactive import chat
 from sleuth.studio.client.sleuth import DEFAULT_METHOD, Sleuth, open_sleuth
 from sleuth.studio.console.output import JsonOption, emit, progress_console
 from sleuth.studio.console.run_view import answer_view, watch
 from sleuth.studio.model_server.adapter import DEMO_NOTICES
 from sleuth.tools.errors import UsageError
-from sleuth.tools.settings import Settings
 from sleuth.tools.sources.web_pages.fetch import get_pages
 
 CallsOption = Annotated[int | None, typer.Option("--max-calls", min=1, help="Maximum model calls.")]
 TokensOption = Annotated[int | None, typer.Option("--max-tokens", min=1, help="Maximum tokens.")]
 ThreadOption = Annotated[str | None, typer.Option(help="Thread id (generated if omitted).")]
-SetOption = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting; repeatable.")]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; may be repeated.")
+]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Show the findings and model calls of each step.")]
 SecondsOption = Annotated[
     float | None, typer.Option("--max-seconds", min=0.001, help="Maximum wall-clock seconds from this start.")
@@ -42,9 +43,7 @@ async def ask(
         str | None,
         typer.Option(help="Thread id (generated if omitted). For the chat method, continues that conversation."),
     ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method; may be repeated.")
-    ] = None,
+    set_: SetOption = None,
     page: Annotated[
         list[str] | None,
         typer.Option("--page", metavar="FILE|URL", help="Search this web page instead; may be repeated."),
@@ -53,7 +52,6 @@ async def ask(
         bool, typer.Option("--with-collection", help="Search the collection as well as the pages.")
     ] = False,
     where: WhereOption = "",
-    latest_only: LatestOnlyOption = False,
     wait: WaitOption = None,
     max_calls: CallsOption = None,
     max_tokens: TokensOption = None,
@@ -62,12 +60,18 @@ async def ask(
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question from the documents of the collection, or from web pages."""
-    values, settings = parse_pairs(set_ or []), settings_with(latest_only=latest_only, wait=wait)
+    values: dict[str, Any] = {**parse_pairs(set_ or [])}
+    settings = settings_with(wait=wait)
     budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
     if question is None:
-        await _chat(
-            method, thread, values, budget, settings, where=where, is_plain=bool(page or as_json), verbose=verbose
-        )
+        if page or as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise UsageError("There is no question. Usage: sleuth ask QUESTION. Without one, a chat needs a terminal.")
+        if method not in (None, CHAT.name):
+            values = {"method": method, "method_settings": values}
+        configure(CHAT, values, settings.profile)
+        async with open_sleuth(settings, command="sleuth ask") as sleuth:
+            _warn_of_demo(sleuth)
+            await chat(sleuth, thread=thread, values=values, budget=budget, where=where, verbose=verbose)
         return
     check_question(question)  # report errors that need no model server before connecting to it
     method = method or DEFAULT_METHOD
@@ -91,28 +95,6 @@ async def ask(
     emit(answer.to_json(), as_json, answer_view(answer))
 
 
-async def _chat(
-    method: str | None,
-    thread: str | None,
-    values: dict[str, Any],
-    budget: Budget,
-    settings: Settings,
-    *,
-    where: str,
-    is_plain: bool,
-    verbose: bool,
-) -> None:
-    """Chat in the terminal; `values` are settings of the method, or of the chat if the method is `chat`."""
-    if is_plain or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("There is no question. Usage: sleuth ask QUESTION. Without one, a chat needs a terminal.")
-    if method not in (None, CHAT.name):
-        values = {"method": method, "method_settings": values}
-    configure(CHAT, values, settings.profile)
-    async with open_sleuth(settings, command="sleuth ask") as sleuth:
-        _warn_of_demo(sleuth)
-        await chat(sleuth, thread=thread, values=values, budget=budget, where=where, verbose=verbose)
-
-
 @run_async
 async def resume(
     thread: Annotated[str, typer.Argument(help="A run's id, or its beginning.")],
@@ -125,8 +107,8 @@ async def resume(
     as_json: JsonOption = False,
 ) -> None:
     """Resume an interrupted or forked run, or show the answer of a finished one."""
-    given = (max_calls, max_tokens, max_seconds) != (None, None, None)
-    budget = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds) if given else None
+    given = Budget(max_calls=max_calls, max_tokens=max_tokens, max_seconds=max_seconds)
+    budget = None if given == Budget() else given
     settings = settings_with(wait=wait)
     async with open_store(settings) as store:
         thread = await store.threads.complete(thread)

@@ -18,7 +18,6 @@ from sleuth.graphs.ingestion.pipeline import ingest as ingest_paths
 from sleuth.studio.cli.app import run_async
 from sleuth.studio.cli.durations import seconds_in
 from sleuth.studio.console.output import JsonOption, Listing, counted, emit, progress_bars
-from sleuth.studio.console.search_view import explanation_lines
 from sleuth.tools.collection import Collection
 from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import UsageError
@@ -26,13 +25,9 @@ from sleuth.tools.search import GRAPH_MODES, MODES, Query, find_mode
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import LockMode, hold
 from sleuth.tools.storage.filters import EXAMPLE
-from sleuth.tools.types import Hit, hit_to_json
+from sleuth.tools.types import Explanation, Hit, Reason, hit_to_json
 
 docs_app = typer.Typer(no_args_is_help=True, help="List, show and delete ingested documents.")
-
-LatestOnlyOption = Annotated[
-    bool, typer.Option("--latest-only", hidden=True, help="No effect: filter the documents with --where.")
-]
 
 WaitOption = Annotated[
     str | None,
@@ -147,15 +142,13 @@ def report_lines(report: IngestReport, failures: list[str]) -> list[str]:
 
 def settings_with(
     *,
-    latest_only: bool = False,
     keep_originals: bool = False,
     workers: int | None = None,
     ray: str | None = None,
     wait: str | None = None,
 ) -> Settings:
     """Return the settings with the options that were given."""
-    flags = {"latest_only": latest_only, "keep_originals": keep_originals}
-    given: dict[str, Any] = {name: True for name, is_given in flags.items() if is_given}
+    given: dict[str, Any] = {"keep_originals": True} if keep_originals else {}
     given |= {name: value for name, value in (("ingest_workers", workers), ("ray", ray)) if value is not None}
     if wait is not None:
         given["wait"] = seconds_in(wait, option="--wait")
@@ -163,10 +156,8 @@ def settings_with(
 
 
 @asynccontextmanager
-async def _collection(
-    command: str, mode: LockMode = "shared", *, latest_only: bool = False, wait: str | None = None
-) -> AsyncIterator[Collection]:
-    settings = settings_with(latest_only=latest_only, wait=wait)
+async def _collection(command: str, mode: LockMode, wait: str | None) -> AsyncIterator[Collection]:
+    settings = settings_with(wait=wait)
     async with (
         hold(settings.home, mode, command=command, wait=settings.wait),
         await Collection.open(settings) as collection,
@@ -231,7 +222,7 @@ async def delete(
     as_json: JsonOption = False,
 ) -> None:
     """Delete documents from the catalogue and all indexes."""
-    async with _collection("sleuth docs delete", "exclusive", wait=wait) as collection:
+    async with _collection("sleuth docs delete", "exclusive", wait) as collection:
         deleted = await collection.delete([await collection.complete_id(id_) for id_ in ids])
     emit({"deleted": deleted}, as_json, f"Deleted {counted(deleted, 'document')}.")
 
@@ -244,7 +235,6 @@ async def search(
     k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Number of passages.")] = 5,
     scorer: Annotated[str | None, typer.Option(hidden=True, help="No effect: graph search has one scorer.")] = None,
     where: WhereOption = "",
-    latest_only: LatestOnlyOption = False,
     wait: WaitOption = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Explain the score of each passage (graph search only).")
@@ -253,14 +243,11 @@ async def search(
 ) -> None:
     """Search passages; no model is called."""
     chosen = find_mode(mode)
-    if scorer is not None and chosen not in GRAPH_MODES:
-        raise UsageError("--scorer works with graph search only. Add --mode graph.")
     if explain and chosen not in GRAPH_MODES:
         raise UsageError("--explain works with graph search only. Add --mode graph.")
-    async with _collection("sleuth search", latest_only=latest_only, wait=wait) as collection:
-        hits = [
-            at_words(hit, query) for hit in await collection.search(Query(text=query, k=k, mode=chosen, where=where))
-        ]
+    async with _collection("sleuth search", "shared", wait) as collection:
+        found = await collection.search(Query(text=query, k=k, mode=chosen, where=where))
+    hits = [at_words(hit, query) for hit in found]
     lines = [line for hit in hits for line in _hit_lines(hit, explain)]
     emit([hit_to_json(hit, explain) for hit in hits], as_json, Group(*lines) if lines else "No passages found.")
 
@@ -271,3 +258,37 @@ def _hit_lines(hit: Hit, explain: bool) -> list[Text]:
     head = Text.assemble(f"{hit.rank}. ", (hit.passage.title, "bold"), (f"  {about}", "dim"))
     why = explanation_lines(hit.why) if explain and hit.why else []
     return [head, Text(f"   {text[:SNIPPET]}{'…' if len(text) > SNIPPET else ''}"), *why]
+
+
+_KINDS = {
+    "names": "{source} names it: “{name}”",
+    "named_by": "it names {source}: “{name}”",
+    "shares": "{source} and it both name “{name}”",
+    "walks": "from {source} by the name “{name}”",
+    "states": "from {source} by the triple “{name}”",
+}
+
+
+def explanation_lines(why: Explanation) -> list[Text]:
+    """Return the parts of the score, then each link with the sentence that contains the name."""
+    parts = ", ".join(f"{name} {_short(value)}" for name, value in why.parts.items() if value)
+    lines = [Text(f"   · {parts}", style="dim")]
+    if why.note:
+        lines.append(Text(f"   · {why.note}", style="yellow"))
+    for reason in why.reasons:
+        lines += _reason_lines(reason)
+    return lines
+
+
+def _reason_lines(reason: Reason) -> list[Text]:
+    head = _KINDS[reason.kind].format(source=reason.source or "the query", name=" ".join(reason.name.split()))
+    sentence = " ".join(reason.sentence.split())
+    return [
+        Text(f"   · {head} (+{_short(reason.gain)})", style="cyan"),
+        Text(f"     {reason.stands_in}: {sentence}", style="dim"),
+    ]
+
+
+def _short(value: float) -> str:
+    """Return two decimals, or one significant digit for small values."""
+    return f"{value:.2f}" if abs(value) >= 0.005 else f"{value:.1g}"

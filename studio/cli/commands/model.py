@@ -14,8 +14,7 @@ from sleuth.studio.cli.app import run_async
 from sleuth.studio.console.output import JsonOption, activity, counted, emit
 from sleuth.studio.model_server import server
 from sleuth.studio.model_server.adapter import resolve_adapter
-from sleuth.studio.model_server.convert import Dtype
-from sleuth.studio.model_server.flags import ServeOptions, default_options, gpu_command
+from sleuth.studio.model_server.flags import Dtype, ServeOptions, default_options, gpu_command
 from sleuth.studio.model_server.install import install as install_lock
 from sleuth.studio.model_server.models import DEFAULT_MODEL, MODELS, ModelName
 from sleuth.studio.model_server.weights import ensure_weights
@@ -128,11 +127,7 @@ async def stop(as_json: JsonOption = False) -> None:
     """Stop the embedded model server."""
     with activity("Stopping the model server"):
         ended = await server.stop(Settings().home)
-    emit(
-        {"ended": ended},
-        as_json,
-        f"Stopped ({counted(ended, 'process', 'processes')})." if ended else "It was not running.",
-    )
+    emit({"ended": int(ended)}, as_json, "Stopped." if ended else "It was not running.")
 
 
 async def _serve(
@@ -163,6 +158,5 @@ def _in_words(found: server.ServerStatus) -> str:
     if found.state == "stopped":
         return "Stopped. Start it with: sleuth model serve"
     if found.state == "dead":
-        remaining = f"; {found.leftovers} of its processes remain" if found.leftovers else ""
-        return f"Crashed{remaining} (log: {found.log}). Restart it with: sleuth model serve"
+        return f"Crashed (log: {found.log}). Restart it with: sleuth model serve"
     return f"{found.model} is {found.state} at {found.url} (process {found.pid}, log: {found.log})"

@@ -9,7 +9,7 @@ from scripted_model import ScriptedModel
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.persistence.store import open_store
 from sleuth.graphs.runs.service import RunService, Services
-from sleuth.studio.cli.doctor_checks import examine
+from sleuth.studio.cli.commands.doctor import examine
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.settings import Settings

@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_scene import archive
 from cli_process import sleuth
 from recording_proxy import proxying
 from scripted_backend import Asked, Scripted
-
-from sleuth.graphs.ingestion.pipeline import ingest
-from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
 
@@ -29,11 +27,8 @@ def script(asked: Asked) -> Any:
 
 @pytest.fixture
 async def env(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
-    (tmp_path / "alder.md").write_text(f"# Alder\n\n{TEXT}")
-    settings = Settings(home=tmp_path / "home", embedder="none")
-    assert (await ingest([tmp_path / "alder.md"], settings=settings)).failed == 0
     async with proxying(Scripted(script)) as proxy:
-        yield {"SLEUTH_HOME": str(settings.home), "SLEUTH_MODEL_URL": proxy.url, "SLEUTH_EMBEDDER": "none"}
+        yield {**await archive(tmp_path, files={"alder.md": f"# Alder\n\n{TEXT}"}), "SLEUTH_MODEL_URL": proxy.url}
 
 
 async def test_report_is_written_to_files(env: dict[str, str], tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sleuth.studio.cli.doctor_checks import Finding, examine
+from sleuth.studio.cli.commands.doctor import Finding, examine
 from sleuth.tools.settings import Settings
 from sleuth.tools.storage import SCHEMA_VERSION
 from sleuth.tools.storage.catalogue import Catalogue

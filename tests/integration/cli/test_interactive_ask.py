@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recording_proxy import Proxy, proxying
+from chat_scene import archive
+from recording_proxy import proxying
 from scripted_backend import Asked, Scripted
 from terminal import SLEUTH, Terminal
 from typer.testing import CliRunner
@@ -31,23 +32,10 @@ def reply(asked: Asked) -> Any:
 
 
 @pytest.fixture
-async def proxy() -> AsyncIterator[Proxy]:
-    async with proxying(Scripted(reply, slower=0.5)) as running:
-        yield running
-
-
-@pytest.fixture
-async def environment(proxy: Proxy, tmp_path: Path) -> dict[str, str]:
-    (tmp_path / "fair.md").write_text(FAIR, encoding="utf-8")
-    home = tmp_path / "home"
-    await sleuth.ingest(tmp_path / "fair.md", settings=sleuth.Settings(home=home, embedder="none"))
-    return {
-        "SLEUTH_HOME": str(home),
-        "SLEUTH_EMBEDDER": "none",
-        "SLEUTH_MODEL_URL": proxy.url,
-        "COLUMNS": "200",
-        "TERM": "xterm",
-    }
+async def environment(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
+    async with proxying(Scripted(reply, slower=0.5)) as proxy:
+        own = {"SLEUTH_MODEL_URL": proxy.url, "COLUMNS": "200", "TERM": "xterm"}
+        yield await archive(tmp_path, files={"fair.md": FAIR}) | own
 
 
 def converse(environment: dict[str, str]) -> str:

@@ -5,14 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_scene import archive
 from cli_process import sleuth
-from hashing_embedder import HashingEmbedder
-from recording_proxy import Proxy, proxying
+from recording_proxy import proxying
 from scripted_backend import Asked, Scripted
-
-from sleuth.graphs.ingestion.pipeline import ingest
-from sleuth.tools.search.vectors.embedder import make_embedder
-from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
 
@@ -32,26 +28,17 @@ def script(asked: Asked) -> Any:
     return {"facts": [1], "answer": "Varn", "known": True}
 
 
-@pytest.fixture
-async def proxy() -> AsyncIterator[Proxy]:
-    async with proxying(Scripted(script)) as running:
-        yield running
+TEXTS = {
+    "oda.md": "# Oda Brell\n\nOda Brell was a painter. She was born in Varn.",
+    "varn.md": "# Varn\n\nVarn lies low.",
+}
 
 
 @pytest.fixture
-async def env(tmp_path: Path, proxy: Proxy) -> dict[str, str]:
+async def env(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
     """Return the environment of a working command, with two small documents."""
-    texts = {
-        "oda.md": "# Oda Brell\n\nOda Brell was a painter. She was born in Varn.",
-        "varn.md": "# Varn\n\nVarn lies low.",
-    }
-    (documents := tmp_path / "documents").mkdir()
-    for name, text in texts.items():
-        (documents / name).write_text(text, encoding="utf-8")
-    settings = Settings(home=tmp_path / "home")
-    named = HashingEmbedder(make_embedder(settings).name)
-    assert (await ingest([documents], settings=settings, embedder=named)).failed == 0
-    return {"SLEUTH_HOME": str(settings.home), "SLEUTH_MODEL_URL": proxy.url, "COLUMNS": "120"}
+    async with proxying(Scripted(script)) as proxy:
+        yield {**await archive(tmp_path, files=TEXTS), "SLEUTH_MODEL_URL": proxy.url, "COLUMNS": "120"}
 
 
 async def test_ras_shows_the_graph_and_extracts_passages_once(env: dict[str, str]) -> None:

@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_scene import archive
 from cli_process import sleuth
-from recording_proxy import Proxy, proxying
+from recording_proxy import proxying
 from scripted_backend import Asked, Scripted
-
-from sleuth.graphs.ingestion.pipeline import ingest
-from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
 
@@ -43,25 +41,11 @@ def reader() -> Reader:
 
 
 @pytest.fixture
-async def proxy(reader: Reader) -> AsyncIterator[Proxy]:
-    async with proxying(Scripted(reader)) as running:
-        yield running
-
-
-@pytest.fixture
-async def env(tmp_path: Path, proxy: Proxy) -> dict[str, str]:
-    corpus = tmp_path / "corpus.jsonl"
+async def env(tmp_path: Path, reader: Reader) -> AsyncIterator[dict[str, str]]:
     lines = [{"id": f"p{at}", "title": f"Oda {at}", "text": f"Born {at} days late in Varn."} for at in range(PASSAGES)]
-    corpus.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    settings = Settings(home=tmp_path / "home", embedder="none")
-    assert (await ingest([corpus], settings=settings)).failed == 0
-    return {
-        "SLEUTH_HOME": str(settings.home),
-        "SLEUTH_EMBEDDER": "none",
-        "SLEUTH_MODEL_URL": proxy.url,
-        "SLEUTH_CONCURRENCY": str(AT_ONCE),
-        "COLUMNS": "120",
-    }
+    async with proxying(Scripted(reader)) as proxy:
+        own = {"SLEUTH_MODEL_URL": proxy.url, "SLEUTH_CONCURRENCY": str(AT_ONCE), "COLUMNS": "120"}
+        yield await archive(tmp_path, files={"corpus.jsonl": "\n".join(map(json.dumps, lines))}) | own
 
 
 @pytest.mark.nightly
@@ -100,8 +84,6 @@ async def test_imported_triples_are_deleted_with_their_passages(env: dict[str, s
     taken = await sleuth("triples", "import", str(file), "--model", "openie", "--json", **env)
     assert taken.json() == {"model": "openie", "passages": 2, "triples": 2, "lines": 3, "unknown": 1}
     assert (await sleuth("docs", "delete", "p1", **env)).status == 0
-    refused = await sleuth("search", "x", "--scorer", "ppr", **env)
-    assert (refused.status, "--scorer works with graph search only" in refused.err) == (2, True)
     (reading,) = (await sleuth("triples", "status", "--json", **env)).json()["readings"]
     assert (reading["model"], reading["passages"]) == ("openie", 1)
     refused = await sleuth("triples", "import", str(corrupt(file)), "--model", "openie", **env)

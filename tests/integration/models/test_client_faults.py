@@ -328,7 +328,7 @@ async def test_count_tokens_without_a_tokenizer_is_an_upper_estimate(tmp_path: P
 
 
 async def test_client_does_not_block_the_event_loop(tmp_path: Path) -> None:
-    prompts._loaded.clear()  # as in a fresh process
+    prompts._all.cache_clear()  # as in a fresh process
     server = ModelServer(supports=frozenset())
     async with serving(server):
         settings = Settings(model_url=server.url, home=tmp_path)

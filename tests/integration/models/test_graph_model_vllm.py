@@ -1,20 +1,17 @@
 """A tiny graph model behind a real vLLM server gives the same replies as without one."""
 
-import asyncio
 import json
 import os
-import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from graph_scene import examples, of_town
 from hashing_embedder import HashingEmbedder
-from process import free_port
+from process import answers, free_port, running
 from tiny_model import write_tiny_model
 
 from sleuth.agents.graph_encoder import ModelWithGraph
@@ -23,7 +20,6 @@ from sleuth.agents.model import Message, Request, Sampling
 from sleuth.agents.roles.reading import ANSWER_FROM_FACTS
 from sleuth.studio.model_server.adapter import merge
 from sleuth.studio.model_server.flags import ServeOptions, serve_command, serve_environment
-from sleuth.studio.model_server.process import end_session, identify
 from sleuth.tools.errors import ModelError
 from sleuth.tools.settings import Settings
 from training.graph_llm import tune
@@ -59,18 +55,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     tune(folder / "examples.jsonl", base, graph, PLAN, embedder=EMBEDDER)
     options = ServeOptions(port=free_port(), dtype="float32", threads=1, max_model_len=2048, adapter=str(graph))
     command = serve_command(options, merged(base, graph, folder / "merged"))
-    with (folder / "server.log").open("wb") as log:
-        child = subprocess.Popen(
-            command, env=os.environ | serve_environment(options), stdout=log, stderr=log, start_new_session=True
-        )
-        leader = identify(child.pid)
-        try:
-            url = f"http://127.0.0.1:{options.port}"
-            wait_for(url, child, folder / "server.log")
-            yield Scene(base, graph, f"{url}/v1")
-        finally:
-            asyncio.run(end_session(leader))
-            child.wait()
+    url, environment = f"http://127.0.0.1:{options.port}", os.environ | serve_environment(options)
+    with running(command, folder / "server.log", is_up=partial(answers, f"{url}/health"), environment=environment):
+        yield Scene(base, graph, f"{url}/v1")
 
 
 def merged(base: Path, adapter: Path, folder: Path) -> Path:
@@ -83,16 +70,6 @@ def merged(base: Path, adapter: Path, folder: Path) -> Path:
     merge(model, adapter)
     model.save_pretrained(folder)
     return folder
-
-
-def wait_for(url: str, child: subprocess.Popen[bytes], log: Path) -> None:
-    while True:
-        assert child.poll() is None, log.read_text()[-3000:]
-        try:
-            if httpx.get(f"{url}/health", trust_env=False).is_success:
-                return
-        except httpx.TransportError:
-            time.sleep(1)
 
 
 def asked(messages: tuple[Message, ...], **options: Any) -> Request:

@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from sleuth.agents.llm.client import LLMClient
 from sleuth.agents.llm.context_windows import CUT, warn_if_small
-from sleuth.studio.cli.doctor_checks import examine, examine_model
+from sleuth.studio.cli.commands.doctor import examine, examine_model
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration

@@ -6,7 +6,7 @@ from entries import entry
 from hashing_embedder import HashingEmbedder
 from postgres_fixture import database
 
-from sleuth.studio.cli.doctor_checks import examine
+from sleuth.studio.cli.commands.doctor import examine
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import EmbedderChanged, StoreError, UsageError
 from sleuth.tools.search.retriever import Query

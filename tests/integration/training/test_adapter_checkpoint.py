@@ -7,7 +7,8 @@ import pytest
 from vllm_fixture import TEST_HOME
 
 from sleuth.studio.model_server.adapter import CONFIG, WEIGHTS
-from sleuth.studio.model_server.convert import Checkpoint, ensure_checkpoint
+from sleuth.studio.model_server.convert import ensure_checkpoint
+from sleuth.studio.model_server.flags import ServeOptions
 
 pytestmark = [pytest.mark.integration, pytest.mark.vllm, pytest.mark.usefixtures("vllm_installed")]
 
@@ -31,12 +32,13 @@ def adapter(tmp_path: Path) -> Path:
 async def test_an_adapter_is_in_the_weights_of_its_checkpoint_and_nowhere_else(adapter: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file
 
-    bare = load_file(await ensure_checkpoint(TEST_HOME, Checkpoint("tiny")) / "model.safetensors")
-    folder = await ensure_checkpoint(tmp_path / "home", Checkpoint("tiny", adapter))
+    with_adapter = ServeOptions(adapter=str(adapter))
+    bare = load_file(await ensure_checkpoint(TEST_HOME, ServeOptions()) / "model.safetensors")
+    folder = await ensure_checkpoint(tmp_path / "home", with_adapter)
     tuned = load_file(folder / "model.safetensors")
     changed = {name for name in bare if not bare[name].equal(tuned[name])}
     assert folder.name == "sleuth-small"
     assert changed == {f"{LAYER}.weight"}
     assert (tuned[f"{LAYER}.weight"].float() - bare[f"{LAYER}.weight"].float() - 2).abs().max() < 0.02
-    assert Checkpoint("tiny", adapter).is_written(tmp_path / "home")
-    assert not Checkpoint("tiny").is_written(tmp_path / "home")
+    assert with_adapter.is_converted(tmp_path / "home")
+    assert not ServeOptions().is_converted(tmp_path / "home")

@@ -11,7 +11,8 @@ import pytest
 from training_data import DATA, some_of
 from vllm_fixture import TEST_HOME
 
-from sleuth.studio.model_server.convert import Checkpoint, ensure_checkpoint
+from sleuth.studio.model_server.convert import ensure_checkpoint
+from sleuth.studio.model_server.flags import ServeOptions
 from sleuth.tools.evidence_checker import Evidence, EvidenceChecker
 
 SCRIPT = Path(__file__).parents[3] / "training" / "artefacts.sh"
@@ -26,7 +27,7 @@ FERRY = Evidence(title="Ferry", text="The ferry was built by Oda Brask in 1911."
 @pytest.mark.timeout(2400)
 def test_a_hundredth_of_the_training_makes_every_artefact(tmp_path: Path) -> None:
     data, out = some_of(tmp_path / "data", 20), tmp_path / "out"
-    base = asyncio.run(ensure_checkpoint(TEST_HOME, Checkpoint("tiny")))
+    base = asyncio.run(ensure_checkpoint(TEST_HOME, ServeOptions()))
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     command = [SCRIPT, data, base, out, "1"]
     done = subprocess.run(command, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)

@@ -1,6 +1,5 @@
 """`sleuth init`: the file that it writes."""
 
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -16,10 +15,6 @@ def test_written_file_is_read_as_settings(tmp_path: Path, monkeypatch: pytest.Mo
     FILE.write_text(to_toml(values), encoding="utf-8")
     settings = Settings()
     assert {name: getattr(settings, name) for name in values} == values
-
-
-def test_value_that_is_not_set_has_no_line() -> None:
-    assert tomllib.loads(to_toml({"model_url": "http://x/v1", "model": None})) == {"model_url": "http://x/v1"}
 
 
 def test_existing_file_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

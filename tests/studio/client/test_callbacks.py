@@ -69,16 +69,6 @@ async def ask(app: sleuth.Sleuth, recorder: Recorder) -> None:
     await app.ask(QUESTION, method="plain-rag", callbacks=[recorder])
 
 
-async def stream(app: sleuth.Sleuth, recorder: Recorder) -> None:
-    async with aclosing(app.stream(QUESTION, method="plain-rag", callbacks=[recorder])) as events:
-        async for _ in events:
-            pass
-
-
-async def once(app: sleuth.Sleuth, recorder: Recorder) -> None:
-    await app.once("key", QUESTION, method="plain-rag", callbacks=[recorder])
-
-
 async def subrun(app: sleuth.Sleuth, recorder: Recorder) -> None:
     """`auto` lets another method answer, in a thread of its own."""
     await app.ask(QUESTION, method="auto", values={"order": "plain-rag"}, callbacks=[recorder])
@@ -103,13 +93,6 @@ async def in_a_node(app: sleuth.Sleuth, recorder: Recorder) -> None:
 
     builder = StateGraph(dict).add_node("through", through)
     await builder.add_edge(START, "through").compile().ainvoke({}, {"callbacks": [recorder]})
-
-
-async def in_a_lambda(app: sleuth.Sleuth, recorder: Recorder) -> None:
-    async def through(question: str) -> str:
-        return (await app.ask(question, method="plain-rag")).text
-
-    await RunnableLambda(through).ainvoke(QUESTION, {"callbacks": [recorder]})
 
 
 async def as_subgraph(app: sleuth.Sleuth, recorder: Recorder) -> None:
@@ -145,9 +128,9 @@ async def in_a_thread(app: sleuth.Sleuth, recorder: Recorder) -> None:
 @pytest.mark.parametrize(
     ("use", "seen"),
     [
-        *((use, [*SEARCH, *CALL]) for use in (ask, stream, once, subrun, tool_with_callbacks)),
+        *((use, [*SEARCH, *CALL]) for use in (ask, subrun, tool_with_callbacks)),
         (resumed, CALL),
-        *((use, [*SEARCH, *CALL]) for use in (in_a_node, in_a_lambda, as_subgraph, with_own_callbacks_too)),
+        *((use, [*SEARCH, *CALL]) for use in (in_a_node, as_subgraph, with_own_callbacks_too)),
         *((use, ["tool", *SEARCH, *CALL]) for use in (asynchronous, in_a_thread)),
     ],
 )

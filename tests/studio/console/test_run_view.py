@@ -10,7 +10,6 @@ from rich.console import Console, RenderableType
 from sleuth.graphs.core.answer import Answer, Citation, Entity, Graph, Relation, Subrun, Threshold, total_cost
 from sleuth.graphs.core.events import Step
 from sleuth.graphs.core.subrun import new_subrun
-from sleuth.graphs.methods.retro_rag.evidence import summarize_removed
 from sleuth.graphs.persistence.threads import StoredOptions, Thread
 from sleuth.graphs.registry import runnable
 from sleuth.graphs.runs.history import CheckpointView
@@ -22,19 +21,6 @@ GRAPH = Graph(
     nodes=[Entity(id="oda", name="Oda"), Entity(id="varn", name="[bold] Varn")],
     edges=[Relation(subject="oda", predicate="born in", object="varn", passages=["a#1", "b#2"])],
 )
-DEPARTURES = {
-    "2 a": {"round": 2, "what": "a", "why": "scored 0.10"},
-    "3 b": {"round": 3, "what": "b", "why": "scored 0.20"},
-    "3 inference 1.1": {
-        "round": 3,
-        "what": "It is so.",
-        "why": "its passages have left (b): no other passage supports it",
-    },
-}
-LATEST = [
-    "left in round 3: b: scored 0.20",
-    "left in round 3: It is so.: its passages have left (b): no other passage supports it",
-]
 DOUBT = "P(it holds) is 0.20, not above 0.5"
 
 
@@ -111,11 +97,6 @@ def test_step_view_prints_the_findings_of_a_node(
     assert step_details(*steps, method=method) == lines
 
 
-def test_departures_of_the_latest_round_are_summarized_with_reasons() -> None:
-    assert summarize_removed({"departures": DEPARTURES}) == LATEST
-    assert summarize_removed({}) == []
-
-
 PLACE: dict[str, Any] = {"passage": "p", "document": "d.md", "title": "T", "quote": "q", "start": 4, "end": 5}
 CALCULATED = {**PLACE, "document": "", "kind": "expression", "reference": "1 + 1"}
 LINKED = Citation(**PLACE, why={"passage": "film.md", "name": "Holt"})
@@ -163,11 +144,6 @@ def test_subruns_view_prints_reason_and_thread() -> None:
     lines = lines_of(subruns_view([{**FIRST, "text": "no word " * 100}]))
     assert lines[-1].endswith("no word…")
     assert len(lines) < 8
-
-
-def test_answer_json_has_hops_only_if_there_are_any() -> None:
-    assert [each["thread"] for each in answer(hops=[FIRST, SECOND]).to_json()["hops"]] == ["t.1.a", "t.2.b"]
-    assert "hops" not in answer(hops=None).to_json()
 
 
 def test_step_view_prints_the_state_of_a_subrun() -> None:

@@ -1,4 +1,4 @@
-from sleuth.studio.console.search_view import explanation_lines
+from sleuth.studio.cli.commands.documents import explanation_lines
 from sleuth.tools.types import Explanation, Reason
 
 

@@ -103,7 +103,7 @@ def _linked(row: Question, steps: Sequence[tuple[Step, int]]) -> list[dict[str, 
 
 async def write_all(model: Model, rows: Iterable[Question], save: Callable[[dict[str, Any]], None]) -> None:
     """Save every row with its steps as soon as they are written; rows that have steps are saved as they are."""
-    await prompts.read(SUB_QUERY.prompt)
+    await prompts.read()
 
     async def one(row: Question) -> None:
         steps = row.decomposition or await write_steps(model, row)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -42,12 +42,12 @@ def script(asked: Asked) -> Any:
     return KINDS[asked.after("Latest message: ")] if asked.prompt == "router/route" else SAID[asked.prompt]
 
 
-async def archive(folder: Path, home: Path | None = None) -> dict[str, str]:
+async def archive(folder: Path, home: Path | None = None, files: Mapping[str, str] = FILES) -> dict[str, str]:
     """Reads the documents in; returns the settings of their store, which is in the folder by default."""
-    for name, text in FILES.items():
+    for name, text in files.items():
         await asyncio.to_thread((folder / name).write_text, text)
     home = home or folder / "home"
-    await ingest([folder / name for name in FILES], settings=Settings(home=home, embedder="none"))
+    await ingest([folder / name for name in files], settings=Settings(home=home, embedder="none"))
     return {"SLEUTH_HOME": str(home), "SLEUTH_EMBEDDER": "none"}
 
 

@@ -10,7 +10,7 @@ import pytest
 from process import free_port, missing
 
 from sleuth.studio.model_server import server
-from sleuth.studio.model_server.convert import Checkpoint, ensure_checkpoint
+from sleuth.studio.model_server.convert import ensure_checkpoint
 from sleuth.studio.model_server.flags import ServeOptions
 
 # Below the checkout, so that the model is converted once and not at every run.
@@ -27,7 +27,7 @@ def vllm_installed() -> None:
 @pytest.fixture
 async def model_home(tmp_path: Path) -> Path:
     """A home of its own with the model of the shared one."""
-    await ensure_checkpoint(TEST_HOME, Checkpoint("tiny"))
+    await ensure_checkpoint(TEST_HOME, ServeOptions())
     (tmp_path / "models").symlink_to(TEST_HOME / "models")
     return tmp_path
 
