@@ -1,4 +1,4 @@
-"""Features of a model server, probed once per endpoint, model and version, and stored in a file.
+"""Features of a model server, probed once per endpoint and model, and stored in a file.
 
 | feature          | without it                                                          |
 | ---------------- | ------------------------------------------------------------------- |
@@ -81,9 +81,9 @@ def refused_features(can: Capabilities, body: Mapping[str, Any], reason: str) ->
     return named[:1] or used
 
 
-async def detect_capabilities(endpoint: Endpoint, model: str, version: str, file: Path) -> Capabilities:
-    """Return the stored capabilities of this endpoint, model and version; otherwise probe the server and store them."""
-    key = f"{endpoint.url} {model} {version}"
+async def detect_capabilities(endpoint: Endpoint, model: str, file: Path) -> Capabilities:
+    """Return the stored capabilities of this endpoint and model; otherwise probe the server and store them."""
+    key = f"{endpoint.url} {model}"
     known = await asyncio.to_thread(_read, file)
     stored = known.get(key)
     if isinstance(stored, list) and "schema" in stored:

@@ -7,8 +7,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import openai
-
 from sleuth import prompts
 from sleuth.agents.llm import errors
 from sleuth.agents.llm.call_slots import CallSlots
@@ -77,12 +75,11 @@ class LLMClient:
         async with endpoint:
             listed = await endpoint.models()
             chosen = _choose(settings, listed)
-            version = await endpoint.version()
             file = settings.home / "capabilities.json"
             served = {
                 name: ServedModel(
                     name=name,
-                    can=await detect_capabilities(endpoint, name, version, file),
+                    can=await detect_capabilities(endpoint, name, file),
                     window=await find_window(endpoint, name, listed[name]),
                 )
                 for name in sorted(set(chosen.values()))
@@ -119,11 +116,11 @@ class LLMClient:
                     return trace.reply
             except errors.Refused as error:
                 refused = refused or error
-                if not (more := refused_features(can, body, error.reason)):
+                if not (more := refused_features(can, body, str(error.__cause__))):
                     raise ModelError(str(refused)) from refused
                 can, lacking = can.difference(more), [*lacking, *more]
             except ModelError as error:
-                if isinstance(error.__cause__, openai.NotFoundError):
+                if isinstance(error.__cause__, errors.ServerError) and error.__cause__.status == 404:
                     raise errors.unknown_model(served.name, list(await self._endpoint.models())) from error
                 raise
 

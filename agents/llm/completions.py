@@ -1,11 +1,13 @@
 """Completions of a server, whole or streamed, reduced to what replies need."""
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+import json
+from collections.abc import Callable
 from typing import Any
 
-from openai import APIConnectionError, APIError
+import httpx2
 
-from sleuth.agents.llm.errors import BrokenStream, Malformed
+from sleuth.agents.llm.errors import Malformed, ServerError
 from sleuth.agents.model import Reply, TokenLogprob, Usage
 from sleuth.tools.text import sanitize
 
@@ -44,13 +46,13 @@ class Completion:
         """Add a chunk, or a whole completion, and return its text. The latest finish reason and usage count.
 
         Raises:
-            BrokenStream: it reports an error.
+            ServerError: it reports an error.
             Malformed: it is no object.
         """
         if not isinstance(body, dict):
-            raise Malformed("an event of its stream is no object")
-        if error := body if body.get("object") == "error" else body.get("error"):
-            raise BrokenStream.of(error)
+            raise Malformed("its body is no object")
+        if body.get("object") == "error" or body.get("error"):
+            raise ServerError(body)
         self.model = self.model or body.get("model")
         self.usage = _object(body, "usage") or self.usage
         choices = body.get("choices")
@@ -127,25 +129,36 @@ class Completion:
         )
 
 
-async def read_stream(chunks: AsyncIterator[object], on_text: Callable[[str], None]) -> Completion:
-    """Return the completion of a stream of chunks. `on_text` is called with each text.
+async def read_completion(response: httpx2.Response, on_text: Callable[[str], None] | None) -> Completion:
+    """Return the completion in a response, streamed or not: servers may ignore `stream`.
+
+    Args:
+        response: the response, which is not read yet.
+        on_text: is called with each text.
 
     Raises:
-        Malformed: a chunk is invalid, or the stream ends before the completion.
-        BrokenStream: the server reports an error in the stream.
+        Malformed: the body is invalid, or the stream ends before the completion.
+        ServerError: the server reports an error.
     """
     completion = Completion()
+    completion.is_streamed = response.headers.get("content-type", "").startswith("text/event-stream")
+    on_text = on_text or (lambda _: None)
     try:
-        async for chunk in chunks:
-            if text := completion.add(chunk):
-                on_text(text)
-    except APIConnectionError as error:
-        raise error.__cause__ or error from None
-    except APIError as error:
-        raise BrokenStream.of(error.body) from error
+        # A relay may change the content type of a stream.
+        if not completion.is_streamed and not (content := await response.aread()).startswith(b"data:"):
+            on_text(completion.add(await asyncio.to_thread(json.loads, content)))
+        else:
+            response.headers["content-type"] = "text/event-stream"
+            async for event in httpx2.EventSource(response, None):
+                if event.data.startswith("[DONE]"):
+                    break
+                if text := completion.add(json.loads(event.data)):
+                    on_text(text)
     except (ValueError, RecursionError) as error:
-        raise Malformed("an event of its stream is not JSON") from error
+        raise Malformed("its body is not JSON") from error
     completion.check()
+    if completion.is_reasoned:
+        on_text(completion.text)
     return completion
 
 

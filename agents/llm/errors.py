@@ -5,10 +5,8 @@ import json
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Self
 
 import httpx2
-import openai
 
 from sleuth.tools.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnknownName
 from sleuth.tools.http import UnusableReply
@@ -26,29 +24,29 @@ class Malformed(UnusableReply):
 
 
 class Refused(ModelError):
-    """A request with a parameter that the server does not accept, with its `reason`."""
-
-    def __init__(self, message: str, reason: str) -> None:
-        super().__init__(message)
-        self.reason = reason
+    """A request with a parameter that the server does not accept; its cause is the `ServerError`."""
 
 
-class BrokenStream(Exception):
-    """An error that a server reports in a reply with status 200, mostly in a stream; `status` is the error's own."""
+class ServerError(Exception):
+    """An error that a server reports, as an error status, or in a reply with status 200, mostly in a stream.
 
-    def __init__(self, status: int, detail: str) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
+    Attributes:
+        status: the status, or the error's own.
+        detail: the reason.
+        retry_after: the header of this name; empty if there is none.
+    """
 
-    @classmethod
-    def of(cls, error: object) -> Self:
-        """Return the error in an event's data."""
+    def __init__(self, body: object, status: int | None = None, *, retry_after: str = "") -> None:
+        """`body` is the body of the response, or the data of the event."""
+        error = body.get("error") or body if isinstance(body, Mapping) else body
         code = error.get("code") if isinstance(error, Mapping) else None
-        return cls(code if type(code) is int and 400 <= code < 600 else 500, _reason(error))
+        self.status = status or (code if type(code) is int and 400 <= code < 600 else 500)
+        self.detail = _reason(error) + (f" ({code})" if isinstance(code, str) else "")
+        self.retry_after = retry_after
+        super().__init__(self.detail)
 
 
-FAILURES = (openai.APIError, httpx2.RequestError, BrokenStream)
+FAILURES = (httpx2.RequestError, ServerError)
 """The errors of a request."""
 
 
@@ -56,6 +54,32 @@ def unknown_model(name: str, known: list[str]) -> UnknownName:
     """Return the error for a model that the server does not list."""
     served = f"The server has: {', '.join(known)}." if known else "The server lists none."
     return UnknownName("model", name, known, f"{served} See SLEUTH_MODEL and SLEUTH_MODELS.")
+
+
+@asynccontextmanager
+async def as_model_errors(url: str, *, seconds: float) -> AsyncIterator[None]:
+    """Limit the duration of a request with all its retries, and raise its failure as a ModelError."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except (TimeoutError, *FAILURES) as error:
+        raise _model_error(error, url, seconds) from error
+
+
+def _model_error(error: Exception, url: str, seconds: float) -> ModelError:
+    if isinstance(error, TimeoutError | httpx2.TimeoutException):
+        return ModelTimeout(f"The model server at {url} gave no reply within {seconds:g} s: see SLEUTH_TIMEOUT.")
+    if isinstance(error, ServerError):
+        return _refused(url, error.status, error.detail)
+    if isinstance(error, UnusableReply):
+        return ModelUnavailable(f"The model server at {url} sends no usable reply, also after retries: {error}.")
+    if isinstance(error, httpx2.ReadError | httpx2.RemoteProtocolError):
+        return ModelUnavailable(
+            f"The model server at {url} closed the connection during its reply, also after retries: see its log."
+        )
+    return ModelUnavailable(
+        f"No model server answers at {url}: start one with `sleuth model serve`, or set SLEUTH_MODEL_URL."
+    )
 
 
 def _refused(url: str, status: int, detail: str) -> ModelError:
@@ -73,39 +97,7 @@ def _refused(url: str, status: int, detail: str) -> ModelError:
     if status >= 500:
         return ModelUnavailable(f"The model server at {url} fails with status {status}: {detail}")
     message = f"The model server at {url} refuses the call with status {status}: {detail}"
-    return Refused(message, detail) if status in (400, 422) else ModelError(message)
-
-
-@asynccontextmanager
-async def as_model_errors(url: str, *, seconds: float) -> AsyncIterator[None]:
-    """Limit the duration of a request with all its retries, and raise its failure as a ModelError."""
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except (TimeoutError, *FAILURES) as error:
-        raise _model_error(error, url, seconds) from error
-
-
-def _model_error(error: Exception, url: str, seconds: float) -> ModelError:
-    if isinstance(error, TimeoutError | openai.APITimeoutError | httpx2.TimeoutException):
-        return ModelTimeout(f"The model server at {url} gave no reply within {seconds:g} s: see SLEUTH_TIMEOUT.")
-    if isinstance(error, BrokenStream):
-        return _refused(url, error.status, error.detail)
-    if isinstance(error, openai.APIStatusError):
-        code = f" ({error.code})" if isinstance(error.code, str) else ""
-        return _refused(url, error.status_code, _reason(error.body) + code)
-    cause = error
-    while not isinstance(cause, httpx2.RequestError) and isinstance(cause.__cause__, Exception):
-        cause = cause.__cause__
-    if isinstance(cause, UnusableReply):
-        return ModelUnavailable(f"The model server at {url} sends no usable reply, also after retries: {cause}.")
-    if isinstance(cause, httpx2.ReadError | httpx2.RemoteProtocolError):
-        return ModelUnavailable(
-            f"The model server at {url} closed the connection during its reply, also after retries: see its log."
-        )
-    return ModelUnavailable(
-        f"No model server answers at {url}: start one with `sleuth model serve`, or set SLEUTH_MODEL_URL."
-    )
+    return (Refused if status in (400, 422) else ModelError)(message)
 
 
 def _reason(body: object) -> str:
