@@ -23,7 +23,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from sleuth.agents.llm.completions import STREAMED, Completion
 from sleuth.agents.llm.endpoint import Endpoint
@@ -152,8 +151,6 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _write(file: Path, known: dict[str, Any]) -> None:
     """Store capabilities; where that is impossible, the server is probed again."""
-    new = file.with_suffix(f".{uuid4().hex}.new")  # unique: another process may be writing too
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
-        new.replace(file)
+        file.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -15,7 +16,7 @@ from langgraph.constants import TAG_NOSTREAM
 
 from sleuth import prompts
 from sleuth.agents.llm.call_slots import CallSlots
-from sleuth.agents.llm.client import NO_LOGPROBS, SCHEMA_TOKENS, estimate_tokens, write_constraints
+from sleuth.agents.llm.client import NO_LOGPROBS, SCHEMA_TOKENS, constrain, estimate_tokens
 from sleuth.agents.llm.completions import Completion
 from sleuth.agents.llm.context_windows import CONTEXT_WINDOW
 from sleuth.agents.llm.errors import shorten
@@ -85,13 +86,15 @@ class ChatModels:
             runnable = runnable.bind(stop=list(request.sampling.stop))
         sent = [*request.messages[:-1], {**request.messages[-1], "content": request.messages[-1]["content"] + suffix}]
         while True:
-            async with self._slots.take() as seconds:
+            async with self._slots.take():
+                begun = time.monotonic()
                 message = await self._invoke(name, runnable, sent, request.listener)
                 if request.sampling.top_logprobs and not message.response_metadata.get("logprobs"):
                     warnings.append(NO_LOGPROBS)
                 completion = Completion()
                 completion.add(_completion(message))
-                return completion.reply(model=name, seconds=seconds(), warnings=warnings)
+                reply = completion.reply(model=name, seconds=time.monotonic() - begun)
+                return {**reply, "warnings": [*warnings, *reply["warnings"]]}
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return a careful estimate: chat models download a tokenizer to count."""
@@ -180,7 +183,8 @@ def _constrained(model: BaseChatModel, request: Request) -> tuple[Runnable[Any, 
         about = {"title": request.prompt.replace("/", "_"), "description": "The reply."}
         with suppress(NotImplementedError):
             return model.with_structured_output(about | request.schema, include_raw=True), "", []
-    return model, *write_constraints(request, frozenset())
+    _, suffix, warnings = constrain(request, frozenset())
+    return model, suffix, warnings
 
 
 def _text(message: AIMessage) -> str:

@@ -22,9 +22,6 @@ STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": 
 MAX_TOKENS = 2**31
 """A larger count of tokens is refused; sums of smaller ones fit every store."""
 
-LOWEST = -9999.0
-"""The log-probability that servers send for zero; smaller ones are raised to it."""
-
 
 class Completion:
     """The first choice of a completion, whole or in chunks, with the model and usage.
@@ -86,15 +83,14 @@ class Completion:
         """The text of its message."""
         return sanitize(self.thoughts if self.is_reasoned else self.content)
 
-    def reply(self, *, model: str, seconds: float, warnings: list[str]) -> Reply:
+    def reply(self, *, model: str, seconds: float) -> Reply:
         """Return it as a reply. Unusable log-probabilities and token counts are treated like missing ones.
 
         Args:
             model: the name used if the completion has none.
             seconds: its duration.
-            warnings: the fallbacks used.
         """
-        warnings = [*warnings, *([REASONED] if self.is_reasoned else [])]
+        warnings = [REASONED] if self.is_reasoned else []
         try:
             logprobs = [
                 TokenLogprob(
@@ -168,10 +164,10 @@ def token_count(value: object) -> int:
 
 
 def _logprob(value: float) -> float:
-    """Return a log-probability that every computation can use: rounding may lift that of one above zero."""
+    """Return a log-probability that every computation can use: servers send -9999 for zero, or more than 0 for one."""
     if not value <= 1e-3:
         raise ValueError(value)
-    return float(min(max(value, LOWEST), 0.0))
+    return float(min(max(value, -9999.0), 0.0))
 
 
 def _text(content: object) -> str:

@@ -10,12 +10,10 @@ Ollama and LM Studio decide on the window when they load a model, so a model tha
 Ollama's default is 4,096 tokens on machines with less than 24 GiB of GPU memory, and it cuts longer prompts silently.
 """
 
-import logging
 import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -43,8 +41,6 @@ CUT = (
     "the model server read only a part of a prompt: its context window is smaller than sleuth assumes. Enlarge it "
     "(Ollama: OLLAMA_CONTEXT_LENGTH; llama.cpp: --ctx-size; LM Studio: the model's context length)"
 )
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,26 +77,14 @@ async def find_window(endpoint: Endpoint, model: str, listed: int, *, load: bool
     if listed:
         return ContextWindow(tokens=listed)
     with suppress(ModelError):  # a proxy that refuses unknown paths; the first call reports a broken server
-        window = await _ask_all(endpoint, model)
-        if window is not None and window.tokens == 0 and load:
-            await endpoint.probe(model, max_tokens=1)
-            window = await _ask_all(endpoint, model)
-        if window is not None and window.tokens:
-            return window
+        for ask in (_ollama, _llama_cpp, _lm_studio):
+            window = await ask(endpoint, model)
+            if window and not window.tokens and load:
+                await endpoint.probe(model, max_tokens=1)
+                window = await ask(endpoint, model)
+            if window and window.tokens:
+                return window
     return ContextWindow(tokens=CONTEXT_WINDOW, is_assumed=True)
-
-
-@cache  # once for a model in a process
-def warn_if_small(model: str, window: ContextWindow) -> None:
-    """Log a warning with the remedy if the context window is small and can be enlarged."""
-    if window.advice:
-        _log.warning(
-            "%s has a context window of %s tokens in %s: long prompts lose passages. %s",
-            model,
-            f"{window.tokens:,}",
-            window.server,
-            window.advice,
-        )
 
 
 def was_cut(messages: Sequence[Message], prompt_tokens: int, window: int) -> bool:
@@ -117,14 +101,6 @@ def was_cut(messages: Sequence[Message], prompt_tokens: int, window: int) -> boo
     if not prompt_tokens or least < _SHORT_PROMPT:
         return False
     return prompt_tokens >= window or prompt_tokens < least
-
-
-async def _ask_all(endpoint: Endpoint, model: str) -> ContextWindow | None:
-    for ask in (_ollama, _llama_cpp, _lm_studio):
-        window = await ask(endpoint, model)
-        if window is not None:
-            return window
-    return None
 
 
 async def _ollama(endpoint: Endpoint, model: str) -> ContextWindow | None:

@@ -79,7 +79,8 @@ class TokenStream:
 
     def withdraw(self, *, node: str, role: str, call: str) -> None:
         """Withdraw the tokens of a call that has ended."""
-        CallStream(node=node, role=role, call=call).withdraw()
+        if self.listening():
+            CallStream(node=node, role=role, call=call).withdraw()
 
 
 class CallStream:

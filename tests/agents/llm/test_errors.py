@@ -8,6 +8,7 @@ from sleuth.agents.llm.context_windows import was_cut
 from sleuth.agents.llm.errors import Refused, ServerError, as_model_errors
 from sleuth.tools.errors import ContextTooLong, ModelError, ModelUnavailable
 
+
 async def error_of(failure: Exception) -> ModelError:
     with pytest.raises(ModelError) as raised:
         async with as_model_errors("http://127.0.0.1/v1", seconds=9):
