@@ -114,7 +114,10 @@ async def probe(endpoint: Endpoint, model: str) -> Capabilities:
         "logprobs": logprobs,
         "tokenize": tokens is not None,
         "stream": streamed.is_streamed and bool(streamed.usage) and bool(streamed.tokens) == logprobs,
-        "thinks": any(map(_thinks, (plain, guided, copied, chosen))),
+        "thinks": any(
+            (each.thoughts and not each.is_reasoned) or without_thoughts(each.text) != each.text
+            for each in (plain, guided, copied, chosen)
+        ),
     }
     return PARAMETERS | {name for name, has in found.items() if has}
 
@@ -129,10 +132,6 @@ async def _probe_constraints(endpoint: Endpoint, model: str, **options: object) 
 
 def _is_ready(guided: Completion) -> bool:
     return _READY.fullmatch(without_thoughts(guided.text)) is not None
-
-
-def _thinks(choice: Completion) -> bool:
-    return (bool(choice.thoughts) and not choice.is_reasoned) or without_thoughts(choice.text) != choice.text
 
 
 def schema_format(name: str, schema: dict[str, Any]) -> dict[str, Any]:

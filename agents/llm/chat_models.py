@@ -22,7 +22,7 @@ from sleuth.agents.llm.context_windows import CONTEXT_WINDOW
 from sleuth.agents.llm.errors import shorten
 from sleuth.agents.model import Listener, Message, Reply, Request
 from sleuth.agents.role import NAMES
-from sleuth.tools.errors import ModelError, ModelTimeout, ModelUnavailable, UnknownName
+from sleuth.tools.errors import ModelTimeout, ModelUnavailable, UnknownName
 from sleuth.tools.tracing.callbacks import trace_headers
 
 DEFAULT = "default"
@@ -68,7 +68,7 @@ class ChatModels:
     @property
     def context_window(self) -> int:
         """The smallest context window that the models' profiles name (8,192 without one), less room for a schema."""
-        windows = [_profile(model).get("max_input_tokens") or CONTEXT_WINDOW for model in self._models.values()]
+        windows = [(model.profile or {}).get("max_input_tokens") or CONTEXT_WINDOW for model in self._models.values()]
         return min(windows) - SCHEMA_TOKENS
 
     def name_of(self, role: str) -> str:
@@ -111,8 +111,6 @@ class ChatModels:
                 return await _reply_of(runnable, messages, listener)
         except TimeoutError as error:
             raise ModelTimeout(f"{name} gave no reply within {self._seconds:g} s: see SLEUTH_TIMEOUT.") from error
-        except ModelError:
-            raise
         except Exception as error:
             raise ModelUnavailable(f"{name} failed: {type(error).__name__}: {shorten(str(error))}") from error
 
@@ -137,7 +135,7 @@ async def _reply_of(runnable: Runnable[Any, Any], messages: list[Any], listener:
         elif event["run_id"] == run and event["event"] == "on_chat_model_end":
             written = event["data"]["output"]
     if not isinstance(written, AIMessage):
-        raise ModelUnavailable("The chat model sent an empty stream.")
+        raise ValueError("its stream is empty")
     if not has_tokens:
         listener.delta(_text(written))
     return written
@@ -146,10 +144,6 @@ async def _reply_of(runnable: Runnable[Any, Any], messages: list[Any], listener:
 def _added(chunk: AIMessageChunk) -> str:
     """Return the text that a chunk adds; of a tool call, the piece of its arguments."""
     return str(chunk.text) or "".join(part["args"] or "" for part in chunk.tool_call_chunks)
-
-
-def _profile(model: BaseChatModel) -> Mapping[str, Any]:
-    return model.profile or {}
 
 
 def _traced(model: BaseChatModel) -> BaseChatModel:
@@ -170,7 +164,7 @@ def _with_sampling(model: BaseChatModel, request: Request) -> BaseChatModel:
     wanted: dict[str, Any] = dict.fromkeys(LENGTH_FIELDS, sampling.max_tokens) | {"seed": sampling.seed}
     if request.listener is not None:
         wanted["stream_usage"] = True  # where it is off by default, streamed tokens would not be counted
-    if _profile(model).get("temperature", True):
+    if (model.profile or {}).get("temperature", True):
         wanted["temperature"] = sampling.temperature
     if sampling.top_logprobs:
         wanted |= {"logprobs": True, "top_logprobs": sampling.top_logprobs}

@@ -111,10 +111,9 @@ async def _ollama(endpoint: Endpoint, model: str) -> ContextWindow | None:
     details = await endpoint.about("/api/show", {"model": model})
     loaded = _entry(running["models"], model, "name", "model")
     parameter = re.search(r"^num_ctx\s+(\d+)$", str(details.get("parameters")), re.MULTILINE)
-    assumed = OLLAMA_WINDOW if loaded is not None else 0
-    configured = int(parameter[1]) if parameter else assumed
+    assumed = OLLAMA_WINDOW if loaded else 0
     return ContextWindow(
-        tokens=token_count((loaded or {}).get("context_length")) or configured,
+        tokens=token_count(loaded.get("context_length")) or (int(parameter[1]) if parameter else assumed),
         server="Ollama",
         remedy=f"Start Ollama with OLLAMA_CONTEXT_LENGTH={_WISHED}, or set num_ctx in the model's Modelfile.",
     )
@@ -131,17 +130,13 @@ async def _llama_cpp(endpoint: Endpoint, model: str) -> ContextWindow | None:
 
 async def _lm_studio(endpoint: Endpoint, model: str) -> ContextWindow | None:
     listed = _entry((await endpoint.about("/api/v0/models")).get("data"), model, "id")
-    if listed is None or "max_context_length" not in listed:
-        return None
-    return ContextWindow(
-        tokens=token_count(listed.get("loaded_context_length")),
-        server="LM Studio",
-        remedy=f"Load it with: lms load {model} --context-length {_WISHED}",
-    )
+    tokens = token_count(listed.get("loaded_context_length"))
+    remedy = f"Load it with: lms load {model} --context-length {_WISHED}"
+    return ContextWindow(tokens=tokens, server="LM Studio", remedy=remedy) if "max_context_length" in listed else None
 
 
-def _entry(entries: object, name: str, *keys: str) -> dict[str, Any] | None:
-    """Return the entry of a list that has the name under one of the keys."""
+def _entry(entries: object, name: str, *keys: str) -> dict[str, Any]:
+    """Return the entry of a list that has the name under one of the keys; empty if there is none."""
     listed = entries if isinstance(entries, list) else []
     named = (each for each in listed if isinstance(each, dict) and name in [each.get(key) for key in keys])
-    return next(named, None)
+    return next(named, {})

@@ -165,20 +165,16 @@ class Endpoint:
                 try:
                     return await attempt()
                 except FAILURES as error:
-                    if retries == RETRIES or not _is_passing(error):
+                    is_down = needs_server and isinstance(error, httpx2.ConnectError)
+                    if retries == RETRIES or is_down or isinstance(error, httpx2.TimeoutException):
                         raise
-                    if needs_server and isinstance(error, httpx2.ConnectError):
-                        raise
-                    after = error.retry_after if isinstance(error, ServerError) else ""
+                    after = ""
+                    if isinstance(error, ServerError):
+                        if error.status < 500 and error.status not in (408, 409, 429):
+                            raise
+                        after = error.retry_after
                 await asyncio.sleep(float(after) if _SECONDS.fullmatch(after) else _PAUSE * 2**retries)
                 retries += 1
-
-
-def _is_passing(error: Exception) -> bool:
-    """Return whether to retry after a failure."""
-    if isinstance(error, ServerError):
-        return error.status >= 500 or error.status in (408, 409, 429)
-    return not isinstance(error, httpx2.TimeoutException)
 
 
 def _json_or_text(response: httpx2.Response) -> object:

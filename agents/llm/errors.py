@@ -59,44 +59,39 @@ def unknown_model(name: str, known: list[str]) -> UnknownName:
 @asynccontextmanager
 async def as_model_errors(url: str, *, seconds: float) -> AsyncIterator[None]:
     """Limit the duration of a request with all its retries, and raise its failure as a ModelError."""
+    server = f"The model server at {url}"
     try:
         async with asyncio.timeout(seconds):
             yield
-    except (TimeoutError, *FAILURES) as error:
-        raise _model_error(error, url, seconds) from error
+    except (TimeoutError, httpx2.TimeoutException) as error:
+        raise ModelTimeout(f"{server} gave no reply within {seconds:g} s: see SLEUTH_TIMEOUT.") from error
+    except ServerError as error:
+        raise _refused(server, error.status, error.detail) from error
+    except UnusableReply as error:
+        raise ModelUnavailable(f"{server} sends no usable reply, also after retries: {error}.") from error
+    except (httpx2.ReadError, httpx2.RemoteProtocolError) as error:
+        closed = "closed the connection during its reply, also after retries: see its log."
+        raise ModelUnavailable(f"{server} {closed}") from error
+    except httpx2.RequestError as error:
+        start = "start one with `sleuth model serve`, or set SLEUTH_MODEL_URL."
+        raise ModelUnavailable(f"No model server answers at {url}: {start}") from error
 
 
-def _model_error(error: Exception, url: str, seconds: float) -> ModelError:
-    if isinstance(error, TimeoutError | httpx2.TimeoutException):
-        return ModelTimeout(f"The model server at {url} gave no reply within {seconds:g} s: see SLEUTH_TIMEOUT.")
-    if isinstance(error, ServerError):
-        return _refused(url, error.status, error.detail)
-    if isinstance(error, UnusableReply):
-        return ModelUnavailable(f"The model server at {url} sends no usable reply, also after retries: {error}.")
-    if isinstance(error, httpx2.ReadError | httpx2.RemoteProtocolError):
-        return ModelUnavailable(
-            f"The model server at {url} closed the connection during its reply, also after retries: see its log."
-        )
-    return ModelUnavailable(
-        f"No model server answers at {url}: start one with `sleuth model serve`, or set SLEUTH_MODEL_URL."
-    )
-
-
-def _refused(url: str, status: int, detail: str) -> ModelError:
+def _refused(server: str, status: int, detail: str) -> ModelError:
     if status in (401, 403):
-        return ModelError(f"The model server at {url} refuses the key (status {status}): set SLEUTH_MODEL_KEY.")
+        return ModelError(f"{server} refuses the key (status {status}): set SLEUTH_MODEL_KEY.")
     if status == 429:
-        return ModelUnavailable(f"The model server at {url} is overloaded (status 429): lower SLEUTH_CONCURRENCY.")
+        return ModelUnavailable(f"{server} is overloaded (status 429): lower SLEUTH_CONCURRENCY.")
     if status in (400, 422) and "prompt_embeds" in detail:
         return ModelError(
-            f"The model server at {url} cannot take the token of this graph model: {detail} Serve the language model "
-            "that it was tuned with: `sleuth model serve --adapter FOLDER`, or vLLM with --enable-prompt-embeds."
+            f"{server} cannot take the token of this graph model: {detail} Serve the language model that it was tuned "
+            "with: `sleuth model serve --adapter FOLDER`, or vLLM with --enable-prompt-embeds."
         )
     if status == 413 or _TOO_LONG.search(detail):  # older servers fail with status 500
-        return ContextTooLong(f"The model server at {url} finds the prompt too long: {detail}")
+        return ContextTooLong(f"{server} finds the prompt too long: {detail}")
     if status >= 500:
-        return ModelUnavailable(f"The model server at {url} fails with status {status}: {detail}")
-    message = f"The model server at {url} refuses the call with status {status}: {detail}"
+        return ModelUnavailable(f"{server} fails with status {status}: {detail}")
+    message = f"{server} refuses the call with status {status}: {detail}"
     return (Refused if status in (400, 422) else ModelError)(message)
 
 
