@@ -10,8 +10,8 @@ from scripted_model import ScriptedModel, reply
 from sleuth.agents.formatting import Source
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.model_calls.caller import ModelCaller
-from sleuth.agents.roles.inputs import QuestionInput, SourcesInput, StepsInput
-from sleuth.agents.roles.planning import BEGIN, PLAN, REFINE, Refined, RefineInput
+from sleuth.agents.roles.inputs import SourcesInput, StepsInput
+from sleuth.agents.roles.planning import PLAN, REFINE, Refined, RefineInput
 from sleuth.agents.roles.reading import DRAFT, Draft
 from sleuth.tools.errors import BadReply, ContextTooLong, ModelUnavailable
 
@@ -227,18 +227,3 @@ async def test_ask_too_long_question_is_refused_before_sending(harness: MakeHarn
     with pytest.raises(ContextTooLong, match="question is too long"):
         await harness(model).run(lambda caller: caller.ask(PLAN, StepsInput(question="why " * 3000)))
     assert model.requests == []
-
-
-async def test_reply_warnings_are_listed_once(harness: MakeHarness) -> None:
-    warned = {**reply(VARN.model_dump_json()), "warnings": ["no schemas here"]}
-    node = harness(ScriptedModel([warned] * 4))
-    await node.run(drafts)
-    assert node.caller.warnings == ["no schemas here"]
-
-
-async def test_ask_with_reply_of_a_choice_returns_label_and_reply(harness: MakeHarness) -> None:
-    model, asked = ScriptedModel(["[subq]."]), QuestionInput(question="Is it?")
-    label, whole = await harness(model).run(lambda caller: caller.ask_with_reply(BEGIN, asked))
-    assert (label, whole["text"]) == ("[SUBQ]", "[subq].")
-    assert model.requests[0].choices == BEGIN.choices
-    assert model.requests[0].schema is None
