@@ -23,15 +23,13 @@ from sleuth.agents.llm.capabilities import (
 )
 from sleuth.agents.llm.completions import STREAMED
 from sleuth.agents.llm.context_windows import CUT, ContextWindow, find_window, was_cut
-from sleuth.agents.llm.endpoint import RETRIES, Endpoint
+from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.agents.llm.quote_grammar import constrain_quotes
 from sleuth.agents.llm.tracing import trace_call
 from sleuth.agents.model import Message, Reply, Request, Usage
 from sleuth.agents.role import NAMES
 from sleuth.tools.errors import ModelError, UnknownName, UsageError
 from sleuth.tools.settings import Settings
-
-__all__ = ["RETRIES", "LLMClient"]
 
 CALL_HEADER = "X-Sleuth-Call"
 """The id of the logical call, the same for every retry."""

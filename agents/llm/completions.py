@@ -7,8 +7,9 @@ from typing import Any
 
 import httpx2
 
-from sleuth.agents.llm.errors import Malformed, ServerError
+from sleuth.agents.llm.errors import ServerError
 from sleuth.agents.model import Reply, TokenLogprob, Usage
+from sleuth.tools.http import UnusableReply
 from sleuth.tools.text import sanitize
 
 REASONED = "the model server sends replies as reasoning: its reasoning parser does not fit the model"
@@ -44,10 +45,10 @@ class Completion:
 
         Raises:
             ServerError: it reports an error.
-            Malformed: it is no object.
+            UnusableReply: it is no object.
         """
         if not isinstance(body, dict):
-            raise Malformed("its body is no object")
+            raise UnusableReply("its body is no object")
         if body.get("object") == "error" or body.get("error"):
             raise ServerError(body)
         self.model = self.model or body.get("model")
@@ -67,11 +68,11 @@ class Completion:
         return text
 
     def check(self) -> None:
-        """Raise Malformed if it has not ended; some servers send no usage, or nothing but the usage."""
+        """Raise UnusableReply if it has not ended; some servers send no usage, or nothing but the usage."""
         if self.usage is None and self.finish_reason is None:
-            raise Malformed("its stream ends before the reply does")
+            raise UnusableReply("its stream ends before the reply does")
         if not self._has_choice:
-            raise Malformed("it has no choices")
+            raise UnusableReply("it has no choices")
 
     @property
     def is_reasoned(self) -> bool:
@@ -133,7 +134,7 @@ async def read_completion(response: httpx2.Response, on_text: Callable[[str], No
         on_text: is called with each text.
 
     Raises:
-        Malformed: the body is invalid, or the stream ends before the completion.
+        UnusableReply: the body is invalid, or the stream ends before the completion.
         ServerError: the server reports an error.
     """
     completion = Completion()
@@ -151,7 +152,7 @@ async def read_completion(response: httpx2.Response, on_text: Callable[[str], No
                 if text := completion.add(json.loads(event.data)):
                     on_text(text)
     except (ValueError, RecursionError) as error:
-        raise Malformed("its body is not JSON") from error
+        raise UnusableReply("its body is not JSON") from error
     completion.check()
     if completion.is_reasoned:
         on_text(completion.text)

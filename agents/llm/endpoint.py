@@ -10,10 +10,10 @@ from typing import Any, Self, TypeVar
 import httpx2
 
 from sleuth.agents.llm.completions import Completion, read_completion, token_count
-from sleuth.agents.llm.errors import FAILURES, Malformed, ServerError, as_model_errors
+from sleuth.agents.llm.errors import ServerError, as_model_errors
 from sleuth.agents.model import Listener, Message
 from sleuth.tools.errors import ModelError, UsageError
-from sleuth.tools.http import bounded_async_client
+from sleuth.tools.http import UnusableReply, bounded_async_client
 from sleuth.tools.settings import Settings, client_options
 
 T = TypeVar("T")
@@ -152,7 +152,7 @@ class Endpoint:
                 return None
             value = _json_or_text(response)
             if isinstance(value, str) and "json" in response.headers.get("content-type", ""):
-                raise Malformed("its body is not JSON")
+                raise UnusableReply("its body is not JSON")
             return value  # perhaps text of another kind of server
 
         value = await self._retried(attempt, needs_server=needs_server)
@@ -164,7 +164,7 @@ class Endpoint:
             while True:
                 try:
                     return await attempt()
-                except FAILURES as error:
+                except (httpx2.RequestError, ServerError) as error:
                     is_down = needs_server and isinstance(error, httpx2.ConnectError)
                     if retries == RETRIES or is_down or isinstance(error, httpx2.TimeoutException):
                         raise

@@ -19,10 +19,6 @@ _TOO_LONG = re.compile(
 )
 
 
-class Malformed(UnusableReply):
-    """A response with status 200 whose body is not a completion. A retry may help."""
-
-
 class Refused(ModelError):
     """A request with a parameter that the server does not accept; its cause is the `ServerError`."""
 
@@ -44,10 +40,6 @@ class ServerError(Exception):
         self.detail = _reason(error) + (f" ({code})" if isinstance(code, str) else "")
         self.retry_after = retry_after
         super().__init__(self.detail)
-
-
-FAILURES = (httpx2.RequestError, ServerError)
-"""The errors of a request."""
 
 
 def unknown_model(name: str, known: list[str]) -> UnknownName:

@@ -14,9 +14,10 @@ from sleuth.agents.llm.completions import (
     Completion,
     read_completion,
 )
-from sleuth.agents.llm.errors import Malformed, ServerError
+from sleuth.agents.llm.errors import ServerError
 from sleuth.agents.model import Reply
 from sleuth.agents.model_calls.logprobs import first_token_probability, perplexity
+from sleuth.tools.http import UnusableReply
 
 USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 4}}
 
@@ -74,7 +75,7 @@ async def test_assemble_accepts_incomplete_streams(stream: bytes, text: str) -> 
     ids=["cut", "half an event", "a number", "nothing", "no choices", "nested"],
 )
 async def test_assemble_of_broken_stream_raises_malformed(stream: bytes, fault: str) -> None:
-    with pytest.raises(Malformed, match=fault):
+    with pytest.raises(UnusableReply, match=fault):
         await read(stream)
 
 

@@ -29,7 +29,8 @@ from model_server import (
 from starlette.responses import Response, StreamingResponse
 
 from sleuth import prompts
-from sleuth.agents.llm.client import RETRIES, LLMClient
+from sleuth.agents.llm.client import LLMClient
+from sleuth.agents.llm.endpoint import RETRIES
 from sleuth.agents.model import Sampling
 from sleuth.agents.model_calls.output_parsing import parse
 from sleuth.tools.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnknownName, UsageError
