@@ -11,7 +11,11 @@ import httpx2
 MAX_REPLY_BYTES = 32 << 20
 """Decoded bytes of one reply: 128 vectors of 4,096 numbers, or 4,000 tokens with 20 alternatives each, take less."""
 
-_OPTIONS: dict[str, Any] = {"headers": {"Accept-Encoding": "identity"}, "follow_redirects": True}
+_OPTIONS: dict[str, Any] = {
+    "headers": {"Accept-Encoding": "identity"},
+    "follow_redirects": True,
+    "limits": httpx2.Limits(max_keepalive_connections=100),  # SLEUTH_CONCURRENCY limits the others
+}
 
 
 class UnusableReply(httpx2.RequestError):

@@ -139,23 +139,26 @@ async def read_completion(response: httpx2.Response, on_text: Callable[[str], No
     """
     completion = Completion()
     completion.is_streamed = response.headers.get("content-type", "").startswith("text/event-stream")
-    on_text = on_text or (lambda _: None)
+
+    def write(text: str) -> None:
+        if on_text and text:
+            on_text(text)
+
     try:
         # A relay may change the content type of a stream.
         if not completion.is_streamed and not (content := await response.aread()).startswith(b"data:"):
-            on_text(completion.add(await asyncio.to_thread(json.loads, content)))
+            write(completion.add(await asyncio.to_thread(json.loads, content)))
         else:
             response.headers["content-type"] = "text/event-stream"
             async for event in httpx2.EventSource(response, None):
                 if event.data.startswith("[DONE]"):
                     break
-                if text := completion.add(json.loads(event.data)):
-                    on_text(text)
+                write(completion.add(json.loads(event.data)))
     except (ValueError, RecursionError) as error:
         raise UnusableReply("its body is not JSON") from error
     completion.check()
     if completion.is_reasoned:
-        on_text(completion.text)
+        write(completion.text)
     return completion
 
 

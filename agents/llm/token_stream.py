@@ -83,6 +83,10 @@ class TokenStream:
             CallStream(node=node, role=role, call=call).withdraw()
 
 
+NO_STREAM = TokenStream(listening=lambda: False)
+"""Calls whose replies nobody receives before they are complete."""
+
+
 class CallStream:
     """The listener of one call, which writes its tokens to the run's stream."""
 

@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from sleuth import prompts
 from sleuth.agents.formatting import escape_chat_markers
-from sleuth.agents.llm.token_stream import TokenStream
+from sleuth.agents.llm.token_stream import NO_STREAM, TokenStream
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.model_calls.context_fitting import describe_loss, fit_sources, halve_sources
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse_reply
@@ -104,7 +104,7 @@ class ModelCaller:
         self.model = model
         self.archive = archive
         self.seed = seed
-        self.token_stream = token_stream or TokenStream(listening=lambda: False)
+        self.token_stream = token_stream or NO_STREAM
         self._limit = limit
         self._ledger: list[_CallEntry] = []
         self._current: dict[asyncio.Task[Any] | None, _CallEntry] = {}

@@ -220,23 +220,20 @@ def _mend(value: Any, output: type[BaseModel], fault: ErrorDetails) -> list[str]
 def _converted(value: object, output: type[BaseModel], fault: ErrorDetails) -> object:
     """Return the value in the type that a fault asks for; None if its meaning is not plain."""
     kind, text = fault["type"], _as_text(value) or ""
-    new: object = None
     if kind == "string_type":
-        new = _as_text(value)
-    elif kind == "list_type":
-        new = _as_list(value)
-    elif kind.startswith("int_"):
+        return _as_text(value)
+    if kind == "list_type":
+        return _as_list(value)
+    if kind.startswith("int_"):
         numbers = _NUMBER.findall(text)
-        new = int(numbers[0]) if len(numbers) == 1 else None
-    elif kind.startswith("bool_"):
+        return int(numbers[0]) if len(numbers) == 1 else None
+    if kind.startswith("bool_"):
         match = _YES_OR_NO.match(text)
-        new = match and bool(match[1])
-    elif kind == "literal_error":
+        return bool(match[1]) if match else None
+    if kind == "literal_error":
         allowed = re.findall(r"'([^']*)'", fault["ctx"]["expected"])
-        new = next((each for each in allowed if re.match(rf"{re.escape(bare(each))}\b", bare(text))), None)
-    elif kind == "model_type":
-        new = _as_object(value, _type_at(output, fault["loc"]))
-    return new
+        return next((each for each in allowed if re.match(rf"{re.escape(bare(each))}\b", bare(text))), None)
+    return _as_object(value, _type_at(output, fault["loc"])) if kind == "model_type" else None
 
 
 def _type_at(output: type[BaseModel], place: tuple[int | str, ...]) -> type[BaseModel]:

@@ -1,10 +1,9 @@
-"""Errors as model servers write them, and prompts that servers cut."""
+"""Errors as model servers write them."""
 
 from typing import Any
 
 import pytest
 
-from sleuth.agents.llm.context_windows import was_cut
 from sleuth.agents.llm.errors import Refused, ServerError, as_model_errors
 from sleuth.tools.errors import ContextTooLong, ModelError, ModelUnavailable
 
@@ -52,9 +51,3 @@ async def test_error_shows_the_reason_in_any_form(body: Any, status: int) -> Non
 )
 async def test_error_of_a_long_prompt_is_recognized(status: int, body: Any) -> None:
     assert type(await error_of(ServerError(body, status))) is ContextTooLong
-
-
-def test_cut_prompt_is_noticed() -> None:
-    messages = [{"role": "user", "content": "Ada built the old mill. " * 300}]
-    assert was_cut(messages, 514, 8192)  # type: ignore[arg-type] # plain dicts are messages
-    assert not was_cut(messages, 1_800, 8192)  # type: ignore[arg-type]

@@ -202,6 +202,17 @@ async def test_ask_drops_the_last_sources_until_the_prompt_fits(harness: MakeHar
     assert node.caller.warnings == ["drafter/draft: 2 of 5 passages left out: the model's context is too small"]
 
 
+async def test_ask_cuts_a_source_that_outweighs_the_others(harness: MakeHarness) -> None:
+    model = ScriptedModel([VARN], context_window=DRAFT.sampling.max_tokens + 400)
+    node = harness(model)
+    await node.run(lambda caller: caller.ask(DRAFT, given("Where?", "word " * 1000, "small", "tiny")))
+    first, *others = model.requests[0].input["sources"]
+    assert [source["text"] for source in others] == ["small", "tiny"]
+    assert first["text"] and ("word " * 1000).startswith(first["text"])
+    loss = "drafter/draft: 0 of 3 passages left out and 1 shortened: the model's context is too small"
+    assert node.caller.warnings == [loss]
+
+
 async def test_ask_halves_sources_until_the_server_accepts_the_length(harness: MakeHarness) -> None:
     model = ScriptedModel([*[ContextTooLong("too long")] * 4, VARN])
     node = harness(model)
