@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 Graph = Sequence[Sequence[Triple]]
 """Triples by sub-query."""
 
-Vectors = Mapping[str, npt.NDArray[np.float32]]
-"""The embeddings of texts, each of shape (width,)."""
-
 METADATA, WEIGHTS = "graph.json", "graph.safetensors"
 TRAINING = "python -m training.graph_llm"
 
@@ -97,47 +94,30 @@ class Encoder:
         parts: dict[str, Any] = {"layers": nn.ModuleList(layers), "norms": nn.ModuleList(norms), "projector": projector}
         self.module: Any = nn.ModuleDict(parts)
 
-    def tokens(self, graphs: Sequence[Graph], vectors: Vectors) -> "torch.Tensor":
-        """Return the soft tokens, of shape (graphs, hidden); every graph has at least one triple."""
+    def tokens(self, graphs: Sequence[Graph], vectors: Mapping[str, npt.NDArray[np.float32]]) -> "torch.Tensor":
+        """Return the soft tokens, of shape (graphs, hidden); every graph has at least one triple.
+
+        `vectors` has the embedding of each text, of shape (width,).
+        """
         import torch
+        from torch_geometric.data import Batch, Data
         from torch_geometric.nn import global_mean_pool
 
-        names, predicates, pairs, subgraph_of, graph_of = _union(graphs)
+        parts = []
+        for triples in (triples for graph in graphs for triples in graph):
+            names: dict[str, int] = {}
+            ends = [[names.setdefault(name, len(names)) for name in (triple[0], triple[2])] for triple in triples]
+            texts = list(names), [predicate for _, predicate, _ in triples]
+            nodes, edges = (torch.from_numpy(np.stack([vectors[text] for text in each])) for each in texts)
+            parts.append(Data(x=nodes, edge_index=torch.tensor(ends).T, edge_attr=edges))
         device = next(self.module.parameters()).device
-        nodes, edges = (
-            torch.from_numpy(np.stack([vectors[text] for text in texts])).to(device) for texts in (names, predicates)
-        )
-        ends = torch.tensor(pairs, device=device).T
+        batch = Batch.from_data_list(parts).to(device)
+        nodes = batch.x
         for layer, norm in zip(self.module["layers"], self.module["norms"], strict=True):
-            nodes = torch.relu(norm(layer(nodes, ends, edges)))
-        subgraphs = global_mean_pool(nodes, torch.tensor(subgraph_of, device=device))
-        pooled = global_mean_pool(subgraphs, torch.tensor(graph_of, device=device))
-        token: torch.Tensor = self.module["projector"](pooled)
+            nodes = torch.relu(norm(layer(nodes, batch.edge_index, batch.edge_attr)))
+        graph_of = torch.tensor([at for at, graph in enumerate(graphs) for _ in graph], device=device)
+        token: torch.Tensor = self.module["projector"](global_mean_pool(global_mean_pool(nodes, batch.batch), graph_of))
         return token
-
-
-def _union(
-    graphs: Sequence[Graph],
-) -> tuple[list[str], list[str], list[tuple[int, int]], list[int], list[int]]:
-    """Return a batch of graphs: the texts of nodes and edges, the two nodes of each edge, the subgraph of each node,
-    and the graph of each subgraph.
-    """
-    nodes: list[str] = []
-    edges: list[str] = []
-    ends: list[tuple[int, int]] = []
-    subgraph_of: list[int] = []
-    graph_of: list[int] = []
-    for at, graph in enumerate(graphs):
-        for triples in graph:
-            places: dict[str, int] = {}
-            for subject, predicate, object in triples:
-                from_, to = [places.setdefault(name, len(nodes) + len(places)) for name in (subject, object)]
-                edges.append(predicate)
-                ends.append((from_, to))
-            nodes += places
-            subgraph_of += [len(graph_of)] * len(places)
-            graph_of.append(at)
-    return nodes, edges, ends, subgraph_of, graph_of
 
 
 def is_graph_model(folder: Path) -> bool:

@@ -1,4 +1,4 @@
-"""HTTP clients for model servers and embeddings endpoints: the OpenAI SDK's defaults, and replies of bounded size.
+"""HTTP clients for model servers and embeddings endpoints, with replies of bounded size.
 
 Replies are requested without compression, and compressed ones are refused, so that the limit holds for decoded bytes.
 """
@@ -7,12 +7,15 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx2
-from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
 
 MAX_REPLY_BYTES = 32 << 20
 """Decoded bytes of one reply: 128 vectors of 4,096 numbers, or 4,000 tokens with 20 alternatives each, take less."""
 
-_PLAIN = {"Accept-Encoding": "identity"}
+_OPTIONS: dict[str, Any] = {
+    "headers": {"Accept-Encoding": "identity"},
+    "follow_redirects": True,
+    "limits": httpx2.Limits(max_keepalive_connections=100),  # SLEUTH_CONCURRENCY limits the others
+}
 
 
 class UnusableReply(httpx2.RequestError):
@@ -21,7 +24,7 @@ class UnusableReply(httpx2.RequestError):
 
 def bounded_client(options: dict[str, Any]) -> httpx2.Client:
     """Return a blocking client with `client_options` that fails with UnusableReply once a reply exceeds the limit."""
-    return DefaultHttpxClient(headers=_PLAIN, event_hooks={"response": [_bound]}, **options)
+    return httpx2.Client(event_hooks={"response": [_bound]}, **_OPTIONS, **options)
 
 
 def bounded_async_client(options: dict[str, Any]) -> httpx2.AsyncClient:
@@ -29,7 +32,7 @@ def bounded_async_client(options: dict[str, Any]) -> httpx2.AsyncClient:
 
     It reads certificates: call this in a thread.
     """
-    return DefaultAsyncHttpxClient(headers=_PLAIN, event_hooks={"response": [_bound_async]}, **options)
+    return httpx2.AsyncClient(event_hooks={"response": [_bound_async]}, **_OPTIONS, **options)
 
 
 class _BoundedStream(httpx2.SyncByteStream, httpx2.AsyncByteStream):
@@ -76,4 +79,4 @@ def _bound(response: httpx2.Response) -> None:
 async def _bound_async(response: httpx2.Response) -> None:
     response.stream = _BoundedStream(response)
     if response.is_error:
-        await response.aread()  # while the request is sent, so that the SDK retries it if its response ends early
+        await response.aread()

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from anyio import CapacityLimiter
@@ -23,8 +23,8 @@ class CallSlots:
 
         slots = CallSlots(8, seconds=120)
         while True:
-            async with slots.take() as seconds:
-                return await send(request), seconds()
+            async with slots.take():
+                return await send(request)
     """
 
     def __init__(self, most: int, *, seconds: float) -> None:
@@ -34,8 +34,8 @@ class CallSlots:
         self._limiter = CapacityLimiter(most)
 
     @asynccontextmanager
-    async def take(self) -> AsyncIterator[Callable[[], float]]:
-        """Enter a free slot, with a function that returns the seconds of the call so far.
+    async def take(self) -> AsyncIterator[None]:
+        """Enter a free slot.
 
         A time-out next to other calls ends the block without an error: the call is repeated.
 
@@ -45,7 +45,7 @@ class CallSlots:
         async with self._limiter:
             begun, busiest = time.monotonic(), self._limiter.borrowed_tokens
             try:
-                yield lambda: time.monotonic() - begun
+                yield
             except ModelTimeout:
                 busiest = max(busiest, self._limiter.borrowed_tokens)
                 if busiest == 1:

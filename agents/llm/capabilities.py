@@ -1,4 +1,4 @@
-"""Features of a model server, probed once per endpoint, model and version, and stored in a file.
+"""Features of a model server, probed once per endpoint and model, and stored in a file.
 
 | feature          | without it                                                          |
 | ---------------- | ------------------------------------------------------------------- |
@@ -23,7 +23,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from sleuth.agents.llm.completions import STREAMED, Completion
 from sleuth.agents.llm.endpoint import Endpoint
@@ -81,9 +80,9 @@ def refused_features(can: Capabilities, body: Mapping[str, Any], reason: str) ->
     return named[:1] or used
 
 
-async def detect_capabilities(endpoint: Endpoint, model: str, version: str, file: Path) -> Capabilities:
-    """Return the stored capabilities of this endpoint, model and version; otherwise probe the server and store them."""
-    key = f"{endpoint.url} {model} {version}"
+async def detect_capabilities(endpoint: Endpoint, model: str, file: Path) -> Capabilities:
+    """Return the stored capabilities of this endpoint and model; otherwise probe the server and store them."""
+    key = f"{endpoint.url} {model}"
     known = await asyncio.to_thread(_read, file)
     stored = known.get(key)
     if isinstance(stored, list) and "schema" in stored:
@@ -115,7 +114,10 @@ async def probe(endpoint: Endpoint, model: str) -> Capabilities:
         "logprobs": logprobs,
         "tokenize": tokens is not None,
         "stream": streamed.is_streamed and bool(streamed.usage) and bool(streamed.tokens) == logprobs,
-        "thinks": any(map(_thinks, (plain, guided, copied, chosen))),
+        "thinks": any(
+            (each.thoughts and not each.is_reasoned) or without_thoughts(each.text) != each.text
+            for each in (plain, guided, copied, chosen)
+        ),
     }
     return PARAMETERS | {name for name, has in found.items() if has}
 
@@ -130,10 +132,6 @@ async def _probe_constraints(endpoint: Endpoint, model: str, **options: object) 
 
 def _is_ready(guided: Completion) -> bool:
     return _READY.fullmatch(without_thoughts(guided.text)) is not None
-
-
-def _thinks(choice: Completion) -> bool:
-    return (bool(choice.thoughts) and not choice.is_reasoned) or without_thoughts(choice.text) != choice.text
 
 
 def schema_format(name: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -152,8 +150,6 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _write(file: Path, known: dict[str, Any]) -> None:
     """Store capabilities; where that is impossible, the server is probed again."""
-    new = file.with_suffix(f".{uuid4().hex}.new")  # unique: another process may be writing too
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
-        new.replace(file)
+        file.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")

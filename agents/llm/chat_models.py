@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -15,13 +16,13 @@ from langgraph.constants import TAG_NOSTREAM
 
 from sleuth import prompts
 from sleuth.agents.llm.call_slots import CallSlots
-from sleuth.agents.llm.client import NO_LOGPROBS, SCHEMA_TOKENS, estimate_tokens, write_constraints
+from sleuth.agents.llm.client import NO_LOGPROBS, SCHEMA_TOKENS, constrain, estimate_tokens
 from sleuth.agents.llm.completions import Completion
 from sleuth.agents.llm.context_windows import CONTEXT_WINDOW
 from sleuth.agents.llm.errors import shorten
 from sleuth.agents.model import Listener, Message, Reply, Request
 from sleuth.agents.role import NAMES
-from sleuth.tools.errors import ModelError, ModelTimeout, ModelUnavailable, UnknownName
+from sleuth.tools.errors import ModelTimeout, ModelUnavailable, UnknownName
 from sleuth.tools.tracing.callbacks import trace_headers
 
 DEFAULT = "default"
@@ -67,7 +68,7 @@ class ChatModels:
     @property
     def context_window(self) -> int:
         """The smallest context window that the models' profiles name (8,192 without one), less room for a schema."""
-        windows = [_profile(model).get("max_input_tokens") or CONTEXT_WINDOW for model in self._models.values()]
+        windows = [(model.profile or {}).get("max_input_tokens") or CONTEXT_WINDOW for model in self._models.values()]
         return min(windows) - SCHEMA_TOKENS
 
     def name_of(self, role: str) -> str:
@@ -85,13 +86,15 @@ class ChatModels:
             runnable = runnable.bind(stop=list(request.sampling.stop))
         sent = [*request.messages[:-1], {**request.messages[-1], "content": request.messages[-1]["content"] + suffix}]
         while True:
-            async with self._slots.take() as seconds:
+            async with self._slots.take():
+                begun = time.monotonic()
                 message = await self._invoke(name, runnable, sent, request.listener)
                 if request.sampling.top_logprobs and not message.response_metadata.get("logprobs"):
                     warnings.append(NO_LOGPROBS)
                 completion = Completion()
                 completion.add(_completion(message))
-                return completion.reply(model=name, seconds=seconds(), warnings=warnings)
+                reply = completion.reply(model=name, seconds=time.monotonic() - begun)
+                return {**reply, "warnings": [*warnings, *reply["warnings"]]}
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return a careful estimate: chat models download a tokenizer to count."""
@@ -108,8 +111,6 @@ class ChatModels:
                 return await _reply_of(runnable, messages, listener)
         except TimeoutError as error:
             raise ModelTimeout(f"{name} gave no reply within {self._seconds:g} s: see SLEUTH_TIMEOUT.") from error
-        except ModelError:
-            raise
         except Exception as error:
             raise ModelUnavailable(f"{name} failed: {type(error).__name__}: {shorten(str(error))}") from error
 
@@ -134,7 +135,7 @@ async def _reply_of(runnable: Runnable[Any, Any], messages: list[Any], listener:
         elif event["run_id"] == run and event["event"] == "on_chat_model_end":
             written = event["data"]["output"]
     if not isinstance(written, AIMessage):
-        raise ModelUnavailable("The chat model sent an empty stream.")
+        raise ValueError("its stream is empty")
     if not has_tokens:
         listener.delta(_text(written))
     return written
@@ -143,10 +144,6 @@ async def _reply_of(runnable: Runnable[Any, Any], messages: list[Any], listener:
 def _added(chunk: AIMessageChunk) -> str:
     """Return the text that a chunk adds; of a tool call, the piece of its arguments."""
     return str(chunk.text) or "".join(part["args"] or "" for part in chunk.tool_call_chunks)
-
-
-def _profile(model: BaseChatModel) -> Mapping[str, Any]:
-    return model.profile or {}
 
 
 def _traced(model: BaseChatModel) -> BaseChatModel:
@@ -167,7 +164,7 @@ def _with_sampling(model: BaseChatModel, request: Request) -> BaseChatModel:
     wanted: dict[str, Any] = dict.fromkeys(LENGTH_FIELDS, sampling.max_tokens) | {"seed": sampling.seed}
     if request.listener is not None:
         wanted["stream_usage"] = True  # where it is off by default, streamed tokens would not be counted
-    if _profile(model).get("temperature", True):
+    if (model.profile or {}).get("temperature", True):
         wanted["temperature"] = sampling.temperature
     if sampling.top_logprobs:
         wanted |= {"logprobs": True, "top_logprobs": sampling.top_logprobs}
@@ -180,7 +177,8 @@ def _constrained(model: BaseChatModel, request: Request) -> tuple[Runnable[Any, 
         about = {"title": request.prompt.replace("/", "_"), "description": "The reply."}
         with suppress(NotImplementedError):
             return model.with_structured_output(about | request.schema, include_raw=True), "", []
-    return model, *write_constraints(request, frozenset())
+    _, suffix, warnings = constrain(request, frozenset())
+    return model, suffix, warnings
 
 
 def _text(message: AIMessage) -> str:

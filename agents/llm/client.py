@@ -2,12 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import logging
+import time
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
-
-import openai
 
 from sleuth import prompts
 from sleuth.agents.llm import errors
@@ -20,17 +21,15 @@ from sleuth.agents.llm.capabilities import (
     refused_features,
     schema_format,
 )
-from sleuth.agents.llm.completions import STREAMED, Completion
-from sleuth.agents.llm.context_windows import CUT, ContextWindow, find_window, warn_if_small, was_cut
-from sleuth.agents.llm.endpoint import RETRIES, Endpoint
+from sleuth.agents.llm.completions import STREAMED
+from sleuth.agents.llm.context_windows import CUT, ContextWindow, find_window, was_cut
+from sleuth.agents.llm.endpoint import Endpoint
 from sleuth.agents.llm.quote_grammar import constrain_quotes
 from sleuth.agents.llm.tracing import trace_call
 from sleuth.agents.model import Message, Reply, Request, Usage
 from sleuth.agents.role import NAMES
 from sleuth.tools.errors import ModelError, UnknownName, UsageError
 from sleuth.tools.settings import Settings
-
-__all__ = ["RETRIES", "LLMClient"]
 
 CALL_HEADER = "X-Sleuth-Call"
 """The id of the logical call, the same for every retry."""
@@ -44,6 +43,8 @@ NO_LOGPROBS = "there are no log-probabilities: probabilities are unavailable"
 REFUSED = "the model server refuses a part of the request: it was asked again without {}"
 ESTIMATED = "the model server sends no token counts: the tokens are estimated"
 """Warnings of replies that a fallback was used for."""
+
+_log = logging.getLogger(__name__)
 
 
 class LLMClient:
@@ -77,18 +78,21 @@ class LLMClient:
         async with endpoint:
             listed = await endpoint.models()
             chosen = _choose(settings, listed)
-            version = await endpoint.version()
             file = settings.home / "capabilities.json"
             served = {
                 name: ServedModel(
                     name=name,
-                    can=await detect_capabilities(endpoint, name, version, file),
+                    can=await detect_capabilities(endpoint, name, file),
                     window=await find_window(endpoint, name, listed[name]),
                 )
                 for name in sorted(set(chosen.values()))
             }
             for each in served.values():
-                warn_if_small(each.name, each.window)
+                if advice := each.window.advice:
+                    size = f"{each.window.tokens:,} tokens in {each.window.server}"
+                    _log.warning(
+                        "%s has a context window of %s: long prompts lose passages. %s", each.name, size, advice
+                    )
             by_role = {role: served[name] for role, name in chosen.items()}
             yield cls(endpoint, by_role, concurrency=settings.concurrency)
 
@@ -109,23 +113,43 @@ class LLMClient:
             body, warnings = await asyncio.to_thread(_body, request, served, can)
             if lacking:
                 warnings.append(REFUSED.format(", ".join(lacking)))
-            listener = request.listener if body["stream"] else None
             try:
-                async with self._slots.take() as seconds, trace_call(body, url=self._endpoint.url) as trace:
-                    headers = {CALL_HEADER: request.call_id, **trace.headers}
-                    completion = await self._endpoint.complete(body, headers=headers, listener=listener)
-                    trace.reply = _read(completion, request, served, seconds=seconds(), warnings=warnings)
+                async with self._slots.take():
+                    send = partial(self._send, request, served, body)
+                    reply = await trace_call(body, send, url=self._endpoint.url)
+                    reply["warnings"] = [*warnings, *reply["warnings"]]
                     served.can = can
-                    return trace.reply
+                    return reply
             except errors.Refused as error:
                 refused = refused or error
-                if not (more := refused_features(can, body, error.reason)):
+                if not (more := refused_features(can, body, str(error.__cause__))):
                     raise ModelError(str(refused)) from refused
                 can, lacking = can.difference(more), [*lacking, *more]
             except ModelError as error:
-                if isinstance(error.__cause__, openai.NotFoundError):
+                if isinstance(error.__cause__, errors.ServerError) and error.__cause__.status == 404:
                     raise errors.unknown_model(served.name, list(await self._endpoint.models())) from error
                 raise
+
+    async def _send(
+        self, request: Request, served: "ServedModel", body: dict[str, Any], headers: Mapping[str, str]
+    ) -> Reply:
+        """Return the reply; with a warning if its tokens are estimated, or if the server has cut the prompt."""
+        begun = time.monotonic()
+        listener = request.listener if body["stream"] else None
+        headers = {CALL_HEADER: request.call_id, **headers}
+        completion = await self._endpoint.complete(body, headers=headers, listener=listener)
+        reply = completion.reply(model=served.name, seconds=time.monotonic() - begun)
+        if not completion.usage:  # about one token for each four bytes
+            texts = "".join(message["content"] for message in request.messages), reply["text"]
+            prompt, written = (len(text.encode("utf-8", "replace")) // 4 + 1 for text in texts)
+            reply["usage"] = Usage(prompt_tokens=prompt, cached_tokens=0, completion_tokens=written)
+            reply["warnings"].append(ESTIMATED)
+        # A server that counts tokens exactly refuses prompts that are too long.
+        elif "tokenize" not in served.can and was_cut(
+            request.messages, reply["usage"]["prompt_tokens"], served.window.tokens
+        ):
+            reply["warnings"].append(CUT)
+        return reply
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         """Return the tokens with the chat template; a careful estimate if the server does not count them."""
@@ -186,7 +210,7 @@ def _body(request: Request, served: "ServedModel", can: Capabilities) -> tuple[d
     """Return the body of a request to a server with some capabilities, and a warning for each fallback used."""
     sampling = request.sampling
     alternatives = {"top_logprobs": sampling.top_logprobs} if sampling.top_logprobs and "logprobs" in can else {}
-    suffix, warnings = write_constraints(request, can)
+    options, suffix, warnings = constrain(request, can)
     if sampling.top_logprobs and "logprobs" not in can:
         warnings.append(NO_LOGPROBS)
     body = {
@@ -199,7 +223,7 @@ def _body(request: Request, served: "ServedModel", can: Capabilities) -> tuple[d
         **alternatives,
         "max_tokens": sampling.max_tokens + (THINKING_TOKENS if "thinks" in can else 0),
         **_continuation(request),
-        **_constraints(request, can),
+        **options,
         **(STREAMED if request.listener is not None and "stream" in can else {}),
     }
     return {name: value for name, value in body.items() if name not in PARAMETERS - can}, warnings
@@ -215,45 +239,25 @@ def _continuation(request: Request) -> dict[str, Any]:
     return body
 
 
-def _constraints(request: Request, can: Capabilities) -> dict[str, Any]:
-    """Return the constraints of a reply that the server supports."""
-    if request.schema is not None and "schema" in can:
-        schema = constrain_quotes(request.schema, request.messages) if "copies" in can else request.schema
-        return {"response_format": schema_format(request.prompt.replace("/", "_"), schema)}
-    if request.choices is not None and "choice" in can:
-        return {"structured_outputs": {"choice": list(request.choices)}}
-    return {}
+def constrain(request: Request, can: Capabilities) -> tuple[dict[str, Any], str, list[str]]:
+    """Return the constraints of a reply as options of the request, or as text for the end of the prompt.
 
-
-def write_constraints(request: Request, can: Capabilities) -> tuple[str, list[str]]:
-    """Return the other constraints of a reply as text for the end of the prompt, with a warning."""
-    if request.schema is not None and "schema" not in can:
+    A constraint that the server lacks is text, with a warning.
+    """
+    if request.schema is not None:
+        if "schema" in can:
+            schema = constrain_quotes(request.schema, request.messages) if "copies" in can else request.schema
+            return {"response_format": schema_format(request.prompt.replace("/", "_"), schema)}, "", []
         _, text = prompts.load("shared/schema").render(schema=json.dumps(request.schema, ensure_ascii=False))
-        return f"\n\n{text}", [NO_SCHEMA]
-    if request.choices is not None and "choice" not in can:
+        return {}, f"\n\n{text}", [NO_SCHEMA]
+    if request.choices is not None:
+        if "choice" in can:
+            return {"structured_outputs": {"choice": list(request.choices)}}, "", []
         _, text = prompts.load("shared/choices").render(choices=", ".join(request.choices))
-        return f"\n\n{text}", [NO_CHOICE]
-    return "", []
+        return {}, f"\n\n{text}", [NO_CHOICE]
+    return {}, "", []
 
 
 def estimate_tokens(messages: tuple[Message, ...]) -> int:
     """Return a careful estimate: English has about four bytes per token, Chinese about two."""
     return sum(len(message["content"].encode("utf-8", "replace")) // 2 + 16 for message in messages) + 16
-
-
-def _read(
-    completion: Completion, request: Request, served: "ServedModel", *, seconds: float, warnings: list[str]
-) -> Reply:
-    """Return the reply in a completion; a warning if its tokens are estimated, or if the server has cut the prompt."""
-    reply = completion.reply(model=served.name, seconds=seconds, warnings=warnings)
-    if not completion.usage:  # about one token for each four bytes
-        texts = "".join(message["content"] for message in request.messages), reply["text"]
-        prompt, written = (len(text.encode("utf-8", "replace")) // 4 + 1 for text in texts)
-        reply["usage"] = Usage(prompt_tokens=prompt, cached_tokens=0, completion_tokens=written)
-        reply["warnings"].append(ESTIMATED)
-    # A server that counts tokens exactly refuses prompts that are too long.
-    elif "tokenize" not in served.can and was_cut(
-        request.messages, reply["usage"]["prompt_tokens"], served.window.tokens
-    ):
-        reply["warnings"].append(CUT)
-    return reply

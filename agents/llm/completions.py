@@ -1,12 +1,15 @@
 """Completions of a server, whole or streamed, reduced to what replies need."""
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+import json
+from collections.abc import Callable
 from typing import Any
 
-from openai import APIConnectionError, APIError
+import httpx2
 
-from sleuth.agents.llm.errors import BrokenStream, Malformed
+from sleuth.agents.llm.errors import ServerError
 from sleuth.agents.model import Reply, TokenLogprob, Usage
+from sleuth.tools.http import UnusableReply
 from sleuth.tools.text import sanitize
 
 REASONED = "the model server sends replies as reasoning: its reasoning parser does not fit the model"
@@ -19,9 +22,6 @@ STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": 
 
 MAX_TOKENS = 2**31
 """A larger count of tokens is refused; sums of smaller ones fit every store."""
-
-LOWEST = -9999.0
-"""The log-probability that servers send for zero; smaller ones are raised to it."""
 
 
 class Completion:
@@ -44,13 +44,13 @@ class Completion:
         """Add a chunk, or a whole completion, and return its text. The latest finish reason and usage count.
 
         Raises:
-            BrokenStream: it reports an error.
-            Malformed: it is no object.
+            ServerError: it reports an error.
+            UnusableReply: it is no object.
         """
         if not isinstance(body, dict):
-            raise Malformed("an event of its stream is no object")
-        if error := body if body.get("object") == "error" else body.get("error"):
-            raise BrokenStream.of(error)
+            raise UnusableReply("its body is no object")
+        if body.get("object") == "error" or body.get("error"):
+            raise ServerError(body)
         self.model = self.model or body.get("model")
         self.usage = _object(body, "usage") or self.usage
         choices = body.get("choices")
@@ -68,11 +68,11 @@ class Completion:
         return text
 
     def check(self) -> None:
-        """Raise Malformed if it has not ended; some servers send no usage, or nothing but the usage."""
+        """Raise UnusableReply if it has not ended; some servers send no usage, or nothing but the usage."""
         if self.usage is None and self.finish_reason is None:
-            raise Malformed("its stream ends before the reply does")
+            raise UnusableReply("its stream ends before the reply does")
         if not self._has_choice:
-            raise Malformed("it has no choices")
+            raise UnusableReply("it has no choices")
 
     @property
     def is_reasoned(self) -> bool:
@@ -84,15 +84,14 @@ class Completion:
         """The text of its message."""
         return sanitize(self.thoughts if self.is_reasoned else self.content)
 
-    def reply(self, *, model: str, seconds: float, warnings: list[str]) -> Reply:
+    def reply(self, *, model: str, seconds: float) -> Reply:
         """Return it as a reply. Unusable log-probabilities and token counts are treated like missing ones.
 
         Args:
             model: the name used if the completion has none.
             seconds: its duration.
-            warnings: the fallbacks used.
         """
-        warnings = [*warnings, *([REASONED] if self.is_reasoned else [])]
+        warnings = [REASONED] if self.is_reasoned else []
         try:
             logprobs = [
                 TokenLogprob(
@@ -127,25 +126,39 @@ class Completion:
         )
 
 
-async def read_stream(chunks: AsyncIterator[object], on_text: Callable[[str], None]) -> Completion:
-    """Return the completion of a stream of chunks. `on_text` is called with each text.
+async def read_completion(response: httpx2.Response, on_text: Callable[[str], None] | None) -> Completion:
+    """Return the completion in a response, streamed or not: servers may ignore `stream`.
+
+    Args:
+        response: the response, which is not read yet.
+        on_text: is called with each text.
 
     Raises:
-        Malformed: a chunk is invalid, or the stream ends before the completion.
-        BrokenStream: the server reports an error in the stream.
+        UnusableReply: the body is invalid, or the stream ends before the completion.
+        ServerError: the server reports an error.
     """
     completion = Completion()
+    completion.is_streamed = response.headers.get("content-type", "").startswith("text/event-stream")
+
+    def write(text: str) -> None:
+        if on_text and text:
+            on_text(text)
+
     try:
-        async for chunk in chunks:
-            if text := completion.add(chunk):
-                on_text(text)
-    except APIConnectionError as error:
-        raise error.__cause__ or error from None
-    except APIError as error:
-        raise BrokenStream.of(error.body) from error
+        # A relay may change the content type of a stream.
+        if not completion.is_streamed and not (content := await response.aread()).startswith(b"data:"):
+            write(completion.add(await asyncio.to_thread(json.loads, content)))
+        else:
+            response.headers["content-type"] = "text/event-stream"
+            async for event in httpx2.EventSource(response, None):
+                if event.data.startswith("[DONE]"):
+                    break
+                write(completion.add(json.loads(event.data)))
     except (ValueError, RecursionError) as error:
-        raise Malformed("an event of its stream is not JSON") from error
+        raise UnusableReply("its body is not JSON") from error
     completion.check()
+    if completion.is_reasoned:
+        write(completion.text)
     return completion
 
 
@@ -155,10 +168,10 @@ def token_count(value: object) -> int:
 
 
 def _logprob(value: float) -> float:
-    """Return a log-probability that every computation can use: rounding may lift that of one above zero."""
+    """Return a log-probability that every computation can use: servers send -9999 for zero, or more than 0 for one."""
     if not value <= 1e-3:
         raise ValueError(value)
-    return float(min(max(value, LOWEST), 0.0))
+    return float(min(max(value, -9999.0), 0.0))
 
 
 def _text(content: object) -> str:

@@ -10,12 +10,10 @@ Ollama and LM Studio decide on the window when they load a model, so a model tha
 Ollama's default is 4,096 tokens on machines with less than 24 GiB of GPU memory, and it cuts longer prompts silently.
 """
 
-import logging
 import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -43,8 +41,6 @@ CUT = (
     "the model server read only a part of a prompt: its context window is smaller than sleuth assumes. Enlarge it "
     "(Ollama: OLLAMA_CONTEXT_LENGTH; llama.cpp: --ctx-size; LM Studio: the model's context length)"
 )
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,26 +77,14 @@ async def find_window(endpoint: Endpoint, model: str, listed: int, *, load: bool
     if listed:
         return ContextWindow(tokens=listed)
     with suppress(ModelError):  # a proxy that refuses unknown paths; the first call reports a broken server
-        window = await _ask_all(endpoint, model)
-        if window is not None and window.tokens == 0 and load:
-            await endpoint.probe(model, max_tokens=1)
-            window = await _ask_all(endpoint, model)
-        if window is not None and window.tokens:
-            return window
+        for ask in (_ollama, _llama_cpp, _lm_studio):
+            window = await ask(endpoint, model)
+            if window and not window.tokens and load:
+                await endpoint.probe(model, max_tokens=1)
+                window = await ask(endpoint, model)
+            if window and window.tokens:
+                return window
     return ContextWindow(tokens=CONTEXT_WINDOW, is_assumed=True)
-
-
-@cache  # once for a model in a process
-def warn_if_small(model: str, window: ContextWindow) -> None:
-    """Log a warning with the remedy if the context window is small and can be enlarged."""
-    if window.advice:
-        _log.warning(
-            "%s has a context window of %s tokens in %s: long prompts lose passages. %s",
-            model,
-            f"{window.tokens:,}",
-            window.server,
-            window.advice,
-        )
 
 
 def was_cut(messages: Sequence[Message], prompt_tokens: int, window: int) -> bool:
@@ -119,14 +103,6 @@ def was_cut(messages: Sequence[Message], prompt_tokens: int, window: int) -> boo
     return prompt_tokens >= window or prompt_tokens < least
 
 
-async def _ask_all(endpoint: Endpoint, model: str) -> ContextWindow | None:
-    for ask in (_ollama, _llama_cpp, _lm_studio):
-        window = await ask(endpoint, model)
-        if window is not None:
-            return window
-    return None
-
-
 async def _ollama(endpoint: Endpoint, model: str) -> ContextWindow | None:
     """Return the window of the loaded model; before that, the one that its Modelfile sets."""
     running = await endpoint.about("/api/ps")
@@ -135,10 +111,9 @@ async def _ollama(endpoint: Endpoint, model: str) -> ContextWindow | None:
     details = await endpoint.about("/api/show", {"model": model})
     loaded = _entry(running["models"], model, "name", "model")
     parameter = re.search(r"^num_ctx\s+(\d+)$", str(details.get("parameters")), re.MULTILINE)
-    assumed = OLLAMA_WINDOW if loaded is not None else 0
-    configured = int(parameter[1]) if parameter else assumed
+    assumed = OLLAMA_WINDOW if loaded else 0
     return ContextWindow(
-        tokens=token_count((loaded or {}).get("context_length")) or configured,
+        tokens=token_count(loaded.get("context_length")) or (int(parameter[1]) if parameter else assumed),
         server="Ollama",
         remedy=f"Start Ollama with OLLAMA_CONTEXT_LENGTH={_WISHED}, or set num_ctx in the model's Modelfile.",
     )
@@ -155,17 +130,13 @@ async def _llama_cpp(endpoint: Endpoint, model: str) -> ContextWindow | None:
 
 async def _lm_studio(endpoint: Endpoint, model: str) -> ContextWindow | None:
     listed = _entry((await endpoint.about("/api/v0/models")).get("data"), model, "id")
-    if listed is None or "max_context_length" not in listed:
-        return None
-    return ContextWindow(
-        tokens=token_count(listed.get("loaded_context_length")),
-        server="LM Studio",
-        remedy=f"Load it with: lms load {model} --context-length {_WISHED}",
-    )
+    tokens = token_count(listed.get("loaded_context_length"))
+    remedy = f"Load it with: lms load {model} --context-length {_WISHED}"
+    return ContextWindow(tokens=tokens, server="LM Studio", remedy=remedy) if "max_context_length" in listed else None
 
 
-def _entry(entries: object, name: str, *keys: str) -> dict[str, Any] | None:
-    """Return the entry of a list that has the name under one of the keys."""
+def _entry(entries: object, name: str, *keys: str) -> dict[str, Any]:
+    """Return the entry of a list that has the name under one of the keys; empty if there is none."""
     listed = entries if isinstance(entries, list) else []
     named = (each for each in listed if isinstance(each, dict) and name in [each.get(key) for key in keys])
-    return next(named, None)
+    return next(named, {})

@@ -1,22 +1,19 @@
-"""HTTP access to an OpenAI-compatible server: completions, models, version and token counts.
-
-Requests go through the OpenAI SDK without its retries: a reply that is unusable or breaks off is retried, too.
-"""
+"""HTTP access to an OpenAI-compatible server: completions, models and token counts."""
 
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Self, TypeVar, cast
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Self, TypeVar
 
 import httpx2
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream
 
-from sleuth.agents.llm import errors
-from sleuth.agents.llm.completions import Completion, read_stream, token_count
+from sleuth.agents.llm.completions import Completion, read_completion, token_count
+from sleuth.agents.llm.errors import ServerError, as_model_errors
 from sleuth.agents.model import Listener, Message
 from sleuth.tools.errors import ModelError, UsageError
-from sleuth.tools.http import bounded_async_client
+from sleuth.tools.http import UnusableReply, bounded_async_client
 from sleuth.tools.settings import Settings, client_options
 
 T = TypeVar("T")
@@ -51,23 +48,19 @@ class Endpoint:
         if not self.url.startswith(("http://", "https://")):
             raise UsageError(f"SLEUTH_MODEL_URL is {self.url!r}: it must begin with http:// or https://.")
         self.timeout = settings.timeout
-        key = settings.model_key
-        self._sdk = AsyncOpenAI(
-            base_url=self.url,
-            api_key=key.get_secret_value() if key else "none",
-            timeout=settings.timeout,
-            max_retries=0,
-            http_client=bounded_async_client(client_options(self.url, settings.proxy)),
-        )
+        options = client_options(self.url, settings.proxy) | {"timeout": settings.timeout}
+        self._http = bounded_async_client(options)
+        if settings.model_key:
+            self._http.headers["Authorization"] = f"Bearer {settings.model_key.get_secret_value()}"
 
     async def __aenter__(self) -> Self:
         """Open the connection pool."""
-        await self._sdk.__aenter__()
+        await self._http.__aenter__()
         return self
 
     async def __aexit__(self, *failure: object) -> None:
         """Close the connection pool."""
-        await self._sdk.close()
+        await self._http.aclose()
 
     async def models(self) -> dict[str, int]:
         """Return the models and adapters that the server lists, each with its context window; 0 if it lists none.
@@ -81,10 +74,6 @@ class Endpoint:
             raise UsageError(f"There is no OpenAI-compatible server at {self.url}: does SLEUTH_MODEL_URL lack its /v1?")
         named = [entry for entry in entries if isinstance(entry, dict) and "id" in entry]
         return {str(entry["id"]): token_count(entry.get("max_model_len")) for entry in named}
-
-    async def version(self) -> str:
-        """Return the server's version if it reports one (vLLM does), otherwise an empty text."""
-        return str((await self.about("/version")).get("version", ""))
 
     async def about(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the JSON object at a path outside the OpenAI API; empty if there is none. POST if there is a body."""
@@ -108,20 +97,15 @@ class Endpoint:
         Raises:
             ModelError: after all retries.
         """
-        # The SDK returns a response with an unread body only if a stream is asked for.
-        unread: Any = {
-            "cast_to": httpx2.Response,
-            "options": {"headers": dict(headers or {})},
-            "stream": True,
-            "stream_cls": AsyncStream[Any],
-        }
 
         async def attempt() -> Completion:
-            response = cast(httpx2.Response, await self._sdk.post("/chat/completions", body=body, **unread))
-            try:
-                return await self._read(response, listener)
-            finally:
-                await response.aclose()
+            async with self._response(f"{self.url}/chat/completions", body, headers) as response:
+                try:
+                    return await read_completion(response, listener.delta if listener else None)
+                except BaseException:
+                    if listener:
+                        listener.reset()
+                    raise
 
         return await self._retried(attempt)
 
@@ -130,30 +114,25 @@ class Endpoint:
         try:
             return await self.complete({"model": model, **_PROBE, **options})
         except ModelError as error:
-            if isinstance(error.__cause__, APIStatusError) and error.__cause__.status_code in _REFUSALS:
+            if isinstance(error.__cause__, ServerError) and error.__cause__.status in _REFUSALS:
                 return Completion()
             raise
 
-    async def _read(self, response: httpx2.Response, listener: Listener | None) -> Completion:
-        """Return the completion in a response, whether streamed or not: servers may ignore `stream`."""
-        is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
-        try:
-            # A relay may change the content type of a stream.
-            if not is_stream and not (content := await response.aread()).startswith(b"data:"):
-                completion = Completion()
-                completion.add(await _decoded(content))
-                completion.check()
-            else:
-                async with AsyncStream(cast_to=object, response=response, client=self._sdk) as stream:
-                    completion = await read_stream(aiter(stream), listener.delta if listener else lambda _: None)
-            if listener and completion.is_reasoned:
-                listener.delta(completion.text)
-        except BaseException:
-            if listener:
-                listener.reset()
-            raise
-        completion.is_streamed = is_stream
-        return completion
+    @asynccontextmanager
+    async def _response(
+        self, url: str, body: Mapping[str, Any] | None, headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[httpx2.Response]:
+        """Enter the response to a GET, or a POST if there is a body, before it is read.
+
+        Raises:
+            ServerError: it has an error status.
+        """
+        method = "GET" if body is None else "POST"
+        async with self._http.stream(method, url, json=body, headers=headers) as response:
+            if response.is_error:
+                after = response.headers.get("retry-after", "")
+                raise ServerError(_json_or_text(response), response.status_code, retry_after=after)
+            yield response
 
     async def _json(
         self, url: str, body: Mapping[str, Any] | None = None, *, needs_server: bool = False
@@ -163,51 +142,43 @@ class Endpoint:
         With `needs_server`, it is not retried if no server listens.
         """
 
-        async def attempt() -> Any:  # noqa: ANN401 - JSON
+        async def attempt() -> object:
             try:
-                if body is None:
-                    response = await self._sdk.get(url, cast_to=httpx2.Response)
-                else:
-                    response = await self._sdk.post(url, cast_to=httpx2.Response, body=body)
-                return await _decoded(response.content)
-            except APIStatusError as error:
-                if error.status_code not in _REFUSALS:
+                async with self._response(url, body) as response:
+                    await response.aread()
+            except ServerError as error:
+                if error.status not in _REFUSALS:
                     raise
-            except errors.Malformed:
-                if "json" in response.headers.get("content-type", ""):
-                    raise
-            return None  # perhaps another kind of server
+                return None
+            value = _json_or_text(response)
+            if isinstance(value, str) and "json" in response.headers.get("content-type", ""):
+                raise UnusableReply("its body is not JSON")
+            return value  # perhaps text of another kind of server
 
         value = await self._retried(attempt, needs_server=needs_server)
         return value if isinstance(value, dict) else {}
 
     async def _retried(self, attempt: Callable[[], Awaitable[T]], *, needs_server: bool = False) -> T:
         retries = 0
-        async with errors.as_model_errors(self.url, seconds=self.timeout):
+        async with as_model_errors(self.url, seconds=self.timeout):
             while True:
                 try:
                     return await attempt()
-                except errors.FAILURES as error:
-                    if retries == RETRIES or not _is_passing(error):
+                except (httpx2.RequestError, ServerError) as error:
+                    is_down = needs_server and isinstance(error, httpx2.ConnectError)
+                    if retries == RETRIES or is_down or isinstance(error, httpx2.TimeoutException):
                         raise
-                    if needs_server and isinstance(error.__cause__, httpx2.ConnectError):
-                        raise
-                    after = error.response.headers.get("retry-after", "") if isinstance(error, APIStatusError) else ""
+                    after = ""
+                    if isinstance(error, ServerError):
+                        if error.status < 500 and error.status not in (408, 409, 429):
+                            raise
+                        after = error.retry_after
                 await asyncio.sleep(float(after) if _SECONDS.fullmatch(after) else _PAUSE * 2**retries)
                 retries += 1
 
 
-def _is_passing(error: Exception) -> bool:
-    """Return whether to retry after a failure."""
-    if isinstance(error, APIStatusError | errors.BrokenStream):
-        status = error.status_code if isinstance(error, APIStatusError) else error.status
-        return status >= 500 or status in (408, 409, 429)
-    cause = error.__cause__ if isinstance(error, APIConnectionError) else error
-    return isinstance(cause, httpx2.RequestError) and not isinstance(cause, httpx2.TimeoutException)
-
-
-async def _decoded(content: bytes) -> Any:  # noqa: ANN401 - JSON
+def _json_or_text(response: httpx2.Response) -> object:
     try:
-        return await asyncio.to_thread(json.loads, content)
-    except (ValueError, RecursionError) as error:
-        raise errors.Malformed("its body is not JSON") from error
+        return json.loads(response.content)
+    except (ValueError, RecursionError):
+        return response.text

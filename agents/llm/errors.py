@@ -5,10 +5,8 @@ import json
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Self
 
 import httpx2
-import openai
 
 from sleuth.tools.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnknownName
 from sleuth.tools.http import UnusableReply
@@ -21,35 +19,27 @@ _TOO_LONG = re.compile(
 )
 
 
-class Malformed(UnusableReply):
-    """A response with status 200 whose body is not a completion. A retry may help."""
-
-
 class Refused(ModelError):
-    """A request with a parameter that the server does not accept, with its `reason`."""
-
-    def __init__(self, message: str, reason: str) -> None:
-        super().__init__(message)
-        self.reason = reason
+    """A request with a parameter that the server does not accept; its cause is the `ServerError`."""
 
 
-class BrokenStream(Exception):
-    """An error that a server reports in a reply with status 200, mostly in a stream; `status` is the error's own."""
+class ServerError(Exception):
+    """An error that a server reports, as an error status, or in a reply with status 200, mostly in a stream.
 
-    def __init__(self, status: int, detail: str) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
+    Attributes:
+        status: the status, or the error's own.
+        detail: the reason.
+        retry_after: the header of this name; empty if there is none.
+    """
 
-    @classmethod
-    def of(cls, error: object) -> Self:
-        """Return the error in an event's data."""
+    def __init__(self, body: object, status: int | None = None, *, retry_after: str = "") -> None:
+        """`body` is the body of the response, or the data of the event."""
+        error = body.get("error") or body if isinstance(body, Mapping) else body
         code = error.get("code") if isinstance(error, Mapping) else None
-        return cls(code if type(code) is int and 400 <= code < 600 else 500, _reason(error))
-
-
-FAILURES = (openai.APIError, httpx2.RequestError, BrokenStream)
-"""The errors of a request."""
+        self.status = status or (code if type(code) is int and 400 <= code < 600 else 500)
+        self.detail = _reason(error) + (f" ({code})" if isinstance(code, str) else "")
+        self.retry_after = retry_after
+        super().__init__(self.detail)
 
 
 def unknown_model(name: str, known: list[str]) -> UnknownName:
@@ -58,54 +48,43 @@ def unknown_model(name: str, known: list[str]) -> UnknownName:
     return UnknownName("model", name, known, f"{served} See SLEUTH_MODEL and SLEUTH_MODELS.")
 
 
-def _refused(url: str, status: int, detail: str) -> ModelError:
-    if status in (401, 403):
-        return ModelError(f"The model server at {url} refuses the key (status {status}): set SLEUTH_MODEL_KEY.")
-    if status == 429:
-        return ModelUnavailable(f"The model server at {url} is overloaded (status 429): lower SLEUTH_CONCURRENCY.")
-    if status in (400, 422) and "prompt_embeds" in detail:
-        return ModelError(
-            f"The model server at {url} cannot take the token of this graph model: {detail} Serve the language model "
-            "that it was tuned with: `sleuth model serve --adapter FOLDER`, or vLLM with --enable-prompt-embeds."
-        )
-    if status == 413 or _TOO_LONG.search(detail):  # older servers fail with status 500
-        return ContextTooLong(f"The model server at {url} finds the prompt too long: {detail}")
-    if status >= 500:
-        return ModelUnavailable(f"The model server at {url} fails with status {status}: {detail}")
-    message = f"The model server at {url} refuses the call with status {status}: {detail}"
-    return Refused(message, detail) if status in (400, 422) else ModelError(message)
-
-
 @asynccontextmanager
 async def as_model_errors(url: str, *, seconds: float) -> AsyncIterator[None]:
     """Limit the duration of a request with all its retries, and raise its failure as a ModelError."""
+    server = f"The model server at {url}"
     try:
         async with asyncio.timeout(seconds):
             yield
-    except (TimeoutError, *FAILURES) as error:
-        raise _model_error(error, url, seconds) from error
+    except (TimeoutError, httpx2.TimeoutException) as error:
+        raise ModelTimeout(f"{server} gave no reply within {seconds:g} s: see SLEUTH_TIMEOUT.") from error
+    except ServerError as error:
+        raise _refused(server, error.status, error.detail) from error
+    except UnusableReply as error:
+        raise ModelUnavailable(f"{server} sends no usable reply, also after retries: {error}.") from error
+    except (httpx2.ReadError, httpx2.RemoteProtocolError) as error:
+        closed = "closed the connection during its reply, also after retries: see its log."
+        raise ModelUnavailable(f"{server} {closed}") from error
+    except httpx2.RequestError as error:
+        start = "start one with `sleuth model serve`, or set SLEUTH_MODEL_URL."
+        raise ModelUnavailable(f"No model server answers at {url}: {start}") from error
 
 
-def _model_error(error: Exception, url: str, seconds: float) -> ModelError:
-    if isinstance(error, TimeoutError | openai.APITimeoutError | httpx2.TimeoutException):
-        return ModelTimeout(f"The model server at {url} gave no reply within {seconds:g} s: see SLEUTH_TIMEOUT.")
-    if isinstance(error, BrokenStream):
-        return _refused(url, error.status, error.detail)
-    if isinstance(error, openai.APIStatusError):
-        code = f" ({error.code})" if isinstance(error.code, str) else ""
-        return _refused(url, error.status_code, _reason(error.body) + code)
-    cause = error
-    while not isinstance(cause, httpx2.RequestError) and isinstance(cause.__cause__, Exception):
-        cause = cause.__cause__
-    if isinstance(cause, UnusableReply):
-        return ModelUnavailable(f"The model server at {url} sends no usable reply, also after retries: {cause}.")
-    if isinstance(cause, httpx2.ReadError | httpx2.RemoteProtocolError):
-        return ModelUnavailable(
-            f"The model server at {url} closed the connection during its reply, also after retries: see its log."
+def _refused(server: str, status: int, detail: str) -> ModelError:
+    if status in (401, 403):
+        return ModelError(f"{server} refuses the key (status {status}): set SLEUTH_MODEL_KEY.")
+    if status == 429:
+        return ModelUnavailable(f"{server} is overloaded (status 429): lower SLEUTH_CONCURRENCY.")
+    if status in (400, 422) and "prompt_embeds" in detail:
+        return ModelError(
+            f"{server} cannot take the token of this graph model: {detail} Serve the language model that it was tuned "
+            "with: `sleuth model serve --adapter FOLDER`, or vLLM with --enable-prompt-embeds."
         )
-    return ModelUnavailable(
-        f"No model server answers at {url}: start one with `sleuth model serve`, or set SLEUTH_MODEL_URL."
-    )
+    if status == 413 or _TOO_LONG.search(detail):  # older servers fail with status 500
+        return ContextTooLong(f"{server} finds the prompt too long: {detail}")
+    if status >= 500:
+        return ModelUnavailable(f"{server} fails with status {status}: {detail}")
+    message = f"{server} refuses the call with status {status}: {detail}"
+    return (Refused if status in (400, 422) else ModelError)(message)
 
 
 def _reason(body: object) -> str:

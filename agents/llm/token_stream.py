@@ -79,7 +79,12 @@ class TokenStream:
 
     def withdraw(self, *, node: str, role: str, call: str) -> None:
         """Withdraw the tokens of a call that has ended."""
-        CallStream(node=node, role=role, call=call).withdraw()
+        if self.listening():
+            CallStream(node=node, role=role, call=call).withdraw()
+
+
+NO_STREAM = TokenStream(listening=lambda: False)
+"""Calls whose replies nobody receives before they are complete."""
 
 
 class CallStream:

@@ -1,8 +1,6 @@
 """Model calls as LangChain callbacks: a tracer shows each call as a run of a chat model."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManager
@@ -16,26 +14,19 @@ from sleuth.agents.model import Reply
 from sleuth.tools.tracing.callbacks import trace_headers
 
 
-@dataclass(kw_only=True)
-class CallTrace:
-    """The trace of one model call: headers that continue it in the model server, and the reply, once there is one."""
-
-    headers: Mapping[str, str]
-    reply: Reply | None = None
-
-
-@asynccontextmanager
-async def trace_call(body: Mapping[str, Any], *, url: str) -> AsyncIterator[CallTrace]:
-    """Report the block's call to the callbacks of the current run, if there are any; the block sets its reply.
+async def trace_call(
+    body: Mapping[str, Any], send: Callable[[Mapping[str, str]], Awaitable[Reply]], *, url: str
+) -> Reply:
+    """Send a request, and report it to the callbacks of the current run, if there are any.
 
     Args:
         body: the request, with its model and messages.
+        send: sends it with headers that continue the trace in the model server.
         url: the address of the model server.
     """
     callbacks = ensure_config().get("callbacks")
     if not isinstance(callbacks, AsyncCallbackManager) or not callbacks.handlers:
-        yield CallTrace(headers=trace_headers(None))
-        return
+        return await send(trace_headers(None))
     manager = callbacks.copy()
     manager.add_tags([TAG_NOSTREAM], inherit=False)  # a role's reply is not a chat message
     parameters = {name: value for name, value in body.items() if name != "messages"} | {"base_url": url}
@@ -44,14 +35,13 @@ async def trace_call(body: Mapping[str, Any], *, url: str) -> AsyncIterator[Call
         [convert_to_messages(body["messages"])],
         invocation_params=parameters,
     )
-    trace = CallTrace(headers=trace_headers(manager, run.run_id))
     try:
-        yield trace
+        reply = await send(trace_headers(manager, run.run_id))
     except BaseException as error:
         await run.on_llm_error(error)
         raise
-    assert trace.reply is not None
-    await run.on_llm_end(LLMResult(generations=[[ChatGeneration(message=as_message(trace.reply))]]))
+    await run.on_llm_end(LLMResult(generations=[[ChatGeneration(message=as_message(reply))]]))
+    return reply
 
 
 def as_message(reply: Reply) -> AIMessage:

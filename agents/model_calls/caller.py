@@ -7,7 +7,6 @@ Concurrent asks start in order, so calls and warnings are recorded in order, ind
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Generic, NotRequired
@@ -19,7 +18,7 @@ from typing_extensions import TypedDict
 
 from sleuth import prompts
 from sleuth.agents.formatting import escape_chat_markers
-from sleuth.agents.llm.token_stream import CallStream, TokenStream
+from sleuth.agents.llm.token_stream import NO_STREAM, TokenStream
 from sleuth.agents.model import Message, Model, Reply, Request
 from sleuth.agents.model_calls.context_fitting import describe_loss, fit_sources, halve_sources
 from sleuth.agents.model_calls.output_parsing import Unparsable, parse_reply
@@ -89,7 +88,7 @@ class ModelCaller:
         model: answers the requests.
         archive: stores the prompts.
         seed: the seed of this execution, from which each call's seed is derived.
-        token_stream: streams the replies; None if nobody listens.
+        token_stream: streams the replies; by default nobody listens.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class ModelCaller:
         self.model = model
         self.archive = archive
         self.seed = seed
-        self.token_stream = token_stream
+        self.token_stream = token_stream or NO_STREAM
         self._limit = limit
         self._ledger: list[_CallEntry] = []
         self._current: dict[asyncio.Task[Any] | None, _CallEntry] = {}
@@ -214,12 +213,11 @@ class _RoleCall(Generic[I, O]):
 
     async def _parse(self, sent: _Sent, reply: Reply) -> str | None:
         """Keep the output of a reply, or return its fault. Tokens streamed of a reply with a fault are withdrawn."""
-        role, stream = self._role, self._caller.token_stream
+        role = self._role
         try:
             self.output, cuts = await parse_reply(role, reply)
         except Unparsable as fault:
-            if stream:
-                stream.withdraw(node=self._node, role=role.name, call=sent["call_id"])
+            self._caller.token_stream.withdraw(node=self._node, role=role.name, call=sent["call_id"])
             return str(fault)
         self._warnings += [f"{role.prompt}: {cut}" for cut in cuts]
         return None
@@ -242,12 +240,9 @@ class _RoleCall(Generic[I, O]):
             choices=role.choices,
         )
         await caller.archive.keep([request.text()])  # before it is sent
-        sent, stream = _Sent(call_id=request.call_id, prompt=request.text_hash(), reply=None), caller.token_stream
-        opened: AbstractContextManager[CallStream | None] = (
-            stream.open(request, node=self._node) if stream else nullcontext()
-        )
+        sent = _Sent(call_id=request.call_id, prompt=request.text_hash(), reply=None)
         try:
-            with opened as listener:
+            with caller.token_stream.open(request, node=self._node) as listener:
                 reply = await caller.model.call(replace(request, listener=listener))
                 if listener:
                     listener.finish(reply)

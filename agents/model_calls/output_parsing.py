@@ -47,7 +47,14 @@ class Unparsable(Exception):
     """A reply that does not have the requested form; the message is shown to the model that repairs it."""
 
 
-def parse(text: str, output: type[O], *, choices: tuple[str, ...] | None = None, cut_off: bool = False) -> O:
+def parse(
+    text: str,
+    output: type[O],
+    *,
+    choices: tuple[str, ...] | None = None,
+    cut_off: bool = False,
+    losses: list[str] | None = None,
+) -> O:
     """Return the typed output in a reply.
 
     Args:
@@ -55,29 +62,33 @@ def parse(text: str, output: type[O], *, choices: tuple[str, ...] | None = None,
         output: a pydantic model, or str for plain text.
         choices: the only texts allowed, compared without case and marks around them.
         cut_off: the reply ended because it reached its length limit.
-
-    Texts and lists that are longer than the output allows are cut.
+        losses: receives what was longer than the output allows, and was cut or dropped.
 
     Raises:
         Unparsable: the reply does not have the requested form.
     """
-    return _parse(text, output, choices=choices, cut_off=cut_off)[0]
-
-
-def _parse(text: str, output: type[O], *, choices: tuple[str, ...] | None, cut_off: bool) -> tuple[O, list[str]]:
-    """Return the typed output in a reply, and what was cut from it."""
     if len(text) > MAX_CHARS:
         raise Unparsable(f"it is longer than {MAX_CHARS:,} characters: be shorter")
     answer = without_thoughts(text).strip()
     if not answer:
         raise Unparsable("it is empty" + (" because it became too long while thinking" if cut_off else ""))
-    if issubclass(output, str):
-        return output(_choice(answer, choices) if choices else _plain(answer)), []
-    return _structured(answer, output, cut_off=cut_off)
+    if not issubclass(output, str):
+        read, lost = _structured(answer, output, cut_off=cut_off)
+        if losses is not None:
+            losses += lost
+        return read
+    if whole := _FENCED.fullmatch(answer):
+        answer = whole[1].strip()
+    if choices:
+        wanted = {bare(each): each for each in choices}
+        if (bare_answer := bare(answer)) not in wanted:
+            raise Unparsable(f"it must be exactly one of {', '.join(choices)}")
+        answer = wanted[bare_answer]
+    return output(answer)
 
 
 async def parse_reply(role: Role[I, O], reply: Reply) -> tuple[O, list[str]]:
-    """Return the typed output in a role's reply, and what was cut from it because it was longer than allowed.
+    """Return the typed output in a role's reply, and what was cut from it.
 
     The reply of a role that continues a text is taken verbatim. A long text is parsed in a thread, so as not to block
     other runs.
@@ -87,21 +98,10 @@ async def parse_reply(role: Role[I, O], reply: Reply) -> tuple[O, list[str]]:
     """
     if role.begun and issubclass(role.output, str):
         return role.output(reply["text"]), []
-    read = partial(_parse, reply["text"], role.output, choices=role.choices, cut_off=reply["finish"] == "length")
-    return read() if len(reply["text"]) <= _LONG else await asyncio.to_thread(read)
-
-
-def _plain(answer: str) -> str:
-    whole = _FENCED.fullmatch(answer)
-    return whole.group(1).strip() if whole else answer
-
-
-def _choice(answer: str, choices: tuple[str, ...]) -> str:
-    wanted = {bare(each): each for each in choices}
-    choice = wanted.get(bare(_plain(answer)))
-    if choice is None:
-        raise Unparsable(f"it must be exactly one of {', '.join(choices)}")
-    return choice
+    losses: list[str] = []
+    is_cut = reply["finish"] == "length"
+    read = partial(parse, reply["text"], role.output, choices=role.choices, cut_off=is_cut, losses=losses)
+    return read() if len(reply["text"]) <= _LONG else await asyncio.to_thread(read), losses
 
 
 def _structured(text: str, output: type[O], *, cut_off: bool) -> tuple[O, list[str]]:
@@ -118,7 +118,8 @@ def _structured(text: str, output: type[O], *, cut_off: bool) -> tuple[O, list[s
         try:
             read, fault = coerce(value, output), ""
         except ValidationError as error:
-            fault = _explain(error)
+            faults = [f"{'.'.join(map(str, each['loc'])) or 'the whole'}: {each['msg']}" for each in error.errors()]
+            fault = "; ".join(faults[:3])  # short enough for a prompt
         if not fault and value and not cast(BaseModel, read[0]).model_fields_set:
             fault = "it has none of the fields asked for"
         is_valid, problem = not fault, problem or fault
@@ -153,12 +154,6 @@ def _storable(value: object, levels: int = MAX_DEPTH) -> object:
     if isinstance(value, dict):
         return {sanitize(key).strip().lower(): _storable(item, levels - 1) for key, item in value.items()}
     return [_storable(item, levels - 1) for item in value] if isinstance(value, list) else value
-
-
-def _explain(error: ValidationError) -> str:
-    """Return the first faults with their places, short enough for a prompt."""
-    faults = [f"{'.'.join(map(str, fault['loc'])) or 'the whole'}: {fault['msg']}" for fault in error.errors()[:3]]
-    return "; ".join(faults)
 
 
 # Values of nearly the right type: converted where their meaning is plain, otherwise cut or dropped. Pydantic's faults
@@ -225,23 +220,20 @@ def _mend(value: Any, output: type[BaseModel], fault: ErrorDetails) -> list[str]
 def _converted(value: object, output: type[BaseModel], fault: ErrorDetails) -> object:
     """Return the value in the type that a fault asks for; None if its meaning is not plain."""
     kind, text = fault["type"], _as_text(value) or ""
-    new: object = None
     if kind == "string_type":
-        new = _as_text(value)
-    elif kind == "list_type":
-        new = _as_list(value)
-    elif kind.startswith("int_"):
+        return _as_text(value)
+    if kind == "list_type":
+        return _as_list(value)
+    if kind.startswith("int_"):
         numbers = _NUMBER.findall(text)
-        new = int(numbers[0]) if len(numbers) == 1 else None
-    elif kind.startswith("bool_"):
+        return int(numbers[0]) if len(numbers) == 1 else None
+    if kind.startswith("bool_"):
         match = _YES_OR_NO.match(text)
-        new = match and bool(match[1])
-    elif kind == "literal_error":
+        return bool(match[1]) if match else None
+    if kind == "literal_error":
         allowed = re.findall(r"'([^']*)'", fault["ctx"]["expected"])
-        new = next((each for each in allowed if re.match(rf"{re.escape(bare(each))}\b", bare(text))), None)
-    elif kind == "model_type":
-        new = _as_object(value, _type_at(output, fault["loc"]))
-    return new
+        return next((each for each in allowed if re.match(rf"{re.escape(bare(each))}\b", bare(text))), None)
+    return _as_object(value, _type_at(output, fault["loc"])) if kind == "model_type" else None
 
 
 def _type_at(output: type[BaseModel], place: tuple[int | str, ...]) -> type[BaseModel]:

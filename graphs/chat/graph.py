@@ -18,7 +18,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
 from pydantic import BeforeValidator, Field, model_validator
 
-from sleuth.agents.llm.token_stream import AnswerStream
+from sleuth.agents.llm.token_stream import NO_STREAM, AnswerStream
 from sleuth.agents.model import DEMO_MODEL
 from sleuth.agents.model_calls.caller import CallRecord
 from sleuth.agents.roles import conversation, planning
@@ -151,7 +151,7 @@ async def converse(state: State, call: Call[Settings]) -> Update:
 async def clarify(state: State, call: Call[Settings]) -> Update:
     """Ask what an ambiguous question means, unless that would only repeat it."""
     call.require()
-    call.model.token_stream = None
+    call.model.token_stream = NO_STREAM
     otherwise = conversation.AskedBack(question="What do you mean by that?")
     given = as_conversation(state.messages, state.question)
     back = await ask_or(call.model, conversation.ASK_BACK, given, otherwise, "")

@@ -361,7 +361,7 @@ async def open_sleuth(
 async def open_client(
     settings: Settings, model: BaseChatModel | Mapping[str, BaseChatModel] | None = None
 ) -> AsyncIterator[NamedModel]:
-    """Open the model client. Without a LangChain model, openai is imported now: other commands start without it.
+    """Open the model client. Without a LangChain model, LLMClient is imported now: other commands start without it.
 
     Raises:
         ModelUnavailable: no model server answers.

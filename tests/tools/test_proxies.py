@@ -14,8 +14,8 @@ from sleuth.tools.settings import Settings, client_options
 from sleuth.tools.tracing.exporter import direct_session
 
 ROOT = Path(__file__).parents[2]
-CLIENTS = {"Client", "AsyncClient", "Session", "DefaultHttpxClient", "DefaultAsyncHttpxClient", "urlopen"}
-MODULES = {"httpx", "httpx2", "requests", "DefaultHttpxClient", "DefaultAsyncHttpxClient"}
+CLIENTS = {"Client", "AsyncClient", "Session", "urlopen"}
+MODULES = {"httpx", "httpx2", "requests"}
 PROXY = "http://192.0.2.1:3128"
 REMOTE, LOCAL = "http://models.example:8000/v1", "http://127.0.0.1:8000/v1"
 
@@ -41,7 +41,7 @@ def test_client_ignores_the_proxies_of_the_environment(url: str) -> None:
     assert proxies_of(httpx.AsyncClient(**client_options(url))) == set()
     assert proxies_of(bounded_client(client_options(url))) == set()
     assert proxies_of(bounded_async_client(client_options(url))) == set()
-    assert proxies_of(Endpoint(Settings(model_url=url))._sdk._client) == set()
+    assert proxies_of(Endpoint(Settings(model_url=url))._http) == set()
     assert proxies_of(EndpointEmbedder(url)._sdk._client) == set()
 
 
@@ -52,7 +52,7 @@ def test_own_proxy_is_used_except_on_this_machine(url: str, monkeypatch: pytest.
     expected = {"proxy.example"} if "models.example" in url else set()
     proxy = "http://proxy.example:3128"
     monkeypatch.setenv("SLEUTH_PROXY", proxy)
-    assert proxies_of(Endpoint(Settings(model_url=url))._sdk._client) == expected
+    assert proxies_of(Endpoint(Settings(model_url=url))._http) == expected
     assert proxies_of(EndpointEmbedder(url, proxy=proxy)._sdk._client) == expected
     session = direct_session(url)
     assert (session.trust_env, session.proxies) == (False, {"all": proxy} if expected else {})

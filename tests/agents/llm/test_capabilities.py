@@ -45,7 +45,7 @@ class Probed:
 
 
 async def capabilities(server: Probed, file: Path) -> Capabilities:
-    return await detect_capabilities(cast(Endpoint, server), "tiny", "", file)
+    return await detect_capabilities(cast(Endpoint, server), "tiny", file)
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,10 @@ async def test_model_that_thinks_is_probed_with_room_for_thoughts(
 @pytest.mark.parametrize("thinks", [True, False])
 async def test_server_without_schemas_is_probed_again_at_the_next_start(thinks: bool, tmp_path: Path) -> None:
     file = tmp_path / "capabilities.json"
-    file.write_text(json.dumps({"http://127.0.0.1/v1 tiny ": ["thinks"] * thinks}))
+    file.write_text(json.dumps({"http://127.0.0.1/v1 tiny": ["thinks"] * thinks}))
     assert "schema" not in await capabilities(Probed("plain", 0, schema=False), file)
     assert "schema" in await capabilities(Probed("parsed", 100), file)
-    assert "schema" in json.loads(file.read_text())["http://127.0.0.1/v1 tiny "]
+    assert "schema" in json.loads(file.read_text())["http://127.0.0.1/v1 tiny"]
 
 
 async def test_model_that_never_stops_is_no_thinker(tmp_path: Path) -> None:

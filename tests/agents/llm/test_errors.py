@@ -1,16 +1,11 @@
-"""Errors as model servers write them, and prompts that servers cut."""
+"""Errors as model servers write them."""
 
 from typing import Any
 
-import httpx2
-import openai
 import pytest
 
-from sleuth.agents.llm.context_windows import was_cut
-from sleuth.agents.llm.errors import Refused, as_model_errors
+from sleuth.agents.llm.errors import Refused, ServerError, as_model_errors
 from sleuth.tools.errors import ContextTooLong, ModelError, ModelUnavailable
-
-REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1/chat/completions")
 
 
 async def error_of(failure: Exception) -> ModelError:
@@ -18,12 +13,6 @@ async def error_of(failure: Exception) -> ModelError:
         async with as_model_errors("http://127.0.0.1/v1", seconds=9):
             raise failure
     return raised.value
-
-
-def refusal(status: int, body: Any) -> openai.APIStatusError:
-    client = openai.AsyncOpenAI(api_key="none")
-    content = {"content": body} if isinstance(body, str) else {"json": body}
-    return client._make_status_error_from_response(httpx2.Response(status, request=REQUEST, **content))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +30,7 @@ def refusal(status: int, body: Any) -> openai.APIStatusError:
 )
 @pytest.mark.parametrize("status", [400, 422, 500])
 async def test_error_shows_the_reason_in_any_form(body: Any, status: int) -> None:
-    error = await error_of(refusal(status, body))
+    error = await error_of(ServerError(body, status))
     assert f"status {status}: no such seed" in str(error)
     assert type(error) is (ModelUnavailable if status == 500 else Refused)
 
@@ -61,10 +50,4 @@ async def test_error_shows_the_reason_in_any_form(body: Any, status: int) -> Non
     ],
 )
 async def test_error_of_a_long_prompt_is_recognized(status: int, body: Any) -> None:
-    assert type(await error_of(refusal(status, body))) is ContextTooLong
-
-
-def test_cut_prompt_is_noticed() -> None:
-    messages = [{"role": "user", "content": "Ada built the old mill. " * 300}]
-    assert was_cut(messages, 514, 8192)  # type: ignore[arg-type] # plain dicts are messages
-    assert not was_cut(messages, 1_800, 8192)  # type: ignore[arg-type]
+    assert type(await error_of(ServerError(body, status))) is ContextTooLong

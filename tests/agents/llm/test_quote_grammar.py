@@ -143,7 +143,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(TEXTS)
 @example("4.3 DER functions" + " ." * 60)
 @example(" | ".join("1234567890" * 6))

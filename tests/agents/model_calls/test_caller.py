@@ -10,8 +10,8 @@ from scripted_model import ScriptedModel, reply
 from sleuth.agents.formatting import Source
 from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.model_calls.caller import ModelCaller
-from sleuth.agents.roles.inputs import QuestionInput, SourcesInput, StepsInput
-from sleuth.agents.roles.planning import BEGIN, PLAN, REFINE, Refined, RefineInput
+from sleuth.agents.roles.inputs import SourcesInput, StepsInput
+from sleuth.agents.roles.planning import PLAN, REFINE, Refined, RefineInput
 from sleuth.agents.roles.reading import DRAFT, Draft
 from sleuth.tools.errors import BadReply, ContextTooLong, ModelUnavailable
 
@@ -202,6 +202,17 @@ async def test_ask_drops_the_last_sources_until_the_prompt_fits(harness: MakeHar
     assert node.caller.warnings == ["drafter/draft: 2 of 5 passages left out: the model's context is too small"]
 
 
+async def test_ask_cuts_a_source_that_outweighs_the_others(harness: MakeHarness) -> None:
+    model = ScriptedModel([VARN], context_window=DRAFT.sampling.max_tokens + 400)
+    node = harness(model)
+    await node.run(lambda caller: caller.ask(DRAFT, given("Where?", "word " * 1000, "small", "tiny")))
+    first, *others = model.requests[0].input["sources"]
+    assert [source["text"] for source in others] == ["small", "tiny"]
+    assert first["text"] and ("word " * 1000).startswith(first["text"])
+    loss = "drafter/draft: 0 of 3 passages left out and 1 shortened: the model's context is too small"
+    assert node.caller.warnings == [loss]
+
+
 async def test_ask_halves_sources_until_the_server_accepts_the_length(harness: MakeHarness) -> None:
     model = ScriptedModel([*[ContextTooLong("too long")] * 4, VARN])
     node = harness(model)
@@ -227,18 +238,3 @@ async def test_ask_too_long_question_is_refused_before_sending(harness: MakeHarn
     with pytest.raises(ContextTooLong, match="question is too long"):
         await harness(model).run(lambda caller: caller.ask(PLAN, StepsInput(question="why " * 3000)))
     assert model.requests == []
-
-
-async def test_reply_warnings_are_listed_once(harness: MakeHarness) -> None:
-    warned = {**reply(VARN.model_dump_json()), "warnings": ["no schemas here"]}
-    node = harness(ScriptedModel([warned] * 4))
-    await node.run(drafts)
-    assert node.caller.warnings == ["no schemas here"]
-
-
-async def test_ask_with_reply_of_a_choice_returns_label_and_reply(harness: MakeHarness) -> None:
-    model, asked = ScriptedModel(["[subq]."]), QuestionInput(question="Is it?")
-    label, whole = await harness(model).run(lambda caller: caller.ask_with_reply(BEGIN, asked))
-    assert (label, whole["text"]) == ("[SUBQ]", "[subq].")
-    assert model.requests[0].choices == BEGIN.choices
-    assert model.requests[0].schema is None

@@ -39,12 +39,6 @@ def test_first_token_probability_of_yes(answer: Reply, probability: float, warns
     assert ("neither yes nor no" in str(warning)) is warns
 
 
-def test_empty_end_token_does_not_count() -> None:
-    said = [token("1868", 0.5), TokenLogprob(token="", logprob=math.log(0.01), top={})]
-    assert perplexity(replied(*said)) == pytest.approx(2.0)
-    assert perplexity(replied(said[0])) == pytest.approx(2.0)
-
-
 def test_scores_skip_thoughts_and_leading_white_space() -> None:
     thought = [token("<think>"), token("no", 0.1, no=0.9), token("</think>"), token("\n\n", 0.2, no=1.0)]
     answer = replied(*thought, token("yes", 0.25, yes=0.9))
@@ -61,4 +55,5 @@ def test_scores_of_unfinished_thoughts_are_missing() -> None:
 def test_perplexity_excludes_only_the_end_token() -> None:
     tokens = token("a", 0.5), token(" b", 0.125)
     assert perplexity(replied(*tokens, end=token("<|im_end|>", 0.001))) == pytest.approx(4.0)
+    assert perplexity(replied(*tokens, end=TokenLogprob(token="", logprob=-9.0, top={}))) == pytest.approx(4.0)
     assert perplexity({**replied(*tokens), "finish": "length"}) == pytest.approx(4.0)

@@ -70,18 +70,12 @@ def test_parse_takes_the_last_json_after_the_thoughts(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [f"<think>{JSON}", f"<think>a</think><think>{JSON}", HARMONY.partition("<|end")[0].format(JSON)]
-)
-def test_parse_of_unfinished_thoughts_finds_nothing(text: str) -> None:
-    with pytest.raises(Unparsable, match=r"empty|no complete JSON"):
-        parse(text, Fact)
-
-
-@pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("", "empty"),
         ("<think>and then", "empty"),
+        (f"<think>a</think><think>{JSON}", "empty"),
+        (HARMONY.partition("<|end")[0].format(JSON), "empty|no complete JSON"),
         ("I do not know.", "no complete JSON"),
         ('{"name": "Od', "no complete JSON"),
         ('{"years": []}', "name: Field required"),
@@ -91,7 +85,7 @@ def test_parse_of_unfinished_thoughts_finds_nothing(text: str) -> None:
         (f'{{"name": "Oda", "years": [{"9" * 5_000}]}}', "no complete JSON"),
         (f"{JSON}{' ' * MAX_CHARS}", f"longer than {MAX_CHARS:,} characters"),
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_parse_of_invalid_reply_raises_with_reason(text: str, reason: str) -> None:
     with pytest.raises(Unparsable, match=reason):
@@ -134,10 +128,6 @@ def test_parse_of_cut_off_reply_needs_complete_json() -> None:
     assert parse(f"{JSON} and more chat that was cut o", Fact, cut_off=True) == FACT
 
 
-def test_parse_keeps_commas_inside_strings() -> None:
-    assert parse('{"name": "a,] and ,}"}', Fact).name == "a,] and ,}"
-
-
 def test_parse_of_plain_text_removes_thoughts_and_fences() -> None:
     assert parse("<think>hm</think>\n```\nOda, 1871\n```", str) == "Oda, 1871"
     assert parse(' "Oda" ', str) == '"Oda"'
@@ -152,21 +142,6 @@ def test_parse_matches_normalized_choices(text: str) -> None:
 def test_parse_rejects_partial_choices(text: str) -> None:
     with pytest.raises(Unparsable, match="exactly one of yes, no"):
         parse(text, str, choices=("yes", "no"))
-
-
-facts = st.builds(
-    Fact,
-    name=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00")),
-    years=st.lists(st.integers()),
-)
-
-
-@given(facts, st.data())
-def test_parse_rejects_truncated_json(fact: Fact, data: st.DataObject) -> None:
-    whole = fact.model_dump_json()
-    cut = data.draw(st.integers(min_value=0, max_value=len(whole) - 1))
-    with pytest.raises(Unparsable):
-        parse(whole[:cut], Fact, cut_off=True)
 
 
 values = st.recursive(st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
@@ -211,5 +186,6 @@ async def test_parse_reply_of_a_long_reply_lets_others_run() -> None:
 
 
 def test_parse_of_escapes_returns_storable_text() -> None:
+    assert parse('{"name": "a,] and ,}"}', Fact).name == "a,] and ,}"
     fact = parse('{"name": "a\\u0000b \\ud83d\\ude00 \\ud83d \\\\u0000", "\\u0000years": [1]}', Fact)
     assert fact == Fact(name="ab \U0001f600 \ufffd \\u0000", years=[1])

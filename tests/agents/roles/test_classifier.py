@@ -8,7 +8,6 @@ from scripted_model import ScriptedModel, reply
 
 from sleuth.agents.model import Reply, Request
 from sleuth.agents.roles.judging import vote_on_attributes
-from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.sources.question_attributes import Attributes
 
 
@@ -61,11 +60,6 @@ async def test_predict_skips_an_unusable_sample_with_warning(vote: Callable[...,
     assert found == Attributes("movie", False)
     assert len(warnings) == 1
     assert "The vote continues without this sample." in warnings[0]
-
-
-async def test_predict_without_a_server_raises(vote: Callable[..., Any]) -> None:
-    with pytest.raises(ModelUnavailable):
-        await vote(ScriptedModel(["open", "open", ModelUnavailable("down"), "static"]), samples=2)
 
 
 async def test_predict_keeps_the_votes_on_one_attribute_without_the_other(vote: Callable[..., Any]) -> None:

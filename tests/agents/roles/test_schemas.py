@@ -24,7 +24,3 @@ def test_schema_of_a_role_compiles_to_a_grammar(prompt: str) -> None:
     xgrammar = pytest.importorskip("xgrammar", reason="the embedded model server is not installed")
     grammar = xgrammar.Grammar.from_json_schema(json.dumps(GUIDED[prompt].schema()))
     assert "root ::=" in str(grammar)
-
-
-def test_roles_with_schemas_were_found() -> None:
-    assert {"planner/plan", "drafter/draft", "reader/read"} <= GUIDED.keys()

@@ -47,13 +47,13 @@ class Server:
 
     async def call(self, request: Request) -> Reply:
         body = {"model": "tiny", "seed": 7, "max_tokens": 99, "temperature": 0.0, "response_format": {"type": "x"}}
+        return await trace_call({**body, "messages": request.messages}, self.send, url="http://models.example:8000/v1")
 
-        async with trace_call({**body, "messages": request.messages}, url="http://models.example:8000/v1") as call:
-            self.headers.append(call.headers)
-            if self._failure:
-                raise self._failure
-            call.reply = {**reply(json.dumps(READING)), "model": "tiny-1", "usage": USAGE}
-        return call.reply
+    async def send(self, headers: Mapping[str, str]) -> Reply:
+        self.headers.append(headers)
+        if self._failure:
+            raise self._failure
+        return {**reply(json.dumps(READING)), "model": "tiny-1", "usage": USAGE}
 
     async def count_tokens(self, messages: tuple[Message, ...], *, role: str) -> int:
         return 100
@@ -214,11 +214,9 @@ async def test_run_without_a_trace_sends_no_header() -> None:
 class Hanging(Server):
     """A model server that never replies."""
 
-    async def call(self, request: Request) -> Reply:
-        async with trace_call({"model": "tiny", "messages": request.messages}, url="http://models.example/v1") as call:
-            self.headers.append(call.headers)
-            call.reply = await asyncio.Future()
-        return call.reply
+    async def send(self, headers: Mapping[str, str]) -> Reply:
+        self.headers.append(headers)
+        return await asyncio.Future[Reply]()
 
 
 async def test_cancelled_run_ends_its_spans() -> None:

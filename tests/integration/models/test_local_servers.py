@@ -14,17 +14,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from sleuth.agents.llm.client import LLMClient
-from sleuth.agents.llm.context_windows import CUT, warn_if_small
+from sleuth.agents.llm.context_windows import CUT
 from sleuth.studio.cli.commands.doctor import examine, examine_model
 from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture(autouse=True)
-def fresh_process() -> None:
-    """Each window is reported once in a process."""
-    warn_if_small.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -43,9 +37,8 @@ def fresh_process() -> None:
 async def test_local_server_is_asked_for_the_window_and_a_small_one_reported(
     server: ModelServer, chosen: dict[str, Any], window: int, remedy: str | None, *, tmp_path: Path, caplog: Any
 ) -> None:
-    for _ in range(2):
-        async with connected(server, tmp_path, **chosen) as model:
-            assert model.context_window == window
+    async with connected(server, tmp_path, **chosen) as model:
+        assert model.context_window == window
     messages = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert len(messages) == (remedy is not None)
     if remedy is not None:

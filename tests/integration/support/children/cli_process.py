@@ -17,7 +17,7 @@ from sleuth.studio.cli import app as cli
 _server = multiprocessing.get_context("forkserver")
 _commands = {f"sleuth.studio.cli.commands.{where.partition('.')[0]}" for where, _ in cli.COMMANDS.values()}
 _server.set_forkserver_preload(
-    [*_commands, "sleuth.studio.cli.app", "chromadb", "tantivy", "openai", "langgraph.checkpoint.postgres.aio"]
+    [*_commands, "sleuth.studio.cli.app", "chromadb", "tantivy", "httpx2", "langgraph.checkpoint.postgres.aio"]
 )
 
 

@@ -9,7 +9,7 @@ from multiprocessing.process import BaseProcess
 FORKS = multiprocessing.get_context("forkserver")
 # What is imported here, a child need not import. (The other modules of this folder are not on the fork server's path.)
 FORKS.set_forkserver_preload(
-    ["sleuth.studio.client.sleuth", "chromadb", "tantivy", "openai", "langgraph.checkpoint.postgres.aio"]
+    ["sleuth.studio.client.sleuth", "chromadb", "tantivy", "httpx2", "langgraph.checkpoint.postgres.aio"]
 )
 
 

@@ -115,9 +115,6 @@ class ModelServer:
     async def list_models(self, request: Request) -> Response:
         return JSONResponse({"object": "list", "data": self.models})
 
-    async def version(self, request: Request) -> Response:
-        return JSONResponse({"version": "1.0"})
-
     async def tokenize(self, request: Request) -> Response:
         if "tokenize" not in self.supports:
             return status(404)
@@ -200,7 +197,6 @@ def truncated() -> Response:
 async def serving(server: ModelServer) -> AsyncIterator[ModelServer]:
     routes = [
         Route("/v1/models", server.list_models),
-        Route("/version", server.version),
         Route("/tokenize", server.tokenize, methods=["POST"]),
         Route("/v1/chat/completions", server.chat, methods=["POST"]),
         *server.routes,
