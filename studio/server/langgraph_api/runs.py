@@ -58,12 +58,12 @@ async def start_run(access: Access, form: AssistantRunForm, name: str | None) ->
     if form.multitask_strategy == "interrupt" and await server.run_worker.is_running(thread.id):
         await server.run_worker.stop(thread.id)
     await server.run_worker.require_idle(thread.id)
-    stored = await server.log.after(thread.id, 0)
+    last = await server.log.last(thread.id)
     await (_begin if is_empty(thread) else _continue)(access, thread, form, method, settings)
     budget = form.budget() if form.input is None and not form.is_reply and form.budget() != Budget() else None
     await server.run_worker.start(access.owner, thread.id, budget=budget)
     begun = await access.runs.store.threads.get(thread.id)
-    return RunStream(access=access, thread=begun, after=stored[-1].id if stored else 0, modes=form.modes)
+    return RunStream(access=access, thread=begun, after=last, modes=form.modes)
 
 
 async def _begin(access: Access, thread: Thread, form: AssistantRunForm, method: str, settings: dict[str, Any]) -> None:

@@ -38,9 +38,9 @@ class ServerBackend:
         server, owner = self.access.server, self.access.owner
         id = (await self.access.thread(thread)).id
         await server.quota.require(owner)
-        stored = await server.log.after(id, 0)
+        last = await server.log.last(id)
         await server.run_worker.start(owner, id, budget=budget)
-        async for event in _follow(self.access, id, after=stored[-1].id if stored else 0):
+        async for event in _follow(self.access, id, after=last):
             yield event
 
 

@@ -12,6 +12,7 @@ from contextlib import aclosing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from time import monotonic
+from typing import Any
 from uuid import uuid4
 
 from langgraph.errors import GraphDrained
@@ -23,7 +24,7 @@ from sleuth.graphs.core.events import Step
 from sleuth.graphs.runs import RunService, now, replay_steps
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.retry import retry_until_stored
-from sleuth.studio.server.runs.event_log import EventLog, EventWriter
+from sleuth.studio.server.runs.event_log import EventLog
 from sleuth.studio.server.runs.queue import RunQueue
 from sleuth.studio.server.schemas.errors import describe_failure
 from sleuth.studio.server.telemetry.logs import log_fields
@@ -58,8 +59,8 @@ class _Job:
 
     `stopping`: cancellation was requested. `finishing`: only the final event remains to be published. `started`: a
     future that is done when the job owns its thread, or could not get it. `is_recovered`: an earlier server started the
-    run. `began`: its monotonic time. `control`: interrupts the run between two steps. `runs`: those of the owner, for
-    reading.
+    run. `began`: its monotonic time. `control`: interrupts the run between two steps. `last_event`: the number of the
+    last event before the job. `runs`: those of the owner, for reading.
     """
 
     owner: str
@@ -73,7 +74,7 @@ class _Job:
     control: RunControl = field(default_factory=RunControl)
     started: asyncio.Future[None] = field(default_factory=asyncio.Future)
     runs: RunService = field(init=False)
-    events: EventWriter = field(init=False)
+    last_event: int = field(init=False)
     task: asyncio.Task[None] = field(init=False)
 
     def cancel(self) -> None:
@@ -215,9 +216,8 @@ class RunWorker:
                     raise
                 _log.warning("the runs of other servers cannot be read: %s", error)
 
-    async def recover(self) -> int:
-        """Resume the runs in the queue that no server runs; return their number."""
-        resumed = 0
+    async def recover(self) -> None:
+        """Resume the runs in the queue that no server runs."""
         pending = [(thread, owner) for thread, owner in await self._queue.pending() if thread not in self.jobs]
         held = await self._tenants.store.locks.held([thread for thread, _ in pending]) if pending else set()
         for thread, owner in pending:
@@ -225,8 +225,6 @@ class RunWorker:
                 continue
             with suppress(ThreadBusy):
                 await self.start(owner, thread, is_recovered=True)
-                resumed += 1
-        return resumed
 
     async def _execute(self, job: _Job) -> None:
         """Run one job, from locking its thread to its end."""
@@ -255,7 +253,7 @@ class RunWorker:
         job.runs = self._tenants.read_only_runs(job.owner)
         job.token = self._tenants.store.locks.token(job.thread)
         await self._queue.add(job.owner, job.thread, job.token, is_recovered=job.is_recovered)
-        job.events = await self._log.writer(job.thread, token=job.token)
+        job.last_event = await self._log.open(job.thread)
         if self.is_closing:
             raise RunError("The server is shutting down. The run is resumed at its next start.")
 
@@ -271,7 +269,7 @@ class RunWorker:
         except asyncio.CancelledError:
             if job.stopping:
                 await retry_until_stored(lambda: job.runs.stopped(job.thread), f"The stop of run {job.thread}")
-                await job.events.append("stopped", {}, key=f"stopped {uuid4().hex}")
+                await self._append(job, "stopped", {}, key=f"stopped {uuid4().hex}")
             elif self.is_closing:
                 interrupted = True
             else:  # the thread lock is lost
@@ -299,7 +297,7 @@ class RunWorker:
         answer: Answer | None = None
         async with self._home_lock.hold("shared", wait=math.inf if job.is_recovered else INGEST_WAIT):
             runs = await self._tenants.runs(job.owner)
-            if not job.events.is_empty:
+            if job.last_event:
                 await self._publish_missed_steps(runs, job, record)
             listening = partial(self._has_listener, job)
             async with aclosing(
@@ -311,11 +309,11 @@ class RunWorker:
                     elif isinstance(event, Step):
                         await self._publish_step(event, job, record)
                     else:
-                        job.events.publish_delta(event)
+                        self._log.publish_delta(job.thread, event)
         if answer:  # the state of the run is stored now
             record.outcome = "waiting" if answer.asks else "done"
             self._telemetry.count_answer(answer.method, answer.status)
-            await job.events.append("answer", answer.to_json(), key=f"answer {answer.checkpoint}")
+            await self._append(job, "answer", answer.to_json(), key=f"answer {answer.checkpoint}")
 
     def _has_listener(self, job: _Job) -> bool:
         return self._log.want_deltas(job.thread) or monotonic() < job.began + LISTENER_GRACE
@@ -328,7 +326,7 @@ class RunWorker:
 
     async def _publish_step(self, step: Step, job: _Job, record: RunRecord) -> None:
         data = asdict(step)
-        if await job.events.append("step", data, key=f"{data.pop('task')} {step.state}"):
+        if await self._append(job, "step", data, key=f"{data.pop('task')} {step.state}"):
             self._telemetry.step(step, record)
         if step.state == "finished":
             self._log.finish_step(job.thread, step)
@@ -342,7 +340,10 @@ class RunWorker:
         if not isinstance(error, ThreadBusy | UnknownName):  # another process runs a sub-run of it, or it was deleted
             fail = partial(job.runs.store.threads.set_state, job.thread, "failed", at=now(), problem=problem)
             await retry_until_stored(fail, f"The error of run {job.thread}")
-        await job.events.append("error", {"message": problem, "type": kind}, key=f"error {uuid4().hex}")
+        await self._append(job, "error", {"message": problem, "type": kind}, key=f"error {uuid4().hex}")
+
+    async def _append(self, job: _Job, name: str, data: dict[str, Any], *, key: str) -> bool:
+        return await self._log.append(job.thread, name, data, key=key, token=job.token)
 
 
 def _not_running(thread: str) -> ThreadBusy:
