@@ -4,8 +4,8 @@ The steps of a run and their findings are sent as progress. A `SleuthError` beco
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -27,6 +27,7 @@ from sleuth.graphs.core.events import Step
 from sleuth.graphs.registry import METHODS, REPORT, SURVEY, runnable
 from sleuth.studio.client.sleuth import DEFAULT_METHOD
 from sleuth.studio.mcp.backend import Backend, Events
+from sleuth.studio.server.schemas.runs import HitView
 from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import SleuthError, UnknownName
 from sleuth.tools.optional_imports import DISTRIBUTION
@@ -77,17 +78,6 @@ class SurveyResult(AnswerResult):
     table: dict[str, Any] | None
 
 
-class SearchResult(BaseModel):
-    """A passage found by a search."""
-
-    passage: str
-    document: str
-    title: str
-    text: str
-    score: float
-    rank: int
-
-
 class ListedDocument(BaseModel):
     """A document in the list."""
 
@@ -110,14 +100,6 @@ class DocumentResult(BaseModel):
     text: str
     start: int
     length: int
-
-
-@contextmanager
-def _tool_errors() -> Iterator[None]:
-    try:
-        yield
-    except SleuthError as error:
-        raise ToolError(str(error)) from error
 
 
 _METHODS = "; ".join(f"{method.name}: {method.line}" for method in METHODS.values())
@@ -205,12 +187,11 @@ class Tools:
         mode: Annotated[Mode, Field(description="search mode")] = "hybrid",
         k: Annotated[int, Field(ge=1, le=100, description="number of passages")] = 5,
         where: Where = "",
-    ) -> list[SearchResult]:
+    ) -> list[HitView]:
         """Search the passages of the documents, without a model; the best first."""
-        with _tool_errors():
-            async with self._of(context).collection() as collection:
-                hits = await collection.search(Query(text=query, k=k, mode=mode, where=where))
-        return [SearchResult.model_validate(hit_to_json(at_words(hit, query))) for hit in hits]
+        async with self._of(context).collection() as collection:
+            hits = await collection.search(Query(text=query, k=k, mode=mode, where=where))
+        return [HitView.model_validate(hit_to_json(at_words(hit, query))) for hit in hits]
 
     async def list_documents(
         self,
@@ -221,9 +202,8 @@ class Tools:
         limit: Annotated[int, Field(ge=1, le=1000, description="maximum number of documents")] = 100,
     ) -> list[ListedDocument]:
         """List the documents by id; `after` the last one of a list returns the next ones."""
-        with _tool_errors():
-            async with self._of(context).collection() as collection:
-                found = await collection.documents(limit=limit, after=after, find=find, where=where)
+        async with self._of(context).collection() as collection:
+            found = await collection.documents(limit=limit, after=after, find=find, where=where)
         return [ListedDocument.model_validate(each, from_attributes=True) for each in found]
 
     async def get_document(
@@ -234,9 +214,8 @@ class Tools:
         length: Annotated[int, Field(ge=1, le=MAX_TEXT, description="maximum number of characters")] = MAX_TEXT,
     ) -> DocumentResult:
         """Read a document, or the part of it around a citation."""
-        with _tool_errors():
-            async with self._of(context).collection() as collection:
-                found = await collection.document(id)
+        async with self._of(context).collection() as collection:
+            found = await collection.document(id)
         part = found.text[start : start + length]
         return DocumentResult(
             id=found.id, title=found.title, source=found.source, text=part, start=start, length=len(found.text)
@@ -297,13 +276,14 @@ class _StrictServer(MCPServer):
                     hint = f"The arguments of {name} are: {', '.join(known[name])}."
                     raise UnknownName("argument", argument, known[name], hint)
             return await super().call_tool(name, arguments, context)
-        except SleuthError as error:
-            raise ToolError(f"Error executing tool {name}: {error}") from error
-        except ToolError as error:
-            if not isinstance(error.__cause__, ValidationError):
-                raise
-            faults = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}." for each in error.__cause__.errors()]
-            raise ToolError(f"Error executing tool {name}: {' '.join(faults)}") from error
+        except (SleuthError, ToolError) as error:
+            cause = error.__cause__ if isinstance(error, ToolError) else error
+            if isinstance(cause, ValidationError):
+                faults = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}." for each in cause.errors()]
+                raise ToolError(f"Error executing tool {name}: {' '.join(faults)}") from error
+            if isinstance(cause, SleuthError):
+                raise ToolError(f"Error executing tool {name}: {cause}") from error
+            raise
 
 
 def answer_with_citations(question: str) -> str:

@@ -71,7 +71,7 @@ async def list_runs(
         str, Query(max_length=100, pattern=r"^[\w.@:-]*$", description="with `before`: the last run of the page before")
     ] = "",
     subruns: Annotated[bool, Query(description="also list sub-runs")] = True,
-) -> list[forms.ListedRun]:
+) -> list[forms.ThreadRow]:
     """List runs, the latest first.
 
     `since`, `until` and `before` compare the time of the last change. For the next page, send the `updated_at` and `id`
@@ -88,11 +88,7 @@ async def list_runs(
         with_subruns=subruns,
     )
     found = await runs.with_results(await runs.store.threads.list_newest(wanted, limit))
-    rows = [forms.ListedRun(**thread.to_json()) for thread in found]
-    for row, thread in zip(rows, found, strict=True):
-        if follow_up := thread.options.follow_up:
-            row.conversation, row.asked = follow_up.conversation, follow_up.asked
-    return rows
+    return [forms.ThreadRow.of(thread) for thread in found]
 
 
 @router.post("", status_code=201)
@@ -143,7 +139,7 @@ async def show(thread: ThreadDep, access: AccessDep) -> forms.RunView:
         began = max(filter(None, (snapshot.created_at, thread.updated_at)), key=datetime.fromisoformat)
         seconds += max(0.0, (datetime.now(UTC) - datetime.fromisoformat(began)).total_seconds())
     return forms.RunView(
-        thread=forms.ThreadRow(**thread.to_json()),
+        thread=forms.ThreadRow.of(thread),
         answer=await _answer(thread, access),
         state=state,
         cost=total_cost(state.get("calls", {})),
@@ -168,7 +164,7 @@ async def show_conversation(thread: ThreadDep, access: AccessDep) -> list[forms.
     rows = await conversation_of(access.runs, thread)
     return [
         forms.TurnView(
-            thread=forms.ThreadRow(**row.to_json()),
+            thread=forms.ThreadRow.of(row),
             after=row.options.follow_up.after if row.options.follow_up else "",
             asked=row.options.follow_up.asked if row.options.follow_up else row.question,
             answer=await _answer(row, access),

@@ -191,9 +191,7 @@ class EventLog:
             if thread not in except_for:
                 self.notify(thread)
 
-    async def append(
-        self, thread: str, name: str, data: dict[str, Any], *, key: str, token: str | None = None
-    ) -> bool:
+    async def append(self, thread: str, name: str, data: dict[str, Any], *, key: str, token: str | None = None) -> bool:
         """Store an event of an open thread and wake its subscribers; `token` is the fencing token of its lock.
 
         Return False without storing it if the thread has an event of this key: it was stored before an interruption.

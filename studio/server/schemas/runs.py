@@ -1,13 +1,13 @@
 """Requests and responses of runs and documents, as in the OpenAPI description."""
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from sleuth.graphs.core.answer import Cost, Status
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence import MAX_ANSWER, NAME, FollowUp, Outcome, ThreadState, ThreadStatus
+from sleuth.graphs.persistence import MAX_ANSWER, NAME, FollowUp, Outcome, Thread, ThreadState, ThreadStatus
 from sleuth.graphs.persistence.thread import AverageCost
 from sleuth.graphs.runs import MAX_QUESTION
 from sleuth.studio.client.sleuth import DEFAULT_METHOD
@@ -132,13 +132,15 @@ class ThreadRow(BaseModel):
     calls: int | None = None
     tokens: int | None = None
     seconds: float | None = Field(default=None, description="wall-clock seconds of work")
-
-
-class ListedRun(ThreadRow):
-    """A run in the list, with its conversation."""
-
     conversation: str = Field(default="", description="of a follow-up: the first run of its conversation")
     asked: str = Field(default="", description="of a follow-up: the question as it was typed")
+
+    @classmethod
+    def of(cls, thread: Thread) -> Self:
+        """Return the row of a run."""
+        about = thread.options.follow_up
+        conversation = {"conversation": about.conversation, "asked": about.asked} if about else {}
+        return cls(**thread.to_json(), **conversation)
 
 
 class RunView(BaseModel):
@@ -208,7 +210,6 @@ class HitView(BaseModel):
     score: float
     rank: int
     location: str = ""
-    newer: str = ""
 
 
 class Taken(BaseModel):
