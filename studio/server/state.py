@@ -3,8 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import Depends, FastAPI, Request
@@ -26,20 +25,23 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage import HomeLock
 
 
-@dataclass(frozen=True, kw_only=True)
 class ServerState:
     """The resources that routes use."""
 
-    settings: Settings
-    tenants: Tenants
-    telemetry: Telemetry
-    log: EventLog
-    run_worker: RunWorker
-    quota: Quota
-    ingestion: IngestionWorker
-    home_lock: HomeLock
-    readiness: ReadinessProbe
-    examples: ExampleQuestions
+    def __init__(self, tenants: Tenants, telemetry: Telemetry) -> None:
+        """Create missing tables; blocks."""
+        self.settings, self.tenants, self.telemetry = tenants.settings, tenants, telemetry
+        engine = tenants.store.engine
+        self.home_lock = HomeLock(self.settings.home, "sleuth serve")
+        self.log = EventLog(engine)
+        self.quota = Quota(engine, tokens_a_day=self.settings.tokens_a_day)
+        self.run_worker = RunWorker(
+            tenants=tenants, log=self.log, home_lock=self.home_lock, quota=self.quota, telemetry=telemetry
+        )
+        uploads = Uploads(engine, self.settings.home / "uploads")
+        self.ingestion = IngestionWorker(tenants, self.home_lock, uploads, telemetry)
+        self.readiness = ReadinessProbe(self.settings, engine)
+        self.examples = ExampleQuestions(tenants, self.quota)
 
     def is_operator(self, owner: str) -> bool:
         """Return whether an owner may see what belongs to others."""
@@ -61,33 +63,14 @@ async def open_server_state(
         store = await stack.enter_async_context(open_store(settings))
         resources = await stack.enter_async_context(AsyncExitStack())
         tenants = Tenants(settings, store, open_model, embedder, resources)
-        log, home_lock = await asyncio.to_thread(EventLog, store.engine), HomeLock(settings.home, "sleuth serve")
-        quota = await asyncio.to_thread(partial(Quota, store.engine, tokens_a_day=settings.tokens_a_day))
-        run_worker = await asyncio.to_thread(
-            RunWorker, tenants=tenants, log=log, home_lock=home_lock, quota=quota, telemetry=telemetry
-        )
-        uploads = await asyncio.to_thread(Uploads, store.engine, settings.home / "uploads")
-        ingestion = IngestionWorker(tenants, home_lock, uploads, telemetry)
-        await ingestion.recover()
-        server = ServerState(
-            settings=settings,
-            tenants=tenants,
-            telemetry=telemetry,
-            log=log,
-            run_worker=run_worker,
-            quota=quota,
-            ingestion=ingestion,
-            home_lock=home_lock,
-            readiness=ReadinessProbe(settings, store.engine),
-            examples=ExampleQuestions(tenants, quota),
-        )
-        telemetry.watch(ingests=lambda: ingestion.waiting)
-        await log.remove_orphans()
+        server = await asyncio.to_thread(ServerState, tenants, telemetry)
+        await server.ingestion.recover()
+        await server.log.remove_orphans()
         await adopt_follow_ups(store.engine)
         await stack.enter_async_context(_background_task(_complete_results(store)))
-        await stack.enter_async_context(_background_task(run_worker.watch()))
+        await stack.enter_async_context(_background_task(server.run_worker.watch()))
         stack.push_async_callback(server.close)
-        await run_worker.recover()
+        await server.run_worker.recover()
         yield server
 
 

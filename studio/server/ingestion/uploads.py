@@ -6,6 +6,7 @@ rows process only the uploads whose files are in their SLEUTH_HOME.
 """
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Mapping
@@ -133,7 +134,8 @@ class Uploads:
         for name, path in zip(ingest.files, self._paths(ingest), strict=True):
             if not (self._folder / ingest.id / name).exists():  # before it moves, one of this name is of another upload
                 path.unlink(missing_ok=True)
-                _remove_empty(path.parent, self.folder_of(ingest.owner))
+                with suppress(OSError):  # it contains other files, or is gone
+                    os.removedirs(path.parent)
         shutil.rmtree(self._folder / ingest.id, ignore_errors=True)
 
     def folder_of(self, owner: str) -> Path:
@@ -184,13 +186,3 @@ def _row(ingest: Ingest) -> dict[str, Any]:
     row = {**ingest.model_dump(exclude={"outcomes", "done"}), "owner": ingest.owner}
     files = {name: ingest.outcomes.get(name, "") for name in ingest.files}
     return {**row, "files": json.dumps(files), "failed": json.dumps(row["failed"])}
-
-
-def _remove_empty(folder: Path, top: Path) -> None:
-    """Remove a folder and those above it, up to `top`, as long as they are empty."""
-    while folder != top:
-        try:
-            folder.rmdir()
-        except OSError:  # it contains other files, or is gone
-            return
-        folder = folder.parent

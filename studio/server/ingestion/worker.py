@@ -10,9 +10,9 @@ import logging
 import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import BinaryIO
 from uuid import uuid4
 
@@ -49,17 +49,11 @@ class IngestionWorker:
         """The uploads that have not ended, with progress that is not stored."""
         self._ending: set[str] = set()
         """Those whose end is being stored."""
-        self._began: dict[str, float] = {}
-        """The monotonic times of their first files."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """The task that ingests the uploads of an owner."""
         self._telemetry = telemetry
+        telemetry.ingests_waiting.set_function(lambda: len(self._pending))
         self._is_closed = False
-
-    @property
-    def waiting(self) -> int:
-        """The number of uploads that have not ended."""
-        return len(self._pending)
 
     async def add(self, owner: str, files: Mapping[str, BinaryIO]) -> Ingest:
         """Store files by name and queue them; a kill loses none of them.
@@ -159,7 +153,6 @@ class IngestionWorker:
             if stored and stored.done:  # by another server with this SLEUTH_HOME
                 self._forget(stored)
                 return
-            self._began.setdefault(id, monotonic())
 
             def show(progress: IngestProgress) -> None:
                 self._pending[id] = _after(self._pending[id], progress, folder)
@@ -195,9 +188,8 @@ class IngestionWorker:
     def _forget(self, ingest: Ingest) -> None:
         """Count an upload that has ended; its row is stored."""
         del self._pending[ingest.id]
-        moment = monotonic()
         failed = sum(bool(each.source) for each in ingest.failed)
-        seconds = moment - self._began.pop(ingest.id, moment)
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(ingest.at)).total_seconds()
         self._telemetry.count_ingest(ingest.status, seconds, read=ingest.read, failed=failed)
 
     def _enqueue(self, ingest: Ingest) -> None:

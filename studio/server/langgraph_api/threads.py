@@ -1,10 +1,10 @@
 """Threads and their states: sleuth's threads of the owner. A thread without a run is a chat without messages."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 from uuid import uuid4
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Interrupt, StateSnapshot
@@ -30,6 +30,14 @@ from sleuth.studio.server.langgraph_api.forms import (
 from sleuth.tools.errors import RunError, UsageError
 
 router = APIRouter(prefix="/threads", route_class=JsonRoute)
+
+
+async def _thread(name: str, access: AccessDep) -> Thread:
+    return await access.thread(name)
+
+
+ThreadDep = Annotated[Thread, Depends(_thread)]
+"""The thread of the owner that a path names."""
 
 _STATUS: dict[ThreadState, str] = {
     "queued": "busy",
@@ -173,45 +181,42 @@ async def search(form: ThreadSearch, access: AccessDep) -> Response:
 
 
 @router.get("/{name}")
-async def get(name: str, access: AccessDep) -> Response:
+async def get(thread: ThreadDep, access: AccessDep) -> Response:
     """Return a thread with its latest values."""
-    return respond(await _thread_view(access, await access.thread(name)))
+    return respond(await _thread_view(access, thread))
 
 
 @router.patch("/{name}")
-async def change(name: str, form: ThreadPatch, access: AccessDep) -> Response:
+async def change(thread: ThreadDep, form: ThreadPatch, access: AccessDep) -> Response:
     """Merge metadata into that of a thread."""
-    thread = await access.thread(name)
     metadata = {**thread.options.langgraph_metadata, **form.metadata}
     options = thread.options.model_copy(update={"langgraph_metadata": metadata})
     await access.runs.store.threads.set_options(thread.id, options)
-    return await get(name, access)
+    return await get(await access.runs.store.threads.get(thread.id), access)
 
 
 @router.delete("/{name}", status_code=204)
-async def remove(name: str, access: AccessDep) -> None:
+async def remove(thread: ThreadDep, access: AccessDep) -> None:
     """Delete a thread with its checkpoints and sub-runs."""
-    await access.remove((await access.thread(name)).id)
+    await access.remove(thread.id)
 
 
 @router.get("/{name}/state")
 @router.get("/{name}/state/{checkpoint}")
-async def get_state(name: str, access: AccessDep, checkpoint: str | None = None) -> Response:
+async def get_state(thread: ThreadDep, access: AccessDep, checkpoint: str | None = None) -> Response:
     """Return the state of a checkpoint, by default the latest."""
-    thread = await access.thread(name)
     return respond(_state_view(await access.runs.state(thread, checkpoint), thread, access.public_id(thread.id)))
 
 
 @router.post("/{name}/state/checkpoint")
-async def get_state_of(name: str, form: PlaceForm, access: AccessDep) -> Response:
+async def get_state_of(thread: ThreadDep, form: PlaceForm, access: AccessDep) -> Response:
     """Return the state of a checkpoint."""
-    return await get_state(name, access, form.place)
+    return await get_state(thread, access, form.place)
 
 
 @router.post("/{name}/state")
-async def update_state(name: str, form: StateUpdateForm, access: AccessDep) -> Response:
+async def update_state(name: str, thread: ThreadDep, form: StateUpdateForm, access: AccessDep) -> Response:
     """Branch a thread with a changed state; the next run continues the branch."""
-    thread = await access.thread(name)
     await access.server.run_worker.require_idle(thread.id)
     at = (await access.runs.state(thread, form.place)).config["configurable"].get("checkpoint_id")
     if at is None:
@@ -237,9 +242,8 @@ def messages_in(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
 
 
 @router.post("/{name}/history")
-async def search_history(name: str, form: HistoryForm, access: AccessDep) -> Response:
+async def search_history(thread: ThreadDep, form: HistoryForm, access: AccessDep) -> Response:
     """Return the states of a thread with all its branches, the latest first."""
-    thread = await access.thread(name)
     graph, public = access.runs.graph(thread), access.public_id(thread.id)
     config = access.runs.config(thread, form.checkpoint.checkpoint_id if form.checkpoint else None)
     before = form.before

@@ -167,7 +167,7 @@ class Authentication:
             return respond(400, "The Host header is not a host name or address.")
         address, secret = _network((scope.get("client") or ("",))[0]), _secret_of(headers)
         if self._keys and secret and (wait := self._wrong.wait(address)):
-            self._telemetry.count_refused_key("limited")
+            self._telemetry.refused_keys.labels("limited").inc()
             return respond_later("Too many wrong API keys from this address", wait)
         owner = self._owner_by_key(address, secret) if self._keys else self._owner_by_address(scope, headers)
         if owner is None and not (self._keys and OPEN.fullmatch(scope["path"])):
@@ -183,7 +183,7 @@ class Authentication:
         owner = self._keys.owner_of(secret) if secret else None
         if secret and owner is None:
             self._wrong.add(address, digest_of(secret))
-            self._telemetry.count_refused_key("unknown")
+            self._telemetry.refused_keys.labels("unknown").inc()
         return owner
 
     def _owner_by_address(self, scope: Scope, headers: Headers) -> str | None:

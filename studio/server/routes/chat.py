@@ -104,7 +104,6 @@ async def _answer(
     """Start the run of the last message, and return its reply."""
     if form.model not in METHODS:
         return _unknown_model(form.model)
-    form.require_supported()
     question = check_question(form.question())
     await access.require_ready()
     rewriting = await access.rewrite_follow_up(question, form.turns())

@@ -197,10 +197,10 @@ async def events(
 
 
 @router.post("/{thread}/stop", status_code=202)
-async def stop(thread: ThreadDep, server: ServerStateDep) -> forms.Stopped:
+async def stop(thread: ThreadDep, server: ServerStateDep) -> forms.Begun:
     """Stop a run; `resume` continues from its last step."""
     await server.run_worker.stop(thread.id)
-    return forms.Stopped(thread=thread.id)
+    return forms.Begun(thread=thread.id, state="stopped", status="interrupted")
 
 
 @router.post("/{thread}/resume", status_code=202)

@@ -312,7 +312,7 @@ class RunWorker:
                         self._log.publish_delta(job.thread, event)
         if answer:  # the state of the run is stored now
             record.outcome = "waiting" if answer.asks else "done"
-            self._telemetry.count_answer(answer.method, answer.status)
+            self._telemetry.answers.labels(answer.method, answer.status).inc()
             await self._append(job, "answer", answer.to_json(), key=f"answer {answer.checkpoint}")
 
     def _has_listener(self, job: _Job) -> bool:

@@ -88,18 +88,11 @@ class ForkForm(Form):
 
 
 class Begun(BaseModel):
-    """A run that was started in the background."""
+    """A run that was started in the background, or stopped."""
 
     thread: str
     state: ThreadState = "running"
     status: ThreadStatus = Field(default="running", deprecated=True, description=_OLD)
-
-
-class Stopped(Begun):
-    """A run that was stopped."""
-
-    state: ThreadState = "stopped"
-    status: ThreadStatus = Field(default="interrupted", deprecated=True, description=_OLD)
 
 
 class Forked(BaseModel):

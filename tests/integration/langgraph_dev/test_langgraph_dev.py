@@ -9,7 +9,6 @@ from dev_server import Server, langgraph_dev
 
 from sleuth.graphs.ingestion.pipeline import ingest
 from sleuth.graphs.methods.par_rag.graph import Settings as ParRagSettings
-from sleuth.graphs.registry import CHAT, METHODS, OTHERS, runnable
 from sleuth.tools.settings import Settings
 
 pytestmark = [pytest.mark.integration, pytest.mark.vllm]
@@ -36,22 +35,6 @@ def environment(vllm_url: str, tmp_path_factory: pytest.TempPathFactory) -> dict
 def server(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with langgraph_dev(tmp_path_factory.mktemp("server"), **environment) as running:
         yield running
-
-
-def test_dev_server_shows_methods_with_nodes_and_settings(server: Server) -> None:
-    assistants = server.post("/assistants/search", limit=100)
-    assert {assistant["graph_id"] for assistant in assistants} == {*METHODS, *OTHERS}
-    for assistant in assistants:
-        method, path = runnable(assistant["graph_id"]), f"/assistants/{assistant['assistant_id']}"
-        nodes = [node["id"] for node in server.get(f"{path}/graph")["nodes"]]
-        assert nodes == ["__start__", *method.nodes(), "__end__"]
-        schemas = server.get(f"{path}/schemas")
-        assert schemas["input_schema"]["required"] == ["messages" if method is CHAT else "question"]
-        shown = schemas["context_schema"]["properties"]
-        for name, description in method.settings.descriptions().items():
-            assert shown[name]["description"] == description
-            assert shown[name]["default"] == method.settings.model_fields[name].default
-        assert shown["max_calls"]["default"] is None
 
 
 @pytest.mark.nightly

@@ -19,7 +19,7 @@ from serve_scene import ANNA, BEN, FILES, KEYS, QUESTION, begin, told, upload
 
 from sleuth.studio.server.middleware.auth import WRONG_KEYS_A_MINUTE
 from sleuth.studio.server.telemetry import readiness
-from sleuth.studio.server.telemetry.logs import JsonLines
+from sleuth.studio.server.telemetry.logs import Lines
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.storage import RESTORING
 
@@ -139,7 +139,7 @@ async def test_log_contains_names_and_numbers_but_no_texts(serving: Serve, caplo
         thread = await begin(client, headers=ANNA)
         await told(client, thread, headers=ANNA)
         await client.get("/v1/search", params={"q": QUESTION}, headers=ANNA)
-    lines = [json.loads(JsonLines().format(record)) for record in caplog.records]
+    lines = [json.loads(Lines("json").format(record)) for record in caplog.records]
     [run] = [line for line in lines if line["message"] == "run ended"]
     assert (run["thread"], run["outcome"], run["calls"], run["owner"]) == (thread, "done", 1, "anna")
     assert {line["route"] for line in lines if line["message"] == "request"} >= {

@@ -1,5 +1,6 @@
-"""useStream in Node with a page of jsdom: @langchain/react's against LangGraph's development server and `sleuth serve`,
-that of @langchain/langgraph-sdk against `sleuth serve`.
+"""useStream of @langchain/react in Node with a page of jsdom, against LangGraph's server and `sleuth serve`.
+
+agent-chat-ui uses that of @langchain/langgraph-sdk: see `tests/integration/web/test_agent_chat_ui.py`.
 """
 
 import asyncio
@@ -9,10 +10,10 @@ from typing import Any
 import pytest
 from chat_scene import BACK, archive, knowing
 from dev_server import langgraph_dev
-from langgraph_scene import APPROVED, PLAIN, talking
+from langgraph_scene import APPROVED, PLAIN
 from node_fixture import run_script
 from serve_process import sleuth_serve
-from serve_scene import QUESTION, Oracle
+from serve_scene import QUESTION
 
 pytestmark = pytest.mark.integration
 
@@ -60,39 +61,3 @@ def converse(node: str, folder: Path, environment: dict[str, str]) -> list[dict[
     """Return the messages of the hook after each turn in the development server."""
     with langgraph_dev(folder, **environment) as server:
         return run_script(node, "use_stream.mjs", [server.url, "chat"], TURNS)
-
-
-@pytest.mark.nightly
-async def test_use_stream_hook_streams_interrupts_and_edits(node: str, tmp_path: Path, oracle: Oracle) -> None:
-    oracle.speaks = True
-    turns = [
-        {"submit": "Hello!", "context": PLAIN},
-        {"submit": QUESTION, "context": PLAIN},
-        {"submit": "Who built it?", "context": PLAIN},
-        {"respond": "the light"},
-        {"submit": QUESTION, "context": APPROVED},
-        {"respond": APPROVE},
-        {"edit": "And who built the light?", "at": 2, "context": PLAIN},
-    ]
-    async with talking(tmp_path, oracle) as url:
-        told = await asyncio.to_thread(run_script, node, "use_stream_runs.mjs", [url], turns)
-    hello, answered, asked_back, replied, planned, approved, edited = told
-    assert [each["error"] for each in told] == [None] * len(turns)
-    assert len({each["thread"] for each in told}) == 1
-    assert hello["messages"] == [["human", "Hello!"], ["ai", "Hello! What would you like to know?"]]
-    assert any("Edric Gannow".startswith(text) for text in answered["partial"]), "the answer is streamed"
-    assert answered["messages"][-1][1].startswith("Edric Gannow [1]\n\n[1] The Pellowrig Light: “")
-    assert answered["citations"] == ["built by Edric Gannow"]
-    assert asked_back["interrupt"] == BACK
-    assert [text for _, text in replied["messages"][4:7]] == ["Who built it?", "Built what?", "the light"]
-    assert replied["interrupt"] is None
-    assert planned["interrupt"]["actionRequests"][0]["args"]["steps"][0]["question"] == QUESTION
-    assert planned["messages"][-1][0] == "ai"
-    assert [text.split(" [1]")[0] for _, text in approved["messages"][-2:]] == [QUESTION, "Edric Gannow"]
-    assert [text.split(" [1]")[0] for _, text in edited["messages"]] == [
-        "Hello!",
-        "Hello! What would you like to know?",
-        "And who built the light?",
-        "Edric Gannow",
-    ]
-    assert edited["branches"][2] == 2

@@ -83,17 +83,3 @@ async def test_late_subscriber_receives_the_text_so_far(log: EventLog) -> None:
     assert [name for _, name in await received(log, 1)] == ["reset", "reset", "delta"]
     log.finish_step("t", Step(thread="t", node="draft", state="finished"))
     assert await received(log, 1) == []
-
-
-async def test_only_subscribers_that_want_deltas_count_as_listeners(log: EventLog) -> None:
-    async def always() -> bool:
-        return True
-
-    for with_deltas in (False, True):
-        following = log.follow("t", 0, is_active=always, with_deltas=with_deltas)
-        waiting = asyncio.create_task(anext(following, None))
-        await asyncio.sleep(0.1)
-        assert (log.want_deltas("t"), log.want_deltas("another")) == (with_deltas, False)
-        waiting.cancel()
-        await asyncio.wait([waiting])
-    assert not log.want_deltas("t")
