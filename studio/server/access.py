@@ -95,8 +95,8 @@ class Access:
     async def remove(self, thread: str) -> None:
         """Delete a run with its checkpoints, texts and events, and all runs below it; see `remove_runs`."""
         await self.server.run_worker.require_idle(thread)
-        for removed in await remove_runs(self.runs, thread):
-            await self.server.log.remove(removed.id)
+        await remove_runs(self.runs, thread)
+        await self.server.log.remove_orphans()
 
     async def rewrite_follow_up(self, message: str, turns: Sequence[Turn]) -> RewrittenQuestion:
         """Rewrite a message of a conversation into a self-contained question, charged to the owner's quota.

@@ -8,12 +8,12 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from typing import Any
 
 from pydantic_core import to_json
-from sqlalchemy import Column, ColumnElement, Integer, MetaData, String, Table, Text, delete, func, insert, select
+from sqlalchemy import Column, Integer, MetaData, String, Table, Text, delete, func, insert, select
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.core.events import Delta, Reset, Step
@@ -207,13 +207,11 @@ class EventLog:
         self.notify(thread)
         return is_new
 
-    async def remove(self, thread: str) -> None:
-        """Remove the events of a thread."""
-        await self._delete(events.c.thread == thread)
-
-    async def remove_orphans(self) -> None:
-        """Remove the events of deleted threads, pruned by the command line for instance."""
-        await self._delete(events.c.thread.not_in(select(threads.c.id)))
+    @in_thread
+    def remove_orphans(self) -> None:
+        """Remove the events of deleted threads."""
+        with transaction(self._engine, write=True) as connection:
+            connection.execute(delete(events).where(events.c.thread.not_in(select(threads.c.id))))
 
     @in_thread
     def _insert(self, event: Event, token: str | None) -> bool:
@@ -223,11 +221,5 @@ class EventLog:
             check_token(connection, event.thread, token)
             if found := connection.scalar(stored):
                 return found == event.id  # an attempt with a lost connection has stored it
-            row = {name: getattr(event, name) for name in events.columns.keys()}  # noqa: SIM118 - not a mapping
-            connection.execute(insert(events), row)
+            connection.execute(insert(events), asdict(event))
             return True
-
-    @in_thread
-    def _delete(self, condition: ColumnElement[bool]) -> None:
-        with transaction(self._engine, write=True) as connection:
-            connection.execute(delete(events).where(condition))
