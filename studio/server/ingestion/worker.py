@@ -210,9 +210,7 @@ def _after(ingest: Ingest, progress: IngestProgress, folder: Path) -> Ingest:
             outcomes[str(Path(path).relative_to(folder))] = "replaced" if difference == "updated" else "added"
         else:
             outcomes.setdefault(str(Path(path).relative_to(folder)), "unchanged")
-    status: Status = "stopping" if ingest.status == "stopping" else "reading"
-    changes = {"status": status, "read": progress.files, "failed": failed, "outcomes": outcomes}
-    return ingest.model_copy(update=changes)
+    return ingest.model_copy(update={"read": progress.files, "failed": failed, "outcomes": outcomes})
 
 
 def _is_temporary(error: BaseException) -> bool:

@@ -220,6 +220,6 @@ class EventLog:
         with transaction(self._engine, write=True) as connection:
             check_token(connection, event.thread, token)
             if found := connection.scalar(stored):
-                return found == event.id  # an attempt with a lost connection has stored it
+                return bool(found == event.id)  # an attempt with a lost connection has stored it
             connection.execute(insert(events), asdict(event))
             return True
