@@ -1,20 +1,24 @@
-"""The server's long-lived resources, created at startup and closed at shutdown."""
+"""The server's long-lived resources, created at startup and closed at shutdown, and what one owner may do with them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import replace
-from typing import Annotated
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Request
 
-from sleuth.graphs.persistence import Store, Threads, open_store
-from sleuth.graphs.runs import RunService
-from sleuth.studio.server.ingestion.uploads import Uploads
-from sleuth.studio.server.ingestion.worker import IngestionWorker
+from sleuth.agents.formatting import Turn
+from sleuth.graphs.chat.question_rewriting import RewrittenQuestion, rewrite_question
+from sleuth.graphs.core.context import Budget
+from sleuth.graphs.persistence import FollowUp, Store, Thread, Threads, open_store
+from sleuth.graphs.runs import RunService, remove_runs
+from sleuth.studio.server.ingestion import IngestionWorker, Uploads
+from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.runs.conversations import adopt_follow_ups
-from sleuth.studio.server.runs.event_log import EventLog
+from sleuth.studio.server.runs.event_log import Event, EventLog
 from sleuth.studio.server.runs.examples import ExampleQuestions
 from sleuth.studio.server.runs.worker import RunWorker
 from sleuth.studio.server.telemetry.metrics import Telemetry
@@ -106,3 +110,109 @@ def _server_state(request: Request) -> ServerState:
 
 
 ServerStateDep = Annotated[ServerState, Depends(_server_state)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """One owner's threads, by the ids that clients use.
+
+    Ids are unique among all owners. On a server with keys, a thread with a chosen id is stored as `owner:id`, so that
+    nobody learns which ids others have chosen.
+    """
+
+    server: ServerState
+    owner: str
+
+    @property
+    def runs(self) -> RunService:
+        """The owner's runs, for reading."""
+        return self.server.tenants.read_only_runs(self.owner)
+
+    async def find(self, name: str) -> Thread | None:
+        """Return a thread of the owner, or None."""
+        threads = self.runs.store.threads
+        return await threads.find(name) or await threads.find(self.scoped_id(name))
+
+    async def thread(self, name: str) -> Thread:
+        """Return a thread; raise UnknownName for threads of others."""
+        return await self.find(name) or await self.runs.store.threads.get(name)
+
+    def scoped_id(self, name: str) -> str:
+        """Return the id of a new thread with a chosen name."""
+        return f"{self.owner}:{name}" if self.server.settings.has_keys else name
+
+    async def id_for(self, name: str) -> str:
+        """Return the id of the thread of this name; if there is none, that of a new one."""
+        found = await self.find(name)
+        return found.id if found else self.scoped_id(name)
+
+    def public_id(self, id: str) -> str:
+        """Return the id that a client has chosen."""
+        return id.removeprefix(f"{self.owner}:") if self.server.settings.has_keys else id
+
+    async def require_ready(self, where: str = "") -> None:
+        """Check that the owner can start a run.
+
+        Raises:
+            StoreBusy: the server is shutting down.
+            UsageError: the owner has no documents, or none that match the filter.
+            QuotaUsedUp: the owner's daily token quota is exhausted.
+        """
+        self.server.run_worker.require_open()
+        await (await self.server.tenants.collection(self.owner)).require_documents(where)
+        await self.server.quota.require(self.owner)
+
+    async def start(
+        self,
+        question: str,
+        method: str,
+        *,
+        values: dict[str, Any],
+        budget: Budget,
+        where: str = "",
+        thread: str | None = None,
+        follow_up: FollowUp | None = None,
+    ) -> str:
+        """Start a background run and return its thread; raise UsageError for an invalid question or setting."""
+        options: dict[str, Any] = {"values": values, "budget": budget, "where": where, "thread": thread}
+        id = await self.runs.start(question, method, profile=self.server.settings.profile, **options)
+        if follow_up:
+            stored = (await self.runs.store.threads.get(id)).options
+            await self.runs.store.threads.set_options(id, stored.model_copy(update={"follow_up": follow_up}))
+        await self.server.run_worker.start(self.owner, id)
+        return id
+
+    def follow(self, thread: str, after: int = 0, *, with_deltas: bool = False) -> AsyncGenerator[Event]:
+        """Yield the events of a run after a number, to its end."""
+        is_active = partial(self.server.run_worker.is_active, thread)
+        return self.server.log.follow(thread, after, is_active=is_active, with_deltas=with_deltas)
+
+    async def remove(self, thread: str) -> None:
+        """Delete a run with its checkpoints, texts and events, and all runs below it; see `remove_runs`."""
+        await self.server.run_worker.require_idle(thread)
+        await remove_runs(self.runs, thread)
+        await self.server.log.remove_orphans()
+
+    async def rewrite_follow_up(self, message: str, turns: Sequence[Turn]) -> RewrittenQuestion:
+        """Rewrite a message of a conversation into a self-contained question, charged to the owner's quota.
+
+        Raises:
+            QuotaUsedUp: the owner's daily token quota is exhausted.
+            ModelError: the model server cannot be used.
+        """
+        await self.server.quota.require(self.owner)
+        services = (await self.server.tenants.runs(self.owner)).services
+        assert services
+        tracing: dict[str, Any] = {"tracing": services.tracing, "trace_texts": services.trace_texts}
+        archive = self.runs.store.archive
+        made = await rewrite_question(message, turns, model=services.model, archive=archive, **tracing)
+        tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in made.calls.values())
+        await self.server.quota.add(self.owner, tokens)
+        return made
+
+
+async def _access(server: ServerStateDep, owner: Owner) -> Access:
+    return Access(server=server, owner=owner)
+
+
+AccessDep = Annotated[Access, Depends(_access)]

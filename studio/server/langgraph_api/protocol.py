@@ -18,10 +18,10 @@ from starlette.responses import Response
 
 from sleuth.agents.llm.token_stream import MessageEvents
 from sleuth.graphs.persistence import Thread
-from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, CommandForm, JsonRoute, Unsupported
 from sleuth.studio.server.langgraph_api.runs import Part, RunStream, runs_of, start_run
 from sleuth.studio.server.langgraph_api.threads import ThreadDep, respond
+from sleuth.studio.server.state import Access, AccessDep
 from sleuth.tools.errors import SleuthError, UsageError
 
 router = APIRouter(prefix="/threads/{name}", route_class=JsonRoute)

@@ -25,7 +25,6 @@ from sleuth.graphs.registry import CHAT, runnable, without_replies
 from sleuth.graphs.runs import check_question, fork_run
 from sleuth.graphs.runs.chat_turns import Reply, add_turn
 from sleuth.graphs.runs.execution import checkpoint_id_of
-from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of, find_graph
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, JsonRoute, Mode
 from sleuth.studio.server.langgraph_api.threads import (
@@ -40,6 +39,7 @@ from sleuth.studio.server.langgraph_api.threads import (
 )
 from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.runs.keep_alive import with_keep_alive
+from sleuth.studio.server.state import Access, AccessDep
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 
 router = APIRouter(route_class=JsonRoute)

@@ -16,7 +16,6 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence import RunFilter, StoredOptions, Thread, ThreadState, Turn
 from sleuth.graphs.registry import CHAT
 from sleuth.graphs.runs import fork_run, now
-from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
 from sleuth.studio.server.langgraph_api.forms import (
     HistoryForm,
@@ -27,6 +26,7 @@ from sleuth.studio.server.langgraph_api.forms import (
     ThreadPatch,
     ThreadSearch,
 )
+from sleuth.studio.server.state import Access, AccessDep
 from sleuth.tools.errors import RunError, UsageError
 
 router = APIRouter(prefix="/threads", route_class=JsonRoute)

@@ -8,8 +8,8 @@ from typing import Any
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
-from sleuth.studio.mcp.backend import Events
-from sleuth.studio.server.access import Access
+from sleuth.studio.mcp import Events
+from sleuth.studio.server.state import Access
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
 

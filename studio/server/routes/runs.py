@@ -19,12 +19,11 @@ from sleuth.graphs.runs import CheckpointView, RunService, check_question, expor
 from sleuth.graphs.runs.history import CheckpointDetails, list_checkpoints
 from sleuth.studio.console import report_file
 from sleuth.studio.console.survey_table import FORMATS
-from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.runs.conversations import conversation_of, first_of, turns_until
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.errors import STREAM_ERRORS
-from sleuth.studio.server.state import ServerStateDep
+from sleuth.studio.server.state import Access, AccessDep, ServerStateDep
 from sleuth.tools.errors import RunError, StoreError, UnknownName, UsageError
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
@@ -207,19 +206,17 @@ async def stop(thread: ThreadDep, server: ServerStateDep) -> forms.Begun:
 async def resume(
     thread: ThreadDep,
     access: AccessDep,
-    server: ServerStateDep,
-    owner: Owner,
     form: Annotated[forms.ResumeForm | None, Body()] = None,
 ) -> forms.Begun:
     """Resume a run in the background from its last checkpoint."""
-    server.run_worker.require_open()
-    await server.quota.require(owner)
+    access.server.run_worker.require_open()
+    await access.server.quota.require(access.owner)
     if form and form.update:
         await access.runs.update(thread.id)
     if form and form.reply is not None:
         await access.runs.reply(thread.id, form.reply)
     budget = form.budget.budget() if form and form.budget else None
-    await server.run_worker.start(owner, thread.id, budget=budget)
+    await access.server.run_worker.start(access.owner, thread.id, budget=budget)
     return forms.Begun(thread=thread.id)
 
 

@@ -1,13 +1,14 @@
 """Background runs: at most one job per thread, independent of the request that started it.
 
-The threads with a job are stored in a queue, so that after a kill or a shutdown the next start, or another server,
-resumes them. A job holds its thread's lock from before it is queued until its last event is stored: of several servers
-only one writes anything about a thread.
+The threads with a job are stored in a queue, with the requests to stop them, so that after a kill or a shutdown the
+next start, or another server, resumes them. A job holds its thread's lock from before it is queued until its last event
+is stored: of several servers only one writes anything about a thread.
 """
 
 import asyncio
 import logging
 import math
+from collections.abc import Collection
 from contextlib import aclosing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -17,21 +18,23 @@ from uuid import uuid4
 
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
+from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
+from sqlalchemy.engine import Engine
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
+from sleuth.graphs.persistence import LONGEST_NAME, check_token
 from sleuth.graphs.runs import RunService, now, replay_steps
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.retry import retry_until_stored
 from sleuth.studio.server.runs.event_log import EventLog
-from sleuth.studio.server.runs.queue import RunQueue
 from sleuth.studio.server.schemas.errors import describe_failure
 from sleuth.studio.server.telemetry.logs import log_fields
 from sleuth.studio.server.telemetry.metrics import RunRecord, Telemetry
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools.errors import RunError, SleuthError, StoreBusy, ThreadBusy, UnknownName
-from sleuth.tools.storage import HomeLock, is_database_error
+from sleuth.tools.storage import HomeLock, in_thread, is_database_error, make_tables, transaction
 
 _log = logging.getLogger(__name__)
 
@@ -51,6 +54,75 @@ STOP_WAIT = 10.0
 """Seconds to wait for another server that stops a run; it stops the run also later."""
 
 _LAST_EVENT = 2**31 - 1
+
+
+metadata = MetaData()
+jobs = Table(
+    "sleuth_serve_jobs",
+    metadata,
+    Column("thread", String(LONGEST_NAME), primary_key=True),
+    Column("owner", String(100), nullable=False),
+)
+stops = Table("sleuth_serve_stops", metadata, Column("thread", String(LONGEST_NAME), primary_key=True))
+
+
+class RunQueue:
+    """Jobs of all servers that share a store.
+
+    A thread's row is changed only under its thread lock, whose fencing token is `token`. The methods raise ThreadBusy
+    if another server has locked the thread since.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        """Create the tables if they are missing; blocks."""
+        self._engine = engine
+        make_tables(engine, metadata)
+
+    @in_thread
+    def add(self, owner: str, thread: str, token: str | None, *, is_recovered: bool = False) -> None:
+        """Add a thread; a request to stop it stays valid only if its run is recovered."""
+        with transaction(self._engine, write=True) as connection:
+            check_token(connection, thread, token)
+            connection.execute(delete(jobs).where(jobs.c.thread == thread))
+            connection.execute(insert(jobs).values(thread=thread, owner=owner))
+            if not is_recovered:
+                connection.execute(delete(stops).where(stops.c.thread == thread))
+
+    @in_thread
+    def remove(self, thread: str, token: str | None) -> None:
+        """Remove a thread whose job has ended."""
+        with transaction(self._engine, write=True) as connection:
+            check_token(connection, thread, token)
+            connection.execute(delete(jobs).where(jobs.c.thread == thread))
+            connection.execute(delete(stops).where(stops.c.thread == thread))
+
+    @in_thread
+    def request_stop(self, thread: str) -> bool:
+        """Ask the server that runs a thread to stop it; return False if it has no job."""
+        with transaction(self._engine, write=True) as connection:
+            if connection.scalar(select(jobs.c.owner).where(jobs.c.thread == thread)) is None:
+                return False
+            connection.execute(delete(stops).where(stops.c.thread == thread))
+            connection.execute(insert(stops).values(thread=thread))
+            return True
+
+    @in_thread
+    def requested_stops(self, threads: Collection[str]) -> list[str]:
+        """Return those of the threads that a server was asked to stop."""
+        with transaction(self._engine) as connection:
+            return [*set(connection.scalars(select(stops.c.thread))).intersection(threads)]
+
+    @in_thread
+    def contains(self, thread: str) -> bool:
+        """Return whether a thread has a job."""
+        with transaction(self._engine) as connection:
+            return connection.scalar(select(jobs.c.owner).where(jobs.c.thread == thread)) is not None
+
+    @in_thread
+    def pending(self) -> list[tuple[str, str]]:
+        """Return the threads with a job, with their owners."""
+        with transaction(self._engine) as connection:
+            return [(row.thread, row.owner) for row in connection.execute(select(jobs))]
 
 
 @dataclass(eq=False, kw_only=True)

@@ -18,7 +18,7 @@ from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.server.runs.event_log import EventLog
-from sleuth.studio.server.runs.queue import RunQueue
+from sleuth.studio.server.runs.worker import RunQueue
 from sleuth.tools.errors import ThreadBusy
 from sleuth.tools.settings import Settings
 

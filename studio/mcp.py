@@ -4,10 +4,11 @@ The steps of a run and their findings are sent as progress. A `SleuthError` beco
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -23,25 +24,24 @@ from starlette.routing import Route
 
 from sleuth.graphs.core.answer import Answer, Citation, Cost, Note, Status
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.core.events import Step
+from sleuth.graphs.core.events import Event, Step
 from sleuth.graphs.registry import METHODS, REPORT, SURVEY, runnable
-from sleuth.studio.client.sleuth import DEFAULT_METHOD
-from sleuth.studio.mcp.backend import Backend, Events
+from sleuth.studio.client.sleuth import DEFAULT_METHOD, open_sleuth
 from sleuth.studio.server.schemas.runs import HitView
+from sleuth.tools.collection import Collection
 from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import SleuthError, UnknownName
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.retriever import MAX_QUERY_CHARS
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage import hold
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 from sleuth.tools.types import hit_to_json
 
 DOCUMENTS = "sleuth://documents/{+id}"
 ANY_ID = ResourceSecurity(reject_path_traversal=False, reject_absolute_paths=False)
 """An id is looked up in the catalogue, never opened as a path."""
-
-BackendOf = Callable[[str | None], Backend]
-"""Returns the backend of an owner; the owner is None over stdio."""
 
 MAX_TEXT = 50_000
 """Maximum characters of a document in one reply."""
@@ -56,6 +56,63 @@ Where = Annotated[
     str,
     Field(max_length=MAX_CHARS, description=f"search only the documents that match this filter; example: {EXAMPLE}"),
 ]
+
+
+Events = AsyncGenerator[Event]
+
+
+class Backend(Protocol):
+    """The operations of the tools, for one owner."""
+
+    def collection(self) -> AbstractAsyncContextManager[Collection]:
+        """Open the owner's documents."""
+        ...
+
+    def ask(self, question: str, method: str, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
+        """Run a method with its settings on the documents that match a filter; yield its steps, then its answer."""
+        ...
+
+    def resume(self, thread: str, budget: Budget | None) -> Events:
+        """Resume a run of the owner; raise SleuthError."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalBackend:
+    """Backend that opens the home for each call: between calls, the command line can ingest documents."""
+
+    settings: Settings
+
+    @asynccontextmanager
+    async def collection(self) -> AsyncIterator[Collection]:
+        """Open the documents of the settings' owner."""
+        async with (
+            hold(self.settings.home, "shared", command="sleuth mcp", wait=self.settings.wait),
+            await Collection.open(self.settings) as found,
+        ):
+            yield found
+
+    async def ask(self, question: str, method: str, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
+        """Run a method in the store of the settings."""
+        async with (
+            open_sleuth(self.settings, command="sleuth mcp") as sleuth,
+            aclosing(sleuth.stream(question, method=method, values=values, budget=budget, where=where)) as events,
+        ):
+            async for event in events:
+                yield event
+
+    async def resume(self, thread: str, budget: Budget | None) -> Events:
+        """Resume a run in the store of the settings."""
+        async with (
+            open_sleuth(self.settings, command="sleuth mcp") as sleuth,
+            aclosing(sleuth.runs.run(thread, budget=budget)) as events,
+        ):
+            async for event in events:
+                yield event
+
+
+BackendOf = Callable[[str | None], Backend]
+"""Returns the backend of an owner; the owner is None over stdio."""
 
 
 class AnswerResult(BaseModel):

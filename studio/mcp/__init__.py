@@ -1,1 +1,0 @@
-"""Tools for clients of the Model Context Protocol."""
