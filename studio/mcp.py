@@ -27,7 +27,6 @@ from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Event, Step
 from sleuth.graphs.registry import METHODS, REPORT, SURVEY, runnable
 from sleuth.studio.client.sleuth import DEFAULT_METHOD, open_sleuth
-from sleuth.studio.server.schemas.runs import HitView
 from sleuth.tools.collection import Collection
 from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import SleuthError, UnknownName
@@ -133,6 +132,17 @@ class SurveyResult(AnswerResult):
     """The answer of a survey with its table."""
 
     table: dict[str, Any] | None
+
+
+class SearchResult(BaseModel):
+    """A passage found by a search."""
+
+    passage: str
+    document: str
+    title: str
+    text: str
+    score: float
+    rank: int
 
 
 class ListedDocument(BaseModel):
@@ -244,11 +254,11 @@ class Tools:
         mode: Annotated[Mode, Field(description="search mode")] = "hybrid",
         k: Annotated[int, Field(ge=1, le=100, description="number of passages")] = 5,
         where: Where = "",
-    ) -> list[HitView]:
+    ) -> list[SearchResult]:
         """Search the passages of the documents, without a model; the best first."""
         async with self._of(context).collection() as collection:
             hits = await collection.search(Query(text=query, k=k, mode=mode, where=where))
-        return [HitView.model_validate(hit_to_json(at_words(hit, query))) for hit in hits]
+        return [SearchResult.model_validate(hit_to_json(at_words(hit, query))) for hit in hits]
 
     async def list_documents(
         self,

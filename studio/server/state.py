@@ -216,3 +216,11 @@ async def _access(server: ServerStateDep, owner: Owner) -> Access:
 
 
 AccessDep = Annotated[Access, Depends(_access)]
+
+
+async def _thread(thread: str, access: AccessDep) -> Thread:
+    return await access.thread(thread)
+
+
+ThreadDep = Annotated[Thread, Depends(_thread)]
+"""The thread of the owner that a path names."""

@@ -20,11 +20,11 @@ from sleuth.agents.llm.token_stream import MessageEvents
 from sleuth.graphs.persistence import Thread
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, CommandForm, JsonRoute, Unsupported
 from sleuth.studio.server.langgraph_api.runs import Part, RunStream, runs_of, start_run
-from sleuth.studio.server.langgraph_api.threads import ThreadDep, respond
-from sleuth.studio.server.state import Access, AccessDep
+from sleuth.studio.server.langgraph_api.threads import respond
+from sleuth.studio.server.state import Access, AccessDep, ThreadDep
 from sleuth.tools.errors import SleuthError, UsageError
 
-router = APIRouter(prefix="/threads/{name}", route_class=JsonRoute)
+router = APIRouter(prefix="/threads/{thread}", route_class=JsonRoute)
 
 Channel = Literal["values", "updates", "checkpoints", "messages", "tools", "custom", "lifecycle", "input", "tasks"]
 
@@ -72,10 +72,10 @@ class Subscription(BaseModel):
 
 
 @router.post("/commands")
-async def command(name: str, form: Command, access: AccessDep) -> Response:
+async def command(thread: str, form: Command, access: AccessDep) -> Response:
     """Start a run, or reply to an interrupt."""
     try:
-        result = await _carry_out(form, name, access)
+        result = await _carry_out(form, thread, access)
     except SleuthError as error:
         code = "invalid_argument" if isinstance(error, UsageError) else "unknown_error"
         return respond({"type": "error", "id": form.id, "error": code, "message": str(error)})
@@ -86,7 +86,7 @@ async def command(name: str, form: Command, access: AccessDep) -> Response:
     return respond({"type": "success", "id": form.id, "result": {"run_id": result.run}, "meta": meta})
 
 
-async def _carry_out(form: Command, name: str, access: Access) -> RunStream | None:
+async def _carry_out(form: Command, thread: str, access: Access) -> RunStream | None:
     """Return the run that a command has started; None for an unknown command."""
     params = form.params
     if form.method == "run.start":
@@ -94,10 +94,10 @@ async def _carry_out(form: Command, name: str, access: Access) -> RunStream | No
         given = {"if_not_exists": "create", "checkpoint_id": place}
     elif form.method == "input.respond":
         reply = CommandForm(resume=(params.responses or [params])[0].response)
-        given = {"assistant_id": (await access.thread(name)).method, "command": reply, "input": None}
+        given = {"assistant_id": (await access.thread(thread)).method, "command": reply, "input": None}
     else:
         return None
-    return await start_run(access, params.model_copy(update=given), name)
+    return await start_run(access, params.model_copy(update=given), thread)
 
 
 @router.post("/stream/events", response_class=EventSourceResponse)

@@ -29,7 +29,6 @@ from sleuth.studio.server.langgraph_api.assistants import assistant_id_of, find_
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, JsonRoute, Mode
 from sleuth.studio.server.langgraph_api.threads import (
     UNREADABLE,
-    ThreadDep,
     create_thread,
     interrupts_view,
     is_empty,
@@ -39,12 +38,12 @@ from sleuth.studio.server.langgraph_api.threads import (
 )
 from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.runs.keep_alive import with_keep_alive
-from sleuth.studio.server.state import Access, AccessDep
+from sleuth.studio.server.state import Access, AccessDep, ThreadDep
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 
 router = APIRouter(route_class=JsonRoute)
 
-RunsPath = "/threads/{name}/runs"
+RunsPath = "/threads/{thread}/runs"
 EVENTS = "text/event-stream"
 
 
@@ -407,23 +406,23 @@ async def _last_values(stream: RunStream) -> AsyncIterator[str]:
 
 @router.post(f"{RunsPath}/stream")
 @router.post("/runs/stream")
-async def stream_run(form: AssistantRunForm, access: AccessDep, name: str | None = None) -> Response:
+async def stream_run(form: AssistantRunForm, access: AccessDep, thread: str | None = None) -> Response:
     """Start a run and stream it; without a thread it gets one of its own."""
-    return _as_events(await start_run(access, form, name), cancel=form.on_disconnect == "cancel")
+    return _as_events(await start_run(access, form, thread), cancel=form.on_disconnect == "cancel")
 
 
 @router.post(f"{RunsPath}/wait")
 @router.post("/runs/wait")
-async def wait(form: AssistantRunForm, access: AccessDep, name: str | None = None) -> Response:
+async def wait(form: AssistantRunForm, access: AccessDep, thread: str | None = None) -> Response:
     """Start a run and return its last values."""
-    stream = await start_run(access, form, name)
+    stream = await start_run(access, form, thread)
     return _reply(stream, _last_values(stream), end="join", cancel=form.on_disconnect == "cancel")
 
 
 @router.post(RunsPath)
-async def create(name: str, form: AssistantRunForm, access: AccessDep) -> Response:
+async def create(thread: str, form: AssistantRunForm, access: AccessDep) -> Response:
     """Start a run in the background."""
-    stream = await start_run(access, form, name)
+    stream = await start_run(access, form, thread)
     run = await _run(access, stream.thread, stream.run)
     path = f"/threads/{stream.public_id}/runs/{stream.run}"
     return respond(_view(access, stream.thread, run), headers={"Content-Location": path})

@@ -1,10 +1,10 @@
 """Threads and their states: sleuth's threads of the owner. A thread without a run is a chat without messages."""
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Any
 from uuid import uuid4
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from langchain_core.messages import AnyMessage, HumanMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Interrupt, StateSnapshot
@@ -26,18 +26,10 @@ from sleuth.studio.server.langgraph_api.forms import (
     ThreadPatch,
     ThreadSearch,
 )
-from sleuth.studio.server.state import Access, AccessDep
+from sleuth.studio.server.state import Access, AccessDep, ThreadDep
 from sleuth.tools.errors import RunError, UsageError
 
 router = APIRouter(prefix="/threads", route_class=JsonRoute)
-
-
-async def _thread(name: str, access: AccessDep) -> Thread:
-    return await access.thread(name)
-
-
-ThreadDep = Annotated[Thread, Depends(_thread)]
-"""The thread of the owner that a path names."""
 
 _STATUS: dict[ThreadState, str] = {
     "queued": "busy",
@@ -180,13 +172,13 @@ async def search(form: ThreadSearch, access: AccessDep) -> Response:
     return respond([await _thread_view(access, thread) for thread in kept[form.offset : form.offset + form.limit]])
 
 
-@router.get("/{name}")
+@router.get("/{thread}")
 async def get(thread: ThreadDep, access: AccessDep) -> Response:
     """Return a thread with its latest values."""
     return respond(await _thread_view(access, thread))
 
 
-@router.patch("/{name}")
+@router.patch("/{thread}")
 async def change(thread: ThreadDep, form: ThreadPatch, access: AccessDep) -> Response:
     """Merge metadata into that of a thread."""
     metadata = {**thread.options.langgraph_metadata, **form.metadata}
@@ -195,32 +187,32 @@ async def change(thread: ThreadDep, form: ThreadPatch, access: AccessDep) -> Res
     return await get(await access.runs.store.threads.get(thread.id), access)
 
 
-@router.delete("/{name}", status_code=204)
+@router.delete("/{thread}", status_code=204)
 async def remove(thread: ThreadDep, access: AccessDep) -> None:
     """Delete a thread with its checkpoints and sub-runs."""
     await access.remove(thread.id)
 
 
-@router.get("/{name}/state")
-@router.get("/{name}/state/{checkpoint}")
+@router.get("/{thread}/state")
+@router.get("/{thread}/state/{checkpoint}")
 async def get_state(thread: ThreadDep, access: AccessDep, checkpoint: str | None = None) -> Response:
     """Return the state of a checkpoint, by default the latest."""
     return respond(_state_view(await access.runs.state(thread, checkpoint), thread, access.public_id(thread.id)))
 
 
-@router.post("/{name}/state/checkpoint")
+@router.post("/{thread}/state/checkpoint")
 async def get_state_of(thread: ThreadDep, form: PlaceForm, access: AccessDep) -> Response:
     """Return the state of a checkpoint."""
     return await get_state(thread, access, form.place)
 
 
-@router.post("/{name}/state")
-async def update_state(name: str, thread: ThreadDep, form: StateUpdateForm, access: AccessDep) -> Response:
+@router.post("/{thread}/state")
+async def update_state(thread: ThreadDep, form: StateUpdateForm, access: AccessDep) -> Response:
     """Branch a thread with a changed state; the next run continues the branch."""
     await access.server.run_worker.require_idle(thread.id)
     at = (await access.runs.state(thread, form.place)).config["configurable"].get("checkpoint_id")
     if at is None:
-        raise UsageError(f"Thread {name} has no state yet: start a run first.")
+        raise UsageError(f"Thread {access.public_id(thread.id)} has no state yet: start a run first.")
     changes = form.values or {}
     if "messages" in changes:
         try:
@@ -228,7 +220,7 @@ async def update_state(name: str, thread: ThreadDep, form: StateUpdateForm, acce
         except UNREADABLE as error:
             raise UsageError(f"`messages` cannot be read: {error}.") from None
     made = await fork_run(access.runs, thread.id, at=str(at), changes=changes, as_node=form.as_node)
-    place_made = {"thread_id": name, "checkpoint_ns": "", "checkpoint_id": made["checkpoint"]}
+    place_made = {"thread_id": access.public_id(thread.id), "checkpoint_ns": "", "checkpoint_id": made["checkpoint"]}
     return respond({"checkpoint": place_made, "checkpoint_id": made["checkpoint"]})
 
 
@@ -241,7 +233,7 @@ def messages_in(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
     return convert_to_messages(value if isinstance(value, list) else [value])
 
 
-@router.post("/{name}/history")
+@router.post("/{thread}/history")
 async def search_history(thread: ThreadDep, form: HistoryForm, access: AccessDep) -> Response:
     """Return the states of a thread with all its branches, the latest first."""
     graph, public = access.runs.graph(thread), access.public_id(thread.id)

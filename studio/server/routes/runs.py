@@ -23,17 +23,10 @@ from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.runs.conversations import conversation_of, first_of, turns_until
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.errors import STREAM_ERRORS
-from sleuth.studio.server.state import Access, AccessDep, ServerStateDep
+from sleuth.studio.server.state import Access, AccessDep, ServerStateDep, ThreadDep
 from sleuth.tools.errors import RunError, StoreError, UnknownName, UsageError
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
-
-
-async def _thread(thread: str, access: AccessDep) -> Thread:
-    return await access.thread(thread)
-
-
-ThreadDep = Annotated[Thread, Depends(_thread)]
 
 
 Time = Annotated[str, Query(max_length=40, pattern="^[0-9TZ:.+-]*$", description="ISO 8601, UTC")]
