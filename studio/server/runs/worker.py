@@ -8,7 +8,6 @@ is stored: of several servers only one writes anything about a thread.
 import asyncio
 import logging
 import math
-from collections.abc import Collection
 from contextlib import aclosing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -100,17 +99,15 @@ class RunQueue:
     def request_stop(self, thread: str) -> bool:
         """Ask the server that runs a thread to stop it; return False if it has no job."""
         with transaction(self._engine, write=True) as connection:
-            if connection.scalar(select(jobs.c.owner).where(jobs.c.thread == thread)) is None:
-                return False
             connection.execute(delete(stops).where(stops.c.thread == thread))
-            connection.execute(insert(stops).values(thread=thread))
-            return True
+            found = select(jobs.c.thread).where(jobs.c.thread == thread)
+            return connection.execute(insert(stops).from_select(["thread"], found)).rowcount > 0
 
     @in_thread
-    def requested_stops(self, threads: Collection[str]) -> list[str]:
-        """Return those of the threads that a server was asked to stop."""
+    def requested_stops(self) -> list[str]:
+        """Return the threads that a server was asked to stop."""
         with transaction(self._engine) as connection:
-            return [*set(connection.scalars(select(stops.c.thread))).intersection(threads)]
+            return [*connection.scalars(select(stops.c.thread))]
 
     @in_thread
     def contains(self, thread: str) -> bool:
@@ -280,7 +277,7 @@ class RunWorker:
             await asyncio.sleep(LOOK_SECONDS)
             self._log.notify_all(except_for=self.jobs)
             try:
-                for thread in await self._queue.requested_stops([*self.jobs]) if self.jobs else ():
+                for thread in await self._queue.requested_stops() if self.jobs else ():
                     self.cancel_nowait(thread)
                 await self.recover()
             except Exception as error:
@@ -305,7 +302,7 @@ class RunWorker:
                 async with self._tenants.store.locks.hold(job.thread):
                     await self._register(job)
                     job.started.set_result(None)
-                    if job.is_recovered and await self._queue.requested_stops([job.thread]):
+                    if job.is_recovered and job.thread in await self._queue.requested_stops():
                         job.cancel()
                     await self._run_to_end(job)
         except Exception as error:  # noqa: BLE001 - it is raised in `start`, or logged
