@@ -99,9 +99,11 @@ class RunQueue:
     def request_stop(self, thread: str) -> bool:
         """Ask the server that runs a thread to stop it; return False if it has no job."""
         with transaction(self._engine, write=True) as connection:
+            if connection.scalar(select(jobs.c.owner).where(jobs.c.thread == thread)) is None:
+                return False
             connection.execute(delete(stops).where(stops.c.thread == thread))
-            found = select(jobs.c.thread).where(jobs.c.thread == thread)
-            return connection.execute(insert(stops).from_select(["thread"], found)).rowcount > 0
+            connection.execute(insert(stops).values(thread=thread))
+            return True
 
     @in_thread
     def requested_stops(self) -> list[str]:
