@@ -29,7 +29,7 @@ EXTRAS = {
     "studio/cli/commands/serve.py": ("serve",),
     "studio/langgraph_dev": ("studio", "serve"),
     "studio/evaluation": ("eval",),
-    "studio/mcp": ("mcp",),
+    "studio/mcp.py": ("mcp",),
     "studio/model_server": ("torch",),  # installed by `sleuth model install`
     "studio/server": ("serve", "postgres"),
     "training": ("train", "torch"),
@@ -46,7 +46,7 @@ BEHIND_A_GUARD = (
     "graphs/persistence/postgres_checkpoints.py",  # of store.py
     "studio/evaluation/reporting.py",  # of evaluate.require_packages
     "studio/langgraph_dev",  # started by `langgraph dev`, which the extra installs
-    "studio/mcp",  # of commands/mcp.py
+    "studio/mcp.py",  # of commands/mcp.py
     "studio/server",  # of commands/serve.py
 )
 """Files and folders that are imported only where all packages of their extra are present."""

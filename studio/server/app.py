@@ -8,17 +8,15 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 
 from sleuth.studio.client.sleuth import open_client
-from sleuth.studio.mcp.server import mcp_app, running
+from sleuth.studio.mcp import mcp_app, running
 from sleuth.studio.server import langgraph_api
-from sleuth.studio.server.access import Access
-from sleuth.studio.server.middleware.auth import Authentication
-from sleuth.studio.server.middleware.keys import Keys
-from sleuth.studio.server.middleware.limits import BodyLimit, RateLimit
+from sleuth.studio.server.middleware.auth import Authentication, Keys
+from sleuth.studio.server.middleware.limits import BodyLimit
 from sleuth.studio.server.middleware.request_log import RequestLog
 from sleuth.studio.server.routes import about, chat, documents, page, runs
 from sleuth.studio.server.routes.mcp import ServerBackend
 from sleuth.studio.server.schemas import errors
-from sleuth.studio.server.state import open_server_state, server_state_of
+from sleuth.studio.server.state import Access, open_server_state, server_state_of
 from sleuth.studio.server.telemetry.metrics import Telemetry
 from sleuth.studio.server.tenants import ModelOpener
 from sleuth.tools.optional_imports import DISTRIBUTION
@@ -64,8 +62,7 @@ def create_app(
         redoc_url=None,
         middleware=[
             Middleware(RequestLog, telemetry=telemetry),
-            Middleware(Authentication, keys=Keys(settings), owner=settings.owner, telemetry=telemetry),
-            Middleware(RateLimit, a_minute=settings.requests_a_minute),
+            Middleware(Authentication, keys=Keys(settings), settings=settings, telemetry=telemetry),
             Middleware(BodyLimit),
         ],
     )

@@ -3,14 +3,17 @@
 import logging
 import math
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from sleuth.tools.retry import retry
 from sleuth.tools.storage import is_away
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 
-async def retry_until_stored(write: Callable[[], Awaitable[None]], subject: str, *, max_wait: float = math.inf) -> None:
+
+async def retry_until_stored(write: Callable[[], Awaitable[T]], subject: str, *, max_wait: float = math.inf) -> T:
     """Call `write` every second until it succeeds, for up to `max_wait` seconds while the database is unavailable.
 
     The first failure is logged with `subject`. Any other error is raised immediately.
@@ -19,4 +22,4 @@ async def retry_until_stored(write: Callable[[], Awaitable[None]], subject: str,
     def log(error: Exception) -> None:
         _log.error("%s cannot be stored yet; retrying: %s", subject, getattr(error, "orig", error))
 
-    await retry(write, is_away, pause=1.0, max_wait=max_wait, on_wait=log)
+    return await retry(write, is_away, pause=1.0, max_wait=max_wait, on_wait=log)

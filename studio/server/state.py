@@ -1,22 +1,26 @@
-"""The server's long-lived resources, created at startup and closed at shutdown."""
+"""The server's long-lived resources, created at startup and closed at shutdown, and what one owner may do with them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Request
 
+from sleuth.agents.formatting import Turn
+from sleuth.graphs.chat.question_rewriting import RewrittenQuestion, rewrite_question
+from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.store import Store, open_store
-from sleuth.graphs.persistence.threads import Threads
+from sleuth.graphs.persistence.threads import FollowUp, Thread, Threads
+from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.service import RunService
-from sleuth.studio.server.ingestion.uploads import Uploads
-from sleuth.studio.server.ingestion.worker import IngestionWorker
+from sleuth.studio.server.ingestion import IngestionWorker, Uploads
+from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.runs.conversations import adopt_follow_ups
-from sleuth.studio.server.runs.event_log import EventLog
+from sleuth.studio.server.runs.event_log import Event, EventLog
 from sleuth.studio.server.runs.examples import ExampleQuestions
 from sleuth.studio.server.runs.worker import RunWorker
 from sleuth.studio.server.telemetry.metrics import Telemetry
@@ -27,20 +31,23 @@ from sleuth.tools.settings import Settings
 from sleuth.tools.storage import HomeLock
 
 
-@dataclass(frozen=True, kw_only=True)
 class ServerState:
     """The resources that routes use."""
 
-    settings: Settings
-    tenants: Tenants
-    telemetry: Telemetry
-    log: EventLog
-    run_worker: RunWorker
-    quota: Quota
-    ingestion: IngestionWorker
-    home_lock: HomeLock
-    readiness: ReadinessProbe
-    examples: ExampleQuestions
+    def __init__(self, tenants: Tenants, telemetry: Telemetry) -> None:
+        """Create missing tables; blocks."""
+        self.settings, self.tenants, self.telemetry = tenants.settings, tenants, telemetry
+        engine = tenants.store.engine
+        self.home_lock = HomeLock(self.settings.home, "sleuth serve")
+        self.log = EventLog(engine)
+        self.quota = Quota(engine, tokens_a_day=self.settings.tokens_a_day)
+        self.run_worker = RunWorker(
+            tenants=tenants, log=self.log, home_lock=self.home_lock, quota=self.quota, telemetry=telemetry
+        )
+        uploads = Uploads(engine, self.settings.home / "uploads")
+        self.ingestion = IngestionWorker(tenants, self.home_lock, uploads, telemetry)
+        self.readiness = ReadinessProbe(self.settings, engine)
+        self.examples = ExampleQuestions(tenants, self.quota)
 
     def is_operator(self, owner: str) -> bool:
         """Return whether an owner may see what belongs to others."""
@@ -62,33 +69,14 @@ async def open_server_state(
         store = await stack.enter_async_context(open_store(settings))
         resources = await stack.enter_async_context(AsyncExitStack())
         tenants = Tenants(settings, store, open_model, embedder, resources)
-        log, home_lock = await asyncio.to_thread(EventLog, store.engine), HomeLock(settings.home, "sleuth serve")
-        quota = await asyncio.to_thread(partial(Quota, store.engine, tokens_a_day=settings.tokens_a_day))
-        run_worker = await asyncio.to_thread(
-            RunWorker, tenants=tenants, log=log, home_lock=home_lock, quota=quota, telemetry=telemetry
-        )
-        uploads = await asyncio.to_thread(Uploads, store.engine, settings.home / "uploads")
-        ingestion = IngestionWorker(tenants, home_lock, uploads, telemetry)
-        await ingestion.recover()
-        server = ServerState(
-            settings=settings,
-            tenants=tenants,
-            telemetry=telemetry,
-            log=log,
-            run_worker=run_worker,
-            quota=quota,
-            ingestion=ingestion,
-            home_lock=home_lock,
-            readiness=ReadinessProbe(settings, store.engine),
-            examples=ExampleQuestions(tenants, quota),
-        )
-        telemetry.watch(ingests=lambda: ingestion.waiting)
-        await log.remove_orphans()
+        server = await asyncio.to_thread(ServerState, tenants, telemetry)
+        await server.ingestion.recover()
+        await server.log.remove_orphans()
         await adopt_follow_ups(store.engine)
         await stack.enter_async_context(_background_task(_complete_results(store)))
-        await stack.enter_async_context(_background_task(run_worker.watch()))
+        await stack.enter_async_context(_background_task(server.run_worker.watch()))
         stack.push_async_callback(server.close)
-        await run_worker.recover()
+        await server.run_worker.recover()
         yield server
 
 
@@ -124,3 +112,115 @@ def _server_state(request: Request) -> ServerState:
 
 
 ServerStateDep = Annotated[ServerState, Depends(_server_state)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """One owner's threads, by the ids that clients use.
+
+    Ids are unique among all owners. On a server with keys, a thread with a chosen id is stored as `owner:id`, so that
+    nobody learns which ids others have chosen.
+    """
+
+    server: ServerState
+    owner: str
+
+    @property
+    def runs(self) -> RunService:
+        """The owner's runs, for reading."""
+        return self.server.tenants.read_only_runs(self.owner)
+
+    async def find(self, name: str) -> Thread | None:
+        """Return a thread of the owner, or None."""
+        threads = self.runs.store.threads
+        return await threads.find(name) or await threads.find(self.scoped_id(name))
+
+    async def thread(self, name: str) -> Thread:
+        """Return a thread; raise UnknownName for threads of others."""
+        return await self.find(name) or await self.runs.store.threads.get(name)
+
+    def scoped_id(self, name: str) -> str:
+        """Return the id of a new thread with a chosen name."""
+        return f"{self.owner}:{name}" if self.server.settings.has_keys else name
+
+    async def id_for(self, name: str) -> str:
+        """Return the id of the thread of this name; if there is none, that of a new one."""
+        found = await self.find(name)
+        return found.id if found else self.scoped_id(name)
+
+    def public_id(self, id: str) -> str:
+        """Return the id that a client has chosen."""
+        return id.removeprefix(f"{self.owner}:") if self.server.settings.has_keys else id
+
+    async def require_ready(self, where: str = "") -> None:
+        """Check that the owner can start a run.
+
+        Raises:
+            StoreBusy: the server is shutting down.
+            UsageError: the owner has no documents, or none that match the filter.
+            QuotaUsedUp: the owner's daily token quota is exhausted.
+        """
+        self.server.run_worker.require_open()
+        await (await self.server.tenants.collection(self.owner)).require_documents(where)
+        await self.server.quota.require(self.owner)
+
+    async def start(
+        self,
+        question: str,
+        method: str,
+        *,
+        values: dict[str, Any],
+        budget: Budget,
+        where: str = "",
+        thread: str | None = None,
+        follow_up: FollowUp | None = None,
+    ) -> str:
+        """Start a background run and return its thread; raise UsageError for an invalid question or setting."""
+        options: dict[str, Any] = {"values": values, "budget": budget, "where": where, "thread": thread}
+        id = await self.runs.start(question, method, profile=self.server.settings.profile, **options)
+        if follow_up:
+            stored = (await self.runs.store.threads.get(id)).options
+            await self.runs.store.threads.set_options(id, stored.model_copy(update={"follow_up": follow_up}))
+        await self.server.run_worker.start(self.owner, id)
+        return id
+
+    def follow(self, thread: str, after: int = 0, *, with_deltas: bool = False) -> AsyncGenerator[Event]:
+        """Yield the events of a run after a number, to its end."""
+        is_active = partial(self.server.run_worker.is_active, thread)
+        return self.server.log.follow(thread, after, is_active=is_active, with_deltas=with_deltas)
+
+    async def remove(self, thread: str) -> None:
+        """Delete a run with its checkpoints, texts and events, and all runs below it; see `remove_runs`."""
+        await self.server.run_worker.require_idle(thread)
+        await remove_runs(self.runs, thread)
+        await self.server.log.remove_orphans()
+
+    async def rewrite_follow_up(self, message: str, turns: Sequence[Turn]) -> RewrittenQuestion:
+        """Rewrite a message of a conversation into a self-contained question, charged to the owner's quota.
+
+        Raises:
+            QuotaUsedUp: the owner's daily token quota is exhausted.
+            ModelError: the model server cannot be used.
+        """
+        await self.server.quota.require(self.owner)
+        services = (await self.server.tenants.runs(self.owner)).services
+        assert services
+        made = await rewrite_question(message, turns, services=services, archive=self.runs.store.archive)
+        tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in made.calls.values())
+        await self.server.quota.add(self.owner, tokens)
+        return made
+
+
+async def _access(server: ServerStateDep, owner: Owner) -> Access:
+    return Access(server=server, owner=owner)
+
+
+AccessDep = Annotated[Access, Depends(_access)]
+
+
+async def _thread(thread: str, access: AccessDep) -> Thread:
+    return await access.thread(thread)
+
+
+ThreadDep = Annotated[Thread, Depends(_thread)]
+"""The thread of the owner that a path names."""

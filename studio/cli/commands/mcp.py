@@ -1,7 +1,6 @@
 """`sleuth mcp`."""
 
 from sleuth.studio.cli.app import run_async
-from sleuth.studio.mcp import LocalBackend
 from sleuth.tools.optional_imports import extra
 from sleuth.tools.settings import Settings
 
@@ -13,7 +12,7 @@ async def mcp() -> None:
     The client starts this command. `sleuth serve` offers the same tools over HTTP, at /mcp.
     """
     with extra("mcp", "MCP"):
-        from sleuth.studio.mcp.server import mcp_server
+        from sleuth.studio.mcp import LocalBackend, mcp_server
 
     backend = LocalBackend(settings=Settings())
     await mcp_server(lambda _owner: backend).run_stdio_async()

@@ -185,8 +185,7 @@ async def delete_(
         ids = [await runs.store.threads.complete(thread) for thread in threads]
         deleted = await remove_runs(runs, *ids)
         log = await asyncio.to_thread(EventLog, runs.store.engine)
-        for thread in deleted:
-            await log.remove(thread.id)
+        await log.remove_orphans()
     subruns = sum(1 for thread in deleted if thread.hop)
     with_subruns = f" with {counted(subruns, 'sub-run')}" if subruns else ""
     text = f"Deleted {counted(len(deleted) - subruns, 'run')}{with_subruns}."

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.method import describe_errors
@@ -33,7 +33,7 @@ _LIMITS = BudgetForm.model_fields.keys()
 _INTERNAL = {"thread_id", "run_id", "checkpoint_id", "checkpoint_ns", "assistant_id", "graph_id", "user_id"}
 """Keys of `configurable` that LangGraph's clients set by themselves."""
 
-MODES = ("values", "updates", "messages-tuple", "custom")
+Mode = Literal["values", "updates", "messages-tuple", "custom"]
 
 
 def _refuse(value: object) -> None:
@@ -90,17 +90,10 @@ class ThreadSearch(ListForm):
 
 
 class CheckpointForm(BaseModel):
-    """A place in a thread's history."""
+    """A place in a thread's history; sub-runs have threads of their own, so there are no other namespaces."""
 
     checkpoint_id: str | None = None
-    checkpoint_ns: str = ""
-
-    @field_validator("checkpoint_ns")
-    @classmethod
-    def _has_no_subgraph(cls, value: str) -> str:
-        if value:
-            raise ValueError("sub-runs have threads of their own: there are no subgraph checkpoints")
-        return value
+    checkpoint_ns: Literal[""] = ""
 
 
 class HistoryForm(BaseModel):
@@ -147,7 +140,9 @@ class AssistantRunForm(PlaceForm):
     command: CommandForm | None = None
     context: dict[str, Any] | None = None
     config: dict[str, Any] | None = None
-    stream_mode: Literal[MODES] | list[Literal[MODES]] = "values"  # type: ignore[valid-type]
+    stream_mode: Annotated[set[Mode], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)] = {
+        "values"
+    }
     on_disconnect: Literal["cancel", "continue"] = "continue"
     multitask_strategy: Literal["reject", "interrupt"] = "reject"
     if_not_exists: Literal["create", "reject"] = "reject"
@@ -155,11 +150,6 @@ class AssistantRunForm(PlaceForm):
     after_seconds: Unsupported = None
     interrupt_before: Unsupported = None
     interrupt_after: Unsupported = None
-
-    @property
-    def modes(self) -> set[str]:
-        """The stream modes."""
-        return {self.stream_mode} if isinstance(self.stream_mode, str) else set(self.stream_mode)
 
     @property
     def is_reply(self) -> bool:

@@ -4,28 +4,27 @@ https://github.com/langchain-ai/agent-protocol/blob/main/streaming/protocol.cddl
 """
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from typing import Any, Literal
 
 from fastapi import APIRouter
+from fastapi.sse import EventSourceResponse, ServerSentEvent
 from langchain_core.messages import AIMessage
 from langgraph.types import StateSnapshot
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from sleuth.agents.llm.token_stream import MessageEvents
 from sleuth.graphs.persistence.threads import Thread
-from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, CommandForm, JsonRoute, Unsupported
-from sleuth.studio.server.langgraph_api.runs import EVENTS, start_run
-from sleuth.studio.server.langgraph_api.streaming import Part, RunStream, runs_of
+from sleuth.studio.server.langgraph_api.runs import Part, RunStream, runs_of, start_run
 from sleuth.studio.server.langgraph_api.threads import respond
-from sleuth.studio.server.runs.keep_alive import with_keep_alive
+from sleuth.studio.server.state import Access, AccessDep, ThreadDep
 from sleuth.tools.errors import SleuthError, UsageError
 
-router = APIRouter(prefix="/threads/{name}", route_class=JsonRoute)
+router = APIRouter(prefix="/threads/{thread}", route_class=JsonRoute)
 
 Channel = Literal["values", "updates", "checkpoints", "messages", "tools", "custom", "lifecycle", "input", "tasks"]
 
@@ -73,10 +72,10 @@ class Subscription(BaseModel):
 
 
 @router.post("/commands")
-async def command(name: str, form: Command, access: AccessDep) -> Response:
+async def command(thread: str, form: Command, access: AccessDep) -> Response:
     """Start a run, or reply to an interrupt."""
     try:
-        result = await _carry_out(form, name, access)
+        result = await _carry_out(form, thread, access)
     except SleuthError as error:
         code = "invalid_argument" if isinstance(error, UsageError) else "unknown_error"
         return respond({"type": "error", "id": form.id, "error": code, "message": str(error)})
@@ -87,7 +86,7 @@ async def command(name: str, form: Command, access: AccessDep) -> Response:
     return respond({"type": "success", "id": form.id, "result": {"run_id": result.run}, "meta": meta})
 
 
-async def _carry_out(form: Command, name: str, access: Access) -> RunStream | None:
+async def _carry_out(form: Command, thread: str, access: Access) -> RunStream | None:
     """Return the run that a command has started; None for an unknown command."""
     params = form.params
     if form.method == "run.start":
@@ -95,32 +94,27 @@ async def _carry_out(form: Command, name: str, access: Access) -> RunStream | No
         given = {"if_not_exists": "create", "checkpoint_id": place}
     elif form.method == "input.respond":
         reply = CommandForm(resume=(params.responses or [params])[0].response)
-        given = {"assistant_id": (await access.thread(name)).method, "command": reply, "input": None}
+        given = {"assistant_id": (await access.thread(thread)).method, "command": reply, "input": None}
     else:
         return None
-    return await start_run(access, params.model_copy(update=given), name)
+    return await start_run(access, params.model_copy(update=given), thread)
 
 
-@router.post("/stream/events")
-async def stream_events(name: str, form: Subscription, access: AccessDep) -> Response:
+@router.post("/stream/events", response_class=EventSourceResponse)
+async def stream_events(thread: ThreadDep, form: Subscription, access: AccessDep) -> AsyncGenerator[ServerSentEvent]:
     """Stream the latest run of a thread, and the runs after it, until the client closes the connection."""
-    await access.thread(name)
-    body = with_keep_alive(_encoded(ThreadEvents(access, name, form)), on_close=lambda: None)
-    return StreamingResponse(body, media_type=EVENTS, headers={"Cache-Control": "no-store"})
-
-
-async def _encoded(events: "ThreadEvents") -> AsyncIterator[str]:
-    yield ": connected\n\n"
-    async for event in events.follow():
-        yield f"event: message\ndata: {to_json(event).decode()}\nid: {event['event_id']}\n\n"
+    yield ServerSentEvent(comment="connected")
+    async with aclosing(ThreadEvents(access, thread, form).follow()) as events:
+        async for event in events:
+            yield ServerSentEvent(event="message", raw_data=to_json(event).decode(), id=event["event_id"])
 
 
 class ThreadEvents:
     """The events of a thread for one client. Those that every client receives have the same numbers for each."""
 
-    def __init__(self, access: Access, name: str, form: Subscription) -> None:
+    def __init__(self, access: Access, thread: Thread, form: Subscription) -> None:
         self._access = access
-        self._name = name
+        self._thread = thread
         self._form = form
         self._seq = self._parts = 0
         self._waiting: list[dict[str, Any]] = []
@@ -128,7 +122,7 @@ class ThreadEvents:
 
     async def follow(self) -> AsyncGenerator[dict[str, Any]]:
         """Yield the events of the latest run and of all that follow, until the server shuts down."""
-        thread = await self._access.thread(self._name)
+        thread = self._thread
         latest = (await runs_of(self._access, thread))[:1]
         after = latest[0].after if latest else 0
         while not self._access.server.run_worker.is_closing:
@@ -142,7 +136,7 @@ class ThreadEvents:
                             yield {key: value for key, value in event.items() if key != "channel"}
             after = run.position
             await self._next_run(thread, after)
-            thread = await self._access.thread(self._name)
+            thread = await self._access.thread(thread.id)
 
     def _is_wanted(self, event: dict[str, Any]) -> bool:
         form = self._form

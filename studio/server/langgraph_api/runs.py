@@ -1,37 +1,264 @@
-"""Runs: start, stream, wait, join, list and cancel them. Runs continue without a client unless it asks otherwise."""
+"""Runs: start, stream, wait, join, list and cancel them. Runs continue without a client unless it asks otherwise.
+
+The event log of a run is the only source of its streams, so that a client that joins later, or reconnects with
+`Last-Event-ID`, gets the same parts. States are read from the checkpoints: a step that starts names the checkpoint
+before it.
+"""
 
 import re
-from collections.abc import AsyncIterator
-from typing import Annotated, Any, Literal
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, get_args
+from uuid import NAMESPACE_OID, uuid5
 
 from fastapi import APIRouter, Header, Query
-from langgraph.types import Command
-from pydantic_core import to_json
+from langgraph.types import Command, StateSnapshot
+from pydantic_core import from_json, to_json, to_jsonable_python
 from starlette.responses import Response, StreamingResponse
 
+from sleuth.agents.llm.token_stream import AnswerText
+from sleuth.graphs.chat.messages import reply_id_to
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.persistence.threads import NAME, Thread
+from sleuth.graphs.persistence.threads import NAME, Thread, ThreadState
 from sleuth.graphs.registry import CHAT, runnable, without_replies
+from sleuth.graphs.runs.execution import checkpoint_id_of
 from sleuth.graphs.runs.history import fork_run
 from sleuth.graphs.runs.service import check_question
-from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of, find_graph
-from sleuth.studio.server.langgraph_api.forms import MODES, AssistantRunForm, JsonRoute
-from sleuth.studio.server.langgraph_api.streaming import Run, RunStream, runs_of
+from sleuth.studio.server.langgraph_api.forms import AssistantRunForm, JsonRoute, Mode
 from sleuth.studio.server.langgraph_api.threads import (
     UNREADABLE,
     create_thread,
+    interrupts_view,
     is_empty,
     messages_in,
     respond,
+    values_of,
 )
+from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.runs.keep_alive import with_keep_alive
+from sleuth.studio.server.state import Access, AccessDep, ThreadDep
 from sleuth.tools.errors import RunError, UnknownName, UsageError
 
 router = APIRouter(route_class=JsonRoute)
 
-RunsPath = "/threads/{name}/runs"
+RunsPath = "/threads/{thread}/runs"
 EVENTS = "text/event-stream"
+
+
+RunStatus = Literal["pending", "running", "error", "success", "interrupted"]
+
+_STATUS: dict[str, RunStatus] = {"answer": "success", "error": "error", "stopped": "interrupted"}
+
+_WITHOUT_END: dict[ThreadState, RunStatus] = {"done": "success", "waiting": "success", "failed": "error"}
+"""The status of a run without a last event: it repeated an answer, or an older release ran it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run as LangGraph counts them: a piece of a thread's event log, up to an answer, an error or a stop.
+
+    `after` is the number of the event before its first one.
+    """
+
+    id: str
+    after: int
+    status: RunStatus
+
+
+def run_id_of(thread: str, after: int) -> str:
+    """Return the id of the run whose events follow the event `after` of a thread."""
+    return f"{str(uuid5(NAMESPACE_OID, thread))[:-8]}{after:08x}"
+
+
+async def runs_of(access: Access, thread: Thread, *, with_empty: bool = False) -> list[Run]:
+    """Return the runs of a thread, the latest first; with `with_empty` also one that only repeated an answer."""
+    stored = await access.server.log.after(thread.id, 0)
+    is_active = await access.server.run_worker.is_running(thread.id)
+    last: RunStatus = "running" if is_active else _WITHOUT_END.get(thread.state, "interrupted")
+    ends = [event for event in stored if event.name in _STATUS]
+    begins, states = [0, *(event.id for event in ends)], [*(_STATUS[event.name] for event in ends), last]
+    runs = [Run(id=run_id_of(thread.id, at), after=at, status=state) for at, state in zip(begins, states, strict=True)]
+    is_empty = stored[-1:] == ends[-1:]
+    return runs[-2 if is_empty and not (is_active or with_empty) else -1 :: -1]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One server-sent event; the last part of an event of the log has its number."""
+
+    event: str
+    data: Any
+    id: int = 0
+
+    def encode(self) -> str:
+        """Return the part as it is sent."""
+        id = f"id: {self.id}\n" if self.id else ""
+        return f"event: {self.event}\ndata: {to_json(self.data).decode()}\n{id}\n"
+
+
+class MessageStream:
+    """The messages of one run for one client.
+
+    All chunks of an answer have the id that its message will have, so that clients join them.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, object] | None = None
+        self._id = ""
+        self._answer = AnswerText()
+
+    def write(self, reply: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield what a delta adds to the text of the answer; a reset removes the text."""
+        id = self._id or str(reply["call"])
+        is_withdrawn, added = self._answer.read(reply)
+        replaces_plan = self._answer.written == added and id in (self._known or {})
+        if is_withdrawn or (added and replaces_plan):
+            yield _removal(id)
+        if added:
+            yield {"type": "AIMessageChunk", "id": id, "content": added}
+
+    def complete(self, messages: list[dict[str, Any]], *, is_final: bool) -> list[dict[str, Any]]:
+        """Return the messages of ours that a state adds or changes; of one whose text was streamed, the rest of it."""
+        known = self._known
+        if known is None:  # the client has received none of this run
+            known = {message["id"]: message["content"] for message in (messages[:-1] if is_final else messages)}
+        self._known = {message["id"]: message["content"] for message in messages}
+        found = []
+        for message in messages:
+            if message["type"] == "ai" and known.get(message["id"]) != message["content"]:
+                found += self._whole(message, is_known=message["id"] in known)
+        asked = next((each["id"] for each in reversed(messages) if each["type"] == "human"), None)
+        self._id = reply_id_to(asked) if asked else ""
+        return found
+
+    def _whole(self, message: dict[str, Any], *, is_known: bool) -> list[dict[str, Any]]:
+        written = self._answer.written if message["id"] == self._id else ""
+        self._answer = AnswerText()
+        if written and message["content"].startswith(written):
+            return [{**message, "type": "AIMessageChunk", "content": message["content"][len(written) :]}]
+        return [*([_removal(message["id"])] if is_known or written else []), message]
+
+
+def _removal(id: str) -> dict[str, Any]:
+    return {"type": "remove", "id": id, "content": ""}
+
+
+@dataclass(kw_only=True)
+class RunStream:
+    """The stream of one run for one client.
+
+    Attributes:
+        access: the threads of the owner.
+        thread: the thread of the run.
+        after: the event before the first one of the run.
+        modes: the stream modes.
+        with_deltas: also stream tokens of replies that are being written.
+        failure: the error that ended the run.
+        position: the number of the last event that was read.
+        state: the latest state whose values were streamed, which are `values`.
+        interrupts: those that wait for a reply at the end of the run.
+    """
+
+    access: Access
+    thread: Thread
+    after: int
+    modes: set[str]
+    with_deltas: bool = True
+    failure: dict[str, Any] | None = None
+    state: StateSnapshot | None = None
+    values: dict[str, Any] = field(default_factory=dict)
+    interrupts: list[dict[str, Any]] = field(default_factory=list)
+    _states: dict[str, StateSnapshot] = field(default_factory=dict)
+    _messages: MessageStream = field(default_factory=MessageStream)
+
+    def __post_init__(self) -> None:
+        self.run = run_id_of(self.thread.id, self.after)
+        self.position = self.after
+        self.public_id = self.access.public_id(self.thread.id)
+
+    async def parts(self, last_event: int = 0) -> AsyncGenerator[Part]:
+        """Yield the parts after an event of the log, to the end of the run; end early if the server shuts down."""
+        if last_event <= self.after:
+            yield Part("metadata", {"run_id": self.run, "attempt": 1})
+        log = self.access.follow(self.thread.id, max(last_event, self.after), with_deltas=self.with_deltas)
+        async with aclosing(log) as events:
+            async for event in events:
+                self.position = event.id or self.position
+                parts = self._wanted(await self._encode(event))
+                for at, part in enumerate(parts, start=1):
+                    yield Part(part.event, part.data, event.id if at == len(parts) else 0)
+                if event.name in _STATUS:
+                    return
+        if (await self.access.thread(self.public_id)).state in ("done", "waiting"):  # it only repeated an answer
+            for part in self._wanted(await self._end("", is_stopped=False)):
+                yield part
+
+    def _wanted(self, parts: Iterable[Part]) -> list[Part]:
+        """Return the parts of the stream modes that the client wants, and those of every mode."""
+        names = {"error", "end", *("messages" if mode == "messages-tuple" else mode for mode in self.modes)}
+        return [part for part in parts if part.event in names]
+
+    async def _encode(self, event: Event) -> list[Part]:
+        data = from_json(event.data)
+        match event.name:
+            case "step":
+                return await self._step(data, event.key.split()[0])
+            case "delta" | "reset":
+                return [Part("custom", data), *self._message_parts(self._messages.write(data), data["node"])]
+            case "error":
+                self.failure = {"error": data["type"], "message": data["message"]}
+                return [Part("error", self.failure)]
+            case _:
+                return await self._end(str(data.get("checkpoint", "")), is_stopped=event.name == "stopped")
+
+    async def _step(self, step: dict[str, Any], task: str) -> list[Part]:
+        if step["thread"] != self.thread.id:
+            return [Part("custom", step)]
+        if step["state"] == "finished":
+            return [Part("updates", {step["node"]: step["update"]})]
+        state = await self._state_before(task)
+        return self._state(state, is_final=False) if state else []
+
+    def _state(self, state: StateSnapshot, *, is_final: bool) -> list[Part]:
+        """Return the values of a state once, and before them the messages that it adds."""
+        if self.state and checkpoint_id_of(self.state) == checkpoint_id_of(state) and not is_final:
+            return []
+        self.state, self.values = state, to_jsonable_python(values_of(state, self.thread))
+        added = self._messages.complete(self.values.get("messages") or [], is_final=is_final)
+        return [*self._message_parts(added, "answer"), Part("values", self.values)]
+
+    async def _end(self, checkpoint: str, *, is_stopped: bool) -> list[Part]:
+        runs = self.access.runs
+        state = await runs.graph(self.thread).aget_state(runs.config(self.thread, checkpoint or None))
+        parts = self._state(state, is_final=True)
+        self.interrupts = to_jsonable_python(interrupts_view(state.interrupts))
+        if self.interrupts:
+            parts += [Part(mode, {"__interrupt__": self.interrupts}) for mode in ("values", "updates")]
+        return [*parts, Part("end", {"run_id": self.run, "status": "interrupted" if is_stopped else "success"})]
+
+    def _message_parts(self, messages: Iterable[dict[str, Any]], node: str) -> list[Part]:
+        """Return messages with metadata of the node that writes them."""
+        metadata = {
+            "run_id": self.run,
+            "thread_id": self.public_id,
+            "graph_id": self.thread.method,
+            "assistant_id": assistant_id_of(self.thread.method),
+            "langgraph_node": node,
+        }
+        return [Part("messages", (message, metadata)) for message in messages]
+
+    async def _state_before(self, task: str) -> StateSnapshot | None:
+        """Return the state in which a node execution began; None if its checkpoint was pruned."""
+        graph, config = self.access.runs.graph(self.thread), self.access.runs.config(self.thread)
+        latest = await graph.aget_state(config)
+        if any(each.id == task for each in latest.tasks):  # read it without what the node has returned meanwhile
+            return await graph.aget_state(latest.config)
+        if task not in self._states:
+            async for state in graph.aget_state_history(config):
+                self._states |= {each.id: state for each in state.tasks}
+        return self._states.get(task)
 
 
 async def start_run(access: Access, form: AssistantRunForm, name: str | None) -> RunStream:
@@ -59,12 +286,12 @@ async def start_run(access: Access, form: AssistantRunForm, name: str | None) ->
     if form.multitask_strategy == "interrupt" and await server.run_worker.is_running(thread.id):
         await server.run_worker.stop(thread.id)
     await server.run_worker.require_idle(thread.id)
-    stored = await server.log.after(thread.id, 0)
+    last = await server.log.last(thread.id)
     await (_begin if is_empty(thread) else _continue)(access, thread, form, method, settings)
     budget = form.budget() if form.input is None and not form.is_reply and form.budget() != Budget() else None
     await server.run_worker.start(access.owner, thread.id, budget=budget)
     begun = await access.runs.store.threads.get(thread.id)
-    return RunStream(access=access, thread=begun, after=stored[-1].id if stored else 0, modes=form.modes)
+    return RunStream(access=access, thread=begun, after=last, modes={*form.stream_mode})
 
 
 async def _begin(access: Access, thread: Thread, form: AssistantRunForm, method: str, settings: dict[str, Any]) -> None:
@@ -138,8 +365,7 @@ async def _run(access: Access, thread: Thread, id: str) -> Run:
     return known[id]
 
 
-async def _stream(access: Access, name: str, run: str, modes: set[str]) -> RunStream:
-    thread = await access.thread(name)
+async def _stream(access: Access, thread: Thread, run: str, modes: set[str]) -> RunStream:
     return RunStream(access=access, thread=thread, after=(await _run(access, thread, run)).after, modes=modes)
 
 
@@ -179,23 +405,23 @@ async def _last_values(stream: RunStream) -> AsyncIterator[str]:
 
 @router.post(f"{RunsPath}/stream")
 @router.post("/runs/stream")
-async def stream_run(form: AssistantRunForm, access: AccessDep, name: str | None = None) -> Response:
+async def stream_run(form: AssistantRunForm, access: AccessDep, thread: str | None = None) -> Response:
     """Start a run and stream it; without a thread it gets one of its own."""
-    return _as_events(await start_run(access, form, name), cancel=form.on_disconnect == "cancel")
+    return _as_events(await start_run(access, form, thread), cancel=form.on_disconnect == "cancel")
 
 
 @router.post(f"{RunsPath}/wait")
 @router.post("/runs/wait")
-async def wait(form: AssistantRunForm, access: AccessDep, name: str | None = None) -> Response:
+async def wait(form: AssistantRunForm, access: AccessDep, thread: str | None = None) -> Response:
     """Start a run and return its last values."""
-    stream = await start_run(access, form, name)
+    stream = await start_run(access, form, thread)
     return _reply(stream, _last_values(stream), end="join", cancel=form.on_disconnect == "cancel")
 
 
 @router.post(RunsPath)
-async def create(name: str, form: AssistantRunForm, access: AccessDep) -> Response:
+async def create(thread: str, form: AssistantRunForm, access: AccessDep) -> Response:
     """Start a run in the background."""
-    stream = await start_run(access, form, name)
+    stream = await start_run(access, form, thread)
     run = await _run(access, stream.thread, stream.run)
     path = f"/threads/{stream.public_id}/runs/{stream.run}"
     return respond(_view(access, stream.thread, run), headers={"Content-Location": path})
@@ -203,35 +429,33 @@ async def create(name: str, form: AssistantRunForm, access: AccessDep) -> Respon
 
 @router.get(RunsPath)
 async def list_runs(
-    name: str,
+    thread: ThreadDep,
     access: AccessDep,
     limit: Annotated[int, Query(ge=1, le=1000)] = 10,
     offset: Annotated[int, Query(ge=0)] = 0,
 ) -> Response:
     """Return the runs of a thread, the latest first."""
-    thread = await access.thread(name)
     found = await runs_of(access, thread)
     return respond([_view(access, thread, run) for run in found[offset : offset + limit]])
 
 
 @router.get(f"{RunsPath}/{{run}}")
-async def get(name: str, run: str, access: AccessDep) -> Response:
+async def get(thread: ThreadDep, run: str, access: AccessDep) -> Response:
     """Return a run."""
-    thread = await access.thread(name)
     return respond(_view(access, thread, await _run(access, thread, run)))
 
 
 @router.get(f"{RunsPath}/{{run}}/join")
-async def join(name: str, run: str, access: AccessDep) -> Response:
+async def join(thread: ThreadDep, run: str, access: AccessDep) -> Response:
     """Wait for the end of a run and return its last values."""
-    stream = await _stream(access, name, run, {"values"})
+    stream = await _stream(access, thread, run, {"values"})
     return _reply(stream, _last_values(stream), end="join")
 
 
 @router.get(f"{RunsPath}/{{run}}/stream")
 async def join_stream(
     *,
-    name: str,
+    thread: ThreadDep,
     run: str,
     access: AccessDep,
     stream_mode: Annotated[list[str] | None, Query()] = None,
@@ -239,21 +463,25 @@ async def join_stream(
     last_event_id: Annotated[int, Header(ge=-1, le=2**31 - 1)] = -1,
 ) -> Response:
     """Stream a run after `Last-Event-ID`, by default from its beginning and in all modes."""
-    modes = {mode for given in stream_mode or MODES for mode in given.split(",")}
-    if unknown := modes.difference(MODES):
-        raise UsageError(f"stream_mode {sorted(unknown)[0]!r} is not supported. There are: {', '.join(MODES)}.")
-    stream = await _stream(access, name, run, modes)
+    every = get_args(Mode)
+    modes = {mode for given in stream_mode or every for mode in given.split(",")}
+    if unknown := modes.difference(every):
+        raise UsageError(f"stream_mode {sorted(unknown)[0]!r} is not supported. There are: {', '.join(every)}.")
+    stream = await _stream(access, thread, run, modes)
     return _as_events(stream, last_event=max(last_event_id, 0), cancel=cancel_on_disconnect)
 
 
 @router.post(f"{RunsPath}/{{run}}/cancel")
 async def cancel(
-    name: str, run: str, access: AccessDep, wait: bool = False, action: Literal["interrupt", "rollback"] = "interrupt"
+    thread: ThreadDep,
+    run: str,
+    access: AccessDep,
+    wait: bool = False,
+    action: Literal["interrupt", "rollback"] = "interrupt",
 ) -> Response:
     """Stop a run; its thread keeps the finished steps."""
     if action == "rollback":
         raise UsageError("action=rollback is not supported: use interrupt, and branch from an earlier checkpoint.")
-    thread = await access.thread(name)
     found = await _run(access, thread, run)
     if found.status == "running":
         await access.server.run_worker.stop(thread.id)

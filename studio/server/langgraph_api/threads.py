@@ -17,7 +17,6 @@ from sleuth.graphs.persistence.threads import RunFilter, StoredOptions, Thread, 
 from sleuth.graphs.registry import CHAT
 from sleuth.graphs.runs.execution import now
 from sleuth.graphs.runs.history import fork_run
-from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.langgraph_api.assistants import assistant_id_of
 from sleuth.studio.server.langgraph_api.forms import (
     HistoryForm,
@@ -28,6 +27,7 @@ from sleuth.studio.server.langgraph_api.forms import (
     ThreadPatch,
     ThreadSearch,
 )
+from sleuth.studio.server.state import Access, AccessDep, ThreadDep
 from sleuth.tools.errors import RunError, UsageError
 
 router = APIRouter(prefix="/threads", route_class=JsonRoute)
@@ -173,50 +173,47 @@ async def search(form: ThreadSearch, access: AccessDep) -> Response:
     return respond([await _thread_view(access, thread) for thread in kept[form.offset : form.offset + form.limit]])
 
 
-@router.get("/{name}")
-async def get(name: str, access: AccessDep) -> Response:
+@router.get("/{thread}")
+async def get(thread: ThreadDep, access: AccessDep) -> Response:
     """Return a thread with its latest values."""
-    return respond(await _thread_view(access, await access.thread(name)))
+    return respond(await _thread_view(access, thread))
 
 
-@router.patch("/{name}")
-async def change(name: str, form: ThreadPatch, access: AccessDep) -> Response:
+@router.patch("/{thread}")
+async def change(thread: ThreadDep, form: ThreadPatch, access: AccessDep) -> Response:
     """Merge metadata into that of a thread."""
-    thread = await access.thread(name)
     metadata = {**thread.options.langgraph_metadata, **form.metadata}
     options = thread.options.model_copy(update={"langgraph_metadata": metadata})
     await access.runs.store.threads.set_options(thread.id, options)
-    return await get(name, access)
+    return await get(await access.runs.store.threads.get(thread.id), access)
 
 
-@router.delete("/{name}", status_code=204)
-async def remove(name: str, access: AccessDep) -> None:
+@router.delete("/{thread}", status_code=204)
+async def remove(thread: ThreadDep, access: AccessDep) -> None:
     """Delete a thread with its checkpoints and sub-runs."""
-    await access.remove((await access.thread(name)).id)
+    await access.remove(thread.id)
 
 
-@router.get("/{name}/state")
-@router.get("/{name}/state/{checkpoint}")
-async def get_state(name: str, access: AccessDep, checkpoint: str | None = None) -> Response:
+@router.get("/{thread}/state")
+@router.get("/{thread}/state/{checkpoint}")
+async def get_state(thread: ThreadDep, access: AccessDep, checkpoint: str | None = None) -> Response:
     """Return the state of a checkpoint, by default the latest."""
-    thread = await access.thread(name)
     return respond(_state_view(await access.runs.state(thread, checkpoint), thread, access.public_id(thread.id)))
 
 
-@router.post("/{name}/state/checkpoint")
-async def get_state_of(name: str, form: PlaceForm, access: AccessDep) -> Response:
+@router.post("/{thread}/state/checkpoint")
+async def get_state_of(thread: ThreadDep, form: PlaceForm, access: AccessDep) -> Response:
     """Return the state of a checkpoint."""
-    return await get_state(name, access, form.place)
+    return await get_state(thread, access, form.place)
 
 
-@router.post("/{name}/state")
-async def update_state(name: str, form: StateUpdateForm, access: AccessDep) -> Response:
+@router.post("/{thread}/state")
+async def update_state(thread: ThreadDep, form: StateUpdateForm, access: AccessDep) -> Response:
     """Branch a thread with a changed state; the next run continues the branch."""
-    thread = await access.thread(name)
     await access.server.run_worker.require_idle(thread.id)
     at = (await access.runs.state(thread, form.place)).config["configurable"].get("checkpoint_id")
     if at is None:
-        raise UsageError(f"Thread {name} has no state yet: start a run first.")
+        raise UsageError(f"Thread {access.public_id(thread.id)} has no state yet: start a run first.")
     changes = form.values or {}
     if "messages" in changes:
         try:
@@ -224,7 +221,7 @@ async def update_state(name: str, form: StateUpdateForm, access: AccessDep) -> R
         except UNREADABLE as error:
             raise UsageError(f"`messages` cannot be read: {error}.") from None
     made = await fork_run(access.runs, thread.id, at=str(at), changes=changes, as_node=form.as_node)
-    place_made = {"thread_id": name, "checkpoint_ns": "", "checkpoint_id": made["checkpoint"]}
+    place_made = {"thread_id": access.public_id(thread.id), "checkpoint_ns": "", "checkpoint_id": made["checkpoint"]}
     return respond({"checkpoint": place_made, "checkpoint_id": made["checkpoint"]})
 
 
@@ -237,10 +234,9 @@ def messages_in(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
     return convert_to_messages(value if isinstance(value, list) else [value])
 
 
-@router.post("/{name}/history")
-async def search_history(name: str, form: HistoryForm, access: AccessDep) -> Response:
+@router.post("/{thread}/history")
+async def search_history(thread: ThreadDep, form: HistoryForm, access: AccessDep) -> Response:
     """Return the states of a thread with all its branches, the latest first."""
-    thread = await access.thread(name)
     graph, public = access.runs.graph(thread), access.public_id(thread.id)
     config = access.runs.config(thread, form.checkpoint.checkpoint_id if form.checkpoint else None)
     before = form.before

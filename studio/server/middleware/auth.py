@@ -1,6 +1,12 @@
-"""Authentication: by API key, or by loopback address if no keys are configured."""
+"""Authentication: by API key, or by loopback address if no keys are configured; and limits on requests and keys."""
 
+import ipaddress
+import itertools
+import logging
 import re
+from hashlib import sha256
+from hmac import compare_digest
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -9,11 +15,13 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from sleuth.studio.server.middleware.keys import Keys, WrongKeys
-from sleuth.studio.server.middleware.limits import respond_later
+from sleuth.studio.server.middleware.limits import MinuteLimit, respond_later
 from sleuth.studio.server.schemas.errors import respond
 from sleuth.studio.server.telemetry.metrics import Telemetry
-from sleuth.tools.settings import is_loopback
+from sleuth.tools.errors import UsageError
+from sleuth.tools.settings import Settings, is_loopback
+
+_log = logging.getLogger(__name__)
 
 PAGE = re.compile(r"/|/assets/.*|/favicon\.\w+")
 """Paths of the page, to which pages of other sites may link."""
@@ -23,6 +31,98 @@ OPEN = re.compile(rf"{PAGE.pattern}|/healthz|/livez|/readyz")
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 """HTTP methods that change nothing."""
+
+HINT = "SLEUTH_API_KEYS takes name:secret pairs separated by commas, such as anna:S3cret,ben:0ther."
+FILE_HINT = "SLEUTH_API_KEYS_FILE has one name:secret pair on each line; lines that begin with # are ignored."
+
+WRONG_KEYS_A_MINUTE = 20
+"""Different wrong keys that one address may send in a minute."""
+
+
+class Keys:
+    """The owners by the digest of their secret. One owner may have several keys, so that a key can be replaced."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Read the setting and the file.
+
+        Raises:
+            UsageError: a pair cannot be parsed, or the file cannot be read; the message contains no secret.
+        """
+        given = settings.api_keys.get_secret_value() if settings.api_keys else ""
+        self._fixed = parse_keys(given.split(","), HINT)
+        self._file = settings.api_keys_file
+        self._version = _version(self._file)
+        self._keys = self._fixed | self._from_file()
+        if settings.has_keys and not self._keys:
+            raise UsageError(f"There is no API key. {FILE_HINT if self._file else HINT}")
+
+    def __bool__(self) -> bool:
+        return bool(self._keys)
+
+    def owner_of(self, secret: str) -> str | None:
+        """Return the owner of a key; None for an unknown one."""
+        self._refresh()
+        digest = digest_of(secret)
+        # Compare with all keys, each in constant time, so that the timing reveals nothing about any key.
+        found = [owner for key, owner in self._keys.items() if compare_digest(key, digest)]
+        return found[0] if found else None
+
+    def _refresh(self) -> None:
+        """Read the file again if it has changed; keep the present keys if it cannot be used."""
+        version = _version(self._file)
+        if version == self._version:
+            return
+        self._version = version
+        try:
+            keys = self._fixed | self._from_file()
+        except UsageError as error:
+            _log.error("the keys of before stay valid: %s", error)
+            return
+        if not keys:
+            _log.error("the keys of before stay valid: SLEUTH_API_KEYS_FILE has none")
+            return
+        self._keys = keys
+        _log.info("API keys were read again", extra={"about": {"keys": len(keys)}})
+
+    def _from_file(self) -> dict[bytes, str]:
+        if self._file is None:
+            return {}
+        try:
+            lines = self._file.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"SLEUTH_API_KEYS_FILE cannot be read: {error}.") from error
+        return parse_keys([line for line in lines if not line.lstrip().startswith("#")], FILE_HINT)
+
+
+def parse_keys(pairs: list[str], hint: str = HINT) -> dict[bytes, str]:
+    """Return the owners by the digest of their secret.
+
+    Raises:
+        UsageError: a pair cannot be parsed; the message contains no secret.
+    """
+    keys: dict[bytes, str] = {}
+    for number, pair in enumerate((each.strip() for each in pairs if each.strip()), start=1):
+        name, colon, secret = pair.partition(":")
+        if not (colon and secret.strip() and re.fullmatch(r"[\w.@-]{1,100}", name.strip())):
+            raise UsageError(f"Pair {number} cannot be read. {hint}")
+        digest = digest_of(secret.strip())
+        if keys.setdefault(digest, name.strip()) != name.strip():
+            raise UsageError(f"Pair {number} has the secret of another name. {hint}")
+    return keys
+
+
+def digest_of(secret: str) -> bytes:
+    """Return the digest by which a secret is stored and compared."""
+    return sha256(secret.encode("utf-8", "surrogateescape")).digest()
+
+
+def _version(file: Path | None) -> tuple[int, int] | None:
+    """Return what changes with the content of a file."""
+    try:
+        found = file.stat() if file else None
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size) if found else None
 
 
 def _host_of(authority: str) -> str | None:
@@ -42,41 +142,48 @@ def _authority_of(origin: str) -> str:
 
 
 class Authentication:
-    """Middleware that rejects unauthenticated requests and sets `scope["state"]["owner"]` for all others."""
+    """Middleware that rejects unauthenticated requests and sets `scope["state"]["owner"]` for all others.
 
-    def __init__(self, app: ASGIApp, *, keys: Keys, owner: str, telemetry: Telemetry) -> None:
+    It also rejects requests of an owner beyond the limit per minute, and all of an address that sends wrong keys.
+    """
+
+    def __init__(self, app: ASGIApp, *, keys: Keys, settings: Settings, telemetry: Telemetry) -> None:
         self._app = app
         self._keys = keys
-        self._owner = owner
+        self._settings = settings
         self._telemetry = telemetry
-        self._wrong = WrongKeys()
+        self._wrong = MinuteLimit(WRONG_KEYS_A_MINUTE)
+        self._requests = MinuteLimit(settings.requests_a_minute) if settings.requests_a_minute else None
+        self._numbers = itertools.count()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        headers = Headers(scope=scope)
+        refusal = self._refuse(scope, Headers(scope=scope)) if scope["type"] == "http" else None
+        await (refusal or self._app)(scope, receive, send)
+
+    def _refuse(self, scope: Scope, headers: Headers) -> JSONResponse | None:
+        """Return the response to a request that is refused, or set the owner of the request."""
         if _host_of(headers.get("host", "")) is None:
-            await respond(400, "The Host header is not a host name or address.")(scope, receive, send)
-            return
-        address, secret = (scope.get("client") or ("",))[0], _secret_of(headers)
+            return respond(400, "The Host header is not a host name or address.")
+        address, secret = _network((scope.get("client") or ("",))[0]), _secret_of(headers)
         if self._keys and secret and (wait := self._wrong.wait(address)):
-            self._telemetry.count_refused_key("limited")
-            await respond_later("Too many wrong API keys from this address", wait)(scope, receive, send)
-            return
+            self._telemetry.refused_keys.labels("limited").inc()
+            return respond_later("Too many wrong API keys from this address", wait)
         owner = self._owner_by_key(address, secret) if self._keys else self._owner_by_address(scope, headers)
         if owner is None and not (self._keys and OPEN.fullmatch(scope["path"])):
-            await self._refusal()(scope, receive, send)
-            return
+            return self._unauthenticated()
+        if owner is not None and self._requests:
+            if wait := self._requests.wait(owner):
+                return respond_later(f"More than {self._settings.requests_a_minute} requests a minute", wait)
+            self._requests.add(owner, next(self._numbers))
         scope.setdefault("state", {})["owner"] = owner
-        await self._app(scope, receive, send)
+        return None
 
     def _owner_by_key(self, address: str, secret: str) -> str | None:
         owner = self._keys.owner_of(secret) if secret else None
         if secret and owner is None:
-            self._wrong.add(address, secret)
-            self._telemetry.count_refused_key("unknown")
+            self._wrong.add(address, digest_of(secret))
+            self._telemetry.refused_keys.labels("unknown").inc()
         return owner
 
     def _owner_by_address(self, scope: Scope, headers: Headers) -> str | None:
@@ -94,9 +201,9 @@ class Authentication:
         if not is_allowed:
             return None
         hosts = [*([client[0]] if client else []), *(_host_of(each) or "" for each in (host, *origins))]
-        return self._owner if all(map(is_loopback, hosts)) else None
+        return self._settings.owner if all(map(is_loopback, hosts)) else None
 
-    def _refusal(self) -> JSONResponse:
+    def _unauthenticated(self) -> JSONResponse:
         if self._keys:
             problem = "The API key is missing or unknown. Send it as `Authorization: Bearer SECRET`."
             return respond(401, problem, code="invalid_api_key", headers={"WWW-Authenticate": "Bearer"})
@@ -108,6 +215,15 @@ def _secret_of(headers: Headers) -> str:
     """Return the key of a request; empty if it has none."""
     scheme, _, secret = headers.get("authorization", f"Bearer {headers.get('x-api-key', '')}").partition(" ")
     return secret.strip() if scheme.lower() == "bearer" else ""
+
+
+def _network(address: str) -> str:
+    """Return an IPv4 address, or the /64 network of an IPv6 address, of which a client may have every one."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    return address if parsed.version == 4 else str(ipaddress.ip_network(f"{address}/64", strict=False))
 
 
 def _owner(request: Request) -> str:

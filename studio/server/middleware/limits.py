@@ -1,4 +1,4 @@
-"""Limits: size of request bodies; requests per minute and model tokens per day of each owner."""
+"""Limits: size of request bodies; items per minute, such as requests; model tokens per day of each owner."""
 
 import math
 import time
@@ -16,6 +16,7 @@ from sleuth.tools.storage import in_thread, make_tables, transaction
 from sleuth.tools.types import now
 
 MINUTE = 60.0
+_MAX_KEYS = 10_000
 JSON_BYTES = 1 << 20
 UPLOAD_BYTES = 256 << 20
 UPLOADS = "/v1/documents"
@@ -63,35 +64,29 @@ class BodyLimit:
         await self._app(scope, receive_counted, send)
 
 
-class RateLimit:
-    """Middleware that rejects an owner's requests beyond `a_minute`; None disables it.
+class MinuteLimit:
+    """Limit of different items of a key in a minute, which begins with the first one."""
 
-    Each owner has a bucket of tokens that is full at first, and is filled again in a minute.
-    """
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._seen: dict[str, tuple[float, set[object]]] = {}
 
-    def __init__(self, app: ASGIApp, *, a_minute: int | None) -> None:
-        self._app = app
-        self._a_minute = a_minute
-        self._left: dict[str, tuple[float, float]] = {}
-        """What was left in each bucket, and the monotonic time at that moment."""
+    def wait(self, key: str) -> float:
+        """Return the seconds until the key may have further items, 0 if it may have one now."""
+        began, items = self._of(key)
+        return began + MINUTE - time.monotonic() if len(items) >= self._most else 0.0
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
-        owner = scope.get("state", {}).get("owner")
-        is_limited = scope["type"] == "http" and owner is not None
-        if self._a_minute and is_limited and (wait := self._take(owner, self._a_minute)):
-            await respond_later(f"More than {self._a_minute} requests a minute", wait)(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
+    def add(self, key: str, item: object) -> None:
+        """Count an item; one that was counted in this minute counts once."""
+        self._of(key)[1].add(item)
 
-    def _take(self, owner: str, a_minute: int) -> float:
-        """Take a token; return 0, or the seconds to wait if there is none."""
+    def _of(self, key: str) -> tuple[float, set[object]]:
         moment = time.monotonic()
-        left, before = self._left.get(owner, (float(a_minute), moment))
-        left = min(a_minute, left + (moment - before) * a_minute / MINUTE)
-        wait = max(0.0, (1 - left) * MINUTE / a_minute)
-        self._left[owner] = (left if wait else left - 1, moment)
-        return wait
+        if key not in self._seen or self._seen[key][0] + MINUTE <= moment:
+            if len(self._seen) > _MAX_KEYS:
+                self._seen.clear()
+            self._seen[key] = (moment, set())
+        return self._seen[key]
 
 
 def respond_later(problem: str, wait: float) -> JSONResponse:

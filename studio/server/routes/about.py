@@ -10,10 +10,9 @@ from starlette.responses import PlainTextResponse
 
 from sleuth.graphs.core.method import Method
 from sleuth.graphs.registry import METHODS, REPORT, SURVEY, arrows
-from sleuth.studio.server.access import AccessDep
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.schemas import runs as forms
-from sleuth.studio.server.state import ServerStateDep
+from sleuth.studio.server.state import AccessDep, ServerStateDep
 from sleuth.studio.server.telemetry.readiness import Readiness
 from sleuth.tools.errors import SleuthError
 from sleuth.tools.optional_imports import DISTRIBUTION

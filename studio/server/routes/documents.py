@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, File, Query, Response, UploadFile
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.responses import FileResponse
 
-from sleuth.studio.server.ingestion.uploads import Ingest
+from sleuth.studio.server.ingestion import Ingest
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.errors import STREAM_ERRORS

@@ -9,7 +9,7 @@ from typing import Any
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
 from sleuth.studio.mcp import Events
-from sleuth.studio.server.access import Access
+from sleuth.studio.server.state import Access
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import RunError
 
@@ -38,9 +38,9 @@ class ServerBackend:
         server, owner = self.access.server, self.access.owner
         id = (await self.access.thread(thread)).id
         await server.quota.require(owner)
-        stored = await server.log.after(id, 0)
+        last = await server.log.last(id)
         await server.run_worker.start(owner, id, budget=budget)
-        async for event in _follow(self.access, id, after=stored[-1].id if stored else 0):
+        async for event in _follow(self.access, id, after=last):
             yield event
 
 

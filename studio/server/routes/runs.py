@@ -26,22 +26,14 @@ from sleuth.graphs.runs.history import (
 from sleuth.graphs.runs.service import RunService, check_question
 from sleuth.studio.console import report_file
 from sleuth.studio.console.survey_table import FORMATS
-from sleuth.studio.server.access import Access, AccessDep
 from sleuth.studio.server.middleware.auth import Owner
 from sleuth.studio.server.runs.conversations import conversation_of, first_of, turns_until
 from sleuth.studio.server.schemas import runs as forms
 from sleuth.studio.server.schemas.errors import STREAM_ERRORS
-from sleuth.studio.server.state import ServerStateDep
+from sleuth.studio.server.state import Access, AccessDep, ServerStateDep, ThreadDep
 from sleuth.tools.errors import RunError, StoreError, UnknownName, UsageError
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
-
-
-async def _thread(thread: str, access: AccessDep) -> Thread:
-    return await access.thread(thread)
-
-
-ThreadDep = Annotated[Thread, Depends(_thread)]
 
 
 Time = Annotated[str, Query(max_length=40, pattern="^[0-9TZ:.+-]*$", description="ISO 8601, UTC")]
@@ -78,7 +70,7 @@ async def list_runs(
         str, Query(max_length=100, pattern=r"^[\w.@:-]*$", description="with `before`: the last run of the page before")
     ] = "",
     subruns: Annotated[bool, Query(description="also list sub-runs")] = True,
-) -> list[forms.ListedRun]:
+) -> list[forms.ThreadRow]:
     """List runs, the latest first.
 
     `since`, `until` and `before` compare the time of the last change. For the next page, send the `updated_at` and `id`
@@ -95,11 +87,7 @@ async def list_runs(
         with_subruns=subruns,
     )
     found = await runs.with_results(await runs.store.threads.list_newest(wanted, limit))
-    rows = [forms.ListedRun(**thread.to_json()) for thread in found]
-    for row, thread in zip(rows, found, strict=True):
-        if follow_up := thread.options.follow_up:
-            row.conversation, row.asked = follow_up.conversation, follow_up.asked
-    return rows
+    return [forms.ThreadRow.of(thread) for thread in found]
 
 
 @router.post("", status_code=201)
@@ -150,7 +138,7 @@ async def show(thread: ThreadDep, access: AccessDep) -> forms.RunView:
         began = max(filter(None, (snapshot.created_at, thread.updated_at)), key=datetime.fromisoformat)
         seconds += max(0.0, (datetime.now(UTC) - datetime.fromisoformat(began)).total_seconds())
     return forms.RunView(
-        thread=forms.ThreadRow(**thread.to_json()),
+        thread=forms.ThreadRow.of(thread),
         answer=await _answer(thread, access),
         state=state,
         cost=total_cost(state.get("calls", {})),
@@ -175,7 +163,7 @@ async def show_conversation(thread: ThreadDep, access: AccessDep) -> list[forms.
     rows = await conversation_of(access.runs, thread)
     return [
         forms.TurnView(
-            thread=forms.ThreadRow(**row.to_json()),
+            thread=forms.ThreadRow.of(row),
             after=row.options.follow_up.after if row.options.follow_up else "",
             asked=row.options.follow_up.asked if row.options.follow_up else row.question,
             answer=await _answer(row, access),
@@ -208,29 +196,27 @@ async def events(
 
 
 @router.post("/{thread}/stop", status_code=202)
-async def stop(thread: ThreadDep, server: ServerStateDep) -> forms.Stopped:
+async def stop(thread: ThreadDep, server: ServerStateDep) -> forms.Begun:
     """Stop a run; `resume` continues from its last step."""
     await server.run_worker.stop(thread.id)
-    return forms.Stopped(thread=thread.id)
+    return forms.Begun(thread=thread.id, state="stopped", status="interrupted")
 
 
 @router.post("/{thread}/resume", status_code=202)
 async def resume(
     thread: ThreadDep,
     access: AccessDep,
-    server: ServerStateDep,
-    owner: Owner,
     form: Annotated[forms.ResumeForm | None, Body()] = None,
 ) -> forms.Begun:
     """Resume a run in the background from its last checkpoint."""
-    server.run_worker.require_open()
-    await server.quota.require(owner)
+    access.server.run_worker.require_open()
+    await access.server.quota.require(access.owner)
     if form and form.update:
         await access.runs.update(thread.id)
     if form and form.reply is not None:
         await access.runs.reply(thread.id, form.reply)
     budget = form.budget.budget() if form and form.budget else None
-    await server.run_worker.start(owner, thread.id, budget=budget)
+    await access.server.run_worker.start(access.owner, thread.id, budget=budget)
     return forms.Begun(thread=thread.id)
 
 

@@ -1,1 +1,1 @@
-"""Runs of the server: worker, queue, event log, conversations."""
+"""Runs of the server: worker, event log, conversations, examples."""

@@ -5,15 +5,15 @@ between the events. They have no number and are not stored. A run never waits fo
 """
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from typing import Any
 
 from pydantic_core import to_json
-from sqlalchemy import Column, ColumnElement, Integer, MetaData, String, Table, Text, delete, insert, select
+from sqlalchemy import Column, Integer, MetaData, String, Table, Text, delete, func, insert, select
 from sqlalchemy.engine import Engine
 
 from sleuth.graphs.core.events import Delta, Reset, Step
@@ -51,9 +51,10 @@ class Event:
 
 
 class _Subscriber:
-    """A client that follows a run, with the deltas that it has not received yet."""
+    """A client that follows a run, with the deltas that it has not received yet, if it receives them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, with_deltas: bool) -> None:
+        self.with_deltas = with_deltas
         self.wakeup = asyncio.Event()
         self.has_news = True
         self.items: deque[tuple[int, StreamItem]] = deque()
@@ -82,14 +83,22 @@ class EventLog:
     def __init__(self, engine: Engine) -> None:
         """Create the table if it is missing; blocks."""
         self._engine = engine
-        self._subscribers: dict[str, dict[_Subscriber, bool]] = {}
-        """The subscribers of each thread, and whether they receive deltas."""
+        self._subscribers: defaultdict[str, set[_Subscriber]] = defaultdict(set)
         self._replies: dict[str, dict[str, tuple[int, Delta]]] = {}
+        self._last: dict[str, int] = {}
+        """The number of the last event of each thread that runs here."""
         make_tables(engine, metadata)
 
-    async def writer(self, thread: str, *, token: str | None = None) -> "EventWriter":
-        """Return a writer that appends to a thread's events; `token` is the fencing token of its lock."""
-        return EventWriter(self, thread, await self.after(thread, 0), token)
+    async def open(self, thread: str) -> int:
+        """Prepare a thread for further events; return the number of its last one, 0 if it has none."""
+        last = self._last[thread] = await self.last(thread)
+        return last
+
+    @in_thread
+    def last(self, thread: str) -> int:
+        """Return the number of the last stored event of a thread, 0 if it has none."""
+        with transaction(self._engine) as connection:
+            return connection.scalar(select(func.max(events.c.id)).where(events.c.thread == thread)) or 0
 
     @in_thread
     def after(self, thread: str, id: int) -> list[Event]:
@@ -128,33 +137,34 @@ class EventLog:
 
         With `is_reconnect` a reset precedes it, because the client may have received a part of it.
         """
-        subscriber, replies = _Subscriber(), self._replies.get(thread, {}) if with_deltas else {}
+        subscriber = _Subscriber(with_deltas=with_deltas)
+        replies = self._replies.get(thread, {}) if with_deltas else {}
         for after, reply in replies.values():
             if is_reconnect:
                 subscriber.add(Reset(**{field.name: getattr(reply, field.name) for field in fields(Reset)}), after)
             if reply.text:
                 subscriber.add(reply, after)
-        self._subscribers.setdefault(thread, {})[subscriber] = with_deltas
+        self._subscribers[thread].add(subscriber)
         try:
             yield subscriber
         finally:
-            del self._subscribers[thread][subscriber]
+            self._subscribers[thread].remove(subscriber)
             if not self._subscribers[thread]:
                 del self._subscribers[thread]
 
     def want_deltas(self, thread: str) -> bool:
         """Return whether a subscriber of the thread receives deltas."""
-        return any(self._subscribers.get(thread, {}).values())
+        return any(each.with_deltas for each in self._subscribers.get(thread, ()))
 
-    def publish_delta(self, thread: str, item: StreamItem, *, after: int) -> None:
-        """Send an item that follows the event `after` to the subscribers of a thread."""
-        replies = self._replies.setdefault(thread, {})
+    def publish_delta(self, thread: str, item: StreamItem) -> None:
+        """Send a delta or reset to the current subscribers of an open thread, after its last event."""
+        replies, after = self._replies.setdefault(thread, {}), self._last[thread]
         text = ""
         if isinstance(item, Delta):
             text = (replies[item.call][1].text if item.call in replies else "") + item.text
         replies[item.call] = after, Delta(**{**vars(item), "text": text})
-        for subscriber, with_deltas in self._subscribers.get(thread, {}).items():
-            if with_deltas:
+        for subscriber in self._subscribers.get(thread, ()):
+            if subscriber.with_deltas:
                 subscriber.add(item, after)
 
     def finish_step(self, thread: str, step: Step) -> None:
@@ -167,6 +177,7 @@ class EventLog:
     def close(self, thread: str) -> None:
         """Forget the replies of a run that has ended, and wake its subscribers."""
         self._replies.pop(thread, None)
+        self._last.pop(thread, None)
         self.notify(thread)
 
     def notify(self, thread: str) -> None:
@@ -180,66 +191,35 @@ class EventLog:
             if thread not in except_for:
                 self.notify(thread)
 
-    async def append(self, event: Event, token: str | None) -> None:
-        """Store an event and wake the subscribers of its thread; `token` is the fencing token of its lock.
+    async def append(self, thread: str, name: str, data: dict[str, Any], *, key: str, token: str | None = None) -> bool:
+        """Store an event of an open thread and wake its subscribers; `token` is the fencing token of its lock.
+
+        Return False without storing it if the thread has an event of this key: it was stored before an interruption.
 
         Raises:
             ThreadBusy: another process has locked the thread since.
             StoreError: the store was not available for 30 seconds.
         """
+        event = Event(thread=thread, id=self._last[thread] + 1, name=name, key=key, data=to_json(data).decode())
         write = partial(self._insert, event, token)
-        await retry_until_stored(write, f"An event of run {event.thread}", max_wait=_MAX_WAIT)
-        self.notify(event.thread)
-
-    async def remove(self, thread: str) -> None:
-        """Remove the events of a thread."""
-        await self._delete(events.c.thread == thread)
-
-    async def remove_orphans(self) -> None:
-        """Remove the events of deleted threads, pruned by the command line for instance."""
-        await self._delete(events.c.thread.not_in(select(threads.c.id)))
+        is_new = await retry_until_stored(write, f"An event of run {thread}", max_wait=_MAX_WAIT)
+        self._last[thread] += is_new
+        self.notify(thread)
+        return is_new
 
     @in_thread
-    def _insert(self, event: Event, token: str | None) -> None:
-        """Insert an event, unless an attempt with a lost connection has stored it."""
+    def remove_orphans(self) -> None:
+        """Remove the events of deleted threads."""
+        with transaction(self._engine, write=True) as connection:
+            connection.execute(delete(events).where(events.c.thread.not_in(select(threads.c.id))))
+
+    @in_thread
+    def _insert(self, event: Event, token: str | None) -> bool:
+        """Insert an event, unless the thread has it; return False if it was stored before."""
         stored = select(events.c.id).where(events.c.thread == event.thread, events.c.key == event.key)
         with transaction(self._engine, write=True) as connection:
             check_token(connection, event.thread, token)
-            if connection.scalar(stored) is None:
-                row = {name: getattr(event, name) for name in events.columns.keys()}  # noqa: SIM118 - not a mapping
-                connection.execute(insert(events), row)
-
-    @in_thread
-    def _delete(self, condition: ColumnElement[bool]) -> None:
-        with transaction(self._engine, write=True) as connection:
-            connection.execute(delete(events).where(condition))
-
-
-class EventWriter:
-    """Appends the events of one thread, each once: events stored before an interruption are skipped."""
-
-    def __init__(self, log: EventLog, thread: str, stored: Sequence[Event], token: str | None) -> None:
-        self._log = log
-        self._thread = thread
-        self._token = token
-        self._keys = {event.key for event in stored}
-        self._last = stored[-1].id if stored else 0
-
-    @property
-    def is_empty(self) -> bool:
-        """True if the thread has no events yet."""
-        return not self._last
-
-    async def append(self, name: str, data: dict[str, Any], *, key: str) -> bool:
-        """Append an event, unless the thread has one of this key; return whether it was appended."""
-        if key in self._keys:
-            return False
-        self._keys.add(key)
-        self._last += 1
-        event = Event(thread=self._thread, id=self._last, name=name, key=key, data=to_json(data).decode())
-        await self._log.append(event, self._token)
-        return True
-
-    def publish_delta(self, item: StreamItem) -> None:
-        """Send a delta or reset to the current subscribers, after the events appended so far."""
-        self._log.publish_delta(self._thread, item, after=self._last)
+            if found := connection.scalar(stored):
+                return bool(found == event.id)  # an attempt with a lost connection has stored it
+            connection.execute(insert(events), asdict(event))
+            return True

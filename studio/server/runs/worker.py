@@ -1,8 +1,8 @@
 """Background runs: at most one job per thread, independent of the request that started it.
 
-The threads with a job are stored in a queue, so that after a kill or a shutdown the next start, or another server,
-resumes them. A job holds its thread's lock from before it is queued until its last event is stored: of several servers
-only one writes anything about a thread.
+The threads with a job are stored in a queue, with the requests to stop them, so that after a kill or a shutdown the
+next start, or another server, resumes them. A job holds its thread's lock from before it is queued until its last event
+is stored: of several servers only one writes anything about a thread.
 """
 
 import asyncio
@@ -12,27 +12,31 @@ from contextlib import aclosing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from time import monotonic
+from typing import Any
 from uuid import uuid4
 
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
+from sqlalchemy import Column, MetaData, String, Table, delete, insert, select
+from sqlalchemy.engine import Engine
 
 from sleuth.graphs.core.answer import Answer
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.events import Step
+from sleuth.graphs.persistence.tables import LONGEST_NAME
+from sleuth.graphs.persistence.thread_locks import check_token
 from sleuth.graphs.runs.execution import now
 from sleuth.graphs.runs.history import replay_steps
 from sleuth.graphs.runs.service import RunService
 from sleuth.studio.server.middleware.limits import Quota
 from sleuth.studio.server.retry import retry_until_stored
-from sleuth.studio.server.runs.event_log import EventLog, EventWriter
-from sleuth.studio.server.runs.queue import RunQueue
+from sleuth.studio.server.runs.event_log import EventLog
 from sleuth.studio.server.schemas.errors import describe_failure
 from sleuth.studio.server.telemetry.logs import log_fields
 from sleuth.studio.server.telemetry.metrics import RunRecord, Telemetry
 from sleuth.studio.server.tenants import Tenants
 from sleuth.tools.errors import RunError, SleuthError, StoreBusy, ThreadBusy, UnknownName
-from sleuth.tools.storage import HomeLock, is_database_error
+from sleuth.tools.storage import HomeLock, in_thread, is_database_error, make_tables, transaction
 
 _log = logging.getLogger(__name__)
 
@@ -54,14 +58,83 @@ STOP_WAIT = 10.0
 _LAST_EVENT = 2**31 - 1
 
 
+metadata = MetaData()
+jobs = Table(
+    "sleuth_serve_jobs",
+    metadata,
+    Column("thread", String(LONGEST_NAME), primary_key=True),
+    Column("owner", String(100), nullable=False),
+)
+stops = Table("sleuth_serve_stops", metadata, Column("thread", String(LONGEST_NAME), primary_key=True))
+
+
+class RunQueue:
+    """Jobs of all servers that share a store.
+
+    A thread's row is changed only under its thread lock, whose fencing token is `token`. The methods raise ThreadBusy
+    if another server has locked the thread since.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        """Create the tables if they are missing; blocks."""
+        self._engine = engine
+        make_tables(engine, metadata)
+
+    @in_thread
+    def add(self, owner: str, thread: str, token: str | None, *, is_recovered: bool = False) -> None:
+        """Add a thread; a request to stop it stays valid only if its run is recovered."""
+        with transaction(self._engine, write=True) as connection:
+            check_token(connection, thread, token)
+            connection.execute(delete(jobs).where(jobs.c.thread == thread))
+            connection.execute(insert(jobs).values(thread=thread, owner=owner))
+            if not is_recovered:
+                connection.execute(delete(stops).where(stops.c.thread == thread))
+
+    @in_thread
+    def remove(self, thread: str, token: str | None) -> None:
+        """Remove a thread whose job has ended."""
+        with transaction(self._engine, write=True) as connection:
+            check_token(connection, thread, token)
+            connection.execute(delete(jobs).where(jobs.c.thread == thread))
+            connection.execute(delete(stops).where(stops.c.thread == thread))
+
+    @in_thread
+    def request_stop(self, thread: str) -> bool:
+        """Ask the server that runs a thread to stop it; return False if it has no job."""
+        with transaction(self._engine, write=True) as connection:
+            if connection.scalar(select(jobs.c.owner).where(jobs.c.thread == thread)) is None:
+                return False
+            connection.execute(delete(stops).where(stops.c.thread == thread))
+            connection.execute(insert(stops).values(thread=thread))
+            return True
+
+    @in_thread
+    def requested_stops(self) -> list[str]:
+        """Return the threads that a server was asked to stop."""
+        with transaction(self._engine) as connection:
+            return [*connection.scalars(select(stops.c.thread))]
+
+    @in_thread
+    def contains(self, thread: str) -> bool:
+        """Return whether a thread has a job."""
+        with transaction(self._engine) as connection:
+            return connection.scalar(select(jobs.c.owner).where(jobs.c.thread == thread)) is not None
+
+    @in_thread
+    def pending(self) -> list[tuple[str, str]]:
+        """Return the threads with a job, with their owners."""
+        with transaction(self._engine) as connection:
+            return [(row.thread, row.owner) for row in connection.execute(select(jobs))]
+
+
 @dataclass(eq=False, kw_only=True)
 class _Job:
     """A running job.
 
     `stopping`: cancellation was requested. `finishing`: only the final event remains to be published. `started`: a
     future that is done when the job owns its thread, or could not get it. `is_recovered`: an earlier server started the
-    run. `began`: its monotonic time. `control`: interrupts the run between two steps. `runs`: those of the owner, for
-    reading.
+    run. `began`: its monotonic time. `control`: interrupts the run between two steps. `last_event`: the number of the
+    last event before the job. `runs`: those of the owner, for reading.
     """
 
     owner: str
@@ -75,7 +148,7 @@ class _Job:
     control: RunControl = field(default_factory=RunControl)
     started: asyncio.Future[None] = field(default_factory=asyncio.Future)
     runs: RunService = field(init=False)
-    events: EventWriter = field(init=False)
+    last_event: int = field(init=False)
     task: asyncio.Task[None] = field(init=False)
 
     def cancel(self) -> None:
@@ -209,7 +282,7 @@ class RunWorker:
             await asyncio.sleep(LOOK_SECONDS)
             self._log.notify_all(except_for=self.jobs)
             try:
-                for thread in await self._queue.requested_stops([*self.jobs]) if self.jobs else ():
+                for thread in await self._queue.requested_stops() if self.jobs else ():
                     self.cancel_nowait(thread)
                 await self.recover()
             except Exception as error:
@@ -217,9 +290,8 @@ class RunWorker:
                     raise
                 _log.warning("the runs of other servers cannot be read: %s", error)
 
-    async def recover(self) -> int:
-        """Resume the runs in the queue that no server runs; return their number."""
-        resumed = 0
+    async def recover(self) -> None:
+        """Resume the runs in the queue that no server runs."""
         pending = [(thread, owner) for thread, owner in await self._queue.pending() if thread not in self.jobs]
         held = await self._tenants.store.locks.held([thread for thread, _ in pending]) if pending else set()
         for thread, owner in pending:
@@ -227,8 +299,6 @@ class RunWorker:
                 continue
             with suppress(ThreadBusy):
                 await self.start(owner, thread, is_recovered=True)
-                resumed += 1
-        return resumed
 
     async def _execute(self, job: _Job) -> None:
         """Run one job, from locking its thread to its end."""
@@ -237,7 +307,7 @@ class RunWorker:
                 async with self._tenants.store.locks.hold(job.thread):
                     await self._register(job)
                     job.started.set_result(None)
-                    if job.is_recovered and await self._queue.requested_stops([job.thread]):
+                    if job.is_recovered and job.thread in await self._queue.requested_stops():
                         job.cancel()
                     await self._run_to_end(job)
         except Exception as error:  # noqa: BLE001 - it is raised in `start`, or logged
@@ -257,7 +327,7 @@ class RunWorker:
         job.runs = self._tenants.read_only_runs(job.owner)
         job.token = self._tenants.store.locks.token(job.thread)
         await self._queue.add(job.owner, job.thread, job.token, is_recovered=job.is_recovered)
-        job.events = await self._log.writer(job.thread, token=job.token)
+        job.last_event = await self._log.open(job.thread)
         if self.is_closing:
             raise RunError("The server is shutting down. The run is resumed at its next start.")
 
@@ -273,7 +343,7 @@ class RunWorker:
         except asyncio.CancelledError:
             if job.stopping:
                 await retry_until_stored(lambda: job.runs.stopped(job.thread), f"The stop of run {job.thread}")
-                await job.events.append("stopped", {}, key=f"stopped {uuid4().hex}")
+                await self._append(job, "stopped", {}, key=f"stopped {uuid4().hex}")
             elif self.is_closing:
                 interrupted = True
             else:  # the thread lock is lost
@@ -301,7 +371,7 @@ class RunWorker:
         answer: Answer | None = None
         async with self._home_lock.hold("shared", wait=math.inf if job.is_recovered else INGEST_WAIT):
             runs = await self._tenants.runs(job.owner)
-            if not job.events.is_empty:
+            if job.last_event:
                 await self._publish_missed_steps(runs, job, record)
             listening = partial(self._has_listener, job)
             async with aclosing(
@@ -313,11 +383,11 @@ class RunWorker:
                     elif isinstance(event, Step):
                         await self._publish_step(event, job, record)
                     else:
-                        job.events.publish_delta(event)
+                        self._log.publish_delta(job.thread, event)
         if answer:  # the state of the run is stored now
             record.outcome = "waiting" if answer.asks else "done"
-            self._telemetry.count_answer(answer.method, answer.status)
-            await job.events.append("answer", answer.to_json(), key=f"answer {answer.checkpoint}")
+            self._telemetry.answers.labels(answer.method, answer.status).inc()
+            await self._append(job, "answer", answer.to_json(), key=f"answer {answer.checkpoint}")
 
     def _has_listener(self, job: _Job) -> bool:
         return self._log.want_deltas(job.thread) or monotonic() < job.began + LISTENER_GRACE
@@ -330,7 +400,7 @@ class RunWorker:
 
     async def _publish_step(self, step: Step, job: _Job, record: RunRecord) -> None:
         data = asdict(step)
-        if await job.events.append("step", data, key=f"{data.pop('task')} {step.state}"):
+        if await self._append(job, "step", data, key=f"{data.pop('task')} {step.state}"):
             self._telemetry.step(step, record)
         if step.state == "finished":
             self._log.finish_step(job.thread, step)
@@ -344,7 +414,10 @@ class RunWorker:
         if not isinstance(error, ThreadBusy | UnknownName):  # another process runs a sub-run of it, or it was deleted
             fail = partial(job.runs.store.threads.set_state, job.thread, "failed", at=now(), problem=problem)
             await retry_until_stored(fail, f"The error of run {job.thread}")
-        await job.events.append("error", {"message": problem, "type": kind}, key=f"error {uuid4().hex}")
+        await self._append(job, "error", {"message": problem, "type": kind}, key=f"error {uuid4().hex}")
+
+    async def _append(self, job: _Job, name: str, data: dict[str, Any], *, key: str) -> bool:
+        return await self._log.append(job.thread, name, data, key=key, token=job.token)
 
 
 def _not_running(thread: str) -> ThreadBusy:

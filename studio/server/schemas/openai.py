@@ -33,7 +33,7 @@ class ChatMessage(BaseModel):
 
 
 NO_TOOLS = "The methods call no tools of a client: send the request without `tools`. To give them to a model, use MCP."
-NO_FORMAT = "`{name}` has the type {type!r}: answers are text. Leave it out; citations are in the annotations."
+NO_FORMAT = "The format is {type!r}: answers are text. Leave it out; citations are in the annotations."
 
 
 class StreamOptions(BaseModel):
@@ -70,15 +70,17 @@ class ChatForm(BaseModel):
     response_format: TextFormat | None = None
     sleuth: Options = Field(default_factory=Options)
 
-    def require_supported(self) -> None:
-        """Raise UsageError for tools and for formats other than text: the client would wait for what never comes."""
+    def question(self) -> str:
+        """Return the last message.
+
+        Raises:
+            UsageError: it is not the user's, or the request has tools or a format other than text: the client would
+                wait for what never comes.
+        """
         if self.tools or self.functions:
             raise UsageError(NO_TOOLS)
         if self.response_format and self.response_format.type != "text":
-            raise UsageError(NO_FORMAT.format(name="response_format", type=self.response_format.type))
-
-    def question(self) -> str:
-        """Return the last message; raise UsageError if it is not the user's."""
+            raise UsageError(NO_FORMAT.format(type=self.response_format.type))
         last = self.messages[-1]
         if last.role != "user" or not last.text():
             raise UsageError("The last message must be a question with the role `user`.")
@@ -121,10 +123,6 @@ class ResponseForm(BaseModel):
         Raises:
             UsageError: it asks for something that the server does not have.
         """
-        if self.tools:
-            raise UsageError(NO_TOOLS)
-        if self.text and self.text.format.type != "text":
-            raise UsageError(NO_FORMAT.format(name="text.format", type=self.text.format.type))
         if self.background:
             raise UsageError("`background` is not supported here: start a background run with POST /v1/runs.")
         if self.previous_response_id or self.conversation:
@@ -132,7 +130,14 @@ class ResponseForm(BaseModel):
         messages = [ChatMessage(role="user", content=self.input)] if isinstance(self.input, str) else self.input
         if not messages:
             raise UsageError("`input` is empty.")
-        return ChatForm(model=self.model, messages=messages, stream=self.stream, sleuth=self.sleuth)
+        return ChatForm(
+            model=self.model,
+            messages=messages,
+            stream=self.stream,
+            tools=self.tools,
+            response_format=self.text and self.text.format,
+            sleuth=self.sleuth,
+        )
 
 
 class EmbeddingForm(BaseModel):

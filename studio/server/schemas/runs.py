@@ -1,14 +1,14 @@
 """Requests and responses of runs and documents, as in the OpenAPI description."""
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from sleuth.graphs.core.answer import Cost, Status
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.persistence.tables import MAX_ANSWER
-from sleuth.graphs.persistence.threads import NAME, AverageCost, FollowUp, Outcome, ThreadState, ThreadStatus
+from sleuth.graphs.persistence.threads import NAME, AverageCost, FollowUp, Outcome, Thread, ThreadState, ThreadStatus
 from sleuth.graphs.runs.service import MAX_QUESTION
 from sleuth.studio.client.sleuth import DEFAULT_METHOD
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
@@ -88,18 +88,11 @@ class ForkForm(Form):
 
 
 class Begun(BaseModel):
-    """A run that was started in the background."""
+    """A run that was started in the background, or stopped."""
 
     thread: str
     state: ThreadState = "running"
     status: ThreadStatus = Field(default="running", deprecated=True, description=_OLD)
-
-
-class Stopped(Begun):
-    """A run that was stopped."""
-
-    state: ThreadState = "stopped"
-    status: ThreadStatus = Field(default="interrupted", deprecated=True, description=_OLD)
 
 
 class Forked(BaseModel):
@@ -132,13 +125,15 @@ class ThreadRow(BaseModel):
     calls: int | None = None
     tokens: int | None = None
     seconds: float | None = Field(default=None, description="wall-clock seconds of work")
-
-
-class ListedRun(ThreadRow):
-    """A run in the list, with its conversation."""
-
     conversation: str = Field(default="", description="of a follow-up: the first run of its conversation")
     asked: str = Field(default="", description="of a follow-up: the question as it was typed")
+
+    @classmethod
+    def of(cls, thread: Thread) -> Self:
+        """Return the row of a run."""
+        about = thread.options.follow_up
+        conversation = {"conversation": about.conversation, "asked": about.asked} if about else {}
+        return cls(**thread.to_json(), **conversation)
 
 
 class RunView(BaseModel):
@@ -208,7 +203,6 @@ class HitView(BaseModel):
     score: float
     rank: int
     location: str = ""
-    newer: str = ""
 
 
 class Taken(BaseModel):

@@ -24,40 +24,30 @@ def log_fields(**fields: str) -> Iterator[None]:
         _fields.reset(token)
 
 
-def _about(record: logging.LogRecord) -> dict[str, Any]:
-    return {**_fields.get(), **getattr(record, "about", {})}
+class Lines(logging.Formatter):
+    """Formatter that writes one JSON object per record, or its message and then the same fields as `name=value`."""
 
-
-def _at(record: logging.LogRecord) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03}Z"
-
-
-class JsonLines(logging.Formatter):
-    """Formatter that writes one JSON object per record, with the fields of `extra={"about": {…}}`."""
+    def __init__(self, format: LogFormat) -> None:
+        super().__init__()
+        self._format = format
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record."""
-        line = {"at": _at(record), "level": record.levelname.lower(), "logger": record.name}
-        line |= {"message": record.getMessage(), **_about(record)}
-        if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
-
-
-class TextLines(logging.Formatter):
-    """Formatter that writes the same fields as `name=value` after the message."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record, followed by its traceback."""
-        fields = "".join(f" {name}={value}" for name, value in _about(record).items())
-        line = f"{_at(record)} {record.levelname} {record.name}: {record.getMessage()}{fields}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        """Return the line of a record with the fields of `extra={"about": {…}}`, and its traceback."""
+        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03}Z"
+        about = {**_fields.get(), **getattr(record, "about", {})}
+        traceback = self.formatException(record.exc_info) if record.exc_info else ""
+        if self._format == "text":
+            fields = "".join(f" {name}={value}" for name, value in about.items())
+            line = f"{at} {record.levelname} {record.name}: {record.getMessage()}{fields}"
+            return f"{line}\n{traceback}" if traceback else line
+        values = {"at": at, "level": record.levelname.lower(), "logger": record.name, "message": record.getMessage()}
+        return json.dumps({**values, **about, **({"traceback": traceback} if traceback else {})}, ensure_ascii=False)
 
 
 def configure_logging(format: LogFormat, *, verbose: bool = True) -> None:
     """Log to standard error; without `verbose` no line per request, except for those that fail."""
     handler = logging.StreamHandler()
-    handler.setFormatter(JsonLines() if format == "json" else TextLines())
+    handler.setFormatter(Lines(format))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     for name in ("sleuth", "uvicorn.error"):
         logging.getLogger(name).setLevel(logging.INFO)

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -43,24 +43,20 @@ class Telemetry:
         self._requests = histogram("sleuth_request_seconds", "Requests, to the end of their reply", labels)
         self._runs = histogram("sleuth_run_seconds", "Runs, from a start to an end", ("method", "outcome"))
         self._active = Gauge("sleuth_runs_active", "Runs under way", registry=self.registry)
-        self._answers = counter("sleuth_answers", "Answers", ("method", "status"))
+        self.answers = counter("sleuth_answers", "Answers", ("method", "status"))
         self._errors = counter("sleuth_run_errors", "Errors that ended a run", ("method", "error"))
         self._calls = counter("sleuth_model_calls", "Model calls", ("method",))
         self._tokens = counter("sleuth_model_tokens", "Prompt and reply tokens", ("method",))
         self._call_seconds = histogram("sleuth_model_call_seconds", "Model calls, retries included", ("role", "model"))
         self._repairs = counter("sleuth_model_repairs", "Replies that could not be parsed", ("role",))
-        self._refused = counter("sleuth_refused_keys", "Requests without a valid key", ("reason",))
-        self._ingests = histogram("sleuth_ingest_seconds", "Uploads, from their first file to their end", ("status",))
+        self.refused_keys = counter("sleuth_refused_keys", "Requests without a valid key", ("reason",))
+        self._ingests = histogram("sleuth_ingest_seconds", "Uploads, from their arrival to their end", ("status",))
         self._files = counter("sleuth_ingested_files", "Files of uploads", ("outcome",))
-        self._ingests_waiting = Gauge("sleuth_ingests_waiting", "Uploads that have not ended", registry=self.registry)
+        self.ingests_waiting = Gauge("sleuth_ingests_waiting", "Uploads that have not ended", registry=self.registry)
         counter = partial(Counter, registry=self._by_owner)
         self._owner_requests = counter("sleuth_owner_requests", "Requests", ("owner",))
         self._owner_runs = counter("sleuth_owner_runs", "Runs", ("owner", "method", "outcome"))
         self._owner_tokens = counter("sleuth_owner_tokens", "Prompt and reply tokens", ("owner",))
-
-    def watch(self, *, ingests: Callable[[], int]) -> None:
-        """Set the function that returns the length of the queue of uploads."""
-        self._ingests_waiting.set_function(ingests)
 
     def metrics(self, *, with_owners: bool) -> bytes:
         """Return the metrics in Prometheus' text format."""
@@ -88,10 +84,6 @@ class Telemetry:
         if owner is not None:
             self._owner_requests.labels(owner).inc()
 
-    def count_refused_key(self, reason: str) -> None:
-        """Count a request without a valid key: `missing`, `unknown` or `limited`."""
-        self._refused.labels(reason).inc()
-
     def count_ingest(self, status: str, seconds: float, *, read: int, failed: int) -> None:
         """Count an upload that has ended, and its files."""
         self._ingests.labels(status).observe(seconds)
@@ -118,10 +110,6 @@ class Telemetry:
             numbers = {"calls": record.calls, "tokens": record.tokens, "seconds": round(seconds, 3)}
             summary = {"thread": thread, "method": method, "owner": owner, "outcome": record.outcome, **numbers}
             _log.info("run ended", extra={"about": summary})
-
-    def count_answer(self, method: str, status: str) -> None:
-        """Count an answer by its status, such as `answered` or `unknown`."""
-        self._answers.labels(method, status).inc()
 
     def step(self, step: Step, record: RunRecord) -> None:
         """Count a finished node; the calls of a sub-run are counted by the node that ran it."""

@@ -18,7 +18,7 @@ from sleuth.graphs.runs.pruning import remove_runs
 from sleuth.graphs.runs.service import RunService, Services
 from sleuth.studio.client.sleuth import last_answer
 from sleuth.studio.server.runs.event_log import EventLog
-from sleuth.studio.server.runs.queue import RunQueue
+from sleuth.studio.server.runs.worker import RunQueue
 from sleuth.tools.errors import ThreadBusy
 from sleuth.tools.settings import Settings
 
@@ -129,15 +129,15 @@ async def test_events_and_jobs_of_a_lost_thread_are_not_stored(two: Two) -> None
     jobs = await asyncio.to_thread(RunQueue, two.here.engine)
     async with two.here.locks.hold("lost"), two.here.locks.hold("kept"):
         lost, kept = ((name, two.here.locks.token(name)) for name in ("lost", "kept"))
-        writers = [await log.writer(name, token=token) for name, token in (lost, kept)]
         for name, token in (lost, kept):
+            await log.open(name)
             await jobs.add("local", name, token)
         await two.cut()
         async with two.elsewhere.locks.hold("lost"):
             pass
         with pytest.raises(ThreadBusy):
-            await writers[0].append("answer", {}, key="answer")
-        await writers[1].append("answer", {}, key="answer")
+            await log.append(lost[0], "answer", {}, key="answer", token=lost[1])
+        await log.append(kept[0], "answer", {}, key="answer", token=kept[1])
         assert [len(await log.after(name, 0)) for name, _ in (lost, kept)] == [0, 1]
         with pytest.raises(ThreadBusy):
             await jobs.remove(*lost)

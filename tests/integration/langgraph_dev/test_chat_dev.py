@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from chat_scene import BACK, archive, knowing
 from dev_server import Server, langgraph_dev
+from langgraph_scene import PLAIN, said, texts
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from serve_scene import QUESTION
 
 pytestmark = pytest.mark.integration
 
-PLAIN = {"method": "plain-rag"}
 THREADS = Path(".langgraph_api") / ".langgraph_ops.pckl"
 """The file in which the server stores its list of threads every ten seconds."""
 
@@ -24,14 +24,6 @@ THREADS = Path(".langgraph_api") / ".langgraph_ops.pckl"
 async def environment(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
     async with knowing(pause=0.01) as proxy:
         yield {**await archive(tmp_path), "SLEUTH_MODEL_URL": proxy.url}
-
-
-def said(text: str) -> dict[str, Any]:
-    return {"messages": [{"role": "user", "content": text}]}
-
-
-def texts(state: dict[str, Any]) -> list[str]:
-    return [message["content"].split(" [1]")[0] for message in state["messages"]]
 
 
 async def converse(client: LangGraphClient) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from chat_scene import archive, knowing, script
 from dev_server import langgraph_dev
+from langgraph_scene import PLAIN, said, texts
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import NotFoundError
@@ -18,7 +19,6 @@ from serve_scene import QUESTION
 
 pytestmark = pytest.mark.integration
 
-PLAIN = {"method": "plain-rag"}
 TWO = ["Hello!", "Hello! What would you like to know?"]
 
 
@@ -49,15 +49,13 @@ class Scene:
         return made
 
     async def turn(self, thread: str, text: str) -> list[str]:
-        given = {"messages": [{"role": "user", "content": text}]}
-        return texts(await self.client.runs.wait(thread, "chat", input=given, context=PLAIN))
+        return texts(await self.client.runs.wait(thread, "chat", input=said(text), context=PLAIN))
 
     async def begin(self, thread: str, text: str) -> str:
         """Start a turn that waits for the model."""
         self.backend.asked.clear()
         self.backend.held = True
-        given = {"messages": [{"role": "user", "content": text}]}
-        run = await self.client.runs.create(thread, "chat", input=given, context=PLAIN)
+        run = await self.client.runs.create(thread, "chat", input=said(text), context=PLAIN)
         await asyncio.wait_for(self.backend.asked.wait(), 120)
         return str(run["run_id"])
 
@@ -78,10 +76,6 @@ class Scene:
 
     async def history(self, thread: str) -> list[Any]:
         return [state["values"] for state in await self.client.threads.get_history(thread, limit=100)]
-
-
-def texts(state: Any) -> list[str]:
-    return [message["content"].split(" [1]")[0] for message in state["messages"]]
 
 
 @pytest.fixture
@@ -113,8 +107,8 @@ async def test_dev_server_rolls_back_copies_and_deletes_threads(scene: Scene) ->
 async def a_further_message_takes_the_place_of_a_run(scene: Scene) -> None:
     thread = await scene.thread()
     first = await scene.begin(thread, "And who built the light?")
-    given = {"messages": [{"role": "user", "content": QUESTION}]}
-    run = await scene.client.runs.create(thread, "chat", input=given, context=PLAIN, multitask_strategy="rollback")
+    again = {"input": said(QUESTION), "context": PLAIN}
+    run = await scene.client.runs.create(thread, "chat", **again, multitask_strategy="rollback")
     await scene.gone(thread, first)
     scene.release()
     await scene.client.runs.join(thread, run["run_id"])

@@ -275,7 +275,7 @@ async def test_method_answers_a_message_with_a_message(sdk: LangGraphClient, ora
         ({"context": {"metod": "auto"}}, "Did you mean method"),
         ({"context": {"max_calls": 0}}, "max_calls"),
         ({"checkpoint": {"checkpoint_id": "1f0", "checkpoint_ns": ""}}, "no checkpoint '1f0'"),
-        ({"checkpoint": {"checkpoint_id": "1f0", "checkpoint_ns": "act:1"}}, "no subgraph checkpoints"),
+        ({"checkpoint": {"checkpoint_id": "1f0", "checkpoint_ns": "act:1"}}, "checkpoint_ns"),
         ({"command": {"goto": "answer"}}, "does not support this field"),
         ({"webhook": "https://example.org"}, "does not support this field"),
         ({"stream_mode": ["events"]}, "stream_mode"),

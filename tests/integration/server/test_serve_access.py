@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from sleuth.studio.server.app import create_app
 from sleuth.studio.server.main import serve
-from sleuth.studio.server.middleware.keys import Keys
+from sleuth.studio.server.middleware.auth import Keys
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 

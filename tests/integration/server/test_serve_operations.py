@@ -17,9 +17,9 @@ from scripted_backend import Scripted
 from serve_fixture import Serve
 from serve_scene import ANNA, BEN, FILES, KEYS, QUESTION, begin, told, upload
 
-from sleuth.studio.server.middleware.keys import WRONG_KEYS_A_MINUTE
+from sleuth.studio.server.middleware.auth import WRONG_KEYS_A_MINUTE
 from sleuth.studio.server.telemetry import readiness
-from sleuth.studio.server.telemetry.logs import JsonLines
+from sleuth.studio.server.telemetry.logs import Lines
 from sleuth.tools.errors import ModelUnavailable
 from sleuth.tools.storage import RESTORING
 
@@ -139,7 +139,7 @@ async def test_log_contains_names_and_numbers_but_no_texts(serving: Serve, caplo
         thread = await begin(client, headers=ANNA)
         await told(client, thread, headers=ANNA)
         await client.get("/v1/search", params={"q": QUESTION}, headers=ANNA)
-    lines = [json.loads(JsonLines().format(record)) for record in caplog.records]
+    lines = [json.loads(Lines("json").format(record)) for record in caplog.records]
     [run] = [line for line in lines if line["message"] == "run ended"]
     assert (run["thread"], run["outcome"], run["calls"], run["owner"]) == (thread, "done", 1, "anna")
     assert {line["route"] for line in lines if line["message"] == "request"} >= {
@@ -188,7 +188,7 @@ async def test_requests_beyond_the_rate_limit_are_refused_per_owner(serving: Ser
     async with serving(keys=KEYS, requests_a_minute=3) as client:
         replies = [await client.get("/v1/runs", headers=ANNA) for _ in range(4)]
         assert [reply.status_code for reply in replies] == [200, 200, 200, 429]
-        assert 1 <= int(replies[-1].headers["Retry-After"]) <= 20
+        assert 1 <= int(replies[-1].headers["Retry-After"]) <= 60
         assert replies[-1].json()["error"]["code"] == "rate_limit_exceeded"
         assert (await client.get("/v1/runs", headers=BEN)).status_code == 200
 

@@ -6,7 +6,6 @@ from serve_scene import app_of
 from sqlalchemy import MetaData, select
 
 from sleuth.graphs.persistence.threads import Origin
-from sleuth.studio.server.runs.event_log import Event
 from sleuth.studio.server.state import ServerState, server_state_of
 from sleuth.tools.sources.web_pages.page import PageText
 
@@ -21,8 +20,8 @@ async def begin_tree(server: ServerState) -> None:
         origin = Origin(parent=outer, checkpoint="", hop=1) if outer else None
         page = PageText(id=id, name="page", text=f"A confidential text of {id}.")
         await runs.start("A confidential question?", method, thread=id, pages=[page], origin=origin)
-        event = Event(thread=id, id=1, name="answer", key="1", data='"A confidential answer."')
-        await server.log.append(event, None)
+        await server.log.open(id)
+        await server.log.append(id, "answer", {"text": "A confidential answer."}, key="1")
         outer = id
 
 

@@ -15,7 +15,7 @@ from index_contents import held
 from serve_fixture import BOTH_STORES, Serve
 from serve_scene import ANNA, BEN, KEYS, ended, send, upload
 
-from sleuth.studio.server.ingestion import worker as ingests
+from sleuth.studio.server import ingestion as ingests
 from sleuth.tools.errors import EmbedderChanged, ModelUnavailable
 from sleuth.tools.search.vectors.embedder import Vectors
 from sleuth.tools.settings import Settings

@@ -8,16 +8,12 @@ from pathlib import Path
 
 import httpx
 import pytest
-from asgi_server import serving
 from page_fixture import Site
 from page_scene import DOCUMENTS, QUESTION, QUOTE, Teller
 from page_use import ask, ask_and_wait, drop_documents, expect_status, faults, open_methods, open_tab, picture
 from playwright.async_api import Page, Route, expect
-from process import free_port
 
-from sleuth.studio.server.app import create_app
 from sleuth.tools.errors import ModelUnavailable
-from sleuth.tools.settings import Settings
 
 pytestmark = pytest.mark.integration
 
@@ -45,14 +41,6 @@ async def test_documents_are_uploaded_found_opened_and_deleted(page: Page, site:
     await expect(page.get_by_text("No documents yet.")).to_be_visible()
     await page.evaluate("location.hash = '#/documents/bastian-oake.md'")
     await expect(page.get_by_role("dialog")).to_contain_text("This document is no longer in the collection.")
-
-
-@pytest.mark.nightly
-async def test_upload_of_unreadable_file_shows_its_name(page: Page, site: Site) -> None:
-    await page.goto(f"{await site()}/#/documents")
-    broken = {"name": "broken.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.4 and nothing else"}
-    await page.locator("input[type=file]").first.set_input_files(broken)
-    await expect(page.get_by_role("alert")).to_contain_text("broken.pdf")
 
 
 @pytest.mark.nightly
@@ -153,17 +141,6 @@ async def test_run_is_stopped_resumed_and_followed_across_a_reload(page: Page, s
     visited = await nodes_in(page)
     assert visited[: len(before)] == before == ["plan", "retrieve_coarse", "draft", "retrieve_fine", "review"]
     assert visited[-1] == "answer"
-
-
-@pytest.mark.nightly
-async def test_ask_page_shows_missing_documents_and_model_server(page: Page, tmp_path: Path) -> None:
-    app = create_app(Settings(home=tmp_path, embedder="none", model_url=f"http://127.0.0.1:{free_port()}/v1"))
-    async with app.router.lifespan_context(app), serving(app) as url:
-        await page.goto(url)
-        await expect(page.get_by_text("No documents yet")).to_be_visible()
-        await expect(
-            page.get_by_text("The model server is not available (All connection attempts failed)")
-        ).to_be_visible()
 
 
 @pytest.mark.nightly

@@ -1,4 +1,4 @@
-"""API keys from a file that changes, and the limit on wrong keys."""
+"""API keys from a file that changes."""
 
 import logging
 import os
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sleuth.studio.server.middleware.keys import WRONG_KEYS_A_MINUTE, Keys, WrongKeys
+from sleuth.studio.server.middleware.auth import Keys
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
@@ -54,18 +54,3 @@ def test_server_does_not_start_without_a_key_in_the_file(tmp_path: Path, text: s
         Keys(Settings(api_keys_file=file))
     with pytest.raises(UsageError, match="cannot be read"):
         Keys(Settings(api_keys_file=tmp_path / "missing"))
-
-
-def test_the_same_wrong_key_counts_once() -> None:
-    wrong = WrongKeys()
-    for _ in range(10 * WRONG_KEYS_A_MINUTE):
-        wrong.add("10.0.0.1", "an old key")
-    assert not wrong.wait("10.0.0.1")
-
-
-def test_addresses_of_one_ipv6_network_are_limited_together() -> None:
-    wrong = WrongKeys()
-    for number in range(WRONG_KEYS_A_MINUTE):
-        wrong.add(f"2001:db8::{number:x}", f"guess {number}")
-    assert wrong.wait("2001:db8::ffff")
-    assert not wrong.wait("2001:db8:0:1::1")

@@ -1,13 +1,11 @@
-"""The messages that a client of LangGraph's API receives, and the fields of its requests."""
+"""The messages that a client of LangGraph's API receives."""
 
 from typing import Any
 
 import pytest
 
 from sleuth.graphs.chat.messages import reply_id_to
-from sleuth.studio.server.langgraph_api.forms import AssistantRunForm
-from sleuth.studio.server.langgraph_api.streaming import MessageStream
-from sleuth.tools.errors import UsageError
+from sleuth.studio.server.langgraph_api.runs import MessageStream
 
 REPLY = reply_id_to("asked")
 ASKED = {"type": "human", "id": "asked", "content": "Who?"}
@@ -21,16 +19,6 @@ def stream() -> MessageStream:
     made = MessageStream()
     assert made.complete([ASKED], is_final=False) == []
     return made
-
-
-def test_stream_joins_to_the_final_message() -> None:
-    made = stream()
-    written = [*made.write(tokens('{"answerable": true, "answer": "Edr')), *made.write(tokens('ic"}'))]
-    final = {"type": "ai", "id": REPLY, "content": "Edric [1]", "usage_metadata": {"total_tokens": 3}}
-    chunks = [*written, *made.complete([ASKED, final], is_final=True)]
-    assert [chunk["content"] for chunk in chunks] == ["Edr", "ic", " [1]"]
-    assert {(chunk["id"], chunk["type"]) for chunk in chunks} == {(REPLY, "AIMessageChunk")}
-    assert chunks[-1]["usage_metadata"] == {"total_tokens": 3}
 
 
 def test_stream_withdraws_text_that_is_not_kept() -> None:
@@ -69,17 +57,3 @@ def test_stream_of_a_late_client_has_only_the_last_message() -> None:
     made, old = MessageStream(), {"type": "ai", "id": "old", "content": "Hello."}
     new = {"type": "ai", "id": REPLY, "content": "Edric [1]"}
     assert made.complete([old, ASKED, new], is_final=True) == [new]
-
-
-def test_stream_omits_replies_of_other_nodes() -> None:
-    assert [*stream().write(tokens('{"answer": "draft"}', node="draft"))] == []
-
-
-def test_run_form_reads_settings_and_budget_from_context_and_config() -> None:
-    configurable = {"thread_id": "t", "__pregel": 1, "method": "ras", "max_calls": 2}
-    context = {"method": "auto", "k": None}
-    form = AssistantRunForm(assistant_id="chat", config={"configurable": configurable}, context=context)
-    assert form.settings() == {"method": "auto"}
-    assert form.budget().max_calls == 2
-    with pytest.raises(UsageError, match="max_tokens"):
-        AssistantRunForm(assistant_id="chat", context={"max_tokens": "many"}).budget()

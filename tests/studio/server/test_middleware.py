@@ -9,8 +9,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from sleuth.studio.server.middleware.auth import Authentication
-from sleuth.studio.server.middleware.keys import Keys
+from sleuth.studio.server.middleware.auth import WRONG_KEYS_A_MINUTE, Authentication, Keys
 from sleuth.studio.server.middleware.limits import JSON_BYTES, BodyLimit
 from sleuth.studio.server.middleware.request_log import RequestLog
 from sleuth.studio.server.telemetry.metrics import Telemetry
@@ -22,8 +21,8 @@ async def read_body(scope: Scope, receive: Receive, send: Send) -> None:
     await PlainTextResponse(str(size))(scope, receive, send)
 
 
-async def send(app: ASGIApp, method: str, path: str, **options: Any) -> httpx.Response:
-    transport = httpx.ASGITransport(app=app, client=("127.0.0.1", 50_000), raise_app_exceptions=False)
+async def send(app: ASGIApp, method: str, path: str, *, address: str = "127.0.0.1", **options: Any) -> httpx.Response:
+    transport = httpx.ASGITransport(app=app, client=(address, 50_000), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8100") as client:
         return await client.request(method, path, **options)
 
@@ -75,5 +74,21 @@ async def test_invented_method_has_no_label_of_its_own(method: str) -> None:
 async def test_other_site_may_link_to_the_page_only(
     method: str, path: str, headers: dict[str, str], status: int
 ) -> None:
-    app = Authentication(read_body, keys=Keys(Settings()), owner="anna", telemetry=Telemetry())
+    app = Authentication(read_body, keys=Keys(Settings()), settings=Settings(), telemetry=Telemetry())
     assert (await send(app, method, path, headers=headers)).status_code == status
+
+
+async def test_wrong_keys_are_counted_once_for_each_address_and_ipv6_network() -> None:
+    settings = Settings(api_keys="anna:secret")
+    app = Authentication(read_body, keys=Keys(settings), settings=settings, telemetry=Telemetry())
+
+    async def status(address: str, key: str) -> int:
+        return (await send(app, "GET", "/v1/runs", address=address, headers={"X-Api-Key": key})).status_code
+
+    for number in range(WRONG_KEYS_A_MINUTE + 1):
+        assert await status("10.0.0.1", "an old key") == 401
+        assert await status(f"2001:db8::{number:x}", f"guess {number}") == (
+            429 if number == WRONG_KEYS_A_MINUTE else 401
+        )
+    assert [await status(each, "secret") for each in ("10.0.0.1", "2001:db8:0:1::1")] == [200, 200]
+    assert await status("2001:db8::ffff", "secret") == 429

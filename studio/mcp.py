@@ -4,10 +4,11 @@ The steps of a run and their findings are sent as progress. A `SleuthError` beco
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -23,24 +24,23 @@ from starlette.routing import Route
 
 from sleuth.graphs.core.answer import Answer, Citation, Cost, Note, Status
 from sleuth.graphs.core.context import Budget
-from sleuth.graphs.core.events import Step
+from sleuth.graphs.core.events import Event, Step
 from sleuth.graphs.registry import METHODS, REPORT, SURVEY, runnable
-from sleuth.studio.client.sleuth import DEFAULT_METHOD
-from sleuth.studio.mcp.backend import Backend, Events
+from sleuth.studio.client.sleuth import DEFAULT_METHOD, open_sleuth
+from sleuth.tools.collection import Collection
 from sleuth.tools.documents.formats.content import at_words
 from sleuth.tools.errors import SleuthError, UnknownName
 from sleuth.tools.optional_imports import DISTRIBUTION
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.search.retriever import MAX_QUERY_CHARS
+from sleuth.tools.settings import Settings
+from sleuth.tools.storage import hold
 from sleuth.tools.storage.filters import EXAMPLE, MAX_CHARS
 from sleuth.tools.types import hit_to_json
 
 DOCUMENTS = "sleuth://documents/{+id}"
 ANY_ID = ResourceSecurity(reject_path_traversal=False, reject_absolute_paths=False)
 """An id is looked up in the catalogue, never opened as a path."""
-
-BackendOf = Callable[[str | None], Backend]
-"""Returns the backend of an owner; the owner is None over stdio."""
 
 MAX_TEXT = 50_000
 """Maximum characters of a document in one reply."""
@@ -55,6 +55,63 @@ Where = Annotated[
     str,
     Field(max_length=MAX_CHARS, description=f"search only the documents that match this filter; example: {EXAMPLE}"),
 ]
+
+
+Events = AsyncGenerator[Event]
+
+
+class Backend(Protocol):
+    """The operations of the tools, for one owner."""
+
+    def collection(self) -> AbstractAsyncContextManager[Collection]:
+        """Open the owner's documents."""
+        ...
+
+    def ask(self, question: str, method: str, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
+        """Run a method with its settings on the documents that match a filter; yield its steps, then its answer."""
+        ...
+
+    def resume(self, thread: str, budget: Budget | None) -> Events:
+        """Resume a run of the owner; raise SleuthError."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalBackend:
+    """Backend that opens the home for each call: between calls, the command line can ingest documents."""
+
+    settings: Settings
+
+    @asynccontextmanager
+    async def collection(self) -> AsyncIterator[Collection]:
+        """Open the documents of the settings' owner."""
+        async with (
+            hold(self.settings.home, "shared", command="sleuth mcp", wait=self.settings.wait),
+            await Collection.open(self.settings) as found,
+        ):
+            yield found
+
+    async def ask(self, question: str, method: str, *, values: dict[str, Any], budget: Budget, where: str) -> Events:
+        """Run a method in the store of the settings."""
+        async with (
+            open_sleuth(self.settings, command="sleuth mcp") as sleuth,
+            aclosing(sleuth.stream(question, method=method, values=values, budget=budget, where=where)) as events,
+        ):
+            async for event in events:
+                yield event
+
+    async def resume(self, thread: str, budget: Budget | None) -> Events:
+        """Resume a run in the store of the settings."""
+        async with (
+            open_sleuth(self.settings, command="sleuth mcp") as sleuth,
+            aclosing(sleuth.runs.run(thread, budget=budget)) as events,
+        ):
+            async for event in events:
+                yield event
+
+
+BackendOf = Callable[[str | None], Backend]
+"""Returns the backend of an owner; the owner is None over stdio."""
 
 
 class AnswerResult(BaseModel):
@@ -110,14 +167,6 @@ class DocumentResult(BaseModel):
     text: str
     start: int
     length: int
-
-
-@contextmanager
-def _tool_errors() -> Iterator[None]:
-    try:
-        yield
-    except SleuthError as error:
-        raise ToolError(str(error)) from error
 
 
 _METHODS = "; ".join(f"{method.name}: {method.line}" for method in METHODS.values())
@@ -207,9 +256,8 @@ class Tools:
         where: Where = "",
     ) -> list[SearchResult]:
         """Search the passages of the documents, without a model; the best first."""
-        with _tool_errors():
-            async with self._of(context).collection() as collection:
-                hits = await collection.search(Query(text=query, k=k, mode=mode, where=where))
+        async with self._of(context).collection() as collection:
+            hits = await collection.search(Query(text=query, k=k, mode=mode, where=where))
         return [SearchResult.model_validate(hit_to_json(at_words(hit, query))) for hit in hits]
 
     async def list_documents(
@@ -221,9 +269,8 @@ class Tools:
         limit: Annotated[int, Field(ge=1, le=1000, description="maximum number of documents")] = 100,
     ) -> list[ListedDocument]:
         """List the documents by id; `after` the last one of a list returns the next ones."""
-        with _tool_errors():
-            async with self._of(context).collection() as collection:
-                found = await collection.documents(limit=limit, after=after, find=find, where=where)
+        async with self._of(context).collection() as collection:
+            found = await collection.documents(limit=limit, after=after, find=find, where=where)
         return [ListedDocument.model_validate(each, from_attributes=True) for each in found]
 
     async def get_document(
@@ -234,9 +281,8 @@ class Tools:
         length: Annotated[int, Field(ge=1, le=MAX_TEXT, description="maximum number of characters")] = MAX_TEXT,
     ) -> DocumentResult:
         """Read a document, or the part of it around a citation."""
-        with _tool_errors():
-            async with self._of(context).collection() as collection:
-                found = await collection.document(id)
+        async with self._of(context).collection() as collection:
+            found = await collection.document(id)
         part = found.text[start : start + length]
         return DocumentResult(
             id=found.id, title=found.title, source=found.source, text=part, start=start, length=len(found.text)
@@ -297,13 +343,14 @@ class _StrictServer(MCPServer):
                     hint = f"The arguments of {name} are: {', '.join(known[name])}."
                     raise UnknownName("argument", argument, known[name], hint)
             return await super().call_tool(name, arguments, context)
-        except SleuthError as error:
-            raise ToolError(f"Error executing tool {name}: {error}") from error
-        except ToolError as error:
-            if not isinstance(error.__cause__, ValidationError):
-                raise
-            faults = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}." for each in error.__cause__.errors()]
-            raise ToolError(f"Error executing tool {name}: {' '.join(faults)}") from error
+        except (SleuthError, ToolError) as error:
+            cause = error.__cause__ if isinstance(error, ToolError) else error
+            if isinstance(cause, ValidationError):
+                faults = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}." for each in cause.errors()]
+                raise ToolError(f"Error executing tool {name}: {' '.join(faults)}") from error
+            if isinstance(cause, SleuthError):
+                raise ToolError(f"Error executing tool {name}: {cause}") from error
+            raise
 
 
 def answer_with_citations(question: str) -> str:

@@ -1,1 +1,0 @@
-"""Uploads and the worker that ingests them."""
