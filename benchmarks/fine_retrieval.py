@@ -19,7 +19,7 @@ import typer
 from langgraph.func import entrypoint
 
 from sleuth.agents.model_calls.caller import ModelCaller
-from sleuth.graphs.methods.par_rag.steps import extract_names
+from sleuth.graphs.methods.par_rag.graph import extract_names
 from sleuth.studio.client.sleuth import open_client
 from sleuth.studio.evaluation.run_folder import write_lines
 from sleuth.studio.evaluation.scoring import interval

@@ -67,7 +67,7 @@ def vllm(home: Path) -> Iterator[str]:
     """Run the embedded server without its prefix cache; yield its URL. Its model is converted once, below `home`."""
     options = ServeOptions(port=free_port())
     command = [
-        *serve_command(options, asyncio.run(ensure_checkpoint(home, options.checkpoint))),
+        *serve_command(options, asyncio.run(ensure_checkpoint(home, options))),
         "--no-enable-prefix-caching",
     ]
     with running(command, home / "first_token.log", {**os.environ, **serve_environment(options)}):
