@@ -20,8 +20,7 @@ from sleuth.studio.evaluation.cluster import open_cluster
 from sleuth.studio.evaluation.data import GoldQuestion, QuestionFile, System, read_questions, require_gold, sample
 from sleuth.studio.evaluation.gold import PASSAGES, read_gold
 from sleuth.studio.evaluation.models import EvaluationBudget, open_models
-from sleuth.studio.evaluation.report import write_page
-from sleuth.studio.evaluation.reporting import write_report
+from sleuth.studio.evaluation.report import write_report
 from sleuth.studio.evaluation.results import Results, methods_result
 from sleuth.studio.evaluation.retrieval import FOUND, measure_search, open_search_systems
 from sleuth.studio.evaluation.run_folder import name_of_runs, open_folder, settle_plan, write_lines
@@ -117,7 +116,7 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
             models, methods = await _methods(settings, wanted, collection, questions, on_progress=on_progress)
             result |= {"models": models, "methods": methods}
             result["warnings"] += _shortfalls(methods)
-        await asyncio.to_thread(lambda: write_report(wanted.out, write_page(result, wanted.out), result))
+        await asyncio.to_thread(write_report, wanted.out, result)
         return result
 
 

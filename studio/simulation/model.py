@@ -83,7 +83,7 @@ HANDLERS: dict[str, Callable[[RequestView], SimulatedReply | Output | str]] = {
     "evaluator/relevance": judging.relevance,
     "evaluator/attribution": judging.attribution,
     "evaluator/support": judging.support,
-    "evaluator/asks_all": lambda _: SimulatedReply(text="No", yes=0.0),
+    "evaluator/asks_all": lambda _: SimulatedReply(text="No", yes=1e-6),
     "classifier/domain": judging.domain,
     "classifier/dynamic": judging.dynamic,
     "judge/judge": judging.judge,
