@@ -9,7 +9,6 @@ from sleuth.studio.evaluation.report import cell, difference_table, verdict, wri
 from sleuth.studio.evaluation.results import methods_result, scores
 from sleuth.studio.evaluation.scoring import Difference, Interval
 
-
 MARKUP = "<script>a|b</script> ![x](http://a.example/x.png) [y](http://a.example/) *z* &amp;"
 
 
