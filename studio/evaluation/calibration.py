@@ -6,8 +6,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic_core import to_json
 
 from sleuth import prompts
@@ -24,9 +26,15 @@ from sleuth.studio.simulation.wording import ask_relation, fill_references, spli
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+RESAMPLES = 1000
+"""Number of bootstrap resamples."""
+
+METHOD = "crp-rag"
+ALONE = {"shortcut": True, "perplexity_threshold": 1e9}
+"""Settings under which a probe is a step of its own: retrieved, summarized, verified, and always accepted."""
+
+OnProgress = Callable[[int, int], None]
+"""Callback with the number of finished probes and the total."""
 
 
 def probes(questions: Iterable[GoldQuestion]) -> dict[str, tuple[str, ...]]:
@@ -47,10 +55,6 @@ def probes(questions: Iterable[GoldQuestion]) -> dict[str, tuple[str, ...]]:
             accepted = (step.answer, *right) if number == len(steps) else (step.answer,)
             found[asked] = tuple(dict.fromkeys(accepted))
     return found
-
-
-RESAMPLES = 1000
-"""Number of bootstrap resamples."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +103,6 @@ def fit(measured: Sequence[MeasuredAnswer], *, seed: int = 0) -> Fit:
     Raises:
         UsageError: all answers are right, or all are wrong; or none has a perplexity.
     """
-    import numpy as np
     from sklearn.metrics import roc_auc_score
 
     known = [(each.right, each.perplexity) for each in measured if each.perplexity is not None]
@@ -127,7 +130,7 @@ def fit(measured: Sequence[MeasuredAnswer], *, seed: int = 0) -> Fit:
     )
 
 
-def _curve(right: "NDArray[np.bool_]", sure: "NDArray[np.float64]") -> list[Point]:
+def _curve(right: NDArray[np.bool_], sure: NDArray[np.float64]) -> list[Point]:
     """Return a point for each measured perplexity; thresholds are halfway between neighboring perplexities."""
     from sklearn.metrics import roc_curve
 
@@ -141,9 +144,8 @@ def _curve(right: "NDArray[np.bool_]", sure: "NDArray[np.float64]") -> list[Poin
     ]
 
 
-def _interval(right: "NDArray[np.bool_]", sure: "NDArray[np.float64]", seed: int) -> tuple[float, float]:
+def _interval(right: NDArray[np.bool_], sure: NDArray[np.float64], seed: int) -> tuple[float, float]:
     """Return the 95 % bootstrap interval of the area, with as many right and wrong answers in each resample."""
-    import numpy as np
     from scipy.stats import mannwhitneyu
 
     drawn = np.random.default_rng(seed)
@@ -152,14 +154,6 @@ def _interval(right: "NDArray[np.bool_]", sure: "NDArray[np.float64]", seed: int
     areas = mannwhitneyu(above, below, axis=1, method="asymptotic").statistic / (above.shape[1] * below.shape[1])
     low, high = np.percentile(areas, [2.5, 97.5])
     return float(low), float(high)
-
-
-OnProgress = Callable[[int, int], None]
-"""Callback with the number of finished probes and the total."""
-
-METHOD = "crp-rag"
-ALONE = {"shortcut": True, "perplexity_threshold": 1e9}
-"""Settings under which a probe is a step of its own: retrieved, summarized, verified, and always accepted."""
 
 
 async def calibrate(
@@ -187,7 +181,8 @@ async def calibrate(
             await sleuth.collection.require_documents()
             server = {"url": settings.model_url, "model": settings.model, "models": settings.models}
             probed = [{"question": question, "answers": right} for question, right in asked.items()]
-            plan = {"probes": probed, **server, "prompt": await _version()}
+            version = (await prompts.versions())[VERIFY.prompt]
+            plan = {"probes": probed, **server, "prompt": version}
             await asyncio.to_thread(settle_plan, out, plan)
             answers: dict[str, MeasuredAnswer] = {}
 
@@ -206,7 +201,7 @@ async def calibrate(
             await asyncio.to_thread(store_threshold, settings.home, model, VERIFY.prompt, threshold)
         report = {
             "model": model,
-            "prompt": {VERIFY.prompt: await _version()},
+            "prompt": {VERIFY.prompt: version},
             **asdict(found),
             "best": found.threshold,
             "threshold": threshold if found.tells else None,
@@ -216,11 +211,6 @@ async def calibrate(
         await asyncio.to_thread(write_lines, out / "probes.jsonl", map(asdict, measured))
         await asyncio.to_thread(write, out / REPORT, to_json(report, indent=2).decode() + "\n")
         return report
-
-
-async def _version() -> str:
-    await prompts.read(VERIFY.prompt)
-    return prompts.load(VERIFY.prompt).version
 
 
 async def _ask(sleuth: Sleuth, question: str, accepted: tuple[str, ...]) -> MeasuredAnswer:
