@@ -75,11 +75,6 @@ def plan_in_order(view: RequestView) -> Output:
     return planning.OrderedPlan(steps=in_order)
 
 
-def begin(view: RequestView) -> str:
-    """BEGIN."""
-    return planning.NO_RETRIEVAL if view.knows_unaided() else planning.SUBQ
-
-
 def next_query(view: RequestView) -> Output:
     """NEXT."""
     query = next_question(view, _queries(view))
@@ -123,15 +118,6 @@ def next_question(view: RequestView, asked_before: Iterable[str]) -> str:
         if new := [way for way in ways if comparison_key(way) not in before]:
             return new[0]
     return ""
-
-
-def sub_query(view: RequestView) -> Output:
-    """SUB_QUERY: the question of the hop whose passage is shown."""
-    title = view.sources[0]["title"] if view.sources else ""
-    for hop, known in enumerate(view.gold.hops):
-        if known.title == title:
-            return planning.SubQueryOfDocument(question=view.gold.asked(hop)[:240], answer=known.answer[:200])
-    return planning.SubQueryOfDocument()
 
 
 def follow_up(view: RequestView) -> Output:
@@ -239,18 +225,6 @@ def refine(view: RequestView) -> Output:
     return planning.Refined(question=asked(view, target))
 
 
-def entities(view: RequestView) -> Output:
-    """ENTITIES."""
-    found = find_names(view.gold.question) or [view.gold.question.rstrip("?")]
-    return reasoning.Entities(entities=[name[:80] for name in found][: reasoning.MAX_ENTITIES])
-
-
-def names(view: RequestView) -> Output:
-    """EXTRACT_NAMES."""
-    found = _found_names(view, str(view.given["text"]))[: reading.MAX_NAMES]
-    return reading.Names(names=[name[:80] for name in found])
-
-
 def requery(view: RequestView) -> Output:
     """REQUERY: the first missing hop, with the known answers in it."""
     known = _held(view)
@@ -267,26 +241,34 @@ def _held(view: RequestView) -> dict[int, str]:
     return {hop: known.answer for hop, known in enumerate(view.gold.hops) if view.holds(hop)}
 
 
-def _found_names(view: RequestView, text: str) -> list[str]:
-    """Return the names in a text; none if the role misses them."""
-    return [] if view.errs("missed") else [*dict.fromkeys(find_names(text))]
+def entities(view: RequestView) -> Output:
+    """ENTITIES."""
+    found = find_names(view.gold.question) or [view.gold.question.rstrip("?")]
+    return reasoning.Entities(entities=[name[:80] for name in found][: reasoning.MAX_ENTITIES])
 
 
-def _entity_names(view: RequestView) -> list[str]:
-    return _found_names(view, view.question)[: hybrid.MAX_ENTITIES]
+def names_in(view: RequestView, text: str, most: int, length: int) -> list[str]:
+    """Return the first names in a text, cut to a length; none if the role misses them."""
+    return [] if view.errs("missed") else [name[:length] for name in find_names(text)][:most]
+
+
+def names(view: RequestView) -> Output:
+    """EXTRACT_NAMES."""
+    return reading.Names(names=names_in(view, str(view.given["text"]), reading.MAX_NAMES, 80))
 
 
 def name_entities(view: RequestView) -> Output:
     """NAME_ENTITIES."""
-    entities = [hybrid.Entity(name=name[:120]) for name in _entity_names(view)]
-    return hybrid.Entities(entities=entities)
+    found = names_in(view, view.question, hybrid.MAX_ENTITIES, 120)
+    return hybrid.Entities(entities=[hybrid.Entity(name=name) for name in found])
 
 
 def choose_calls(view: RequestView) -> Output:
     """CHOOSE_CALLS: the entities by their names."""
-    wanted = [[hybrid.Argument(name="entity", value=name[:120])] for name in _entity_names(view)]
-    calls = [hybrid.Call(function="open_get_entity", arguments=each) for each in wanted]
-    return hybrid.Calls(calls=calls)
+    wanted = [
+        hybrid.Argument(name="entity", value=name) for name in names_in(view, view.question, hybrid.MAX_ENTITIES, 120)
+    ]
+    return hybrid.Calls(calls=[hybrid.Call(function="open_get_entity", arguments=[each]) for each in wanted])
 
 
 # Chats: the user wants an answer to the gold's question
