@@ -19,12 +19,13 @@ from sleuth.graphs.core.thresholds import store_threshold
 from sleuth.graphs.methods.crp_rag import SOURCE
 from sleuth.studio.client.sleuth import Sleuth, last_answer, open_sleuth
 from sleuth.studio.evaluation.data import GoldQuestion, read_questions, sample
-from sleuth.studio.evaluation.run_folder import REPORT, open_folder, settle_plan, write, write_lines
+from sleuth.studio.evaluation.run_folder import REPORT, settle_plan, write, write_lines
 from sleuth.studio.evaluation.runs import process
 from sleuth.studio.evaluation.scoring import contained
 from sleuth.studio.simulation.wording import ask_relation, fill_references, split_relation
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
+from sleuth.tools.storage import hold
 
 RESAMPLES = 1000
 """Number of bootstrap resamples."""
@@ -175,7 +176,7 @@ async def calibrate(
     """
     files = read_questions(paths)
     asked = probes(sample([each for file in files for each in file.questions], limit, seed=seed))
-    async with open_folder(out):
+    async with hold(out, "exclusive", command="sleuth calibrate"):
         here = settings.model_copy(update={"runs": out})
         async with open_sleuth(here, command="sleuth calibrate") as sleuth:
             await sleuth.collection.require_documents()

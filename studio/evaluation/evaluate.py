@@ -5,7 +5,7 @@ import platform
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -23,7 +23,7 @@ from sleuth.studio.evaluation.models import EvaluationBudget, open_models
 from sleuth.studio.evaluation.report import write_report
 from sleuth.studio.evaluation.results import Results, methods_result
 from sleuth.studio.evaluation.retrieval import FOUND, measure_search, open_search_systems
-from sleuth.studio.evaluation.run_folder import name_of_runs, open_folder, settle_plan, write_lines
+from sleuth.studio.evaluation.run_folder import name_of_runs, settle_plan, write_lines
 from sleuth.studio.evaluation.runs import Job, JobRunner, judge_all, make_jobs, process
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.collection import Collection
@@ -86,12 +86,13 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
         ModelError: no model server answers; finished runs are kept, and the same command resumes.
     """
     if wanted.systems:
-        require_packages()
-        _require_shared_store(settings, wanted)
+        _require_packages()
+        if settings.ray:
+            _require_shared_store(settings, wanted)
     files = read_questions(wanted.paths)
     questions = sample([each for file in files for each in file.questions], wanted.limit, seed=wanted.seed)
     async with (
-        open_folder(wanted.out),
+        hold(wanted.out, "exclusive", command="sleuth eval"),
         hold(settings.home, "shared", command="sleuth eval", wait=settings.wait),
         await Collection.open(settings) as collection,
     ):
@@ -120,7 +121,7 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
         return result
 
 
-def require_packages() -> None:
+def _require_packages() -> None:
     """Raise UsageError if a package for the report of methods is not installed."""
     missing = [name for name in ("matplotlib", "rouge_score", "scipy") if find_spec(name) is None]
     if missing:
@@ -129,8 +130,6 @@ def require_packages() -> None:
 
 def _require_shared_store(settings: Settings, wanted: Evaluation) -> None:
     """Raise UsageError if the runs cannot be made on the cluster of the settings."""
-    if not settings.ray:
-        return
     if settings.database_url is None:
         raise UsageError(
             "Runs on a Ray cluster need a database that all workers reach: set SLEUTH_DATABASE_URL to Postgres, or "
@@ -154,6 +153,10 @@ async def _data_record(collection: Collection, settings: Settings, files: Sequen
 
 def _record(settings: Settings, wanted: Evaluation, collection: Collection) -> dict[str, Any]:
     """Return the options and versions needed to repeat the evaluation."""
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
     return {
         "command": shlex.join(["sleuth", *sys.argv[1:]]),
         "limit": wanted.limit,
@@ -162,19 +165,8 @@ def _record(settings: Settings, wanted: Evaluation, collection: Collection) -> d
         "gold": list(wanted.gold),
         "settings": settings.without_secrets(),
         "embedder": collection.embedder and collection.embedder.name,
-        "versions": _versions(),
+        "versions": versions,
     }
-
-
-def _versions() -> dict[str, str]:
-    """Return the versions of Python and of the installed packages."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 async def _methods(

@@ -98,25 +98,23 @@ def doubt(view: RequestView) -> Output:
     return answer_or_admit(hybrid.Doubted)(view)
 
 
-def from_facts(view: RequestView) -> Output:
+def from_facts(view: RequestView) -> reading.FromFacts:
     """ANSWER_FROM_FACTS: a guess where the facts do not contain the answer."""
     found = find_answer(view, view.gold.question)
     known = bool(found.answer)
-    guess = found.answer or ("" if view.simulation.teaching else wrong_answer(view))
+    guess = found.answer or wrong_answer(view)
     facts = fact_numbers(view, range(len(view.gold.hops))) if known else []
     return reading.FromFacts(facts=facts, answer=guess, known=known)
 
 
-def long_from_facts(view: RequestView) -> Output:
+def long_from_facts(view: RequestView) -> reading.LongFromFacts:
     """ANSWER_AT_LENGTH: a sentence for each hop in the facts, and one with the answer or a guess."""
     found = find_answer(view, view.gold.question)
     hops = range(len(view.gold.hops))
-    lines = [
-        (f"{view.gold.sentence(hop)[:390].rstrip(' .,;')}.", range(hop, hop + 1)) for hop in hops if view.holds(hop)
-    ]
-    guess = found.answer or ("" if view.simulation.teaching else wrong_answer(view))
-    last = [(f"The answer is {guess}.", hops if found.answer else range(0))] if guess else []
-    sentences = [reading.Sentence(text=text[:400], facts=fact_numbers(view, those)) for text, those in [*lines, *last]]
+    lines = [(f"{view.statement(hop)[:390].rstrip(' .,;')}.", range(hop, hop + 1)) for hop in hops if view.holds(hop)]
+    guess = found.answer or wrong_answer(view)
+    lines.append((f"The answer is {guess}.", hops if found.answer else range(0)))
+    sentences = [reading.Sentence(text=text[:400], facts=fact_numbers(view, those)) for text, those in lines]
     return reading.LongFromFacts(sentences=sentences, known=bool(found.answer))
 
 
@@ -188,14 +186,14 @@ def integrate(view: RequestView) -> Output:
 
 def aggregate(view: RequestView) -> Output:
     """AGGREGATE: the hops that the step asks for and builds on, otherwise a related source."""
-    shown = {hop: quoted for hop in _asked_for(view) if (quoted := view.shown(hop))}
+    shown = {hop: quoted for hop in asked_for(view) if (quoted := view.shown(hop))}
     if not shown:
-        return reading.Knowledge() if view.simulation.teaching else _related(view)
+        return _related(view)
     text = " ".join(view.statement(hop) for hop in shown)[:_SUMMARY]
     return reading.Knowledge(knowledge=text, citations=[*shown.values()][:MAX_CITATIONS])
 
 
-def _asked_for(view: RequestView) -> list[int]:
+def asked_for(view: RequestView) -> list[int]:
     """Return the hop that a step asks for and those that it builds on; for the whole question every hop."""
     target = view.target(view.question)
     if target is None:

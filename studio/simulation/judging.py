@@ -51,15 +51,10 @@ def review(view: RequestView, *, looks_back: bool) -> judging.StepReview:
     if looks_back and (blamed := _blamed(view)):
         step, question = blamed
         return judging.Review(status="UNCONFIDENT", question=question, earlier_step=step)
-    return judging.Review(status="UNCONFIDENT", question=_rephrased(view))
-
-
-def _rephrased(view: RequestView) -> str:
     again = view.rephrase(view.question, 1)
-    if comparison_key(again) != comparison_key(view.question):
-        return again
-    target = view.target(view.question) if view.simulation.teaching else None
-    return view.rephrase(view.question, 2) if target in (None, WHOLE) else view.gold.asked(target)
+    if comparison_key(again) == comparison_key(view.question):
+        again = view.rephrase(view.question, 2)
+    return judging.Review(status="UNCONFIDENT", question=again)
 
 
 def _blamed(view: RequestView) -> tuple[int, str] | None:

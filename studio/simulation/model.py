@@ -117,6 +117,8 @@ class SimulatedModel:
 
     context_window = 8192
     """Tokens that prompt and reply may have together."""
+    handlers = HANDLERS
+    view = RequestView
 
     def __init__(self, gold: Gold, simulation: Simulation) -> None:
         self.gold = gold
@@ -125,8 +127,8 @@ class SimulatedModel:
 
     async def call(self, request: Request) -> Reply:
         """Return the reply of the request's role."""
-        view = RequestView(gold=self.gold, simulation=self.simulation, request=request)
-        reply = HANDLERS[request.prompt](view)
+        view = self.view(gold=self.gold, simulation=self.simulation, request=request)
+        reply = self.handlers[request.prompt](view)
         if not isinstance(reply, SimulatedReply):
             reply = SimulatedReply(text=reply if isinstance(reply, str) else reply.model_dump_json())
         prompt, written = await self.count_tokens(request.messages, role=request.role), _count_tokens(reply.text)

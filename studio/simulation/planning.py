@@ -9,7 +9,6 @@ from sleuth.studio.simulation.answering import fact_numbers, find_answer
 from sleuth.studio.simulation.gold import WHOLE
 from sleuth.studio.simulation.request_view import RequestView
 from sleuth.studio.simulation.wording import (
-    ask_relation,
     describe,
     fill_references,
     find_names,
@@ -48,22 +47,13 @@ def plan(view: RequestView) -> planning.Plan:
     wrong = view.rng("which").choice(hops) if hops and view.errs("wrong-question") else None
     steps = [
         planning.PlanStep(
-            thought=_thought(view, hop),
+            thought=view.thought(hop),
             question=off_course(view) if hop == wrong else asked(view, hop),
             needs=[places[need - 1] for need in view.gold.hops[hop].needs() if need - 1 in places],
         )
         for hop in hops
     ]
     return planning.Plan(steps=steps or [planning.PlanStep(question=shorten(view.gold.question), action="Answer")])
-
-
-def _thought(view: RequestView, hop: int) -> str:
-    if not view.simulation.teaching:
-        return "It builds on what was found." if hop else "This has to be known."
-    known, needs = view.gold.hops[hop], view.gold.hops[hop].needs()
-    by_relation = known.question == ask_relation(known.subject, known.predicate)
-    wanted = f"the {known.predicate}" if by_relation else "what builds on it" if needs else "the fact to begin with"
-    return f"{'then' if needs else 'first'} {wanted}"[:120]
 
 
 def plan_in_order(view: RequestView) -> Output:
@@ -221,7 +211,7 @@ def refine(view: RequestView) -> Output:
     if target is None:
         return planning.Refined(question=planned)
     if target == WHOLE:
-        return planning.Refined(question=planned if view.simulation.teaching else view.rephrase(planned, 1))
+        return planning.Refined(question=view.rephrase(planned, 1))
     return planning.Refined(question=asked(view, target))
 
 

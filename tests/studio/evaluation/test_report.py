@@ -17,7 +17,18 @@ def test_page_shows_texts_without_their_markup(tmp_path: Path) -> None:
     question = GoldQuestion(set="s", id="q", question=MARKUP, answers=("cat",))
     cost = Cost(calls=1, prompt_tokens=1, cached_tokens=0, completion_tokens=1, model_seconds=0.1, nodes={})
     run: Any = {"thread": "t", "system": "plain-rag", "question": "s/q", "status": "answered", "text": MARKUP}
-    run |= {"cited": [], "shown": [], "cost": cost, "warnings": 0, "problem": "", "simulated": True, "judged": None}
+    run |= {
+        "quoted": None,
+        "checked": None,
+        "seconds": None,
+        "cited": [],
+        "shown": [],
+        "cost": cost,
+        "warnings": 0,
+        "problem": "",
+        "simulated": True,
+        "judged": None,
+    }
     run["scores"] = scores(run, question)
     collection = {"name": "<b>", "documents": 1, "passages": 1, "sha256": "2"}
     data = {"files": [{"set": "s", "questions": 1, "sha256": "1"}], "collection": collection}
