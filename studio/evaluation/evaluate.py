@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,8 @@ from sleuth.studio.evaluation.gold import PASSAGES, read_gold
 from sleuth.studio.evaluation.models import EvaluationBudget, open_models
 from sleuth.studio.evaluation.report import write_report
 from sleuth.studio.evaluation.results import Results, methods_result
-from sleuth.studio.evaluation.retrieval import FOUND, measure_search, open_search_systems
-from sleuth.studio.evaluation.run_folder import name_of_runs, settle_plan, write_lines
+from sleuth.studio.evaluation.retrieval import measure_search, open_search_systems
+from sleuth.studio.evaluation.run_folder import name_of_runs, settle_plan
 from sleuth.studio.evaluation.runs import Job, JobRunner, judge_all, make_jobs, process
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.collection import Collection
@@ -112,7 +111,11 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
             "warnings": [missing] if missing else [],
         }
         if wanted.modes:
-            result["retrieval"] = await _search(settings, wanted, collection, questions, on_progress=on_progress)
+            opening = open_search_systems(settings, collection, wanted.modes, ablated=wanted.graph_parts)
+            async with opening as found:
+                result["retrieval"] = await measure_search(
+                    found, questions, wanted.out, seed=wanted.seed, on_progress=on_progress
+                )
         if wanted.systems:
             models, methods = await _methods(settings, wanted, collection, questions, on_progress=on_progress)
             result |= {"models": models, "methods": methods}
@@ -228,25 +231,3 @@ def _shortfalls(result: dict[str, Any]) -> list[str]:
             f"One of them: {next((each['problem'] for each in result['failures'] if each['problem']), '–')}"
         )
     return lines
-
-
-async def _search(
-    settings: Settings,
-    wanted: Evaluation,
-    collection: Collection,
-    questions: Sequence[GoldQuestion],
-    *,
-    on_progress: OnProgress,
-) -> dict[str, Any]:
-    judged = sum(bool(question.gold) for question in questions)
-    if not judged:
-        raise UsageError("Search cannot be judged: none of the questions names its gold_ids.")
-    done = count(1)
-    async with open_search_systems(settings, collection, wanted.modes, ablated=wanted.graph_parts) as systems:
-
-        def tick() -> None:
-            on_progress("searches", next(done), judged * len(systems))
-
-        result = await measure_search(systems, questions, seed=wanted.seed, tick=tick)
-    await asyncio.to_thread(write_lines, wanted.out / FOUND, result["found"])
-    return {key: value for key, value in result.items() if key != "found"}

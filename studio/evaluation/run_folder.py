@@ -61,12 +61,9 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """Return a JSON object of an evaluation's folder; raises UsageError where it is not there or damaged."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
         raise UsageError(f"{path} cannot be read: {error}.") from None
-    if not isinstance(value, dict):
-        raise UsageError(f"{path} does not belong to an evaluation.")
-    return value
 
 
 def read_lines(path: Path, *, repair: bool = False) -> list[dict[str, Any]]:
