@@ -41,13 +41,15 @@ from sleuth.tools.text import markdown_table
 
 Rows = list[list[str]]
 
-_STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222}"
-    "table{border-collapse:collapse;margin:1em 0;font-size:13px;font-variant-numeric:tabular-nums}"
-    "th,td{padding:.25em .7em;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}"
-    "pre{background:#f5f5f5;padding:.7em;overflow-x:auto}figure{margin:1em 0}svg{max-width:100%;height:auto}"
-    "summary{cursor:pointer;font-weight:600}"
-    "blockquote{background:#fff3cd;border:1px solid #e0c36a;margin:1em 0;padding:0 .6em}"
+_STYLE = "\n".join(
+    (
+        "body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222}",
+        "table{border-collapse:collapse;margin:1em 0;font-size:13px;font-variant-numeric:tabular-nums}",
+        "th,td{padding:.25em .7em;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}",
+        "pre{background:#f5f5f5;padding:.7em;overflow-x:auto}figure{margin:1em 0}svg{max-width:100%;height:auto}",
+        "summary{cursor:pointer;font-weight:600}",
+        "blockquote{background:#fff3cd;border:1px solid #e0c36a;margin:1em 0;padding:0 .6em}",
+    )
 )
 
 
