@@ -166,7 +166,7 @@ async def test_verify_perplexity_is_low_only_with_evidence() -> None:
     assert measured["evidence"][-2] < 2.0 < measured["none"][5]
 
 
-async def test_question_about_the_whole_collection_is_judged_with_its_probability() -> None:
+async def test_question_about_the_collection_is_judged_with_its_probability() -> None:
     said = await reply(ASKS_ALL, QuestionInput(question="How many lights are there?"))
     assert (said["text"], bool(said["logprobs"])) == ("No", True)
 
