@@ -8,8 +8,8 @@ from functools import partial
 
 from sleuth.agents.role import Output
 from sleuth.agents.roles import judging, planning, reading
-from sleuth.studio.simulation import SimulatedModel, answering
-from sleuth.studio.simulation.gold import WHOLE, Gold
+from sleuth.studio.simulation import Gold, SimulatedModel, answering
+from sleuth.studio.simulation.gold import WHOLE
 from sleuth.studio.simulation.judging import review
 from sleuth.studio.simulation.model import HANDLERS
 from sleuth.studio.simulation.planning import refine
