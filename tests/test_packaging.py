@@ -44,7 +44,7 @@ EXTRAS = {
 GUARD = re.compile(r"with extra\(|with suppress\(ImportError\)|if TYPE_CHECKING:")
 BEHIND_A_GUARD = (
     "graphs/persistence/postgres_checkpoints.py",  # of store.py
-    "studio/evaluation/reporting.py",  # of evaluate.require_packages
+    "studio/evaluation/report.py",  # of evaluate.require_packages
     "studio/langgraph_dev",  # started by `langgraph dev`, which the extra installs
     "studio/mcp.py",  # of commands/mcp.py
     "studio/server",  # of commands/serve.py

@@ -6,8 +6,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic_core import to_json
 
 from sleuth import prompts
@@ -17,16 +19,23 @@ from sleuth.graphs.core.thresholds import store_threshold
 from sleuth.graphs.methods.crp_rag.reasoning_graph import SOURCE
 from sleuth.studio.client.sleuth import Sleuth, last_answer, open_sleuth
 from sleuth.studio.evaluation.data import GoldQuestion, read_questions, sample
-from sleuth.studio.evaluation.run_folder import REPORT, open_folder, settle_plan, write, write_lines
+from sleuth.studio.evaluation.run_folder import REPORT, settle_plan, write, write_lines
 from sleuth.studio.evaluation.runs import process
 from sleuth.studio.evaluation.scoring import contained
 from sleuth.studio.simulation.wording import ask_relation, fill_references, split_relation
 from sleuth.tools.errors import UsageError
 from sleuth.tools.settings import Settings
+from sleuth.tools.storage import hold
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+RESAMPLES = 1000
+"""Number of bootstrap resamples."""
+
+METHOD = "crp-rag"
+ALONE = {"shortcut": True, "perplexity_threshold": 1e9}
+"""Settings under which a probe is a step of its own: retrieved, summarized, verified, and always accepted."""
+
+OnProgress = Callable[[int, int], None]
+"""Callback with the number of finished probes and the total."""
 
 
 def probes(questions: Iterable[GoldQuestion]) -> dict[str, tuple[str, ...]]:
@@ -47,10 +56,6 @@ def probes(questions: Iterable[GoldQuestion]) -> dict[str, tuple[str, ...]]:
             accepted = (step.answer, *right) if number == len(steps) else (step.answer,)
             found[asked] = tuple(dict.fromkeys(accepted))
     return found
-
-
-RESAMPLES = 1000
-"""Number of bootstrap resamples."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +104,6 @@ def fit(measured: Sequence[MeasuredAnswer], *, seed: int = 0) -> Fit:
     Raises:
         UsageError: all answers are right, or all are wrong; or none has a perplexity.
     """
-    import numpy as np
     from sklearn.metrics import roc_auc_score
 
     known = [(each.right, each.perplexity) for each in measured if each.perplexity is not None]
@@ -127,7 +131,7 @@ def fit(measured: Sequence[MeasuredAnswer], *, seed: int = 0) -> Fit:
     )
 
 
-def _curve(right: "NDArray[np.bool_]", sure: "NDArray[np.float64]") -> list[Point]:
+def _curve(right: NDArray[np.bool_], sure: NDArray[np.float64]) -> list[Point]:
     """Return a point for each measured perplexity; thresholds are halfway between neighboring perplexities."""
     from sklearn.metrics import roc_curve
 
@@ -141,9 +145,8 @@ def _curve(right: "NDArray[np.bool_]", sure: "NDArray[np.float64]") -> list[Poin
     ]
 
 
-def _interval(right: "NDArray[np.bool_]", sure: "NDArray[np.float64]", seed: int) -> tuple[float, float]:
+def _interval(right: NDArray[np.bool_], sure: NDArray[np.float64], seed: int) -> tuple[float, float]:
     """Return the 95 % bootstrap interval of the area, with as many right and wrong answers in each resample."""
-    import numpy as np
     from scipy.stats import mannwhitneyu
 
     drawn = np.random.default_rng(seed)
@@ -152,14 +155,6 @@ def _interval(right: "NDArray[np.bool_]", sure: "NDArray[np.float64]", seed: int
     areas = mannwhitneyu(above, below, axis=1, method="asymptotic").statistic / (above.shape[1] * below.shape[1])
     low, high = np.percentile(areas, [2.5, 97.5])
     return float(low), float(high)
-
-
-OnProgress = Callable[[int, int], None]
-"""Callback with the number of finished probes and the total."""
-
-METHOD = "crp-rag"
-ALONE = {"shortcut": True, "perplexity_threshold": 1e9}
-"""Settings under which a probe is a step of its own: retrieved, summarized, verified, and always accepted."""
 
 
 async def calibrate(
@@ -181,13 +176,14 @@ async def calibrate(
     """
     files = read_questions(paths)
     asked = probes(sample([each for file in files for each in file.questions], limit, seed=seed))
-    async with open_folder(out):
+    async with hold(out, "exclusive", command="sleuth calibrate"):
         here = settings.model_copy(update={"runs": out})
         async with open_sleuth(here, command="sleuth calibrate") as sleuth:
             await sleuth.collection.require_documents()
             server = {"url": settings.model_url, "model": settings.model, "models": settings.models}
             probed = [{"question": question, "answers": right} for question, right in asked.items()]
-            plan = {"probes": probed, **server, "prompt": await _version()}
+            version = (await prompts.versions())[VERIFY.prompt]
+            plan = {"probes": probed, **server, "prompt": version}
             await asyncio.to_thread(settle_plan, out, plan)
             answers: dict[str, MeasuredAnswer] = {}
 
@@ -206,7 +202,7 @@ async def calibrate(
             await asyncio.to_thread(store_threshold, settings.home, model, VERIFY.prompt, threshold)
         report = {
             "model": model,
-            "prompt": {VERIFY.prompt: await _version()},
+            "prompt": {VERIFY.prompt: version},
             **asdict(found),
             "best": found.threshold,
             "threshold": threshold if found.tells else None,
@@ -216,11 +212,6 @@ async def calibrate(
         await asyncio.to_thread(write_lines, out / "probes.jsonl", map(asdict, measured))
         await asyncio.to_thread(write, out / REPORT, to_json(report, indent=2).decode() + "\n")
         return report
-
-
-async def _version() -> str:
-    await prompts.read()
-    return prompts.load(VERIFY.prompt).version
 
 
 async def _ask(sleuth: Sleuth, question: str, accepted: tuple[str, ...]) -> MeasuredAnswer:

@@ -5,11 +5,10 @@ import platform
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,10 @@ from sleuth.studio.evaluation.cluster import open_cluster
 from sleuth.studio.evaluation.data import GoldQuestion, QuestionFile, System, read_questions, require_gold, sample
 from sleuth.studio.evaluation.gold import PASSAGES, read_gold
 from sleuth.studio.evaluation.models import EvaluationBudget, open_models
-from sleuth.studio.evaluation.report import write_page
-from sleuth.studio.evaluation.reporting import write_report
+from sleuth.studio.evaluation.report import write_report
 from sleuth.studio.evaluation.results import Results, methods_result
-from sleuth.studio.evaluation.retrieval import FOUND, measure_search, open_search_systems
-from sleuth.studio.evaluation.run_folder import name_of_runs, open_folder, settle_plan, write_lines
+from sleuth.studio.evaluation.retrieval import measure_search, open_search_systems
+from sleuth.studio.evaluation.run_folder import name_of_runs, settle_plan
 from sleuth.studio.evaluation.runs import Job, JobRunner, judge_all, make_jobs, process
 from sleuth.studio.simulation import Simulation
 from sleuth.tools.collection import Collection
@@ -87,12 +85,13 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
         ModelError: no model server answers; finished runs are kept, and the same command resumes.
     """
     if wanted.systems:
-        require_packages()
-        _require_shared_store(settings, wanted)
+        _require_packages()
+        if settings.ray:
+            _require_shared_store(settings, wanted)
     files = read_questions(wanted.paths)
     questions = sample([each for file in files for each in file.questions], wanted.limit, seed=wanted.seed)
     async with (
-        open_folder(wanted.out),
+        hold(wanted.out, "exclusive", command="sleuth eval"),
         hold(settings.home, "shared", command="sleuth eval", wait=settings.wait),
         await Collection.open(settings) as collection,
     ):
@@ -112,16 +111,20 @@ async def evaluate(settings: Settings, wanted: Evaluation, *, on_progress: OnPro
             "warnings": [missing] if missing else [],
         }
         if wanted.modes:
-            result["retrieval"] = await _search(settings, wanted, collection, questions, on_progress=on_progress)
+            opening = open_search_systems(settings, collection, wanted.modes, ablated=wanted.graph_parts)
+            async with opening as found:
+                result["retrieval"] = await measure_search(
+                    found, questions, wanted.out, seed=wanted.seed, on_progress=on_progress
+                )
         if wanted.systems:
             models, methods = await _methods(settings, wanted, collection, questions, on_progress=on_progress)
             result |= {"models": models, "methods": methods}
             result["warnings"] += _shortfalls(methods)
-        await asyncio.to_thread(lambda: write_report(wanted.out, write_page(result, wanted.out), result))
+        await asyncio.to_thread(write_report, wanted.out, result)
         return result
 
 
-def require_packages() -> None:
+def _require_packages() -> None:
     """Raise UsageError if a package for the report of methods is not installed."""
     missing = [name for name in ("matplotlib", "rouge_score", "scipy") if find_spec(name) is None]
     if missing:
@@ -130,8 +133,6 @@ def require_packages() -> None:
 
 def _require_shared_store(settings: Settings, wanted: Evaluation) -> None:
     """Raise UsageError if the runs cannot be made on the cluster of the settings."""
-    if not settings.ray:
-        return
     if settings.database_url is None:
         raise UsageError(
             "Runs on a Ray cluster need a database that all workers reach: set SLEUTH_DATABASE_URL to Postgres, or "
@@ -155,6 +156,10 @@ async def _data_record(collection: Collection, settings: Settings, files: Sequen
 
 def _record(settings: Settings, wanted: Evaluation, collection: Collection) -> dict[str, Any]:
     """Return the options and versions needed to repeat the evaluation."""
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
     return {
         "command": shlex.join(["sleuth", *sys.argv[1:]]),
         "limit": wanted.limit,
@@ -163,19 +168,8 @@ def _record(settings: Settings, wanted: Evaluation, collection: Collection) -> d
         "gold": list(wanted.gold),
         "settings": settings.without_secrets(),
         "embedder": collection.embedder and collection.embedder.name,
-        "versions": _versions(),
+        "versions": versions,
     }
-
-
-def _versions() -> dict[str, str]:
-    """Return the versions of Python and of the installed packages."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 async def _methods(
@@ -237,25 +231,3 @@ def _shortfalls(result: dict[str, Any]) -> list[str]:
             f"One of them: {next((each['problem'] for each in result['failures'] if each['problem']), '–')}"
         )
     return lines
-
-
-async def _search(
-    settings: Settings,
-    wanted: Evaluation,
-    collection: Collection,
-    questions: Sequence[GoldQuestion],
-    *,
-    on_progress: OnProgress,
-) -> dict[str, Any]:
-    judged = sum(bool(question.gold) for question in questions)
-    if not judged:
-        raise UsageError("Search cannot be judged: none of the questions names its gold_ids.")
-    done = count(1)
-    async with open_search_systems(settings, collection, wanted.modes, ablated=wanted.graph_parts) as systems:
-
-        def tick() -> None:
-            on_progress("searches", next(done), judged * len(systems))
-
-        result = await measure_search(systems, questions, seed=wanted.seed, tick=tick)
-    await asyncio.to_thread(write_lines, wanted.out / FOUND, result["found"])
-    return {key: value for key, value in result.items() if key != "found"}

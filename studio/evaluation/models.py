@@ -36,13 +36,11 @@ class EvaluationBudget:
 
     def require(self) -> None:
         """Count one more call; raise BudgetSpent where there is none left."""
-        limits = self.limits
-        if limits.max_calls is not None and self.calls >= limits.max_calls:
-            raise BudgetSpent(f"the {limits.max_calls:,} model calls of --max-calls are made")
-        if limits.max_tokens is not None and self.tokens >= limits.max_tokens:
-            raise BudgetSpent(f"the {limits.max_tokens:,} tokens of --max-tokens are spent")
-        if limits.max_seconds is not None and time.monotonic() - self.began >= limits.max_seconds:
-            raise BudgetSpent(f"the {limits.max_seconds:g} seconds of --max-seconds are over")
+        spent = {"calls": self.calls, "tokens": self.tokens, "seconds": time.monotonic() - self.began}
+        for name, amount in spent.items():
+            limit = getattr(self.limits, f"max_{name}")
+            if limit is not None and amount >= limit:
+                raise BudgetSpent(f"the {limit:,} {name} of --max-{name} are spent")
         self.calls += 1
 
 

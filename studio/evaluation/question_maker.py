@@ -9,13 +9,10 @@ without an answer not by the passages that search finds for it.
 """
 
 import asyncio
-import json
-import os
 import random
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha1
 from pathlib import Path
@@ -38,7 +35,7 @@ from sleuth.agents.roles.reading import READ
 from sleuth.graphs.core.context import Budget
 from sleuth.graphs.core.private_graph import PrivateGraph
 from sleuth.studio.evaluation.models import BudgetSpent, EvaluationBudget, EvaluationModel
-from sleuth.studio.evaluation.run_folder import append_line
+from sleuth.studio.evaluation.run_folder import append_line, read_lines
 from sleuth.studio.evaluation.scoring import contained, f1, normalise
 from sleuth.tools.collection import Collection
 from sleuth.tools.errors import BadReply, ContextTooLong, UsageError
@@ -81,7 +78,7 @@ class Candidate:
 
     @property
     def key(self) -> str:
-        """Identifies the candidate in the file of dropped ones."""
+        """Identifies the candidate in the files of questions and of dropped ones."""
         return "+".join([self.kind, *(passage.id for passage in self.passages)])
 
 
@@ -90,7 +87,7 @@ class Made:
     """A question as a line of a question file, or the reason why a candidate was dropped."""
 
     candidate: Candidate
-    row: Mapping[str, Any] | None = None
+    row: dict[str, Any] | None = None
     reason: str = ""
     tokens: int = 0
 
@@ -106,27 +103,18 @@ class WrittenQuestions:
         self.rows = _lines(path)
         self.dropped = _lines(self.dropped_path)
 
-    def tried(self) -> set[str]:
-        """Return the keys of all candidates that are done."""
-        return {str(row["candidate"]) for row in self.dropped} | {str(row.get("made_from")) for row in self.rows}
-
     def count(self, kind: Kind) -> int:
         """Return the number of questions of a kind."""
         return sum(row.get("type") == kind for row in self.rows)
 
-    def has(self, question: str) -> bool:
-        """Return whether the question is there already."""
-        return any(normalise(str(row["question"])) == normalise(question) for row in self.rows)
-
-    def add(self, made: Made) -> None:
-        """Append a question or a dropped candidate."""
-        if made.row is not None:
-            append_line(self.path, made.row)
-            self.rows.append(dict(made.row))
-        else:
-            row = {"candidate": made.candidate.key, "reason": made.reason}
-            append_line(self.dropped_path, row)
-            self.dropped.append(row)
+    def add(self, made: Made) -> Made:
+        """Append a question, or a dropped candidate; a question that is there already is dropped."""
+        if made.row and any(normalise(row["question"]) == normalise(made.row["question"]) for row in self.rows):
+            made = replace(made, row=None, reason="the question was written before")
+        row = made.row or {"candidate": made.candidate.key, "reason": made.reason}
+        append_line(self.path if made.row else self.dropped_path, row)
+        (self.rows if made.row else self.dropped).append(row)
+        return made
 
     def reasons(self) -> Counter[str]:
         """Return how many candidates were dropped for each reason."""
@@ -136,22 +124,13 @@ class WrittenQuestions:
 def _lines(path: Path) -> list[dict[str, Any]]:
     """Return the rows of a file, and cut off a last line that a kill has truncated; no other file is changed."""
     try:
-        *lines, last = (path.read_bytes() if path.exists() else b"").split(b"\n")
-        rows = [json.loads(line) for line in lines]
+        rows = read_lines(path)
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}. Choose another file with --out.") from None
-    cut = len(last)
-    with suppress(ValueError):
-        rows.append(json.loads(last))
-        cut = 0
-    if (cut and not rows) or not all(isinstance(row, dict) and {"made_from", "candidate"} & row.keys() for row in rows):
+    is_ours = all(isinstance(row, dict) and {"made_from", "candidate"} & row.keys() for row in rows)
+    if not is_ours or (not rows and path.exists() and path.stat().st_size):
         raise UsageError(f"{path} was not made by this command. Choose another file with --out.")
-    if cut:
-        os.truncate(path, path.stat().st_size - cut)
-    elif last:
-        with path.open("a", encoding="utf-8") as file:
-            file.write("\n")
-    return rows
+    return read_lines(path, repair=True)
 
 
 def plan_questions(number: int, *, multi: float, unanswerable: float) -> dict[Kind, int]:
@@ -184,7 +163,8 @@ async def make_questions(
 ) -> AsyncIterator[Made]:
     """Write questions until there are enough, no passage is left, or the budget is used up.
 
-    Where there are fewer than wanted, `file.shortfalls` has the reason.
+    The next candidates are of the kind with the largest missing share. Where there are fewer questions than wanted,
+    `file.shortfalls` has the reason.
 
     Args:
         collection: its passages become questions.
@@ -211,92 +191,55 @@ async def make_questions(
     builder.add_edge(START, "write")
     compiled = PrivateGraph(builder).compile(name="questions")
     file.shortfalls = {}
-    attempts, is_spent = Counter[Kind](), False
-    candidates = _candidates(collection, file, counts, seed, attempts)
-    while not is_spent and (batch := [each for _ in range(concurrency) if (each := await anext(candidates, None))]):
+    attempts = Counter[Kind]()
+    candidates = {kind: _candidates(collection, kind, seed + at, file) for at, kind in enumerate(counts)}
+    while kinds := [each for each in candidates if file.count(each) < counts[each]]:
+        kind = min(kinds, key=lambda each: file.count(each) / counts[each])
+        is_given_up = attempts[kind] >= ATTEMPTS * (file.count(kind) + 1)
+        size = 0 if is_given_up else min(concurrency, counts[kind] - file.count(kind))
+        batch = [each for _ in range(size) if (each := await anext(candidates[kind], None))]
+        if not batch:
+            file.shortfalls[kind] = _shortfall(kind, attempts[kind] if is_given_up else 0)
+            del candidates[kind]
+        attempts[kind] += len(batch)
         states = (compiled.ainvoke(_State(candidate=each)) for each in batch)
         for state in await asyncio.gather(*states, return_exceptions=True):
             if isinstance(state, BudgetSpent):
-                is_spent = True
+                candidates.clear()
+                lacking = (each for each in counts if file.count(each) < counts[each])
+                file.shortfalls = dict.fromkeys(lacking, "the budget is used up")
             elif isinstance(state, BaseException):
                 raise state
-            elif (made := _added(state["made"], file, counts)) is not None:
-                yield made
-    reasons = {kind: _shortfall(kind, file, attempts) for kind in _missing(file, counts)}
-    file.shortfalls = dict.fromkeys(reasons, "the budget is used up") if is_spent else reasons
+            else:
+                yield file.add(state["made"])
 
 
-def _added(made: Made, file: WrittenQuestions, counts: Mapping[Kind, int]) -> Made | None:
-    """Add a question or a dropped candidate to the file; None if there are enough questions of its kind."""
-    if made.row is not None and file.has(str(made.row["question"])):
-        made = replace(made, row=None, reason="the question was written before")
-    if made.row is not None and file.count(made.candidate.kind) >= counts[made.candidate.kind]:
-        return None
-    file.add(made)
-    return made
-
-
-def _missing(file: WrittenQuestions, counts: Mapping[Kind, int]) -> list[Kind]:
-    """Return the kinds of which questions are missing, that with the largest missing share first."""
-    shares = {kind: 1 - file.count(kind) / number for kind, number in counts.items() if number}
-    return sorted((kind for kind in shares if shares[kind] > 0), key=lambda kind: -shares[kind])
-
-
-async def _candidates(
-    collection: Collection,
-    file: WrittenQuestions,
-    counts: Mapping[Kind, int],
-    seed: int,
-    attempts: Counter[Kind],
-) -> AsyncIterator[Candidate]:
-    """Yield candidates of the missing kinds, from passages in random order, and count them in `attempts`.
-
-    The passages are gone through until none gives a candidate that was not tried.
-    """
-    ids = sorted(await collection.passage_ids())
-    random.Random(seed).shuffle(ids)  # noqa: S311 - a repeatable sample
-    tried, is_fruitful = file.tried(), True
-    while is_fruitful:
-        is_fruitful = False
-        for id_ in ids:
-            kinds = [kind for kind in _missing(file, counts) if not _is_given_up(kind, file, attempts)]
-            if not kinds:
-                return
-            candidate = await _candidate(collection, id_, kinds, tried)
-            if candidate:
-                is_fruitful = True
-                tried.add(candidate.key)
-                attempts[candidate.kind] += 1
-                yield candidate
-
-
-def _is_given_up(kind: Kind, file: WrittenQuestions, attempts: Mapping[Kind, int]) -> bool:
-    return attempts[kind] >= ATTEMPTS * (file.count(kind) + 1)
-
-
-def _shortfall(kind: Kind, file: WrittenQuestions, attempts: Mapping[Kind, int]) -> str:
-    """Return why no more questions of a kind can be written."""
-    if _is_given_up(kind, file, attempts):
+def _shortfall(kind: Kind, failed: int) -> str:
+    """Return why no more questions of a kind can be written: candidates that failed the check, or none are left."""
+    if failed:
         remedy = "The model is probably too small: use one with at least 3 billion parameters"
-        return f"of {attempts[kind]} candidates too few passed the check. {remedy}"
+        return f"of {failed} candidates too few passed the check. {remedy}"
     if kind == "multi":
         return "every pair of linked passages that search finds was tried"
     return f"every passage of at least {LEAST_CHARACTERS} characters was tried"
 
 
-async def _candidate(collection: Collection, id_: str, kinds: Sequence[Kind], tried: set[str]) -> Candidate | None:
-    """Return a candidate from a passage, of the first of these kinds for which it was not tried."""
-    for passage in await collection.passages([id_]):
-        if len(passage.text) < LEAST_CHARACTERS:
-            continue
-        for kind in kinds:
-            options = (
-                await _linked(collection, passage) if kind == "multi" else [Candidate(kind=kind, passages=(passage,))]
-            )
-            for candidate in options:
+async def _candidates(
+    collection: Collection, kind: Kind, seed: int, file: WrittenQuestions
+) -> AsyncIterator[Candidate]:
+    """Yield the candidates of a kind that were not tried, from passages in random order."""
+    ids = sorted(await collection.passage_ids())
+    random.Random(seed).shuffle(ids)  # noqa: S311 - a repeatable sample
+    tried = {row["candidate"] for row in file.dropped} | {row.get("made_from") for row in file.rows}
+    for id_ in ids:
+        for passage in await collection.passages([id_]):
+            if len(passage.text) < LEAST_CHARACTERS:
+                continue
+            whole = [Candidate(kind=kind, passages=(passage,))]
+            for candidate in await _linked(collection, passage) if kind == "multi" else whole:
                 if candidate.key not in tried:
-                    return candidate
-    return None
+                    tried.add(candidate.key)
+                    yield candidate
 
 
 async def _linked(collection: Collection, passage: Passage) -> list[Candidate]:
@@ -314,6 +257,11 @@ async def _linked(collection: Collection, passage: Passage) -> list[Candidate]:
 
 class _Dropped(Exception):
     """A candidate gives no question; has the reason."""
+
+
+def _drop_if(fault: object, reason: str) -> None:
+    if fault:
+        raise _Dropped(reason)
 
 
 async def _write(candidate: Candidate, model: Model, collection: Collection) -> Made:
@@ -334,10 +282,9 @@ async def _write_single(candidate: Candidate, caller: ModelCaller, collection: C
     (passage,) = candidate.passages
     question, answer = await _question_of(caller, replace(passage, text=_telling_sentence(passage)))
     hits = await collection.search(Query(text=question, k=FOUND_AMONG))
-    if passage.document_id not in {hit.passage.document_id for hit in hits}:
-        raise _Dropped("search does not find the passage by the question")
-    if not await _answers(caller, question, answer, candidate.passages):
-        raise _Dropped("the second pass gives another answer")
+    is_found = passage.document_id in {hit.passage.document_id for hit in hits}
+    _drop_if(not is_found, "search does not find the passage by the question")
+    _drop_if(not await _answers(caller, question, answer, [passage]), "the second pass gives another answer")
     return _row(candidate, question, answer)
 
 
@@ -371,21 +318,19 @@ async def _write_multi(candidate: Candidate, caller: ModelCaller, _collection: C
     first, second = candidate.passages
     given = LinkedPassagesInput(sources=_sources(candidate.passages), name=candidate.name)
     written = await caller.ask(WRITE_MULTI, given)
-    _check(written.question, written.answer, second)
-    if contained(written.question, [candidate.name]):
-        raise _Dropped("the question contains the name that connects the passages")
-    if normalise(written.answer) == normalise(candidate.name):
-        raise _Dropped("the answer is the name that connects the passages")
-    if not await _answers(caller, written.question, written.answer, candidate.passages):
-        raise _Dropped("the second pass gives another answer")
+    question, answer = written.question, written.answer
+    _check(question, answer, second)
+    _drop_if(contained(question, [candidate.name]), "the question contains the name that connects the passages")
+    is_name = normalise(answer) == normalise(candidate.name)
+    _drop_if(is_name, "the answer is the name that connects the passages")
+    _drop_if(not await _answers(caller, question, answer, [first, second]), "the second pass gives another answer")
     for passage in candidate.passages:
-        if await _answers(caller, written.question, written.answer, [passage]):
-            raise _Dropped("one passage alone answers it")
+        _drop_if(await _answers(caller, question, answer, [passage]), "one passage alone answers it")
     steps = [
         {"question": written.first, "answer": candidate.name, "gold_id": first.id},
-        {"question": written.second, "answer": written.answer, "gold_id": second.id},
+        {"question": written.second, "answer": answer, "gold_id": second.id},
     ]
-    return {**_row(candidate, written.question, written.answer), "decomposition": steps}
+    return {**_row(candidate, question, answer), "decomposition": steps}
 
 
 async def _write_unanswerable(candidate: Candidate, caller: ModelCaller, collection: Collection) -> dict[str, Any]:
@@ -394,8 +339,7 @@ async def _write_unanswerable(candidate: Candidate, caller: ModelCaller, collect
     hits = await collection.search(Query(text=written.question, mode="graph", k=READ_FOR_UNANSWERABLE))
     found = {passage.id: passage for passage in [*candidate.passages, *(hit.passage for hit in hits)]}
     read = await caller.ask(READ, ReadInput(question=written.question, sources=_sources(found.values())))
-    if read.answerable and read.answer.strip():
-        raise _Dropped("the documents answer it")
+    _drop_if(read.answerable and read.answer.strip(), "the documents answer it")
     return _row(candidate, written.question, "")
 
 
@@ -413,20 +357,15 @@ async def _answers(caller: ModelCaller, question: str, answer: str, passages: Se
 
 def _check(question: str, answer: str, passage: Passage) -> None:
     """Raise _Dropped if a question cannot be used."""
-    if not normalise(question) or not normalise(answer):
-        raise _Dropped("the question or its answer is empty")
-    if not contained(f"{passage.title}. {passage.text}", [answer]):
-        raise _Dropped("the answer is not in the passage")
-    if contained(question, [answer]):
-        raise _Dropped("the question contains its answer")
+    _drop_if(not normalise(question) or not normalise(answer), "the question or its answer is empty")
+    _drop_if(not contained(f"{passage.title}. {passage.text}", [answer]), "the answer is not in the passage")
+    _drop_if(contained(question, [answer]), "the question contains its answer")
     _check_form(question)
 
 
 def _check_form(question: str) -> None:
-    if _REFERS.search(question):
-        raise _Dropped("the question cannot be understood without the passage")
-    if not _QUESTION.fullmatch(question.strip()):
-        raise _Dropped("it is not one question")
+    _drop_if(_REFERS.search(question), "the question cannot be understood without the passage")
+    _drop_if(not _QUESTION.fullmatch(question.strip()), "it is not one question")
 
 
 def _row(candidate: Candidate, question: str, answer: str) -> dict[str, Any]:

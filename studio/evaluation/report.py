@@ -1,12 +1,20 @@
-"""The report: what was evaluated, the tables, what to read, and how to repeat it."""
+"""The report: what was evaluated, the tables, what to read, and how to repeat it, in Markdown and HTML.
+
+matplotlib is imported when the plot is drawn.
+"""
 
 import json
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from sleuth.studio.evaluation.reporting import Page, draw_costs
+from markdown_it import MarkdownIt
+from pydantic_core import to_json
+
 from sleuth.studio.evaluation.results import (
     COMPARED,
     COST,
@@ -18,7 +26,7 @@ from sleuth.studio.evaluation.results import (
 from sleuth.studio.evaluation.retrieval import COMPARED as SEARCH_COMPARED
 from sleuth.studio.evaluation.retrieval import METRICS as SEARCH_METRICS
 from sleuth.studio.evaluation.retrieval import read_found
-from sleuth.studio.evaluation.run_folder import PLAN, REPORT, read_json
+from sleuth.studio.evaluation.run_folder import PLAN, REPORT, read_json, write
 from sleuth.studio.evaluation.scoring import (
     LEVEL,
     RESAMPLES,
@@ -29,8 +37,20 @@ from sleuth.studio.evaluation.scoring import (
     paired,
 )
 from sleuth.tools.errors import UsageError
+from sleuth.tools.text import markdown_table
 
 Rows = list[list[str]]
+
+_STYLE = "\n".join(
+    (
+        "body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222}",
+        "table{border-collapse:collapse;margin:1em 0;font-size:13px;font-variant-numeric:tabular-nums}",
+        "th,td{padding:.25em .7em;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}",
+        "pre{background:#f5f5f5;padding:.7em;overflow-x:auto}figure{margin:1em 0}svg{max-width:100%;height:auto}",
+        "summary{cursor:pointer;font-weight:600}",
+        "blockquote{background:#fff3cd;border:1px solid #e0c36a;margin:1em 0;padding:0 .6em}",
+    )
+)
 
 
 def _heading(metric: str) -> str:
@@ -120,27 +140,44 @@ def label(report: Mapping[str, Any]) -> str:
     return ""
 
 
-def _kind(report: Mapping[str, Any]) -> str:
-    """Return the label in a word or two."""
-    if report.get("simulation"):
-        return "simulation"
-    return "partly gold" if report.get("gold") else ""
+def write_report(folder: Path, report: Mapping[str, Any]) -> None:
+    """Write the report as JSON, Markdown and HTML; the page loads nothing from elsewhere. Blocks.
 
-
-def write_page(report: Mapping[str, Any], out: Path) -> Page:
-    """Return the whole report; `out` is the folder that holds the runs."""
-    page = Page(f"Evaluation ({kind})" if (kind := _kind(report)) else "Evaluation")
-    if label(report):
-        page.label(label(report))
-    page.paragraph(_about(report))
-    for line in report["warnings"]:
-        page.label(f"Note: {line}")
+    The chart and the table of all answers are in the HTML page only.
+    """
+    kind = "simulation" if report.get("simulation") else "partly gold" if report.get("gold") else ""
+    title = f"Evaluation ({kind})" if kind else "Evaluation"
+    opening = [f"# {title}", *([f"> {label(report)}"] if kind else []), _about(report)]
+    opening += [f"> Note: {line}" for line in report["warnings"]]
+    rest, chart, answers = list[str](), "", ""
     if methods := report.get("methods"):
-        _add_methods(page, report, methods, out)
+        opening += _methods_opening(report["models"], methods)
+        rest += _methods_sections(methods, folder)
+        if methods["summary"]["all"]["questions"]:
+            svg = _draw_costs(methods["summary"]["all"]["systems"], kind)
+            chart = (
+                f"<figure>{svg}<figcaption>F1 against tokens per question: up and left is better.</figcaption></figure>"
+            )
+        summary = f"All {len(methods['answers']):,} answers with the gold answers"
+        answers = (
+            f"<details><summary>{summary}</summary>{_html(markdown_table(_answer_table(methods['answers'])))}</details>"
+        )
     if retrieval := report.get("retrieval"):
-        _add_search(page, retrieval)
-    _add_origin(page, report)
-    return page
+        rest += _search_sections(retrieval)
+    texts = ["\n\n".join(blocks) + "\n" for blocks in (opening, [*rest, *_origin(report)])]
+    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
+    body = f"{_html(texts[0])}{chart}{_html(texts[1])}{answers}"
+    write(folder / "report.md", "\n".join(texts))
+    write(
+        folder / "report.html",
+        f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n',
+    )
+    write(folder / REPORT, to_json(report, indent=2).decode() + "\n")
+
+
+def _html(markdown: str) -> str:
+    """Return Markdown as HTML; the texts of questions and answers have no markup, links or pictures."""
+    return str(MarkdownIt("zero").enable(["heading", "blockquote", "table", "fence"]).render(markdown))
 
 
 def _about(report: Mapping[str, Any]) -> str:
@@ -154,30 +191,36 @@ def _about(report: Mapping[str, Any]) -> str:
     )
 
 
-def _add_methods(page: Page, report: Mapping[str, Any], result: Mapping[str, Any], out: Path) -> None:
-    counted = result["summary"]["all"]["questions"]
-    models = ", ".join(f"{role}: {name}" for role, name in report["models"].items())
-    page.heading(2, "Methods")
-    for at, line in enumerate(verdict(result)):
-        (page.paragraph if at else page.label)(line)
-    page.paragraph(f"{result['runs']:,} runs, {counted} questions with a run of every system. Models: {models}.")
+def _methods_opening(models: Mapping[str, str], result: Mapping[str, Any]) -> list[str]:
+    best, *others = verdict(result) or [""]
+    counted, played = (
+        result["summary"]["all"]["questions"],
+        ", ".join(f"{role}: {name}" for role, name in models.items()),
+    )
+    runs = f"{result['runs']:,} runs, {counted} questions with a run of every system. Models: {played}."
+    return ["## Methods", *([f"> {best}"] if best else []), *others, runs]
+
+
+def _methods_sections(result: Mapping[str, Any], out: Path) -> list[str]:
+    blocks = []
     for title, metrics in (("Quality", QUALITY), ("Evidence", EVIDENCE), ("Cost per question", COST)):
-        page.heading(3, title)
-        page.table(methods_table(result, metrics))
-        page.paragraph(" ".join(f"{heading}: {meaning}" for heading, meaning in metrics.values()))
-    if counted:
-        lines = result["summary"]["all"]["systems"]
-        title = "F1 against tokens per question: up and left is better."
-        page.picture(title, draw_costs(lines, _kind(report)))
+        meanings = " ".join(f"{heading}: {meaning}" for heading, meaning in metrics.values())
+        blocks += [f"### {title}", markdown_table(methods_table(result, metrics)), meanings]
     for by, groups in result["summary"]["by"].items():
-        page.heading(3, f"By {by}")
-        page.table(group_table(groups, by, ("f1", "em", "refused", "all_shown", "calls")))
-    _add_differences(page, result["summary"], "Differences")
-    page.heading(3, "Cost per question by node")
-    page.table(node_table(result["nodes"]))
-    _add_failures(page, result["failures"], out)
-    answers = result["answers"]
-    page.folded_table(f"All {len(answers):,} answers with the gold answers", _answer_table(answers))
+        table = group_table(groups, by, ("f1", "em", "refused", "all_shown", "calls"))
+        blocks += [f"### By {by}", markdown_table(table)]
+    blocks += _differences(result["summary"], "Differences")
+    blocks += ["### Cost per question by node", markdown_table(node_table(result["nodes"]))]
+    if result["failures"]:
+        store = f"SLEUTH_RUNS={shlex.quote(str(out))}"
+        commands = "\n".join(f"{store} sleuth runs {command} THREAD" for command in ("show", "history", "export"))
+        blocks += [
+            "### Failures to read",
+            "Each run can be opened by its thread; the question's id is in report.json.",
+            f"```sh\n{commands}\n```",
+            markdown_table(_answer_table(result["failures"])),
+        ]
+    return blocks
 
 
 def verdict(result: Mapping[str, Any]) -> list[str]:
@@ -219,47 +262,34 @@ def _answer_table(answers: Iterable[Mapping[str, Any]]) -> Rows:
     return rows
 
 
-def _add_failures(page: Page, failures: Sequence[Mapping[str, Any]], out: Path) -> None:
-    if not failures:
-        return
-    store = f"SLEUTH_RUNS={shlex.quote(str(out))}"
-    page.heading(3, "Failures to read")
-    page.paragraph("Each run can be opened by its thread; the question's id is in report.json.")
-    page.code("\n".join(f"{store} sleuth runs {command} THREAD" for command in ("show", "history", "export")))
-    page.table(_answer_table(failures))
-
-
-def _add_search(page: Page, result: Mapping[str, Any]) -> None:
-    page.heading(2, "Search")
-    page.paragraph(
+def _search_sections(result: Mapping[str, Any]) -> list[str]:
+    about = (
         f"{result['summary']['all']['questions']} questions that name their gold passages; shares in percent. "
         "“first s” is the first search with all that it loads, MiB the memory of the whole process after the mode's "
         "searches (modes come one after the other)."
     )
-    page.table(retrieval_table(result))
+    blocks = ["## Search", about, markdown_table(retrieval_table(result))]
     for by, groups in result["summary"]["by"].items():
-        page.heading(3, f"Search by {by}")
-        page.table(group_table(groups, by, SEARCH_METRICS))
-    _add_differences(page, result["summary"], "Differences in search")
+        blocks += [f"### Search by {by}", markdown_table(group_table(groups, by, SEARCH_METRICS))]
+    return blocks + _differences(result["summary"], "Differences in search")
 
 
-def _add_differences(page: Page, summary: Mapping[str, Any], heading: str) -> None:
-    if summary["differences"]:
-        page.heading(3, heading)
-        page.paragraph(DIFFERENCES)
-        page.table(difference_table(summary["differences"]))
+def _differences(summary: Mapping[str, Any], heading: str) -> list[str]:
+    found = summary["differences"]
+    return [f"### {heading}", DIFFERENCES, markdown_table(difference_table(found))] if found else []
 
 
-def _add_origin(page: Page, report: Mapping[str, Any]) -> None:
+def _origin(report: Mapping[str, Any]) -> list[str]:
     hashes = [f"{file['set']}: {file['sha256']}" for file in report["data"]["files"]]
     hashes.append(f"collection: {report['data']['collection']['sha256']}")
     packages = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
-    page.heading(2, "To repeat it")
-    page.code(report["command"])
-    page.paragraph(f"Seed {report['seed']}. Versions: {packages}. All settings and prompt hashes are in report.json.")
-    if report["simulation"]:
-        page.paragraph(f"Simulation: {json.dumps(report['simulation'])}")
-    page.paragraph("SHA-256 of the data: " + "; ".join(hashes) + ".")
+    return [
+        "## To repeat it",
+        f"```sh\n{report['command']}\n```",
+        f"Seed {report['seed']}. Versions: {packages}. All settings and prompt hashes are in report.json.",
+        *([f"Simulation: {json.dumps(report['simulation'])}"] if report["simulation"] else []),
+        "SHA-256 of the data: " + "; ".join(hashes) + ".",
+    ]
 
 
 def compare(a: Path, b: Path) -> dict[str, Any]:
@@ -299,3 +329,32 @@ def _comparisons(sides: list[dict[str, SystemScores]], metrics: tuple[str, ...],
         for metric in metrics
     ]
     return [each for each in made if each["n"]]
+
+
+def _draw_costs(lines: Mapping[str, Mapping[str, Interval]], label: str) -> str:
+    """Draw the quality of each system against its tokens, as a point with its intervals, with a label above all.
+
+    Returns:
+        The plot as SVG, the same for the same numbers.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.hashsalt": "sleuth", "svg.fonttype": "none", "font.family": "sans-serif"}):
+        figure = Figure(figsize=(8.0, 4.5), layout="constrained")
+        axes = figure.subplots()
+        points = [(name, line["tokens"], line["f1"]) for name, line in lines.items() if line["f1"]["n"]]
+        for at, (name, tokens, f1) in enumerate(points):
+            x, y = tokens["mean"] or 0, 100 * (f1["mean"] or 0)
+            spread = [[x - (tokens["low"] or 0)], [(tokens["high"] or 0) - x]]
+            height = [[y - 100 * (f1["low"] or 0)], [100 * (f1["high"] or 0) - y]]
+            axes.errorbar(x, y, xerr=spread, yerr=height, fmt="o", capsize=2, color=f"C{at}")
+            place = (6, -11 if at % 2 else 5)
+            axes.annotate(name, (x, y), textcoords="offset points", xytext=place, fontsize=8)
+        axes.set(xlabel="tokens per question (prompt and completion)", ylabel="F1 in percent")
+        axes.set_xlim(left=0)
+        axes.set_title(label, fontsize=9, color="darkred")
+        axes.grid(visible=True, alpha=0.3)
+        written = StringIO()
+        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+    return re.sub(r"^.*?(?=<svg)", "", written.getvalue(), flags=re.DOTALL)

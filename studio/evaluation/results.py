@@ -6,11 +6,11 @@ The stored runs are the source of truth: a lost line is created again from its r
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NotRequired
+from typing import Any, cast
 
 from typing_extensions import TypedDict
 
-from sleuth.graphs.core.answer import Cost, Support, upgrade_cost
+from sleuth.graphs.core.answer import Cost, Support
 from sleuth.studio.evaluation.data import GoldQuestion, System
 from sleuth.studio.evaluation.run_folder import append_line, read_lines
 from sleuth.studio.evaluation.scoring import (
@@ -73,10 +73,8 @@ FAILURES = 5
 class Result(TypedDict):
     """One run's outcome; `cited` has the ids of each cited passage and its document, `shown` are gold ids.
 
-    `seconds` is the run's wall-clock time; missing for simulated runs and in older results.
-
-    `quoted`: a citation contains the answer; `checked`: what the evidence checker gives; older results have neither.
-    `judged`: a judge model's opinion.
+    `seconds` is the run's wall-clock time, None for simulated runs. `quoted`: a citation contains the answer.
+    `checked`: what the evidence checker gives. `judged`: a judge model's opinion.
 
     A failed run has the status "failed" and its error in `problem`; it counts as a wrong answer until the same command
     has retried it.
@@ -88,11 +86,11 @@ class Result(TypedDict):
     status: str
     text: str
     cited: list[list[str]]
-    quoted: NotRequired[float | None]
-    checked: NotRequired[Support | None]
+    quoted: float | None
+    checked: Support | None
     shown: list[str]
     cost: Cost
-    seconds: NotRequired[float | None]
+    seconds: float | None
     warnings: int
     problem: str
     simulated: bool
@@ -105,7 +103,7 @@ class Results:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / RESULTS
-        self.by_thread = _read(self._path, repair=True)
+        self.by_thread = {line["thread"]: cast("Result", line) for line in read_lines(self._path, repair=True)}
 
     async def add(self, result: Result) -> None:
         """Append a line; a failed run has none, so that it is tried again."""
@@ -114,35 +112,23 @@ class Results:
             await asyncio.to_thread(append_line, self._path, result)
 
 
-def _read(path: Path, *, repair: bool = False) -> dict[str, Result]:
-    """Return the results by thread; in those of older releases `seconds` were the model's."""
-    found: dict[str, Result] = {}
-    for line in read_lines(path, repair=repair):
-        scores = line["scores"]
-        if "model_seconds" not in scores and "seconds" in scores:
-            scores = {**scores, "model_seconds": scores["seconds"], "seconds": None}
-        fields = {**line, "cost": upgrade_cost(line["cost"]), "scores": scores}
-        found[line["thread"]] = Result(**fields)  # type: ignore[typeddict-item]  # as it was stored
-    return found
-
-
 def read_scores(folder: Path) -> dict[str, SystemScores]:
     """Return the scores of an evaluation's runs by system and question; empty where it made none."""
-    return scores_by("system", _read(folder / RESULTS).values())
+    return scores_by("system", read_lines(folder / RESULTS))
 
 
 def scores(result: Result, question: GoldQuestion) -> dict[str, float | None]:
     """Return every metric of one run."""
-    answered, checked = result["status"] == "answered", result.get("checked")
+    answered, checked = result["status"] == "answered", result["checked"]
     return {
         **answer_scores(result["status"], result["text"], question.answers, result["judged"]),
         **citation_scores(result["cited"], question.gold, answered=answered),
-        "quoted": result.get("quoted") if answered else None,
+        "quoted": result["quoted"] if answered else None,
         "faithfulness": checked["score"] if checked else None,
         "answerability": checked["answerable"] if checked else None,
         **shown_recall(result["shown"], question.gold),
         **(cost_scores(result["cost"]) if result["status"] != "failed" else {}),
-        "seconds": result.get("seconds"),
+        "seconds": result["seconds"],
     }
 
 

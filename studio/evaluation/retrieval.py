@@ -1,5 +1,6 @@
 """Search alone: how much of the gold is among the first passages found, and what a search costs."""
 
+import asyncio
 import resource
 import sys
 import time
@@ -11,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from sleuth.studio.evaluation.data import GoldQuestion
-from sleuth.studio.evaluation.run_folder import read_lines
+from sleuth.studio.evaluation.run_folder import read_lines, write_lines
 from sleuth.studio.evaluation.scoring import SystemScores, scores_by, summarise
 from sleuth.tools.collection import Collection
+from sleuth.tools.errors import UsageError
 from sleuth.tools.search import Mode, Query
 from sleuth.tools.settings import Settings
 from sleuth.tools.types import Hit
@@ -49,14 +51,23 @@ async def open_search_systems(
 
 
 async def measure_search(
-    systems: SearchSystems, questions: Sequence[GoldQuestion], *, seed: int, tick: Callable[[], None]
+    systems: SearchSystems,
+    questions: Sequence[GoldQuestion],
+    out: Path,
+    *,
+    seed: int,
+    on_progress: Callable[[str, int, int], None],
 ) -> dict[str, Any]:
-    """Search for every question that has gold passages, one after the other; call `tick` after each.
+    """Search for every question that has gold passages, one after the other, and write what is found to the folder.
 
-    The `speed` of a system has the memory of this process, including everything loaded before, and the total indexing
-    time of the indexes that it searches, if known; `found` are the passages by system and question, best first.
+    The `speed` of a system has the memory of this process, including everything loaded before.
+
+    Raises:
+        UsageError: no question has gold passages.
     """
     judged = [question for question in questions if question.gold]
+    if not judged:
+        raise UsageError("Search cannot be judged: none of the questions names its gold_ids.")
     speed: dict[str, dict[str, float | None]] = {}
     found: list[dict[str, Any]] = []
     for name, (mode, collection) in systems.items():
@@ -67,11 +78,12 @@ async def measure_search(
             taken.append(1000 * seconds)
             passages, scores = [hit.passage.id for hit in hits], recall(hits, question.gold)
             found.append({"mode": name, "question": question.key, "passages": passages, "scores": scores})
-            tick()
+            on_progress("searches", len(found), len(judged) * len(systems))
         p50, p95 = map(float, np.quantile(taken, [0.5, 0.95]))
         speed[name] = {"first_seconds": first, "p50_ms": p50, "p95_ms": p95, "memory_mib": memory_mib()}
+    await asyncio.to_thread(write_lines, out / FOUND, found)
     summary = summarise(scores_by("mode", found), judged, METRICS, compared=COMPARED, seed=seed)
-    return {"modes": list(systems), "summary": summary, "speed": speed, "found": found}
+    return {"modes": list(systems), "summary": summary, "speed": speed}
 
 
 async def _timed_search(collection: Collection, mode: Mode, text: str) -> tuple[float, list[Hit]]:

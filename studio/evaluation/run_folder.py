@@ -1,43 +1,17 @@
 """The folder of an evaluation: its plan, what it has found so far, its report; one process at a time writes it."""
 
-import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from filelock import FileLock, Timeout
-
-from sleuth.tools.errors import StoreBusy, StoreError, UsageError
+from sleuth.tools.errors import StoreError, UsageError
 
 PLAN = "plan.json"
 REPORT = "report.json"
 NAME = "runs-name.txt"
-
-
-@asynccontextmanager
-async def open_folder(path: Path) -> AsyncIterator[None]:
-    """Make the folder where it is not there, and lock it as long as the block lasts.
-
-    Raises:
-        StoreBusy: another process evaluates into it.
-        StoreError: it cannot be written.
-    """
-    lock = FileLock(path / "lock", timeout=0, thread_local=False)
-    try:
-        await asyncio.to_thread(path.mkdir, parents=True, exist_ok=True)
-        await asyncio.to_thread(lock.acquire)
-    except Timeout:
-        raise StoreBusy(f"Another evaluation is writing to {path}. Wait until it ends, or stop it first.") from None
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error}. Give --out another folder.") from error
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def settle_plan(folder: Path, plan: Mapping[str, Any]) -> None:
@@ -87,12 +61,9 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """Return a JSON object of an evaluation's folder; raises UsageError where it is not there or damaged."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
         raise UsageError(f"{path} cannot be read: {error}.") from None
-    if not isinstance(value, dict):
-        raise UsageError(f"{path} does not belong to an evaluation.")
-    return value
 
 
 def read_lines(path: Path, *, repair: bool = False) -> list[dict[str, Any]]:

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
+from typing import NamedTuple
 
 from sleuth.agents.formatting import MAX_CITATIONS, Quote
 from sleuth.agents.role import Output
@@ -26,8 +26,7 @@ _MENTIONS = 6
 _NUMBERED = re.compile(r"^\[(\d+)\]", re.MULTILINE)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FoundAnswer:
+class FoundAnswer(NamedTuple):
     """An answer, empty where there is none, and its citations."""
 
     answer: str
@@ -99,25 +98,23 @@ def doubt(view: RequestView) -> Output:
     return answer_or_admit(hybrid.Doubted)(view)
 
 
-def from_facts(view: RequestView) -> Output:
+def from_facts(view: RequestView) -> reading.FromFacts:
     """ANSWER_FROM_FACTS: a guess where the facts do not contain the answer."""
     found = find_answer(view, view.gold.question)
     known = bool(found.answer)
-    guess = found.answer or ("" if view.simulation.teaching else view.decoy(view.gold.answer))
+    guess = found.answer or wrong_answer(view)
     facts = fact_numbers(view, range(len(view.gold.hops))) if known else []
     return reading.FromFacts(facts=facts, answer=guess, known=known)
 
 
-def long_from_facts(view: RequestView) -> Output:
+def long_from_facts(view: RequestView) -> reading.LongFromFacts:
     """ANSWER_AT_LENGTH: a sentence for each hop in the facts, and one with the answer or a guess."""
     found = find_answer(view, view.gold.question)
     hops = range(len(view.gold.hops))
-    lines = [
-        (f"{view.gold.sentence(hop)[:390].rstrip(' .,;')}.", range(hop, hop + 1)) for hop in hops if view.holds(hop)
-    ]
-    guess = found.answer or ("" if view.simulation.teaching else view.decoy(view.gold.answer))
-    last = [(f"The answer is {guess}.", hops if found.answer else range(0))] if guess else []
-    sentences = [reading.Sentence(text=text[:400], facts=fact_numbers(view, those)) for text, those in [*lines, *last]]
+    lines = [(f"{view.statement(hop)[:390].rstrip(' .,;')}.", range(hop, hop + 1)) for hop in hops if view.holds(hop)]
+    guess = found.answer or wrong_answer(view)
+    lines.append((f"The answer is {guess}.", hops if found.answer else range(0)))
+    sentences = [reading.Sentence(text=text[:400], facts=fact_numbers(view, those)) for text, those in lines]
     return reading.LongFromFacts(sentences=sentences, known=bool(found.answer))
 
 
@@ -138,32 +135,33 @@ def _numbers_in(view: RequestView, block: str, hop: int) -> list[int]:
     return [number for number, text in parts if view.quote(hop, "", text)][:1]
 
 
-def _unaided(view: RequestView) -> str:
-    return view.gold.answer if view.knows_unaided() else ""
+def recall_as(
+    output: type[Output],
+    *,
+    found: Callable[[RequestView], str] = lambda _: "",
+    otherwise: Callable[[RequestView], str] = lambda _: "",
+    reason: str = "",
+) -> Callable[[RequestView], Output]:
+    """Return a handler that replies with the answer found or memorized, or with the reason why there is none.
 
-
-def _known_or_guess(view: RequestView, known: str) -> Output:
-    return reading.Unaided(answer=known or view.decoy(view.gold.answer), known=bool(known))
-
-
-def unaided(view: RequestView) -> Output:
-    """ANSWER_UNAIDED: from memory, or a guess."""
-    return _known_or_guess(view, _unaided(view))
-
-
-def from_memory(view: RequestView) -> Output:
-    """ANSWER_FROM_MEMORY: from earlier steps, from memory, or a guess."""
-    return _known_or_guess(view, find_answer(view, view.question).answer or _unaided(view))
-
-
-def recall_as(output: type[Output], *, reason: str = "") -> Callable[[RequestView], Output]:
-    """Return a handler that replies with the memorized answer, or with the reason why there is none."""
+    Args:
+        output: the type of the reply.
+        found: returns an answer that does not come from memory.
+        otherwise: returns the answer where none is known.
+        reason: why there is none.
+    """
 
     def handle(view: RequestView) -> Output:
-        known = _unaided(view)
-        return output.model_validate({"answer": known, "known": bool(known), "reason": "" if known else reason})
+        known = found(view) or (view.gold.answer if view.knows_unaided() else "")
+        fields = {"answer": known or otherwise(view), "known": bool(known), "reason": "" if known else reason}
+        return output.model_validate(fields)
 
     return handle
+
+
+def wrong_answer(view: RequestView) -> str:
+    """Return something else of the answer's kind."""
+    return view.decoy(view.gold.answer)
 
 
 def reason(view: RequestView) -> Output:
@@ -188,14 +186,14 @@ def integrate(view: RequestView) -> Output:
 
 def aggregate(view: RequestView) -> Output:
     """AGGREGATE: the hops that the step asks for and builds on, otherwise a related source."""
-    shown = {hop: quoted for hop in _asked_for(view) if (quoted := view.shown(hop))}
+    shown = {hop: quoted for hop in asked_for(view) if (quoted := view.shown(hop))}
     if not shown:
-        return reading.Knowledge() if view.simulation.teaching else _related(view)
+        return _related(view)
     text = " ".join(view.statement(hop) for hop in shown)[:_SUMMARY]
     return reading.Knowledge(knowledge=text, citations=[*shown.values()][:MAX_CITATIONS])
 
 
-def _asked_for(view: RequestView) -> list[int]:
+def asked_for(view: RequestView) -> list[int]:
     """Return the hop that a step asks for and those that it builds on; for the whole question every hop."""
     target = view.target(view.question)
     if target is None:

@@ -15,7 +15,6 @@ from sleuth.studio.simulation.wording import (
     find_names,
     find_references,
     mentions,
-    quote_clause,
     split_relation,
 )
 from sleuth.tools.errors import UsageError
@@ -106,16 +105,6 @@ class Gold:
         """Return a hop's (from 0) question and answer as one line."""
         return f"{self.asked(hop).rstrip('?')}: {self.hops[hop].answer}."
 
-    def sentence(self, hop: int) -> str:
-        """Return a hop's answer in the passage's words, with its title if they do not name their subject."""
-        known = self.hops[hop]
-        subject = fill_references(known.subject, {at: each.answer for at, each in enumerate(self.hops, start=1)})
-        words_of_it = quote_clause(known.evidence, known.answer, most=180)
-        if not mentions(words_of_it, known.answer) and self.origin == "triples":
-            return f"The {known.predicate} of {subject} is {known.answer}."
-        named = mentions(words_of_it, subject) or mentions(words_of_it, known.title)
-        return words_of_it if named else f"{known.title}: {words_of_it}"
-
 
 def gold_of(row: Mapping[str, Any], passages: Passages) -> Gold:
     """Return the gold annotations in a line of a questions file and its gold passages.
@@ -130,7 +119,14 @@ def gold_of(row: Mapping[str, Any], passages: Passages) -> Gold:
     wanted = [*(step["gold_id"] for step in row.get("decomposition") or ()), *(row.get("gold_ids") or ())]
     if missing := [id for id in wanted if id not in passages]:
         raise UsageError(f"Question {row.get('id')} cannot be simulated: passage {missing[0]} is missing.")
-    origin, drafts = _drafts(row, passages)
+    own = {id: passages[id] for id in row.get("gold_ids") or ()}
+    origin: Origin
+    if steps := row.get("decomposition"):
+        origin, drafts = "given", list(_from_steps(steps, row.get("evidence_triples") or ()))
+    elif triples := row.get("evidence_triples"):
+        origin, drafts = "triples", list(_from_triples(triples, own))
+    else:
+        origin, drafts = "derived", _from_passages(row, own)
     return Gold(
         id=str(row.get("id") or row["question"]),
         question=row["question"],
@@ -142,16 +138,6 @@ def gold_of(row: Mapping[str, Any], passages: Passages) -> Gold:
         domain=row.get("domain") or "",
         dynamic=row.get("static_or_dynamic") in FAST,
     )
-
-
-def _drafts(row: Mapping[str, Any], passages: Passages) -> tuple[Origin, list[Hop]]:
-    """Return the hops without title, text and evidence."""
-    if steps := row.get("decomposition"):
-        return "given", list(_from_steps(steps, row.get("evidence_triples") or ()))
-    own = {id: passages[id] for id in row.get("gold_ids") or ()}
-    if triples := row.get("evidence_triples"):
-        return "triples", list(_from_triples(triples, own))
-    return "derived", _from_passages(row, own)
 
 
 def _from_steps(steps: Sequence[Mapping[str, str]], triples: Sequence[Sequence[str]]) -> Iterator[Hop]:
@@ -214,7 +200,8 @@ def _from_passages(row: Mapping[str, Any], passages: Passages) -> list[Hop]:
         bridge = _BRACKET.sub("", passages[ids[at + 1]][0]) if at + 1 < len(ids) else ""
         leads = bool(bridge) and mentions(passages[id][1], bridge) and not mentions(question, bridge)
         led = bool(drafts) and drafts[-1].predicate == "leads to"
-        subject = f"#{at}" if led else _entry(question, passages[id][0])
+        bare = _BRACKET.sub("", passages[id][0])
+        subject = f"#{at}" if led else bare if mentions(question, bare) else single_line(question).rstrip("?")
         if leads:
             drafts.append(Hop(question=_toward(subject, question), answer=bridge, passage=id, predicate="leads to"))
         elif id == last and (led or len(ids) == 1):
@@ -225,42 +212,29 @@ def _from_passages(row: Mapping[str, Any], passages: Passages) -> list[Hop]:
     return drafts
 
 
-def _entry(question: str, title: str) -> str:
-    """Return a passage's subject if the question names it, otherwise the question."""
-    bare = _BRACKET.sub("", title)
-    return bare if mentions(question, bare) else single_line(question).rstrip("?")
-
-
 def _toward(subject: str, question: str) -> str:
     return question if comparison_key(subject) in comparison_key(question) else f"{subject}: {question}"
 
 
 def _hops(drafts: Sequence[Hop], passages: Passages) -> tuple[Hop, ...]:
-    """Return the hops with the titles, texts and evidence of their passages."""
+    """Return the hops with the titles, texts and evidence of their passages, and with a subject and a predicate."""
     answers = {at: draft.answer for at, draft in enumerate(drafts, start=1)}
     hops = []
     for draft in drafts:
         title, text = passages[draft.passage]
+        asked, refers = draft.question, draft.needs()
+        subject = f"#{refers[0]}" if refers else next(iter(find_names(asked)[-1:]), title)
+        words = " ".join(sorted(content_words(asked), key=asked.casefold().find))[:80].strip()
         hop = replace(
             draft,
             title=title,
             text=text,
-            subject=draft.subject or _subject(draft.question, title),
-            predicate=draft.predicate or _predicate(draft.question),
-            evidence=_evidence(fill_references(draft.question, answers), draft.answer, text),
+            subject=draft.subject or subject,
+            predicate=draft.predicate or words or "is",
+            evidence=_evidence(fill_references(asked, answers), draft.answer, text),
         )
         hops.append(hop)
     return tuple(hops)
-
-
-def _subject(question: str, title: str) -> str:
-    refers = find_references(question)
-    return f"#{refers[0]}" if refers else next(iter(find_names(question)[-1:]), title)
-
-
-def _predicate(question: str) -> str:
-    words = sorted(content_words(question), key=question.casefold().find)
-    return " ".join(words)[:80].strip() or "is"
 
 
 def _evidence(asked: str, answer: str, text: str) -> str:

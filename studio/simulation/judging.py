@@ -1,20 +1,18 @@
 """Simulated roles that judge answers or classify questions, and their log-probabilities."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sleuth.agents.model import Sampling, TokenLogprob
 from sleuth.agents.roles import judging
-from sleuth.agents.roles.conversation import INTENTS, Intent
-from sleuth.agents.roles.judging import CHANGING, STATIC
+from sleuth.agents.roles.conversation import Intent
 from sleuth.graphs.evidence.outcomes import stated_answer
 from sleuth.studio.simulation.answering import find_answer
 from sleuth.studio.simulation.gold import WHOLE
 from sleuth.studio.simulation.planning import conversation_of, names_all
 from sleuth.studio.simulation.request_view import RequestView
 from sleuth.studio.simulation.wording import content_words, mentions
-from sleuth.tools.sources.question_attributes import DOMAINS
 from sleuth.tools.text import comparison_key
 
 
@@ -53,15 +51,10 @@ def review(view: RequestView, *, looks_back: bool) -> judging.StepReview:
     if looks_back and (blamed := _blamed(view)):
         step, question = blamed
         return judging.Review(status="UNCONFIDENT", question=question, earlier_step=step)
-    return judging.Review(status="UNCONFIDENT", question=_rephrased(view))
-
-
-def _rephrased(view: RequestView) -> str:
     again = view.rephrase(view.question, 1)
-    if comparison_key(again) != comparison_key(view.question):
-        return again
-    target = view.target(view.question) if view.simulation.teaching else None
-    return view.rephrase(view.question, 2) if target in (None, WHOLE) else view.gold.asked(target)
+    if comparison_key(again) == comparison_key(view.question):
+        again = view.rephrase(view.question, 2)
+    return judging.Review(status="UNCONFIDENT", question=again)
 
 
 def _blamed(view: RequestView) -> tuple[int, str] | None:
@@ -79,55 +72,42 @@ def _same(one: str, other: str) -> bool:
     return comparison_key(one) == comparison_key(other) or mentions(one, other) or mentions(other, one)
 
 
-def yes_or_no(view: RequestView, *, true: bool | None) -> SimulatedReply:
-    """Return yes or no with its probability, either of them if it cannot be decided (None).
+YES_OR_NO: dict[str, Callable[[RequestView], bool | None]] = {
+    "evaluator/declarative": lambda view: bool(stated_answer(view.given["answer"])),
+    "evaluator/consistency": lambda view: _same(view.given["answer"], view.given["second"]),
+    "evaluator/evidence": lambda view: _matters(view, _shown_hops(view)),
+    "evaluator/relevance": lambda view: _matters(view, _stated_hops(view)),
+    "evaluator/attribution": lambda view: _is_verbatim(view) or not {*_stated_hops(view)}.isdisjoint(_shown_hops(view)),
+    "evaluator/support": lambda view: (
+        (found := view.answer_to(view.question)) is not None and _same(view.given["answer"], found)
+    ),
+}
+"""By prompt, whether yes is right; None if it cannot be decided."""
+
+
+def yes_or_no(view: RequestView) -> SimulatedReply:
+    """Return yes or no with its probability, either of them if it cannot be decided.
 
     An overconfident evaluator answers yes where no is right.
     """
-    parameters, rng = view.simulation, view.rng("odds")
+    parameters, rng, true = view.simulation, view.rng("odds"), YES_OR_NO[view.request.prompt](view)
     sign = 1 if true or (true is False and view.errs("overconfident")) else 0 if true is None else -1
     odds = rng.gauss(sign * parameters.yes_odds, parameters.yes_spread)
     probability = min(max(1 / (1 + math.exp(-odds)), 1e-6), 1 - 1e-6)
     return SimulatedReply(text="Yes" if probability > 0.5 else "No", yes=probability)
 
 
-def declarative(view: RequestView) -> SimulatedReply:
-    """DECLARATIVE."""
-    return yes_or_no(view, true=bool(stated_answer(view.given["answer"])))
-
-
-def consistency(view: RequestView) -> SimulatedReply:
-    """CONSISTENCY."""
-    return yes_or_no(view, true=_same(view.given["answer"], view.given["second"]))
-
-
-def evidence(view: RequestView) -> SimulatedReply:
-    """EVIDENCE: yes if it answers a relevant hop."""
-    return yes_or_no(view, true=_matters(view, _shown_hops(view)))
-
-
-def relevance(view: RequestView) -> SimulatedReply:
-    """RELEVANCE: yes if the statement answers a relevant hop, given the known steps."""
-    hops = [hop for hop in range(len(view.gold.hops)) if view.quote(hop, "", view.given["claim"])]
-    return yes_or_no(view, true=_matters(view, hops))
-
-
-def attribution(view: RequestView) -> SimulatedReply:
-    """ATTRIBUTION: yes if the sources answer the same hop, or contain the statement verbatim."""
-    claim = str(view.given["claim"])
-    verbatim = any(comparison_key(claim).strip(" .") in comparison_key(source["text"]) for source in view.sources)
-    same_hop = any(view.quote(hop, "", claim) for hop in _shown_hops(view))
-    return yes_or_no(view, true=verbatim or same_hop)
-
-
-def support(view: RequestView) -> SimulatedReply:
-    """SUPPORT: yes if the citations give the same answer to the whole question."""
-    found = view.answer_to(view.question)
-    return yes_or_no(view, true=found is not None and _same(view.given["answer"], found))
-
-
 def _shown_hops(view: RequestView) -> list[int]:
     return [hop for hop in range(len(view.gold.hops)) if view.shown(hop)]
+
+
+def _stated_hops(view: RequestView) -> list[int]:
+    return [hop for hop in range(len(view.gold.hops)) if view.quote(hop, "", view.given["claim"])]
+
+
+def _is_verbatim(view: RequestView) -> bool:
+    claim = comparison_key(view.given["claim"]).strip(" .")
+    return any(claim in comparison_key(source["text"]) for source in view.sources)
 
 
 def _matters(view: RequestView, hops: list[int]) -> bool | None:
@@ -137,13 +117,12 @@ def _matters(view: RequestView, hops: list[int]) -> bool | None:
     """
     if not hops:
         return False
-    return True if any(_in_reach(view, hop) for hop in hops) else None
-
-
-def _in_reach(view: RequestView, hop: int) -> bool:
-    query, known = str(view.given["query"]), view.gold.hops[hop]
-    named = view.named(hop, query)
-    return mentions(query, known.answer) or all(need in named or view.holds(need - 1) for need in known.needs())
+    query = str(view.given["query"])
+    for hop in hops:
+        known, named = view.gold.hops[hop], view.named(hop, query)
+        if mentions(query, known.answer) or all(need in named or view.holds(need - 1) for need in known.needs()):
+            return True
+    return None
 
 
 def verify(view: RequestView) -> SimulatedReply:
@@ -163,28 +142,14 @@ def judge(view: RequestView) -> str:
     return "correct" if comparison_key(str(view.given["said"])).strip(" .") in right else "incorrect"
 
 
-def domain(view: RequestView) -> str:
-    """DOMAIN: the gold's domain, or open if it has none."""
-    return label(view, view.gold.domain or "open", DOMAINS)
-
-
-def dynamic(view: RequestView) -> str:
-    """DYNAMIC: the gold's label."""
-    return label(view, CHANGING if view.gold.dynamic else STATIC, (STATIC, CHANGING))
-
-
 def label(view: RequestView, right: str, choices: Sequence[str]) -> str:
     """Return the right label, or one of the others if the role errs."""
     others = [choice for choice in choices if choice != right]
     return view.rng("other").choice(others) if view.errs("misfiled") else right
 
 
-def route(view: RequestView) -> str:
-    """ROUTE: by the names of the gold's question in the message and in the conversation."""
-    return label(view, _kind(view), INTENTS)
-
-
-def _kind(view: RequestView) -> Intent:
+def intent(view: RequestView) -> Intent:
+    """Return the kind of message by the names of the gold's question in it and in the conversation."""
     if not content_words(view.question) & content_words(view.gold.question):
         return "small talk"
     if names_all(view, view.question):

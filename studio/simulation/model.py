@@ -10,13 +10,16 @@ from operator import attrgetter
 from sleuth.agents.model import Message, Reply, Request, Usage
 from sleuth.agents.role import Output
 from sleuth.agents.roles import hybrid, reading, reasoning
-from sleuth.agents.roles.conversation import SmallTalk
+from sleuth.agents.roles.conversation import INTENTS, SmallTalk
+from sleuth.agents.roles.judging import CHANGING, STATIC
+from sleuth.agents.roles.planning import NO_RETRIEVAL, SUBQ
 from sleuth.studio.simulation import answering, judging, planning
-from sleuth.studio.simulation.answering import answer_as, answer_or_admit, recall_as
+from sleuth.studio.simulation.answering import answer_as, answer_or_admit, find_answer, recall_as, wrong_answer
 from sleuth.studio.simulation.gold import Gold
-from sleuth.studio.simulation.judging import SimulatedReply
+from sleuth.studio.simulation.judging import SimulatedReply, label
 from sleuth.studio.simulation.parameters import Simulation
 from sleuth.studio.simulation.request_view import RequestView
+from sleuth.tools.sources.question_attributes import DOMAINS
 
 NAME = "simulated"
 
@@ -25,11 +28,10 @@ _WHOLE = attrgetter("gold.question")
 HANDLERS: dict[str, Callable[[RequestView], SimulatedReply | Output | str]] = {
     "planner/plan": planning.plan,
     "planner/plan_in_order": planning.plan_in_order,
-    "planner/begin": planning.begin,
+    "planner/begin": lambda view: NO_RETRIEVAL if view.knows_unaided() else SUBQ,
     "planner/next": planning.next_query,
     "planner/next_with_finding": planning.next_with_finding,
     "planner/follow_up": planning.follow_up,
-    "planner/sub_query": planning.sub_query,
     "actor/act": planning.act,
     "actor/act_with_tools": planning.act_with_tools,
     "searcher/search_r1": partial(planning.continue_transcript, format="search-r1"),
@@ -53,11 +55,13 @@ HANDLERS: dict[str, Callable[[RequestView], SimulatedReply | Output | str]] = {
     "answerer/answer": answer_as(reading.Final, _WHOLE),
     "answerer/answer_with_sources": answer_as(reading.Final, _WHOLE),
     "answerer/from_facts": answering.from_facts,
-    "answerer/unaided": answering.unaided,
+    "answerer/unaided": recall_as(reading.Unaided, otherwise=wrong_answer),
     "answerer/long_from_facts": answering.long_from_facts,
     "answerer/long_from_facts_with_examples": answering.long_from_facts,
-    "answerer/long_unaided": answering.unaided,
-    "answerer/from_memory": answering.from_memory,
+    "answerer/long_unaided": recall_as(reading.Unaided, otherwise=wrong_answer),
+    "answerer/from_memory": recall_as(
+        reading.Unaided, found=lambda view: find_answer(view, view.question).answer, otherwise=wrong_answer
+    ),
     "reasoner/think": planning.think,
     "reasoner/reason": answering.reason,
     "reasoner/reason_with_examples": answering.reason,
@@ -70,29 +74,24 @@ HANDLERS: dict[str, Callable[[RequestView], SimulatedReply | Output | str]] = {
     "integrator/integrate": answering.integrate,
     "verifier/verify": judging.verify,
     "recaller/recall": recall_as(hybrid.Recollection),
-    "resolver/plain": answer_as(hybrid.Resolved, _WHOLE, otherwise=lambda view: view.decoy(view.gold.answer)),
+    "resolver/plain": answer_as(hybrid.Resolved, _WHOLE, otherwise=wrong_answer),
     "resolver/careful": answer_or_admit(hybrid.Resolved),
     "resolver/reason": answer_or_admit(hybrid.Reasoned),
     "resolver/reason_and_doubt": answering.doubt,
     "summariser/summarise": answer_or_admit(hybrid.Summary),
     "reviewer/review": partial(judging.review, looks_back=True),
     "reviewer/review_step": partial(judging.review, looks_back=False),
-    "evaluator/declarative": judging.declarative,
-    "evaluator/consistency": judging.consistency,
-    "evaluator/evidence": judging.evidence,
-    "evaluator/relevance": judging.relevance,
-    "evaluator/attribution": judging.attribution,
-    "evaluator/support": judging.support,
-    "evaluator/asks_all": lambda _: SimulatedReply(text="No", yes=0.0),
-    "classifier/domain": judging.domain,
-    "classifier/dynamic": judging.dynamic,
+    **dict.fromkeys(judging.YES_OR_NO, judging.yes_or_no),
+    "evaluator/asks_all": lambda _: SimulatedReply(text="No", yes=1e-6),
+    "classifier/domain": lambda view: label(view, view.gold.domain or "open", DOMAINS),
+    "classifier/dynamic": lambda view: label(view, CHANGING if view.gold.dynamic else STATIC, (STATIC, CHANGING)),
     "judge/judge": judging.judge,
     "aggregator/aggregate": answering.aggregate,
     "aggregator/aggregate_in_detail": answering.aggregate,
     "extractor/extract": answering.extract,
     "detective/infer": answering.infer,
     "detective/infer_all": answering.infer,
-    "router/route": judging.route,
+    "router/route": lambda view: label(view, judging.intent(view), INTENTS),
     "rewriter/rewrite": planning.rewrite_message,
     "host/reply": lambda _: SmallTalk(),
     "host/ask_back": planning.ask_back,
@@ -118,6 +117,8 @@ class SimulatedModel:
 
     context_window = 8192
     """Tokens that prompt and reply may have together."""
+    handlers = HANDLERS
+    view = RequestView
 
     def __init__(self, gold: Gold, simulation: Simulation) -> None:
         self.gold = gold
@@ -126,8 +127,8 @@ class SimulatedModel:
 
     async def call(self, request: Request) -> Reply:
         """Return the reply of the request's role."""
-        view = RequestView(gold=self.gold, simulation=self.simulation, request=request)
-        reply = HANDLERS[request.prompt](view)
+        view = self.view(gold=self.gold, simulation=self.simulation, request=request)
+        reply = self.handlers[request.prompt](view)
         if not isinstance(reply, SimulatedReply):
             reply = SimulatedReply(text=reply if isinstance(reply, str) else reply.model_dump_json())
         prompt, written = await self.count_tokens(request.messages, role=request.role), _count_tokens(reply.text)

@@ -75,7 +75,6 @@ class Simulation(BaseModel):
     unsupported_spread: float = Field(default=0.8, ge=0)
     yes_odds: float = Field(default=2.5, ge=0, description="median log-odds of the right one of yes and no")
     yes_spread: float = Field(default=0.8, ge=0)
-    teaching: bool = Field(default=False, description="writes as a model should learn to: see `RequestView.statement`")
     reorder: float = Field(default=0.1, ge=0, le=1, description="share of next steps in another order")
     rephrase: float = Field(default=0.5, ge=0, le=1, description="share of samples in other words")
     prefill: float = Field(default=4000.0, gt=0, description="prompt tokens per second, where not cached")
@@ -84,8 +83,13 @@ class Simulation(BaseModel):
     @field_validator("rates")
     @classmethod
     def _known(cls, rates: dict[str, float]) -> dict[str, float]:
+        kinds = [*ERRORS, CLOSED_BOOK]
+        both = [f"{role}.{kind}" for role, own in ROLES.items() for kind in own]
         for name, rate in rates.items():
-            _check(name)
+            if name not in (*ROLES, *kinds, *both):
+                near = both if "." in name else [*ROLES, *kinds]
+                hint = f"Roles: {', '.join(ROLES)}. Kinds of errors: {', '.join(kinds)}."
+                raise UnknownName("simulated role or error", name, near, f"{hint} ROLE.KIND is one kind of one role.")
             if not 0 <= rate <= 1:
                 raise ValueError(f"{name}={rate:g} is no share between 0 and 1")
         return rates
@@ -127,16 +131,6 @@ class Simulation(BaseModel):
                 for kind, rate in (value.items() if isinstance(value, dict) else [("", value)])
             }
         return _made(found)
-
-
-def _check(name: str) -> None:
-    """Raise UnknownName, with the nearest name, unless a rate's name is a role, a kind of error, or ROLE.KIND."""
-    kinds = [*ERRORS, CLOSED_BOOK]
-    both = [f"{role}.{kind}" for role, own in ROLES.items() for kind in own]
-    if name not in (*ROLES, *kinds, *both):
-        near = both if "." in name else [*ROLES, *kinds]
-        hint = f"Roles: {', '.join(ROLES)}. Kinds of errors: {', '.join(kinds)}. ROLE.KIND is one kind of one role."
-        raise UnknownName("simulated role or error", name, near, hint)
 
 
 def _made(values: dict[str, Any]) -> Simulation:

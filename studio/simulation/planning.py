@@ -9,7 +9,6 @@ from sleuth.studio.simulation.answering import fact_numbers, find_answer
 from sleuth.studio.simulation.gold import WHOLE
 from sleuth.studio.simulation.request_view import RequestView
 from sleuth.studio.simulation.wording import (
-    ask_relation,
     describe,
     fill_references,
     find_names,
@@ -48,22 +47,13 @@ def plan(view: RequestView) -> planning.Plan:
     wrong = view.rng("which").choice(hops) if hops and view.errs("wrong-question") else None
     steps = [
         planning.PlanStep(
-            thought=_thought(view, hop),
+            thought=view.thought(hop),
             question=off_course(view) if hop == wrong else asked(view, hop),
             needs=[places[need - 1] for need in view.gold.hops[hop].needs() if need - 1 in places],
         )
         for hop in hops
     ]
     return planning.Plan(steps=steps or [planning.PlanStep(question=shorten(view.gold.question), action="Answer")])
-
-
-def _thought(view: RequestView, hop: int) -> str:
-    if not view.simulation.teaching:
-        return "It builds on what was found." if hop else "This has to be known."
-    known, needs = view.gold.hops[hop], view.gold.hops[hop].needs()
-    by_relation = known.question == ask_relation(known.subject, known.predicate)
-    wanted = f"the {known.predicate}" if by_relation else "what builds on it" if needs else "the fact to begin with"
-    return f"{'then' if needs else 'first'} {wanted}"[:120]
 
 
 def plan_in_order(view: RequestView) -> Output:
@@ -73,11 +63,6 @@ def plan_in_order(view: RequestView) -> Output:
         planning.OrderedStep(thought=each.thought, question=each.question, action=each.action) for each in steps
     ]
     return planning.OrderedPlan(steps=in_order)
-
-
-def begin(view: RequestView) -> str:
-    """BEGIN."""
-    return planning.NO_RETRIEVAL if view.knows_unaided() else planning.SUBQ
 
 
 def next_query(view: RequestView) -> Output:
@@ -123,15 +108,6 @@ def next_question(view: RequestView, asked_before: Iterable[str]) -> str:
         if new := [way for way in ways if comparison_key(way) not in before]:
             return new[0]
     return ""
-
-
-def sub_query(view: RequestView) -> Output:
-    """SUB_QUERY: the question of the hop whose passage is shown."""
-    title = view.sources[0]["title"] if view.sources else ""
-    for hop, known in enumerate(view.gold.hops):
-        if known.title == title:
-            return planning.SubQueryOfDocument(question=view.gold.asked(hop)[:240], answer=known.answer[:200])
-    return planning.SubQueryOfDocument()
 
 
 def follow_up(view: RequestView) -> Output:
@@ -235,20 +211,8 @@ def refine(view: RequestView) -> Output:
     if target is None:
         return planning.Refined(question=planned)
     if target == WHOLE:
-        return planning.Refined(question=planned if view.simulation.teaching else view.rephrase(planned, 1))
+        return planning.Refined(question=view.rephrase(planned, 1))
     return planning.Refined(question=asked(view, target))
-
-
-def entities(view: RequestView) -> Output:
-    """ENTITIES."""
-    found = find_names(view.gold.question) or [view.gold.question.rstrip("?")]
-    return reasoning.Entities(entities=[name[:80] for name in found][: reasoning.MAX_ENTITIES])
-
-
-def names(view: RequestView) -> Output:
-    """EXTRACT_NAMES."""
-    found = _found_names(view, str(view.given["text"]))[: reading.MAX_NAMES]
-    return reading.Names(names=[name[:80] for name in found])
 
 
 def requery(view: RequestView) -> Output:
@@ -267,26 +231,34 @@ def _held(view: RequestView) -> dict[int, str]:
     return {hop: known.answer for hop, known in enumerate(view.gold.hops) if view.holds(hop)}
 
 
-def _found_names(view: RequestView, text: str) -> list[str]:
-    """Return the names in a text; none if the role misses them."""
-    return [] if view.errs("missed") else [*dict.fromkeys(find_names(text))]
+def entities(view: RequestView) -> Output:
+    """ENTITIES."""
+    found = find_names(view.gold.question) or [view.gold.question.rstrip("?")]
+    return reasoning.Entities(entities=[name[:80] for name in found][: reasoning.MAX_ENTITIES])
 
 
-def _entity_names(view: RequestView) -> list[str]:
-    return _found_names(view, view.question)[: hybrid.MAX_ENTITIES]
+def names_in(view: RequestView, text: str, most: int, length: int) -> list[str]:
+    """Return the first names in a text, cut to a length; none if the role misses them."""
+    return [] if view.errs("missed") else [name[:length] for name in find_names(text)][:most]
+
+
+def names(view: RequestView) -> Output:
+    """EXTRACT_NAMES."""
+    return reading.Names(names=names_in(view, str(view.given["text"]), reading.MAX_NAMES, 80))
 
 
 def name_entities(view: RequestView) -> Output:
     """NAME_ENTITIES."""
-    entities = [hybrid.Entity(name=name[:120]) for name in _entity_names(view)]
-    return hybrid.Entities(entities=entities)
+    found = names_in(view, view.question, hybrid.MAX_ENTITIES, 120)
+    return hybrid.Entities(entities=[hybrid.Entity(name=name) for name in found])
 
 
 def choose_calls(view: RequestView) -> Output:
     """CHOOSE_CALLS: the entities by their names."""
-    wanted = [[hybrid.Argument(name="entity", value=name[:120])] for name in _entity_names(view)]
-    calls = [hybrid.Call(function="open_get_entity", arguments=each) for each in wanted]
-    return hybrid.Calls(calls=calls)
+    wanted = [
+        hybrid.Argument(name="entity", value=name) for name in names_in(view, view.question, hybrid.MAX_ENTITIES, 120)
+    ]
+    return hybrid.Calls(calls=[hybrid.Call(function="open_get_entity", arguments=[each]) for each in wanted])
 
 
 # Chats: the user wants an answer to the gold's question

@@ -16,15 +16,7 @@ from sleuth.agents.formatting import Quote
 from sleuth.agents.model import Request
 from sleuth.studio.simulation.gold import WHOLE, Gold
 from sleuth.studio.simulation.parameters import CLOSED_BOOK, Simulation
-from sleuth.studio.simulation.wording import (
-    broaden,
-    content_words,
-    excerpt,
-    find_names,
-    mentions,
-    quote_clause,
-    rephrase,
-)
+from sleuth.studio.simulation.wording import content_words, excerpt, find_names, mentions, rephrase
 from sleuth.tools.text import comparison_key, sentences
 
 _ENOUGH = 0.45
@@ -92,12 +84,6 @@ class RequestView:
         """Return the hop (from 0) that a text asks for, or WHOLE; None where it is neither."""
         if comparison_key(question) == comparison_key(self.gold.question):
             return WHOLE
-        if self.simulation.teaching:
-            hops: list[int] = [*range(len(self.gold.hops)), WHOLE]
-            for hop in hops:
-                asked_here = self.gold.question if hop == WHOLE else self.gold.asked(hop)
-                if comparison_key(question) == comparison_key(broaden(asked_here)):
-                    return hop
         asked = content_words(question)
         likeness = {at: max(_likeness(asked, way) for way in ways) for at, ways in self.gold.wordings.items()}
         best = max(likeness, key=lambda at: likeness[at])
@@ -107,20 +93,23 @@ class RequestView:
         """Return the hops (from 1) whose right answers a question names."""
         return {need for need in self.gold.hops[hop].needs() if mentions(question, self.gold.hops[need - 1].answer)}
 
-    # Wording. A simulation for training data writes as a model should: in the passages' words, and without a marker
-    # such as "according to the documents" in repeated questions.
+    # Wording, which `training` replaces by that which a model should learn.
 
     def statement(self, hop: int) -> str:
         """Return a sentence with a hop's (from 0) answer."""
-        return self.gold.sentence(hop) if self.simulation.teaching else self.gold.statement(hop)
+        return self.gold.statement(hop)
 
     def excerpt(self, unit: str, answer: str) -> str:
-        """Return the part of a sentence that a citation quotes: few words where a model is to learn to copy them."""
-        return quote_clause(unit, answer) if self.simulation.teaching else excerpt(unit, answer)
+        """Return the part of a sentence that a citation quotes."""
+        return excerpt(unit, answer)
 
     def rephrase(self, question: str, way: int) -> str:
         """Return the question in other words; way 0 does not change it."""
-        return broaden(question) if way and self.simulation.teaching else rephrase(question, way)
+        return rephrase(question, way)
+
+    def thought(self, hop: int) -> str:
+        """Return why a plan has a step for a hop (from 0)."""
+        return "It builds on what was found." if hop else "This has to be known."
 
     # Answers.
 

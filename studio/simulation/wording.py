@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from sleuth.tools.text import clauses, comparison_key
+from sleuth.tools.text import comparison_key
 
 REFERENCE = re.compile(r"#(\d+)")
 
@@ -90,13 +90,6 @@ def rephrase(question: str, way: int) -> str:
     return shorten(f"{_PHRASINGS[way % len(_PHRASINGS)].format(asked)}?")
 
 
-def broaden(question: str) -> str:
-    """Return a broader question about the names in a question, for when the question itself found nothing."""
-    ask_relation = " and ".join(find_names(question)[-2:])
-    rest = " ".join(word for word in _WORD.findall(question) if word.casefold() not in _EMPTY)
-    return shorten(f"What is known about {ask_relation or rest}?")
-
-
 def shorten(question: str) -> str:
     """Return the question cut to the length that a structured reply allows."""
     return question if len(question) <= MAX_QUESTION else f"{question[: MAX_QUESTION - 1].rstrip()}?"
@@ -110,22 +103,3 @@ def excerpt(unit: str, answer: str, most: int = 200) -> str:
     start = max(0, min(at - most // 2, len(unit) - most))
     cut = unit[start : start + most]
     return cut.split(" ", 1)[-1].rsplit(" ", 1)[0] if " " in cut.strip() else cut
-
-
-def quote_clause(unit: str, answer: str, most: int = 120) -> str:
-    """Return the words of a sentence with an answer, short enough to copy, from the beginning of a clause.
-
-    They begin with the sentence, or with the earliest clause from which the answer is within `most` characters, and end
-    with the answer, or later if that would be hardly more than the answer.
-    """
-    at = max(0, unit.casefold().find(answer.casefold()))
-    end = _word_end(unit, min(at + len(answer), at + most))
-    begins = [begin for begin in clauses(unit) if end - most <= begin <= at]
-    start = 0 if end <= most else min(begins, default=at)
-    return unit[start : max(end, _word_end(unit, start + most // 2))].strip(" ,;:(")
-
-
-def _word_end(text: str, at: int) -> int:
-    """Return the end of the word at a position, or the text's end."""
-    found = _WORD.match(text, max(0, at - 1))
-    return min(len(text), max(at, found.end() if found else at))

@@ -186,6 +186,6 @@ def _read_holders(folder: Path) -> list[str]:
 
 def _unwritable(folder: Path, error: Exception) -> StoreError:
     return StoreError(
-        f"SLEUTH_HOME ({folder.parent}) cannot be written: {error}. "
-        "Free some space or set SLEUTH_HOME to another folder."
+        f"{folder.parent} cannot be written: {error}. "
+        "Free some space or choose another folder with SLEUTH_HOME or --out."
     )

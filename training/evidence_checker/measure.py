@@ -20,7 +20,6 @@ TENTHS = 10
 _RESAMPLES = 1000
 
 Labels = NDArray[np.bool_]
-Chances = NDArray[np.float64]
 
 
 class Area(TypedDict):

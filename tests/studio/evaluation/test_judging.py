@@ -1,11 +1,10 @@
-import json
 from pathlib import Path
 
 from scripted_model import ScriptedModel
 
 from sleuth.graphs.core.answer import Cost
 from sleuth.studio.evaluation.data import GoldQuestion
-from sleuth.studio.evaluation.results import RESULTS, Result, Results, node_means
+from sleuth.studio.evaluation.results import Result, Results
 from sleuth.studio.evaluation.runs import judge_all
 
 QUESTIONS = {
@@ -22,8 +21,11 @@ def result(thread: str, question: str, text: str, status: str = "answered") -> R
         status=status,
         text=text,
         cited=[],
+        quoted=None,
+        checked=None,
         shown=[],
         cost=Cost(calls=1, prompt_tokens=1, cached_tokens=0, completion_tokens=1, model_seconds=0.1, nodes={}),
+        seconds=None,
         warnings=0,
         problem="",
         simulated=False,
@@ -56,7 +58,6 @@ async def test_every_answer_is_judged_once_and_refusals_by_rule(tmp_path: Path) 
     assert await judged(tmp_path, ScriptedModel()) == opinions
     kept = Results(tmp_path).by_thread["a"]
     assert (kept["scores"]["acc_lm"], kept["scores"]["em"], kept["scores"]["crag"]) == (1, 0, 1)
-    assert kept["scores"]["quoted"] is None, "older results do not tell"
 
 
 async def test_judge_reads_the_first_fifty_words_as_data(tmp_path: Path) -> None:
@@ -79,17 +80,3 @@ async def test_a_line_that_was_cut_off_is_dropped(tmp_path: Path) -> None:
     assert Results(tmp_path).by_thread.keys() == {"a", "c"}
     await again.add(result("d", "s/town", "", status="failed"))
     assert Results(tmp_path).by_thread.keys() == {"a", "c"}
-
-
-NODE = {"calls": 2, "prompt_tokens": 9, "completion_tokens": 3}
-
-
-async def test_seconds_of_older_results_are_model_seconds(tmp_path: Path) -> None:
-    node = {**NODE, "seconds": 7.5}
-    cost = {**node, "cached_tokens": 0, "nodes": {"answer": node}}
-    line = {"thread": "a", "status": "answered", "cost": cost, "scores": {"em": 1.0, "seconds": 7.5}}
-    (tmp_path / RESULTS).write_text(json.dumps(line) + "\n")
-    kept = Results(tmp_path).by_thread["a"]
-    assert kept["cost"]["model_seconds"] == 7.5
-    assert kept["scores"] == {"em": 1.0, "model_seconds": 7.5, "seconds": None}
-    assert node_means([kept]) == {"answer": {**NODE, "model_seconds": 7.5}}

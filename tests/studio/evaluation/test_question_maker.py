@@ -157,14 +157,6 @@ def test_file_of_something_else_is_refused_and_unchanged(tmp_path: Path, text: s
     assert other.read_text() == text
 
 
-def test_last_line_without_its_newline_is_completed(tmp_path: Path) -> None:
-    out = tmp_path / "q.jsonl"
-    row = '{"id": "single-1", "question": "a\u2028b?", "type": "single", "made_from": "single+a"}'
-    out.write_text(row)
-    assert WrittenQuestions(out).has("a\u2028b?")
-    assert out.read_text() == row + "\n"
-
-
 def test_unreadable_file_is_refused_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot be read.*--out"):
         WrittenQuestions(tmp_path)

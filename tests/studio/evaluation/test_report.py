@@ -1,37 +1,55 @@
+import json
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from sleuth.studio.evaluation.report import cell, difference_table, verdict
-from sleuth.studio.evaluation.reporting import Page
+from sleuth.graphs.core.answer import Cost
+from sleuth.studio.evaluation.data import GoldQuestion, systems
+from sleuth.studio.evaluation.report import cell, difference_table, verdict, write_report
+from sleuth.studio.evaluation.results import methods_result, scores
 from sleuth.studio.evaluation.scoring import Difference, Interval
 
-
-def page() -> Page:
-    made = Page("Evaluation <1>")
-    made.label("All of it is simulated.")
-    made.table([["system", "F1"], ["a|b", "<50>"]])
-    made.code("sleuth eval 'a b'")
-    made.picture("A & B", "<svg></svg>")
-    made.folded_table("All answers", [["question"], ["Why?"]])
-    return made
+MARKUP = "<script>a|b</script> ![x](http://a.example/x.png) [y](http://a.example/) *z* &amp;"
 
 
-def test_markdown_has_neither_pictures_nor_folded_tables() -> None:
-    assert page().to_markdown() == (
-        "# Evaluation <1>\n\n**All of it is simulated.**\n\n| system | F1 |\n| --- | --- |\n| a\\|b | <50> |\n\n"
-        "```sh\nsleuth eval 'a b'\n```\n"
-    )
-
-
-def test_html_is_whole_escaped_and_folded() -> None:
-    shown = page().to_html()
-    assert "<h1>Evaluation &lt;1&gt;</h1>" in shown
-    assert "<td>&lt;50&gt;</td>" in shown
-    assert '<p class="label">All of it is simulated.</p>' in shown
-    assert "<svg></svg><figcaption>A &amp; B</figcaption></figure>" in shown
-    assert "<details><summary>All answers</summary>" in shown
-    body = shown[shown.index("<body>") : shown.index("</html>")]
-    assert ElementTree.fromstring(body).tag == "body"
+def test_page_shows_texts_without_their_markup(tmp_path: Path) -> None:
+    """Questions, answers and system names are text: the page has no script, link or picture of theirs."""
+    question = GoldQuestion(set="s", id="q", question=MARKUP, answers=("cat",))
+    cost = Cost(calls=1, prompt_tokens=1, cached_tokens=0, completion_tokens=1, model_seconds=0.1, nodes={})
+    run: Any = {"thread": "t", "system": "plain-rag", "question": "s/q", "status": "answered", "text": MARKUP}
+    run |= {
+        "quoted": None,
+        "checked": None,
+        "seconds": None,
+        "cited": [],
+        "shown": [],
+        "cost": cost,
+        "warnings": 0,
+        "problem": "",
+        "simulated": True,
+        "judged": None,
+    }
+    run["scores"] = scores(run, question)
+    collection = {"name": "<b>", "documents": 1, "passages": 1, "sha256": "2"}
+    data = {"files": [{"set": "s", "questions": 1, "sha256": "1"}], "collection": collection}
+    report = {"questions": 1, "data": data, "warnings": [MARKUP], "models": {"default": "m"}, "simulation": {"seed": 1}}
+    report |= {"command": "sleuth eval 'a < b'", "seed": 0, "versions": {}}
+    report["methods"] = methods_result(systems(["plain-rag"]), [question], [run], ended="", seed=0)
+    write_report(tmp_path, report)
+    html = (tmp_path / "report.html").read_text()
+    body = ElementTree.fromstring(html[html.index("<body>") : html.index("</html>")])
+    assert not {"script", "img", "a", "em", "b"} & {each.tag for each in body.iter()}
+    folded = body.find("details")
+    assert folded is not None
+    assert [cell.text for cell in folded.iter("td")][1:4] == [MARKUP, "cat", MARKUP]
+    assert [each.text for each in body.iter("blockquote")]
+    assert body.find("figure") is not None
+    assert "<h1>Evaluation (simulation)</h1>" in html
+    markdown = (tmp_path / "report.md").read_text()
+    assert markdown.startswith("# Evaluation (simulation)\n\n> Simulation: no language model answered.")
+    assert f"> Note: {MARKUP}\n" in markdown
+    assert "```sh\nsleuth eval 'a < b'\n```" in markdown
+    assert json.loads((tmp_path / "report.json").read_text())["methods"]["runs"] == 1
 
 
 def interval(mean: float) -> Interval:

@@ -8,10 +8,10 @@ from entries import entry
 from json_lines import write_questions
 
 from sleuth.studio.evaluation.evaluate import Evaluation, evaluate
-from sleuth.studio.evaluation.run_folder import open_folder
 from sleuth.tools.collection.collection import Collection
 from sleuth.tools.errors import StoreBusy, UsageError
 from sleuth.tools.settings import Settings
+from sleuth.tools.storage import hold
 
 FISH = {"id": "fish", "question": "Which fish swims in the lake?", "gold_ids": ["lake"], "type": "one"}
 BOTH = {"id": "both", "question": "Which bird sits on the hill?", "gold_ids": ["hill", "moon"], "type": "two"}
@@ -68,8 +68,8 @@ async def test_folder_belongs_to_one_evaluation_of_the_same_documents(shelf: Set
     assert again["retrieval"]["summary"] == first["retrieval"]["summary"]
     with pytest.raises(UsageError, match="differs in: limit, seed"):
         await judge(shelf, questions, out, seed=4)
-    async with open_folder(out):
-        with pytest.raises(StoreBusy, match="Another evaluation"):
+    async with hold(out, "exclusive", command="sleuth eval"):
+        with pytest.raises(StoreBusy, match="out is in use by `sleuth eval`"):
             await asyncio.wait_for(judge(shelf, questions, out, limit=1), 5)
     async with await Collection.open(shelf) as library:
         await library.put([entry("more", "Another text.")])

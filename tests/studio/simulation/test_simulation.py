@@ -15,15 +15,8 @@ from sleuth.agents.model import Message, Reply, Request
 from sleuth.agents.model_calls.logprobs import perplexity
 from sleuth.agents.role import NAMES, Role
 from sleuth.agents.roles.inputs import QuestionInput, SourcesInput, StepsInput
-from sleuth.agents.roles.judging import (
-    VERIFY,
-)
-from sleuth.agents.roles.planning import (
-    EXPAND,
-    PLAN,
-    ExpandInput,
-    Plan,
-)
+from sleuth.agents.roles.judging import ASKS_ALL, VERIFY
+from sleuth.agents.roles.planning import EXPAND, PLAN, ExpandInput, Plan
 from sleuth.agents.roles.reading import ANSWER_UNAIDED, DRAFT, Draft
 from sleuth.studio.simulation import Gold, SimulatedModel, Simulation, gold_of, gold_on_pages
 from sleuth.studio.simulation.model import HANDLERS
@@ -88,7 +81,7 @@ async def drafted(question: str, *sources: Source, simulation: Simulation | None
 
 
 def test_handlers_cover_every_prompt() -> None:
-    others = {"planner/survey", "answerer/survey", "planner/outline", "answerer/section"}  # not simulated
+    others = {"planner/survey", "answerer/survey", "planner/outline", "answerer/section", "planner/sub_query"}
     asked = {name for name in prompts.names() if not name.startswith(("shared/", "questioner/"))} - others
     assert asked == HANDLERS.keys(), "add the missing handlers to studio/simulation/model.py"
 
@@ -171,6 +164,11 @@ async def test_verify_perplexity_is_low_only_with_evidence() -> None:
     assert measured["evidence"][15] == pytest.approx(1.25, abs=0.15)
     assert measured["none"][15] == pytest.approx(8.0, abs=4.0)
     assert measured["evidence"][-2] < 2.0 < measured["none"][5]
+
+
+async def test_question_about_the_collection_is_judged_with_its_probability() -> None:
+    said = await reply(ASKS_ALL, QuestionInput(question="How many lights are there?"))
+    assert (said["text"], bool(said["logprobs"])) == ("No", True)
 
 
 # Errors

@@ -125,7 +125,7 @@ async def simulate_run(
     if dice.random() < REWORDED:
         gold = replace(gold, question=reword(gold, dice))
     closed_book = {CLOSED_BOOK: 1.0} if each.unaided and each.method == "ras" else {}
-    student = Simulation(seed=dice.randrange(2**31), rates=STUDENT | closed_book, rephrase=0.2, teaching=True)
+    student = Simulation(seed=dice.randrange(2**31), rates=STUDENT | closed_book, rephrase=0.2)
     teacher = Teacher(each.row["set"], gold, student, facts, closed_book=closed_book)
     kind = method(each.method)
     few = dice.choice(FEW)

@@ -18,14 +18,15 @@ from sleuth.agents.roles.judging import VERIFY
 from sleuth.agents.roles.planning import EXPAND, PLAN
 from sleuth.agents.roles.reading import DRAFT, EXTRACT, Extraction
 from sleuth.agents.roles.reasoning import REQUERY
-from sleuth.studio.simulation import Gold, SimulatedModel, Simulation
-from sleuth.studio.simulation.wording import broaden, find_names, mentions
+from sleuth.studio.simulation import Gold, Simulation
+from sleuth.studio.simulation.wording import find_names, mentions
+from training.roles.data.teaching import TeachingModel, broaden
 from training.roles.data.wording import guided, is_awkward, paraphrase_naturally
 
 Facts = Callable[[Gold, str, str], Extraction]
 """Extraction of a passage's triples, by its title and text, in the run on a question."""
 
-FAULTLESS = Simulation(rates={}, yes_odds=6.0, yes_spread=0.0, rephrase=0.0, teaching=True)
+FAULTLESS = Simulation(rates={}, yes_odds=6.0, yes_spread=0.0, rephrase=0.0)
 """Errs nowhere, and is sure of every yes and no."""
 
 _SURE = (0.1, 0.9)
@@ -106,8 +107,8 @@ class Teacher:
         self.learned: list[Learned] = []
         self._set = set
         self._facts = facts
-        self._faultless = SimulatedModel(gold, FAULTLESS.model_copy(update={"rates": dict(closed_book or {})}))
-        self._student = SimulatedModel(gold, student)
+        self._faultless = TeachingModel(gold, FAULTLESS.model_copy(update={"rates": dict(closed_book or {})}))
+        self._student = TeachingModel(gold, student)
 
     @property
     def context_window(self) -> int:

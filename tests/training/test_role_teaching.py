@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.studio.simulation.wording import quote_clause
+from training.roles.data.teaching import quote_clause
 
 LONG = (
     "The academy, after many years in which members of all its colleges took part and wrote letters, finally moved to "
