@@ -216,6 +216,7 @@ class Settings(BaseSettings):
     )
     reranker_model: str | None = Field(default=None, description="model name for the reranker, if it needs one")
     reranker_key: SecretStr | None = Field(default=None, description="bearer token for the reranker; never logged")
+    latest_only: bool = Field(default=False, description="no effect; a setting of earlier releases")
     api_keys: SecretStr | None = Field(
         default=None, description="name:secret,… that `sleuth serve` accepts; the name is the owner. Never logged"
     )

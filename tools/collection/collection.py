@@ -133,6 +133,8 @@ class Collection:
                 f"SLEUTH_HOME ({settings.home}) cannot be created: {error}. Set it to another folder."
             ) from error
         require_restored(settings.home)
+        if settings.latest_only:
+            _log.warning("SLEUTH_LATEST_ONLY has no effect: filter the documents with --where.")
         url = catalogue_url(settings.home, settings.database_url)
         catalogue = Catalogue(url, owner=settings.owner, collection=settings.collection)
         record = catalogue.embedder()
