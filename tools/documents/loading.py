@@ -3,7 +3,6 @@
 All functions and methods block: call them in a thread.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -18,7 +17,6 @@ from pydantic import TypeAdapter
 from sleuth.tools.documents.chunking import is_markdown, split
 from sleuth.tools.documents.community_loaders import read_with
 from sleuth.tools.documents.formats.archives import ZIP, members_of, read_member
-from sleuth.tools.documents.formats.binary_formats import read_docx, read_pdf
 from sleuth.tools.documents.formats.book_formats import read_eml, read_epub, read_mbox, read_msg, read_notebook
 from sleuth.tools.documents.formats.content import (
     Content,
@@ -33,6 +31,7 @@ from sleuth.tools.documents.formats.content import (
     row_marks,
 )
 from sleuth.tools.documents.formats.office_formats import read_odf, read_pptx, read_rtf, read_xlsx
+from sleuth.tools.documents.formats.pdf_format import read_pdf
 from sleuth.tools.documents.formats.plain_formats import (
     ASCIIDOC_TITLE,
     UNDERLINED,
@@ -43,6 +42,7 @@ from sleuth.tools.documents.formats.plain_formats import (
     read_table,
 )
 from sleuth.tools.documents.formats.tables import repeat_headers
+from sleuth.tools.documents.formats.word_format import read_docx
 from sleuth.tools.documents.resource_limits import BOUNDS, Bounds, is_folder, ordinary_size, printable, within
 from sleuth.tools.documents.worker import Worker, WorkerError
 from sleuth.tools.errors import DocumentError
@@ -102,6 +102,10 @@ SOURCE_CODE = frozenset(f".{name}" for name in _CODE.split())
 FORMATS |= dict.fromkeys(sorted(SOURCE_CODE), ("text/x-source", read_plain))
 _PLAIN = frozenset({"", ".txt", ".md", ".markdown", ".rst", ".adoc", ".asciidoc", ".csv", ".tsv"}) | SOURCE_CODE
 """Suffixes of files that are read without a parser of any size."""
+_NO_TEXT = (
+    "has no text in it, only white space, pictures, scripts or names of columns. "
+    "Print it to PDF, whose pages are read by OCR, or leave it out."
+)
 WITHOUT_SUFFIX: tuple[str, Read] = ("text/plain", read_plain)
 
 
@@ -168,7 +172,8 @@ class FileReader:
         try:
             read = self._worker.call(given, seconds=self._bounds.patience)
         except WorkerError as error:
-            raise DocumentError(f"{printable(path, member)[:MAX_SOURCE_BYTES]}: {self._reason(error)}") from error
+            remedy = "Split it, save it again, or raise SLEUTH_FILE_SECONDS or SLEUTH_FILE_MEGABYTES."
+            raise DocumentError(f"{printable(path, member)[:MAX_SOURCE_BYTES]}: {error}. {remedy}") from error
         if "error" in read:
             raise DocumentError(read["error"])
         return _DOCUMENT.validate_python(read)
@@ -180,16 +185,6 @@ class FileReader:
         except (DocumentError, OSError):
             return True
         return size == 0 or (size <= LIGHT_BYTES and path.suffix.lower() in _PLAIN - self._loaders.keys())
-
-    def _reason(self, error: WorkerError) -> str:
-        bounds = self._bounds
-        return {
-            "time": f"was given up after {bounds.patience:g} s. Leave it out.",
-            "memory": f"takes more than {bounds.megabytes:,} MB to read. Split it, or raise SLEUTH_FILE_MEGABYTES.",
-            "processor": f"takes more than {bounds.seconds:,} s to read. Split it, or raise SLEUTH_FILE_SECONDS.",
-            "signal": f"crashes the parser ({error.detail}). Save it again, or leave it out.",
-            "exit": f"cannot be read ({error.detail}). Save it again, or leave it out.",
-        }[error.cause]
 
 
 def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) -> LoadedDocument:
@@ -252,21 +247,9 @@ def _content(path: Path, member: str, loaders: Loaders, ocr_languages: str) -> t
     media_type, reader = FORMATS[suffix] if suffix else WITHOUT_SUFFIX
     content = read_pdf(data, ocr_languages) if reader is read_pdf else reader(data)
     if not any(section.text.strip() for section in content.sections):
-        raise DocumentError(_reason_for_no_text(media_type, data))
+        raise DocumentError(_NO_TEXT)
     doubt = encoding_doubt(data) if media_type.startswith("text/") and reader is not read_html else ""
     return media_type, replace(content, note=content.note or doubt)
-
-
-def _reason_for_no_text(media_type: str, data: bytes) -> str:
-    if not data.strip():
-        return "has no text, only white space. Fill it, or leave it out."
-    if media_type in ("text/csv", "text/tab-separated-values"):
-        return "has the names of columns, but no rows. Fill it, or leave it out."
-    if media_type == "text/html" and b"<script" in data.lower():
-        return "shows its text only by scripts. Save the page from a browser."
-    if data.startswith(b"PK") and re.search(rb"/media/\S*?\.(png|jpe?g|gif|emf|wmf|svg|tiff?)PK", data, re.IGNORECASE):
-        return "has pictures and no text. Save it as PDF: its pages are read by OCR."
-    return "has no text in it. Fill it, or leave it out."
 
 
 def _read_with(loader: str, path: Path, member: str, data: bytes) -> Content:

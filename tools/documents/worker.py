@@ -28,7 +28,7 @@ Task = Literal["file", "page", "analysis"]
 
 _TASKS: dict[Task, tuple[str, str]] = {
     "file": ("sleuth.tools.documents.loading", "load_from_json"),
-    "page": ("sleuth.tools.sources.web_pages.reading", "extract"),
+    "page": ("sleuth.tools.sources.web_pages.page", "extract"),
     "analysis": ("sleuth.tools.text.analysis", "analyze"),
 }
 _OUT_OF_MEMORY = 70
@@ -39,17 +39,7 @@ _REASON_CHARS = 200
 
 
 class WorkerError(Exception):
-    """The worker ended without a reply.
-
-    Attributes:
-        cause: the limit that was exceeded, `signal` for a crash, or `exit` for an unhandled exception.
-        detail: the signal's name, or the last line of standard error.
-    """
-
-    def __init__(self, cause: Literal["time", "processor", "memory", "signal", "exit"], detail: str = "") -> None:
-        super().__init__(cause, detail)
-        self.cause = cause
-        self.detail = detail
+    """The worker ended without a reply; the message is the reason, of which the input is the subject."""
 
 
 class Worker:
@@ -93,9 +83,9 @@ class Worker:
             timer.join()
         if not reply.endswith(b"\n"):  # incomplete: the process has ended
             late = time.monotonic() - start >= seconds
-            error = WorkerError("time") if late else self._cause(process.wait())
+            reason = f"takes longer than {seconds:g} s" if late else self._reason(process.wait())
             self.stop()
-            raise error
+            raise WorkerError(reason)
         result: dict[str, Any] = json.loads(reply)
         if result.pop("full"):
             self.stop()
@@ -137,17 +127,17 @@ class Worker:
             )
         return self._process
 
-    def _cause(self, status: int) -> WorkerError:
+    def _reason(self, status: int) -> str:
         if status == _OUT_OF_MEMORY:
-            return WorkerError("memory")
+            return f"takes more than {self.bounds.megabytes:,} MB"
         if status == -signal.SIGXCPU:
-            return WorkerError("processor")
+            return f"takes more than {self.bounds.seconds:,} s"
         if status < 0:
-            return WorkerError("signal", signal.Signals(-status).name)
+            return f"crashes the parser ({signal.Signals(-status).name})"
         assert self._errors
         self._errors.seek(0)
-        lines = self._errors.read().decode("utf-8", "replace").splitlines()
-        return WorkerError("exit", shorten(lines[-1] if lines else "no reason given", _REASON_CHARS, placeholder=" …"))
+        lines = self._errors.read().decode("utf-8", "replace").splitlines() or ["no reason given"]
+        return f"cannot be parsed ({shorten(lines[-1], _REASON_CHARS, placeholder=' …')})"
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:

@@ -7,7 +7,7 @@ READ = ""
 """Marks a file that is read; any other value is a part of the reason for its refusal."""
 EITHER = "?"
 """A file that may be read or refused, depending on the parser's release; nothing else may come of it."""
-GIVEN_UP = " to read. Split it, or raise SLEUTH_FILE_"
+GIVEN_UP = " Split it, save it again, or raise SLEUTH_FILE_"
 """A file that takes more processor time or memory than it may."""
 
 Made = dict[str, tuple[str, Callable[[], bytes]]]

@@ -7,11 +7,12 @@ import pytest
 
 from sleuth.tools.documents.resource_limits import Bounds
 from sleuth.tools.documents.worker import Worker
-from sleuth.tools.sources.web_pages.page import Page, PageText
-from sleuth.tools.sources.web_pages.reading import (
+from sleuth.tools.sources.web_pages.page import (
     MAX_PAGES,
     MAX_TEXT,
     PAGE_SECONDS,
+    Page,
+    PageText,
     read_page,
     read_pages,
 )
@@ -84,7 +85,7 @@ async def test_a_page_that_takes_too_long_is_given_up_and_the_next_is_read() -> 
     second = await read_page(worker, Page(html=PAGE), seconds=300)
     worker.stop()
     assert first.text == "Two ran."
-    assert first.warnings == ("Slow: was given up, because it took longer than 0.01 s: its snippet is used instead",)
+    assert first.warnings == ("Slow: was given up, because it takes longer than 0.01 s: its snippet is used instead",)
     assert "Rosa Quill" in second.text
 
 

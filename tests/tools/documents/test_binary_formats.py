@@ -11,7 +11,7 @@ from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Flowable, Paragraph, SimpleDocTemplate, Table
 
-from sleuth.tools.documents.formats import binary_formats
+from sleuth.tools.documents.formats import pdf_format, word_format
 from sleuth.tools.documents.formats.archives import MAX_UNPACKED_BYTES
 from sleuth.tools.documents.formats.content import Content
 from sleuth.tools.errors import DocumentError
@@ -21,11 +21,11 @@ SENTENCE = "The first ferry of the islands was built by Rosa Quill in the spring
 
 
 def read_pdf(data: bytes) -> tuple[str | None, str]:
-    return whole(binary_formats.read_pdf(data))
+    return whole(pdf_format.read_pdf(data))
 
 
 def read_docx(data: bytes) -> tuple[str | None, str]:
-    return whole(binary_formats.read_docx(data))
+    return whole(word_format.read_docx(data))
 
 
 def whole(content: Content) -> tuple[str | None, str]:

@@ -93,9 +93,9 @@ def test_a_text_file(tmp_path: Path) -> None:
     ("name", "content", "reason"),
     [
         ("a.txt", b"\0\1\2\3" * 99, "binary data"),
-        ("a.txt", b" \n\t\n", "has no text, only white space"),
-        ("a.csv", b"boat,built\n", "no rows"),
-        ("a.html", b"<body><div></div><script>show()</script></body>", "only by scripts"),
+        ("a.txt", b" \n\t\n", "only white space"),
+        ("a.csv", b"boat,built\n", "names of columns"),
+        ("a.html", b"<body><div></div><script>show()</script></body>", "scripts"),
         ("a.mbox", b"Some text.", "not a mailbox"),
         ("a.xyz", b"text", ".docx"),
     ],
@@ -203,7 +203,7 @@ def test_peak_memory_is_not_that_of_the_process_that_started_it() -> None:
 @pytest.mark.skipif(os.uname().sysname != "Linux", reason="only Linux bounds the memory of a process")
 def test_file_that_needs_too_much_memory_is_refused(tmp_path: Path) -> None:
     reader = FileReader(bounds=Bounds(megabytes=1))
-    assert "a.html: takes more than 1 MB to read" in refusal(write(tmp_path / "a.html", PAGE), reader.read)
+    assert "a.html: takes more than 1 MB. Split it" in refusal(write(tmp_path / "a.html", PAGE), reader.read)
     assert reader.read(write(tmp_path / "a.md", "# The mill\n\nWords.")).title == "The mill"
 
 

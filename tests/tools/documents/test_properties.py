@@ -13,11 +13,12 @@ import pytest
 from made_files import drawn, saved
 from pypdf import PdfWriter
 
-from sleuth.tools.documents.formats.binary_formats import read_docx, read_pdf
 from sleuth.tools.documents.formats.book_formats import read_eml
 from sleuth.tools.documents.formats.content import Content, Properties, clean_author, clean_date, clean_tags
 from sleuth.tools.documents.formats.office_formats import read_pptx, read_xlsx
+from sleuth.tools.documents.formats.pdf_format import read_pdf
 from sleuth.tools.documents.formats.plain_formats import read_html, read_markdown
+from sleuth.tools.documents.formats.word_format import read_docx
 from sleuth.tools.documents.loading import load
 
 WHEN = datetime(2025, 3, 14, 9, 26)

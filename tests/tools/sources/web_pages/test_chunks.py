@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sleuth.tools.sources.web_pages.chunks import CHUNK_CHARS, chunk, is_question
 from sleuth.tools.sources.web_pages.page import Span
+from sleuth.tools.sources.web_pages.retriever import CHUNK_CHARS, chunk, is_question
 
 SENTENCES = st.lists(
     st.one_of(

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from linear_time import takes_linear_time
 
-from sleuth.tools.sources.web_pages.reading import MAX_MARKUP, visible_markup
+from sleuth.tools.sources.web_pages.page import MAX_MARKUP, visible_markup
 
 TAGS = st.sampled_from(
     ["<script>", "</script>", "<STYLE", "</style >", "<!--", "-->", "<svg>", "</svg>", "text", "<p>", ">"]

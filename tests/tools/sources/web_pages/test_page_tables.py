@@ -1,7 +1,6 @@
 from bs4 import BeautifulSoup
 
-from sleuth.tools.sources.web_pages.page import Table
-from sleuth.tools.sources.web_pages.tables import cell_name, take_tables
+from sleuth.tools.sources.web_pages.page import Table, cell_name, take_tables
 
 
 def taken(html: str) -> tuple[list[str], str]:
