@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from itertools import islice
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.file_list import Item
@@ -23,33 +23,6 @@ _ANALYSIS_BOUNDS = Bounds(megabytes=1 << 20)
 """No limit of memory: the texts are those of files that were read within limits."""
 
 T = TypeVar("T")
-
-
-class Workers(Protocol):
-    """Worker processes of an ingest."""
-
-    @property
-    def count(self) -> int:
-        """Number of files that are read in parallel."""
-        ...
-
-    def submit(self, item: Item) -> "Future[LoadedDocument]":
-        """Start reading a file; the result raises what `FileReader.read` raises."""
-        ...
-
-    def submit_analysis(self, given: dict[str, Any]) -> "Future[dict[str, Any]]":
-        """Start the analysis of passages; the result raises WorkerError if the process fails."""
-        ...
-
-    def stop(self) -> None:
-        """End the processes that do nothing; the next call starts them again."""
-        ...
-
-    def close(self) -> None:
-        """End the processes for good, also while they work."""
-        ...
-
-
 P = TypeVar("P", FileReader, Worker)
 
 
@@ -112,8 +85,10 @@ class LocalWorkers:
         self._analyzers.close()
 
 
-def read_ahead(items: Iterable[Item], workers: Workers) -> Iterator[tuple[Item, LoadedDocument | DocumentError | None]]:
-    """Yield files in order with their documents, while the workers read the next ones.
+def read_ahead(
+    items: Iterable[Item], submit: Callable[[Item], "Future[LoadedDocument]"], workers: int
+) -> Iterator[tuple[Item, LoadedDocument | DocumentError | None]]:
+    """Yield files in order with their documents, while as many workers read the next ones.
 
     A file that cannot be read has an error for a document. A corpus has None: it is read by lines.
 
@@ -124,8 +99,8 @@ def read_ahead(items: Iterable[Item], workers: Workers) -> Iterator[tuple[Item, 
     waiting = iter(items)
     try:
         while True:
-            for item in islice(waiting, _AHEAD * workers.count - len(pending)):
-                pending.append((item, None if is_corpus(item.path) else workers.submit(item)))
+            for item in islice(waiting, _AHEAD * workers - len(pending)):
+                pending.append((item, None if is_corpus(item.path) else submit(item)))
             if not pending:
                 return
             item, document = pending.popleft()

@@ -24,8 +24,8 @@ from sleuth.tools.search.search_events import traced_search
 from sleuth.tools.sources.calculator import NotCalculable, calculate
 from sleuth.tools.sources.knowledge_graph.functions import KnowledgeGraph, look_up
 from sleuth.tools.sources.knowledge_graph.rules import NamedEntity, deduplicate, explore
-from sleuth.tools.sources.question_attributes import Domain, Predictor
-from sleuth.tools.sources.question_attributes.svm import TRAINING
+from sleuth.tools.sources.question_attributes import Domain
+from sleuth.tools.sources.question_attributes.svm import TRAINING, SvmPredictor
 from sleuth.tools.sources.web_pages.page import PageText
 from sleuth.tools.sources.web_pages.retriever import FusedRetriever, PageRetriever, table_passages, text_passages
 from sleuth.tools.types import Hit, Passage
@@ -48,7 +48,7 @@ class PredictedAttributes(TypedDict):
 
 
 async def predict_attributes(
-    model: ModelCaller, question: str, predictor: Predictor | None, settings: Settings
+    model: ModelCaller, question: str, predictor: SvmPredictor | None, settings: Settings
 ) -> PredictedAttributes:
     """Predict the attributes with a predictor, or by votes of the model, with a warning if there should be an SVM."""
     if predictor is None and settings.predictor == "svm":
