@@ -67,6 +67,7 @@ Read = Callable[[bytes], Content]
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 _OPEN = "application/vnd.oasis.opendocument"
 FORMATS: dict[str, tuple[str, Read]] = {
+    "": ("text/plain", read_plain),
     ".txt": ("text/plain", read_plain),
     ".md": ("text/markdown", read_markdown),
     ".markdown": ("text/markdown", read_markdown),
@@ -92,7 +93,7 @@ FORMATS: dict[str, tuple[str, Read]] = {
     ".csv": ("text/csv", read_table),
     ".tsv": ("text/tab-separated-values", read_table),
 }
-"""The media type of files with a suffix, and their reader."""
+"""The media type of files with a suffix or without one, and their reader."""
 _CODE = """
 bash c cc clj cpp cs css cxx dart ex exs erl fs go h hh hpp hs java jl js jsx kt less lisp lua m ml nim org php pl pm
 ps1 py pyi r rb rs scala scss sh sql svelte swift tex ts tsx vb vue zig zsh
@@ -106,7 +107,6 @@ _NO_TEXT = (
     "has no text in it, only white space, pictures, scripts or names of columns. "
     "Print it to PDF, whose pages are read by OCR, or leave it out."
 )
-WITHOUT_SUFFIX: tuple[str, Read] = ("text/plain", read_plain)
 
 
 class PassageSpan(NamedTuple):
@@ -149,7 +149,7 @@ class FileReader:
     def __init__(self, *, loaders: Loaders = NO_LOADERS, bounds: Bounds = BOUNDS) -> None:
         self._loaders = loaders
         self._bounds = bounds
-        self._worker = Worker("file", bounds)
+        self._worker = Worker(f"{__name__}.load_from_json", bounds)
         self._light_files = 0
         self.close = self._worker.close
 
@@ -239,12 +239,12 @@ def _content(path: Path, member: str, loaders: Loaders, ocr_languages: str) -> t
     if suffix == ZIP and suffix not in loaders:
         members_of(path)
         raise DocumentError("has no files in it. Fill it, or leave it out.")
-    if suffix and suffix not in known and not is_folder(path):
-        raise DocumentError(f"files of this type are not read. Convert it to one of {', '.join(known)}.")
+    if suffix not in known and not is_folder(path):
+        raise DocumentError(f"files of this type are not read. Convert it to one of {', '.join(filter(None, known))}.")
     data = read_original(path, member)  # also for a loader class: its own errors for an unreadable file are poor
     if suffix in loaders:
         return "text/plain", _read_with(loaders[suffix], path, member, data)
-    media_type, reader = FORMATS[suffix] if suffix else WITHOUT_SUFFIX
+    media_type, reader = FORMATS[suffix]
     content = read_pdf(data, ocr_languages) if reader is read_pdf else reader(data)
     if not any(section.text.strip() for section in content.sections):
         raise DocumentError(_NO_TEXT)

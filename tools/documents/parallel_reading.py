@@ -19,6 +19,7 @@ from sleuth.tools.errors import DocumentError, StoreError
 
 _AHEAD = 2
 """Files that are read or wait to be taken, for each worker."""
+_ANALYSIS = "sleuth.tools.text.analysis.analyze"
 _ANALYSIS_BOUNDS = Bounds(megabytes=1 << 20)
 """No limit of memory: the texts are those of files that were read within limits."""
 
@@ -64,7 +65,7 @@ class LocalWorkers:
     def __init__(self, make_reader: Callable[[], FileReader], count: int) -> None:
         self.count = count
         self._readers = _Pool([make_reader() for _ in range(count)], "read-files")
-        self._analyzers = _Pool([Worker("analysis", _ANALYSIS_BOUNDS) for _ in range(count)], "analyze-passages")
+        self._analyzers = _Pool([Worker(_ANALYSIS, _ANALYSIS_BOUNDS) for _ in range(count)], "analyze-passages")
 
     def submit(self, item: Item) -> "Future[LoadedDocument]":
         """Start reading a file; the result raises what `FileReader.read` raises."""

@@ -19,18 +19,11 @@ import threading
 import time
 from dataclasses import asdict
 from textwrap import shorten
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 from sleuth.tools.documents.resource_limits import Bounds, limit_memory, limit_processor, peak_megabytes
 from sleuth.tools.errors import SleuthError, StoreError
 
-Task = Literal["file", "page", "analysis"]
-
-_TASKS: dict[Task, tuple[str, str]] = {
-    "file": ("sleuth.tools.documents.loading", "load_from_json"),
-    "page": ("sleuth.tools.sources.web_pages.page", "extract"),
-    "analysis": ("sleuth.tools.text.analysis", "analyze"),
-}
 _OUT_OF_MEMORY = 70
 """Exit status of a worker that reached its memory limit."""
 _FULL_SHARE = 0.25
@@ -45,8 +38,11 @@ class WorkerError(Exception):
 class Worker:
     """One subprocess at a time, started when it is needed. Methods block: call them in a thread."""
 
-    def __init__(self, task: Task, bounds: Bounds) -> None:
-        """Set the task and the limits of one call: `bounds.seconds` of processor time and `bounds.megabytes`."""
+    def __init__(self, task: str, bounds: Bounds) -> None:
+        """Set the function to call, after the name of its module and a dot, and the limits of one call.
+
+        These are `bounds.seconds` of processor time and `bounds.megabytes`.
+        """
         self.bounds = bounds
         self._task = task
         self._process: subprocess.Popen[bytes] | None = None
@@ -146,9 +142,9 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def main(task: Task, bounds: Bounds) -> None:
+def main(task: str, bounds: Bounds) -> None:
     """Serve the parent's calls until it closes standard input."""
-    module, name = _TASKS[task]
+    module, _, name = task.rpartition(".")
     function = getattr(importlib.import_module(module), name)
     limit_memory(bounds.megabytes)
     logging.disable()
@@ -172,4 +168,4 @@ def main(task: Task, bounds: Bounds) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Bounds(**json.loads(sys.argv[2])))  # type: ignore[arg-type]
+    main(sys.argv[1], Bounds(**json.loads(sys.argv[2])))

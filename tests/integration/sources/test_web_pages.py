@@ -80,7 +80,7 @@ async def test_a_hostile_page_stays_within_the_limits(name: str) -> None:
 
 async def test_a_page_that_takes_too_long_is_given_up_and_the_next_is_read() -> None:
     slow = Page(html="<table>" + "<tr><td>1<td>2" * 200_000, name="Slow", snippet="Two ran.")
-    worker = Worker("page", Bounds())
+    worker = Worker("sleuth.tools.sources.web_pages.page.extract", Bounds())
     first = await read_page(worker, slow, seconds=0.01)  # in which no process begins
     second = await read_page(worker, Page(html=PAGE), seconds=300)
     worker.stop()

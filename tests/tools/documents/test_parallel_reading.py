@@ -56,10 +56,10 @@ def test_files_are_returned_in_order(tmp_path: Path, workers: int) -> None:
 
 
 def test_closed_workers_raise_store_error(tmp_path: Path) -> None:
-    workers = LocalWorkers(lambda: Reader(slow="0.txt"), 1)
+    workers = LocalWorkers(Reader, 1)
     reading = read_ahead(listed(tmp_path, [f"{at}.txt" for at in range(9)]), workers.submit, 1)
-    threading.Timer(0.05, workers.close).start()
     _, first = next(reading)
+    workers.close()
     assert isinstance(first, LoadedDocument) and first.text == "The text of 0.txt."
     with pytest.raises(StoreError, match="closed"):
         list(reading)

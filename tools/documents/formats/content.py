@@ -36,7 +36,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """Properties of a file as it states them itself, in any form; `clean_properties` makes them comparable."""
+    """Properties of a file as it states them itself, in any form."""
 
     author: object = None
     date: object = None

@@ -162,7 +162,7 @@ async def read_pages(
     for page in pages:
         distinct.setdefault(page.html or page.snippet, page)
     wanted = list(distinct.values())
-    worker = Worker("page", Bounds(seconds=_NO_LIMIT, megabytes=megabytes))
+    worker = Worker(f"{__name__}.extract", Bounds(seconds=_NO_LIMIT, megabytes=megabytes))
     try:
         read = [await read_page(worker, page, seconds=seconds) for page in wanted[:MAX_PAGES]]
     finally:
