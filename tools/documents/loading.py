@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -206,14 +206,13 @@ def load(path: Path, member: str = "", *, loaders: Loaders = NO_LOADERS, bounds:
     except DocumentError as error:
         raise DocumentError(f"{printable(path, member)[:MAX_SOURCE_BYTES]}: {error}") from error.__cause__
     title = title_from(normalize(content.title or "")) or _title_from_name(within(path, member))
-    found = content.properties
     return LoadedDocument(
         title=title,
         text=text,
         media_type=media_type,
-        author=clean_author(found.author),
-        date=clean_date(found.date) or _modified(path),
-        tags=clean_tags(found.tags),
+        author=clean_author(content.author),
+        date=clean_date(content.date) or _modified(path),
+        tags=clean_tags(content.tags),
         note=content.note,
         spans=tuple(find_spans(text, media_type, marks)),
     )
@@ -290,7 +289,8 @@ def _modified(path: Path) -> str:
         return ""
 
 
-def _title_from_name(path: Path) -> str:
+def _title_from_name(path: PurePath) -> str:
     """Return a title from a file's name: `the-old_mill.txt` becomes "The old mill"."""
-    words = title_from(printable(Path(path.stem)).replace("_", " ").replace("-", " ")) or printable(Path(path.name))
+    words = title_from(printable(PurePath(path.stem)).replace("_", " ").replace("-", " "))
+    words = words or printable(PurePath(path.name))
     return words[:1].upper() + words[1:]

@@ -5,10 +5,10 @@ All methods block, except those that return a future: call them in a thread.
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from sleuth.tools.documents.corpus import is_corpus
 from sleuth.tools.documents.file_list import Item
@@ -24,18 +24,17 @@ _ANALYSIS_BOUNDS = Bounds(megabytes=1 << 20)
 """No limit of memory: the texts are those of files that were read within limits."""
 
 T = TypeVar("T")
-P = TypeVar("P", FileReader, Worker)
 
 
-class _Pool(Generic[P]):
+class _Pool:
     """Processes that each serve one thread at a time."""
 
-    def __init__(self, processes: list[P], name: str) -> None:
-        self._processes: list[P] = processes
-        self._free: deque[P] = deque(processes)
+    def __init__(self, processes: Sequence[FileReader | Worker], name: str) -> None:
+        self._processes = processes
+        self._free = deque(processes)
         self._threads = ThreadPoolExecutor(len(processes), thread_name_prefix=name)
 
-    def submit(self, call: Callable[[P], T]) -> "Future[T]":
+    def submit(self, call: Callable[[Any], T]) -> "Future[T]":
         try:
             return self._threads.submit(self._run, call)
         except RuntimeError as error:
@@ -51,7 +50,7 @@ class _Pool(Generic[P]):
             process.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self, call: Callable[[P], T]) -> T:
+    def _run(self, call: Callable[[Any], T]) -> T:
         process = self._free.popleft()  # there are as many as threads
         try:
             return call(process)

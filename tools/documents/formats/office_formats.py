@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.archives import open_zip
-from sleuth.tools.documents.formats.content import Content, Place, Properties, Section, damage_as
+from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
 from sleuth.tools.documents.formats.tables import Numbered, markdown_tables, table_pieces
 from sleuth.tools.documents.formats.word_format import office_file, office_properties
 from sleuth.tools.errors import DocumentError
@@ -47,7 +47,7 @@ def read_pptx(data: bytes) -> Content:
     title = title_from(shown.core_properties.title)
     first = next((slide.text.partition("\n")[0] for slide in slides if slide.text.startswith("## ")), "")
     title = title if title and title != "PowerPoint Presentation" else title_from(first[3:])
-    return Content(title, slides, office_properties(shown.core_properties))
+    return Content(title, slides, *office_properties(shown.core_properties))
 
 
 def _slide_blocks(slide: Any) -> Iterator[str]:  # noqa: ANN401 - python-pptx is untyped
@@ -105,7 +105,7 @@ def read_xlsx(data: bytes) -> Content:
     note = f"cells that show a formula, since its result is not stored: {formulas}. Save the file in Excel."
     sections = [section for name, rows in sheets for section in _sheet(name, rows)]
     properties = office_properties(book.properties)
-    return Content(title_from(book.properties.title), sections, properties, note * (formulas > 0))
+    return Content(title_from(book.properties.title), sections, *properties, note * (formulas > 0))
 
 
 def _sheet(name: str, rows: list[Numbered]) -> Iterator[Section]:
@@ -221,15 +221,16 @@ def read_odf(data: bytes) -> Content:
         content = etree.fromstring(archive.read("content.xml"), parser)
         about = etree.fromstring(archive.read("meta.xml"), parser) if "meta.xml" in archive.namelist() else None
     title = about.findtext(f".//{_DUBLIN_CORE}title") if about is not None else None
-    return Content(title_from(title), list(_odf_sections(content)), _odf_properties(about))
+    return Content(title_from(title), list(_odf_sections(content)), *_odf_properties(about))
 
 
-def _odf_properties(about: "Element | None") -> Properties:
+def _odf_properties(about: "Element | None") -> tuple[object, object, object]:
+    """Return author, date and tags."""
     if about is None:
-        return Properties()
+        return None, None, None
     author = about.findtext(f".//{_META}initial-creator") or about.findtext(f".//{_DUBLIN_CORE}creator")
     date = about.findtext(f".//{_DUBLIN_CORE}date") or about.findtext(f".//{_META}creation-date")
-    return Properties(author=author, date=date, tags=[each.text for each in about.iter(f"{_META}keyword")])
+    return author, date, [each.text for each in about.iter(f"{_META}keyword")]
 
 
 def _odf_sections(content: "Element") -> Iterator[Section]:

@@ -8,7 +8,7 @@ from io import BytesIO
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
-from sleuth.tools.documents.formats.content import Content, Place, Properties, Section, damage_as
+from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
 from sleuth.tools.documents.formats.tables import markdown_tables
 from sleuth.tools.errors import DocumentError, MissingExtra
 from sleuth.tools.optional_imports import DISTRIBUTION, extra
@@ -51,14 +51,14 @@ def read_pdf(data: bytes, ocr_languages: str = "eng") -> Content:
     scanned = [number for number, text in enumerate(texts) if not text.strip() and _is_drawn(reader.pages[number])]
     about: Mapping[str, Any] = reader.metadata or {}
     title = title_from(str(reader.metadata.title or "")) if reader.metadata else None
-    properties = Properties(author=about.get("/Author"), date=about.get("/CreationDate"), tags=about.get("/Keywords"))
+    properties = about.get("/Author"), about.get("/CreationDate"), about.get("/Keywords")
     note = _read_scanned(data, texts, scanned, ocr_languages) if scanned else ""
     first = next((text for text in texts if text), None)
     if first is None:
         raise DocumentError(f"has no text in it, and is perhaps a scan: {note or 'its pages are empty.'}")
     pages = [Section(text, Place("p.", number)) for number, text in enumerate(texts, start=1)]
     title = title if title and not _NO_TITLE.match(title) else title_from(first.partition("\n")[0])
-    return Content(title, pages, properties, note)
+    return Content(title, pages, *properties, note)
 
 
 def _is_drawn(page: "PageObject") -> bool:

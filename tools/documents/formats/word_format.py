@@ -8,7 +8,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from sleuth.tools.documents.formats.archives import open_zip
-from sleuth.tools.documents.formats.content import Content, Place, Properties, Section, damage_as
+from sleuth.tools.documents.formats.content import Content, Place, Section, damage_as
 from sleuth.tools.documents.formats.tables import markdown_tables
 from sleuth.tools.errors import DocumentError
 from sleuth.tools.text import single_line, title_from
@@ -43,7 +43,7 @@ def read_docx(data: bytes) -> Content:
     title = title_from(document.core_properties.title)
     properties = office_properties(document.core_properties)
     first_heading = next((block.lstrip("# ") for block in blocks if block.startswith("#")), None)
-    return Content(title or title_from(first_heading), [Section("\n\n".join(blocks)), *around], properties)
+    return Content(title or title_from(first_heading), [Section("\n\n".join(blocks)), *around], *properties)
 
 
 def office_file(data: bytes, kind: str) -> bytes:
@@ -64,10 +64,10 @@ def office_file(data: bytes, kind: str) -> bytes:
     return usual.getvalue()
 
 
-def office_properties(found: Any) -> Properties:  # noqa: ANN401 - of python-docx, python-pptx or openpyxl
-    """Return the core properties of an Office file."""
+def office_properties(found: Any) -> tuple[object, object, object]:  # noqa: ANN401 - of python-docx, python-pptx or openpyxl
+    """Return the author, the date and the tags of an Office file."""
     author = getattr(found, "author", None) or getattr(found, "creator", None)
-    return Properties(author=author, date=found.modified or found.created, tags=found.keywords)
+    return author, found.modified or found.created, found.keywords
 
 
 def _parts(document: "WordDocument", kind: str) -> list["BaseOxmlElement"]:
